@@ -1,0 +1,78 @@
+"""What the emulated AWS asks of the machine underneath: clusters, nodes and address blocks.
+
+The AWS side owns this boundary and calls it; the lab's Kubernetes side implements it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class NodeLaunchError(Exception):
+    """A node did not become Ready; the message goes to the node group's health issues."""
+
+
+class ClusterLaunchError(Exception):
+    """A control plane did not become ready; the message goes to the stack's events."""
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One EC2 instance that is to be a node.
+
+    `block` is the node's own /26: its first host address is the node's, the rest its pods'.
+    `placement_group` is the group's name and `placement_strategy` one of cluster, partition,
+    spread; both None outside a group. `instance_bits_per_second` is the documented peak
+    bandwidth of the instance type, unscaled; limits per flow are the fabric's to know.
+    """
+
+    name: str
+    instance_id: str
+    instance_type: str
+    zone: str
+    region: str
+    image_id: str
+    block: ipaddress.IPv4Network
+    labels: Mapping[str, str]
+    taints: Sequence[Mapping[str, str]]
+    placement_group: str | None
+    placement_strategy: str | None
+    instance_bits_per_second: float
+
+
+class EksCluster(Protocol):
+    """A running control plane. `certificate_authority` is PEM, `endpoint` an https URL."""
+
+    name: str
+    endpoint: str
+    certificate_authority: str
+
+    def launch_nodes(self, specs: Sequence[NodeSpec]) -> None:
+        """Block until every node is Ready. Raises NodeLaunchError."""
+
+    def terminate_nodes(self, names: Sequence[str]) -> None:
+        """Stop the nodes of these names and remove their Node objects."""
+
+    def stop(self) -> None:
+        """Stop the control plane."""
+
+
+class EksBackend(Protocol):
+    """Makes control planes and hands out addresses."""
+
+    def create_cluster(
+        self,
+        *,
+        name: str,
+        version: str,
+        vpc_cidr: str,
+        service_cidr: str,
+        authentication_webhook_url: str,
+    ) -> EksCluster:
+        """Block until the API server says /readyz. Raises ClusterLaunchError."""
+
+    def allocate_block(self, subnet_cidr: str) -> ipaddress.IPv4Network:
+        """A /26 inside the subnet that no node has. Raises NodeLaunchError when it is full."""
