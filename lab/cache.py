@@ -1,0 +1,70 @@
+"""Where the lab keeps what is costly to make, and how an artifact is made once.
+
+Everything lies under the user's cache directory. An artifact's directory is named by a key of what
+it was built from, appears by one rename and is never changed afterwards, so an interrupted build
+leaves nothing that a later one would trust.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def cache_directory() -> Path:
+    """The cache of this user: `$XDG_CACHE_HOME/rackrate`, by default `~/.cache/rackrate`."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "rackrate"
+
+
+def key_of(*parts: str | bytes) -> str:
+    """A short digest of the inputs of a build."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.hexdigest()[:16]
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Hold the lock of one kind of artifact, so that two builds do not do the same work twice."""
+    directory = cache_directory()
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / f"{name}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def artifact(name: str, key: str, build: Callable[[Path], None]) -> Path:
+    """The directory `name/key`, made by `build(directory)` when it does not exist yet.
+
+    Older keys of the same name are removed after a successful build.
+    """
+    final = cache_directory() / name / key
+    if final.is_dir():
+        return final
+    with locked(name):
+        if final.is_dir():
+            return final
+        final.parent.mkdir(parents=True, exist_ok=True)
+        for leftover in final.parent.glob(".making-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        making = Path(tempfile.mkdtemp(prefix=".making-", dir=final.parent))
+        try:
+            build(making)
+            making.chmod(0o755)
+            making.rename(final)
+        finally:
+            shutil.rmtree(making, ignore_errors=True)
+        for older in final.parent.iterdir():
+            if older != final and not older.name.startswith("."):
+                shutil.rmtree(older, ignore_errors=True)
+    return final

@@ -1,0 +1,120 @@
+"""The spine where the kernel has no netem: carries frames between racks after a fixed delay.
+
+Each rack has a TAP device on its bridge, opened here with `IFF_VNET_HDR` and offloads on, so that TCP's
+large segments stay whole and the number of frames stays small. A frame read from one rack is held for
+the delay and then written, virtio-net header and all, to the rack where its destination was last seen,
+or to every other rack when that is unknown (a learning switch).
+
+Run as a process of its own in the fabric's network namespace: `python -m lab.fabric.relay DELAY_SECONDS`.
+It reads device names, one a line, from standard input and answers each with `ok` on standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import ctypes.util
+import fcntl
+import os
+import select
+import struct
+import sys
+import time
+from collections import deque
+
+TUNSETIFF = 0x400454CA
+TUNSETOFFLOAD = 0x400454D0
+IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
+TUN_F_CSUM, TUN_F_TSO4, TUN_F_TSO6, TUN_F_TSO_ECN = 1, 2, 4, 8
+VNET_HEADER_BYTES = 10
+LARGEST_FRAME_BYTES = 65536 + 64
+# Held frames of one delay at far more than a lab's rate; beyond it the spine drops, as a queue does.
+MOST_FRAMES = 20000
+
+
+def open_tap(name: str) -> int:
+    """A file descriptor of a new TAP device whose frames carry a virtio-net header."""
+    tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+    request = struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
+    fcntl.ioctl(tap, TUNSETIFF, request)
+    fcntl.ioctl(tap, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN)
+    return tap
+
+
+def run(delay_seconds: float) -> None:
+    """Carry frames until standard input ends."""
+    _prefer_punctuality()
+    delay = round(delay_seconds * 1e9)
+    timer = os.timerfd_create(time.CLOCK_MONOTONIC, flags=os.TFD_NONBLOCK)
+    commands = sys.stdin.fileno()
+    poller = select.epoll()
+    poller.register(commands, select.EPOLLIN)
+    poller.register(timer, select.EPOLLIN)
+    taps: list[int] = []
+    where: dict[bytes, int] = {}
+    held: deque[tuple[int, int, bytes]] = deque()
+    armed = False
+    while True:
+        for ready, _ in poller.poll():
+            if ready == timer:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(timer, 8)
+                armed = False
+            elif ready == commands:
+                names = os.read(commands, 4096).decode().split()
+                if not names:
+                    return
+                for name in names:
+                    tap = open_tap(name)
+                    taps.append(tap)
+                    poller.register(tap, select.EPOLLIN)
+                    print("ok", flush=True)
+            else:
+                _receive(ready, held, where, delay)
+        now = time.monotonic_ns()
+        while held and held[0][0] <= now:
+            _, source, frame = held.popleft()
+            _send(frame, source, taps, where)
+        if held and not armed:
+            wait = max(held[0][0] - time.monotonic_ns(), 1)
+            os.timerfd_settime_ns(timer, initial=wait)
+            armed = True
+
+
+def _receive(
+    tap: int, held: deque[tuple[int, int, bytes]], where: dict[bytes, int], delay: int
+) -> None:
+    """Take every frame that waits, note where its sender is, and hold it for the delay."""
+    for _ in range(64):
+        try:
+            frame = os.read(tap, LARGEST_FRAME_BYTES)
+        except BlockingIOError:
+            return
+        sender = frame[VNET_HEADER_BYTES + 6 : VNET_HEADER_BYTES + 12]
+        where[sender] = tap
+        if len(held) < MOST_FRAMES:
+            held.append((time.monotonic_ns() + delay, tap, frame))
+
+
+def _send(frame: bytes, source: int, taps: list[int], where: dict[bytes, int]) -> None:
+    destination = frame[VNET_HEADER_BYTES : VNET_HEADER_BYTES + 6]
+    known = where.get(destination)
+    targets = [tap for tap in taps if tap != source] if known is None else [known]
+    for tap in targets:
+        if tap != source:
+            # A rack whose device is down or whose queue is full loses the frame, as a switch would.
+            with contextlib.suppress(OSError):
+                os.write(tap, frame)
+
+
+def _prefer_punctuality() -> None:
+    """Real-time priority and a fine timer: what is late here would be read as network delay."""
+    with contextlib.suppress(OSError, PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+    libc = ctypes.CDLL(ctypes.util.find_library("c") or "libc.so.6", use_errno=True)
+    pr_set_timerslack = 29
+    libc.prctl(pr_set_timerslack, 1, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    run(float(sys.argv[1]))

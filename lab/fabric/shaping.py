@@ -1,0 +1,147 @@
+"""EC2's two bandwidth limits as Linux queueing disciplines: one per flow and one per instance.
+
+EC2 limits a single flow (5-tuple) to 5 Gb/s, and to 10 Gb/s between instances of one cluster
+placement group; all flows together may use the instance's own bandwidth (AWS EC2 user guide, "Amazon
+EC2 instance network bandwidth"). Here the instance is an htb class, and a flow falls by a hash of its
+ports into one of 256 leaves of it, each with the limit of a flow. There are two sets of leaves: one
+for peers of the same cluster placement group, one for all else.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+FLOW_BITS_PER_SECOND = 5e9
+CLUSTER_FLOW_BITS_PER_SECOND = 10e9
+
+LEAVES = 256
+DEFAULT_CLASS = 0x2
+OUTSIDE_BASE = 0x100  # leaves 1:100 to 1:1ff: peers outside the cluster placement group
+CLUSTER_BASE = 0x200  # leaves 1:200 to 1:2ff: peers of the same group
+
+# A leaf may send this much at once: two of the largest segments that TCP hands down (64 KiB). More
+# would show in a trial's mean: 128 KiB is 0.03 % of three seconds at 1 Gb/s.
+BURST_BYTES = 131072
+# A queue of a flow that is full drops, as a real one does. About 16 ms at 500 Mb/s.
+QUEUE_BYTES = 1 << 20
+QUANTUM_BYTES = 65536
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one node's link, already scaled, in bits per second."""
+
+    instance: float
+    flow: float
+    cluster_flow: float
+
+    @classmethod
+    def of_instance(cls, instance_bits_per_second: float, scale: float) -> Limits:
+        """EC2's documented limits times the lab's scale."""
+        return cls(
+            instance=instance_bits_per_second * scale,
+            flow=min(FLOW_BITS_PER_SECOND, instance_bits_per_second) * scale,
+            cluster_flow=min(CLUSTER_FLOW_BITS_PER_SECOND, instance_bits_per_second) * scale,
+        )
+
+
+def egress_commands(device: str, limits: Limits) -> list[str]:
+    """The lines for `tc -batch` that shape what a node sends."""
+    lines = [
+        f"qdisc replace dev {device} root handle 1: htb default {DEFAULT_CLASS:x}",
+        _class(device, "1:", "1:1", limits.instance, limits.instance),
+        _class(device, "1:1", f"1:{DEFAULT_CLASS:x}", limits.instance / LEAVES, limits.instance),
+    ]
+    # A small guaranteed rate, the limit as ceiling: the leaves borrow from the instance's class by
+    # turns, so flows share the instance evenly.
+    for base, ceiling in ((OUTSIDE_BASE, limits.flow), (CLUSTER_BASE, limits.cluster_flow)):
+        for leaf in range(LEAVES):
+            identity = f"1:{base + leaf:x}"
+            lines.append(_class(device, "1:1", identity, limits.instance / LEAVES, ceiling))
+            lines.append(f"qdisc replace dev {device} parent {identity} bfifo limit {QUEUE_BYTES}")
+    return lines
+
+
+def ingress_command(device: str, limits: Limits) -> str:
+    """The line for `tc -batch` that limits what a node receives, on its port of the rack."""
+    return (
+        f"qdisc replace dev {device} root tbf rate {limits.instance:.0f}bit "
+        f"burst {2 * BURST_BYTES} limit {4 * QUEUE_BYTES}"
+    )
+
+
+def classifier_command(device: str, peers: Iterable[ipaddress.IPv4Network]) -> str:
+    """The line for `tc -batch` that sorts frames into leaves; `peers` share the cluster group."""
+    program = classifier(sorted(peers))
+    code = ",".join(" ".join(str(number) for number in step) for step in program)
+    return (
+        f"filter replace dev {device} parent 1: protocol all prio 1 handle 1 "
+        f'bpf bytecode "{len(program)},{code}"'
+    )
+
+
+# Classic BPF (linux/filter.h): operation codes that the classifier uses.
+_LDH, _LDB, _LD = 0x28, 0x30, 0x20  # load from an absolute offset: half word, byte, word
+_LDX_MSH = 0xB1  # X = the IP header's length
+_LDH_IND = 0x48  # load half word from X + offset
+_ST, _LDX_MEM, _LD_IMM = 0x02, 0x61, 0x00
+_AND, _XOR_X, _ADD_X = 0x54, 0xAC, 0x0C
+_JEQ = 0x15
+_RET_K, _RET_A = 0x06, 0x16
+
+_ETHERTYPE, _PROTOCOL, _DESTINATION, _IP = 12, 23, 30, 14
+
+
+def classifier(peers: Sequence[ipaddress.IPv4Network]) -> list[tuple[int, int, int, int]]:
+    """A classic BPF program: (code, jump if true, jump if false, operand) for each step.
+
+    It returns the class of an Ethernet frame: TCP and UDP over IPv4 hash on (source port xor
+    destination port), so that a flow and its reverse always have one leaf and many flows spread
+    whichever side has the well-known port. Everything else goes to the default class, where only the
+    instance's limit applies.
+    """
+    default = (_RET_K, 0, 0, 0x10000 | DEFAULT_CLASS)
+    outside, inside = 0x10000 | OUTSIDE_BASE, 0x10000 | CLUSTER_BASE
+    steps: list[tuple[int, int, int, int]] = [
+        (_LDH, 0, 0, _ETHERTYPE),
+        (_JEQ, 1, 0, 0x0800),
+        default,
+        (_LDB, 0, 0, _PROTOCOL),
+        (_JEQ, 2, 0, 6),
+        (_JEQ, 1, 0, 17),
+        default,
+        # M[0] = the base of the leaves
+        (_LD_IMM, 0, 0, outside),
+        (_ST, 0, 0, 0),
+    ]
+    for peer in peers:
+        steps += [
+            (_LD, 0, 0, _DESTINATION),
+            (_AND, 0, 0, int(peer.netmask)),
+            (_JEQ, 0, 2, int(peer.network_address)),
+            (_LD_IMM, 0, 0, inside),
+            (_ST, 0, 0, 0),
+        ]
+    steps += [
+        (_LDX_MSH, 0, 0, _IP),
+        (_LDH_IND, 0, 0, _IP),
+        (_ST, 0, 0, 1),
+        (_LDH_IND, 0, 0, _IP + 2),
+        (_LDX_MEM, 0, 0, 1),
+        (_XOR_X, 0, 0, 0),
+        (_AND, 0, 0, LEAVES - 1),
+        (_LDX_MEM, 0, 0, 0),
+        (_ADD_X, 0, 0, 0),
+        (_RET_A, 0, 0, 0),
+    ]
+    return steps
+
+
+def _class(device: str, parent: str, identity: str, rate: float, ceiling: float) -> str:
+    return (
+        f"class replace dev {device} parent {parent} classid {identity} htb "
+        f"rate {rate:.0f}bit ceil {ceiling:.0f}bit burst {BURST_BYTES} cburst {BURST_BYTES} "
+        f"quantum {QUANTUM_BYTES}"
+    )

@@ -1,0 +1,1 @@
+"""What a fresh machine lacks: programs and images, made once into the user's cache."""

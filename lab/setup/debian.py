@@ -1,0 +1,100 @@
+"""Programs from Debian's packages, unpacked into the cache.
+
+The packages are downloaded by apt, which checks their signatures, and unpacked, not installed: an
+installed etcd or containerd would start as a service of the host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from lab.cache import artifact, key_of
+from lab.errors import LabError
+
+# What the nodes and the control plane run.
+SERVICES = ("containerd", "containernetworking-plugins", "etcd-server", "libseccomp2", "runc")
+# What the measuring pods run.
+TOOLS = ("ethtool", "iperf", "iperf3", "iputils-ping", "sockperf")
+# Their libraries that a small Debian may lack; the C library and its kin are the host's own, for a
+# second one beside it would not load.
+LIBRARIES = re.compile(r"^lib(cap2|idn2|iperf|mnl|sctp|ssl|unistring)")
+
+
+def unpacked_packages() -> Path:
+    """The root under which the packages' files lie (`usr/bin/containerd`, ...).
+
+    The key is the machine's Debian release and architecture and the names of the packages: apt's own
+    index may change from day to day, and an update of a tool in mid-comparison would be a confound.
+    `make clean-cache` fetches them anew.
+    """
+    for program in ("apt-get", "apt-cache", "dpkg"):
+        if shutil.which(program) is None:
+            raise LabError(
+                f"{program} is missing: the lab takes etcd, containerd and iperf3 from Debian's "
+                "packages, so run it on Debian or a system derived from it."
+            )
+    release = Path("/etc/os-release").read_text(encoding="utf-8")
+    architecture = _output("dpkg", "--print-architecture").strip()
+    key = key_of(release, architecture, *SERVICES, *TOOLS)
+    return artifact("debian", key, _download)
+
+
+def _download(directory: Path) -> None:
+    names = _with_libraries()
+    packages = directory / "packages"
+    packages.mkdir()
+    # apt drops its privileges for downloads and then cannot write here; that is only a warning.
+    command = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *names]
+    attempt = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
+    if attempt.returncode != 0:
+        _update_index()
+        attempt = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
+    if attempt.returncode != 0:
+        reason = (attempt.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise LabError(
+            f"Debian's packages cannot be downloaded ({reason}): check the network and "
+            "`apt-get update`, then run the command again."
+        )
+    for package in sorted(packages.glob("*.deb")):
+        subprocess.run(["dpkg", "-x", str(package), str(directory)], check=True)
+    shutil.rmtree(packages)
+
+
+def _update_index() -> None:
+    update = subprocess.run(["apt-get", "update", "-q"], capture_output=True, text=True, check=False)
+    if update.returncode != 0:
+        reason = (update.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise LabError(
+            f"apt-get update failed ({reason}): check the network and the machine's package "
+            "sources, then run the command again."
+        )
+
+
+def _with_libraries() -> list[str]:
+    """The packages and the shared libraries that they depend on."""
+    command = ["apt-cache", "depends", "--recurse", "--important", *SERVICES, *TOOLS]
+    listing = subprocess.run(command, capture_output=True, text=True, check=False)
+    if listing.returncode != 0:
+        _update_index()
+        listing = subprocess.run(command, capture_output=True, text=True, check=True)
+    # A line that starts with a name is a package; its dependencies are indented below it.
+    packages = {line for line in listing.stdout.splitlines() if re.fullmatch(r"[a-z0-9.+-]+", line)}
+    return sorted({*SERVICES, *TOOLS, *filter(LIBRARIES.match, packages)})
+
+
+def library_path(root: Path) -> str:
+    """`LD_LIBRARY_PATH` for programs under `root`."""
+    directories = {
+        str(found.parent)
+        for pattern in ("lib/*/lib*.so*", "usr/lib/*/lib*.so*")
+        for found in root.glob(pattern)
+    }
+    return os.pathsep.join(sorted(directories))
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
