@@ -1,0 +1,5 @@
+"""`python -m rackrate_cli` is `rackrate`."""
+
+from .main import app
+
+app()

@@ -1,0 +1,117 @@
+"""What the command says when it cannot go on: one sentence, and an exit code."""
+
+from __future__ import annotations
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+CONNECTION_ERRORS = (ConnectionError, HTTPClientError)
+"""botocore's errors of the network between this machine and AWS; they may pass."""
+
+_CREDENTIAL_CODES = {
+    "AuthFailure",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "IncompleteSignature",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+}
+_PERMISSION_CODES = {
+    "AccessDenied",
+    "AccessDeniedException",
+    "UnauthorizedOperation",
+}
+
+
+class Refusal(Exception):
+    """The command ends here. The message is one sentence saying what and what to do.
+
+    `exit_code` is 2 when the caller can mend it (input, credentials, name), 1 otherwise.
+    """
+
+    def __init__(self, message: str, exit_code: int = EXIT_USAGE) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def error_code(error: ClientError) -> str:
+    """The service's own name of the error, for example `ValidationError`."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def error_message(error: ClientError) -> str:
+    """The service's own words, without a closing full stop."""
+    message = str(error.response.get("Error", {}).get("Message", "") or error)
+    return " ".join(message.split()).rstrip(".")
+
+
+def explain(error: BotoCoreError | ClientError) -> Refusal:
+    """The sentence for an AWS error that nobody nearer to it has explained."""
+    if isinstance(error, NoRegionError):
+        return Refusal(
+            "No AWS Region is set; set AWS_REGION or choose one with `aws configure set region`."
+        )
+    if isinstance(error, NoCredentialsError):
+        return Refusal(
+            "No AWS credentials were found; run `aws configure`, set AWS_PROFILE, or in the lab"
+            " load the exports that `make lab-up` prints."
+        )
+    if isinstance(error, PartialCredentialsError | CredentialRetrievalError | ProfileNotFound):
+        return Refusal(
+            f"The AWS credentials cannot be used ({_plain(error)}); correct the profile or the"
+            " AWS_* variables."
+        )
+    if isinstance(error, EndpointConnectionError):
+        endpoint = error.kwargs.get("endpoint_url", "the AWS endpoint")
+        return Refusal(
+            f"No connection to {endpoint}; check the network and AWS_ENDPOINT_URL (is the lab up?)."
+        )
+    if isinstance(error, CONNECTION_ERRORS):
+        return Refusal(
+            f"The connection to AWS failed ({_plain(error)}); check the network and"
+            " AWS_ENDPOINT_URL, then try again."
+        )
+    if isinstance(error, ClientError):
+        code = error_code(error)
+        operation = error.operation_name
+        if code in _CREDENTIAL_CODES:
+            return Refusal(
+                f"AWS did not accept the credentials ({error_message(error)}); renew them, for"
+                " example with `aws sso login`."
+            )
+        if code in _PERMISSION_CODES:
+            return Refusal(
+                f"These credentials may not call {operation} ({error_message(error)}); use a role"
+                " that may."
+            )
+        return Refusal(
+            f"AWS refused {operation} with {code} ({error_message(error)}); correct this and try"
+            " again.",
+            EXIT_FAILED,
+        )
+    return Refusal(
+        f"The AWS configuration cannot be used ({_plain(error)}); correct the AWS_* variables or"
+        " ~/.aws/config."
+    )
+
+
+def _plain(error: BaseException) -> str:
+    return " ".join(str(error).split()).rstrip(".")

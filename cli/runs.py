@@ -1,0 +1,72 @@
+"""A run as the table of runs tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Self
+
+GOOD = frozenset({"succeeded", "degraded", "dry_run"})
+TERMINAL = GOOD | {"failed", "aborted", "timed_out", "invalid"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. Times are ISO 8601, durations seconds; None is what is not known (yet)."""
+
+    run_id: str
+    status: str
+    phase: str
+    block: int
+    blocks: int
+    started_at: str
+    finished_at: str | None
+    seconds: float | None
+    expected_seconds: float | None
+    expected_block_seconds: float | None
+    trials_planned: int | None
+    trials_measured: int | None
+    trials_failed: int | None
+    conclusion: str | None
+    error: str | None
+    cause: str | None
+
+    @property
+    def is_over(self) -> bool:
+        """The terminal status is written once, last: nothing follows it."""
+        return self.status in TERMINAL
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> Self:
+        """Read the item `sk=run` as the table resource returns it."""
+        return cls(
+            run_id=str(item.get("run_id") or str(item["pk"]).removeprefix("run#")),
+            status=str(item.get("status", "unknown")),
+            phase=str(item.get("phase") or ""),
+            block=_whole(item.get("block")) or 0,
+            blocks=_whole(item.get("blocks")) or 0,
+            started_at=str(item.get("started_at") or ""),
+            finished_at=_text(item.get("finished_at")),
+            seconds=_number(item.get("seconds")),
+            expected_seconds=_number(item.get("expected_seconds")),
+            expected_block_seconds=_number(item.get("expected_block_seconds")),
+            trials_planned=_whole(item.get("trials_planned")),
+            trials_measured=_whole(item.get("trials_measured")),
+            trials_failed=_whole(item.get("trials_failed")),
+            conclusion=_text(item.get("conclusion")),
+            error=_text(item.get("error")),
+            cause=_text(item.get("cause")),
+        )
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, Decimal | int | float) else None
+
+
+def _whole(value: object) -> int | None:
+    return int(value) if isinstance(value, Decimal | int | float) else None
+
+
+def _text(value: object) -> str | None:
+    return str(value) if value else None

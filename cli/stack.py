@@ -1,0 +1,144 @@
+"""The deployed stack: found by name, used by its outputs, and by nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from boto3.dynamodb.conditions import Key
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from .errors import Refusal, error_code, error_message
+from .runs import Run
+
+# A person waits: give up on a dead endpoint within seconds, not minutes.
+_CONFIG = Config(
+    connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3}
+)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What Step Functions says of a run. `status` is its own word, for example SUCCEEDED."""
+
+    status: str
+    error: str
+    cause: str
+
+    @property
+    def is_running(self) -> bool:
+        return self.status in {"RUNNING", "PENDING_REDRIVE"}
+
+
+class Stack:
+    """The public contract of one deployed stack.
+
+    Methods raise Refusal for what only they can explain and botocore's errors for the rest.
+    """
+
+    def __init__(self, name: str, outputs: dict[str, str], session: boto3.Session) -> None:
+        self.name = name
+        self.bucket = _output(name, outputs, "BucketName")
+        self._state_machine = _output(name, outputs, "StateMachineArn")
+        table = _output(name, outputs, "TableName")
+        self._step_functions = session.client("stepfunctions", config=_CONFIG)
+        self._s3 = session.client("s3", config=_CONFIG)
+        self._table: Any = session.resource("dynamodb", config=_CONFIG).Table(table)
+
+    @classmethod
+    def find(cls, name: str) -> Stack:
+        """Look the stack up in the Region and account the environment names."""
+        session = boto3.Session()
+        try:
+            cloudformation = session.client("cloudformation", config=_CONFIG)
+        except ValueError as error:
+            raise Refusal(f"{error}; correct AWS_ENDPOINT_URL.") from error
+        try:
+            description = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+        except ClientError as error:
+            if error_code(error) != "ValidationError":
+                raise
+            if "does not exist" not in error_message(error):
+                raise Refusal(
+                    f'"{name}" cannot be a stack\'s name ({error_message(error)}); correct --stack.'
+                ) from error
+            raise Refusal(
+                f'There is no stack "{name}" in {session.region_name}; deploy it with'
+                " `sam build && sam deploy --guided`, or name another with --stack."
+            ) from error
+        status = str(description["StackStatus"])
+        if status.startswith(("CREATE_IN", "DELETE", "ROLLBACK", "CREATE_FAILED")):
+            raise Refusal(
+                f'The stack "{name}" is {status} and cannot be used; wait for it or deploy it'
+                " again."
+            )
+        outputs = {
+            output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", [])
+        }
+        return cls(name, outputs, session)
+
+    def start(self, run_id: str, plan: str) -> str:
+        """Start the execution `run_id` with the plan's JSON text; returns its ARN."""
+        try:
+            return self._step_functions.start_execution(
+                stateMachineArn=self._state_machine, name=run_id, input=plan
+            )["executionArn"]
+        except ClientError as error:
+            if error_code(error) == "ExecutionAlreadyExists":
+                raise Refusal(
+                    f'There already is a run "{run_id}"; choose another --name.'
+                ) from error
+            raise
+
+    def execution(self, arn: str) -> Execution:
+        """How the execution fares now."""
+        answer = self._step_functions.describe_execution(executionArn=arn)
+        return Execution(answer["status"], answer.get("error", ""), answer.get("cause", ""))
+
+    def stop(self, arn: str, cause: str) -> None:
+        """Stop the execution; harmless when it is over."""
+        self._step_functions.stop_execution(executionArn=arn, error="StoppedByCaller", cause=cause)
+
+    def run(self, run_id: str) -> Run | None:
+        """The run's item, or None while (or when) there is none."""
+        item = self._table.get_item(
+            Key={"pk": f"run#{run_id}", "sk": "run"}, ConsistentRead=True
+        ).get("Item")
+        return None if item is None else Run.from_item(item)
+
+    def runs(self, limit: int) -> list[Run]:
+        """The newest `limit` runs, newest first."""
+        found: list[Run] = []
+        query: dict[str, Any] = {
+            "IndexName": "runs",
+            "KeyConditionExpression": Key("gsi1pk").eq("runs"),
+            "ScanIndexForward": False,
+        }
+        while len(found) < limit:
+            page = self._table.query(**query, Limit=limit - len(found))
+            found += [Run.from_item(item) for item in page["Items"]]
+            if "LastEvaluatedKey" not in page:
+                break
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        return found
+
+    def file(self, run_id: str, name: str) -> bytes | None:
+        """A file of the run from the bucket; None when it was not written."""
+        try:
+            answer = self._s3.get_object(Bucket=self.bucket, Key=f"runs/{run_id}/{name}")
+            return answer["Body"].read()
+        except ClientError as error:
+            if error_code(error) in {"NoSuchKey", "404"}:
+                return None
+            raise
+
+
+def _output(stack: str, outputs: dict[str, str], name: str) -> str:
+    if name not in outputs:
+        raise Refusal(
+            f'The stack "{stack}" has no output {name}, so it is not a rackrate stack; name the'
+            " right one with --stack."
+        )
+    return outputs[name]
