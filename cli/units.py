@@ -35,6 +35,11 @@ def significant(value: float) -> str:
     return f"{rounded:.{max(0, 2 - floor(log10(abs(rounded))))}f}"
 
 
+def ratio(value: float) -> str:
+    """Three significant digits, but never more than three decimals: a ratio is no finer."""
+    return significant(value) if value >= 1 else f"{value:.3f}"
+
+
 def duration(seconds: float) -> str:
     """`8 s`, `2 min 05 s`, `1 h 03 min`."""
     whole = max(0, round(seconds))

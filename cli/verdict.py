@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .results import Ceiling, Results, Verdict
+from .results import Results, Verdict
 from .runs import Run
-from .units import duration, quantity, significant
+from .units import duration, quantity, ratio
 
 _STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
 
@@ -46,28 +46,33 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
         title_justify="left",
         title_style="bold",
         box=box.HORIZONTALS,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_lines=True,
+        padding=0,
     )
     table.add_column("Test", min_width=10, overflow="fold")
-    table.add_column(Text(arm), justify="right", overflow="fold")
-    table.add_column(Text(baseline), justify="right", overflow="fold")
+    table.add_column(Text(arm), justify="right", min_width=11, overflow="fold")
+    table.add_column(Text(baseline), justify="right", min_width=11, overflow="fold")
     table.add_column("Ratio", justify="right", no_wrap=True)
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("Verdict", min_width=13)
-    table.add_column("Ceiling", min_width=8)
     for verdict in verdicts:
-        ceiling = verdict.ceiling
         table.add_row(
-            Text(f"{verdict.test}\n{verdict.metric}"),
-            _median(verdict.arm_median, verdict.unit, ceiling.arm if ceiling else None),
-            _median(verdict.baseline_median, verdict.unit, ceiling.baseline if ceiling else None),
-            "-" if verdict.ratio is None else significant(verdict.ratio),
-            Text(_interval(verdict.ci95)),
+            Text(_name(verdict)),
+            quantity(verdict.arm_median, verdict.unit),
+            quantity(verdict.baseline_median, verdict.unit),
+            "-" if verdict.ratio is None else ratio(verdict.ratio),
+            _interval(verdict.ci95),
             Text(verdict.verdict, style=_STYLES.get(verdict.verdict, "")),
-            _ceiling_name(ceiling),
         )
+        if verdict.ceiling is not None:
+            table.add_row(
+                "  ceiling",
+                quantity(verdict.ceiling.arm, verdict.unit),
+                quantity(verdict.ceiling.baseline, verdict.unit),
+                "",
+                "",
+                Text(verdict.ceiling.name),
+                style="dim",
+            )
     return table
 
 
@@ -109,18 +114,13 @@ def _arm(results: Results, name: str) -> str:
     return name if placement is None else f"{name} (placement: {placement})"
 
 
-def _median(value: float | None, unit: str, ceiling: float | None) -> Text:
-    text = Text(quantity(value, unit))
-    if ceiling is not None:
-        text.append(f"\nof {quantity(ceiling, unit)}", style="dim")
-    return text
+def _name(verdict: Verdict) -> str:
+    if verdict.metric == verdict.test:
+        return verdict.test
+    return f"{verdict.test} {verdict.metric}"
 
 
 def _interval(interval: tuple[float, float] | None) -> str:
     if interval is None:
         return "-"
-    return f"{significant(interval[0])} to {significant(interval[1])}"
-
-
-def _ceiling_name(ceiling: Ceiling | None) -> Text:
-    return Text("none" if ceiling is None else ceiling.name, style="dim")
+    return f"{ratio(interval[0])} to {ratio(interval[1])}"

@@ -15,7 +15,10 @@ from .progress import Display, TimeLeft
 from .runs import Run
 from .stack import Execution, Stack
 
+FIRST_POLL_SECONDS = 0.2
 POLL_SECONDS = 1.0
+"""Polls start close together, since a refused plan ends at once, and slow down to this."""
+
 OFFLINE_SECONDS = 120.0
 """A network that stays away longer than this ends the watching, never the run."""
 
@@ -99,6 +102,7 @@ class Watch:
         """
         stopped = False
         over_at: float | None = None
+        poll_seconds = FIRST_POLL_SECONDS
         execution, run = Execution("RUNNING", "", ""), None
         while True:
             if self._interruption.count and not stopped:
@@ -116,7 +120,8 @@ class Watch:
             self._show(execution, run, stopped)
             if stopped and self._interruption.count > 1:
                 return Outcome(execution, run)
-            self._interruption.pause(POLL_SECONDS, count=2 if stopped else 1)
+            self._interruption.pause(poll_seconds, count=2 if stopped else 1)
+            poll_seconds = min(POLL_SECONDS, 2 * poll_seconds)
 
     def _poll(self) -> tuple[Execution, Run | None] | None:
         try:

@@ -1,0 +1,281 @@
+"""A deployed stack for the command to find: moto serves its outputs, table, bucket and machine.
+
+Nothing of the command is replaced. What the stack's functions would do (write the run's item and
+its files) is done by small state machines that moto executes, and by the tests themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+from rackrate_cli.main import app
+from typer.testing import CliRunner, Result
+
+ROLE = "arn:aws:iam::123456789012:role/states"
+TEMPLATE = {
+    "Parameters": {"StateMachineArn": {"Type": "String"}},
+    "Resources": {
+        "Bucket": {"Type": "AWS::S3::Bucket"},
+        "Table": {
+            "Type": "AWS::DynamoDB::Table",
+            "Properties": {
+                "BillingMode": "PAY_PER_REQUEST",
+                "AttributeDefinitions": [
+                    {"AttributeName": name, "AttributeType": "S"}
+                    for name in ("pk", "sk", "gsi1pk", "gsi1sk")
+                ],
+                "KeySchema": [
+                    {"AttributeName": "pk", "KeyType": "HASH"},
+                    {"AttributeName": "sk", "KeyType": "RANGE"},
+                ],
+                "GlobalSecondaryIndexes": [
+                    {
+                        "IndexName": "runs",
+                        "KeySchema": [
+                            {"AttributeName": "gsi1pk", "KeyType": "HASH"},
+                            {"AttributeName": "gsi1sk", "KeyType": "RANGE"},
+                        ],
+                        "Projection": {"ProjectionType": "ALL"},
+                    }
+                ],
+            },
+        },
+    },
+    "Outputs": {
+        "StateMachineArn": {"Value": {"Ref": "StateMachineArn"}},
+        "TableName": {"Value": {"Ref": "Table"}},
+        "BucketName": {"Value": {"Ref": "Bucket"}},
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """The address of a moto server whose Step Functions execute."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    configuration = json.dumps({"stepfunctions": {"execute_state_machine": True}}).encode()
+    with urllib.request.urlopen(
+        urllib.request.Request(f"{url}/moto-api/config", configuration, method="POST")
+    ) as answer:
+        assert answer.status == 201
+    yield url
+    server.stop()
+
+
+@pytest.fixture
+def aws(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The environment of a person whose credentials and Region are set."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    # Where moto's own state machines reach its other services.
+    monkeypatch.setenv("MOTO_PORT", endpoint.rsplit(":", 1)[1])
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    return endpoint
+
+
+def state(next_state: str | None, **fields: Any) -> dict[str, Any]:
+    """A state that goes to `next_state`, or ends."""
+    return {**fields, **({"Next": next_state} if next_state else {"End": True})}
+
+
+def machine(*states: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    """A state machine that goes through the states in order; Fail states stay as they are."""
+    names = [name for name, _ in states] + [None]
+    return {
+        "StartAt": names[0],
+        "States": {
+            name: fields if fields["Type"] == "Fail" else state(following, **fields)
+            for (name, fields), following in zip(states, names[1:], strict=True)
+        },
+    }
+
+
+@dataclass(frozen=True)
+class DeployedStack:
+    """What the tests need of a stack."""
+
+    name: str
+    table: str
+    bucket: str
+    state_machine: str
+
+    def record(self, run_id: str, **fields: Any) -> None:
+        """Write the run's item as the stack's functions do."""
+        item = {
+            "pk": f"run#{run_id}",
+            "sk": "run",
+            "gsi1pk": "runs",
+            "gsi1sk": fields.get("started_at", "2026-11-21T07:05:12Z"),
+            "run_id": run_id,
+            "started_at": "2026-11-21T07:05:12Z",
+            **fields,
+        }
+        boto3.resource("dynamodb").Table(self.table).put_item(Item=item)
+
+    def put(self, run_id: str, name: str, content: bytes) -> None:
+        """Write a file of the run."""
+        boto3.client("s3").put_object(Bucket=self.bucket, Key=f"runs/{run_id}/{name}", Body=content)
+
+    def executions(self) -> list[Any]:
+        """The executions there have been."""
+        answer = boto3.client("stepfunctions").list_executions(stateMachineArn=self.state_machine)
+        return answer["executions"]
+
+    def recording(self, status: str, phase: str, **numbers: int | float) -> dict[str, Any]:
+        """A state that writes the item of the run it belongs to."""
+        item: dict[str, Any] = {
+            "pk": {"S.$": "States.Format('run#{}', $$.Execution.Name)"},
+            "sk": {"S": "run"},
+            "run_id": {"S.$": "$$.Execution.Name"},
+            "status": {"S": status},
+            "phase": {"S": phase},
+            "started_at": {"S": "2026-11-21T07:05:12Z"},
+            "gsi1pk": {"S": "runs"},
+            "gsi1sk": {"S": "2026-11-21T07:05:12Z"},
+        }
+        item |= {name: {"N": str(value)} for name, value in numbers.items()}
+        return {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::dynamodb:putItem",
+            "Parameters": {"TableName": self.table, "Item": item},
+            "ResultPath": None,
+        }
+
+    def define(self, definition: dict[str, Any]) -> None:
+        """Give the stack's state machine another definition."""
+        boto3.client("stepfunctions").update_state_machine(
+            stateMachineArn=self.state_machine, definition=json.dumps(definition)
+        )
+
+
+@pytest.fixture
+def stack(aws: str) -> DeployedStack:
+    """A stack of its own for each test; its state machine does nothing until it is defined."""
+    name = f"rackrate-{uuid4().hex[:8]}"
+    arn = boto3.client("stepfunctions").create_state_machine(
+        name=name, roleArn=ROLE, definition=json.dumps(machine(("Nothing", {"Type": "Pass"})))
+    )["stateMachineArn"]
+    cloudformation = boto3.client("cloudformation")
+    cloudformation.create_stack(
+        StackName=name,
+        TemplateBody=json.dumps(TEMPLATE),
+        Parameters=[{"ParameterKey": "StateMachineArn", "ParameterValue": arn}],
+    )
+    outputs = {
+        output["OutputKey"]: output["OutputValue"]
+        for output in cloudformation.describe_stacks(StackName=name)["Stacks"][0]["Outputs"]
+    }
+    return DeployedStack(name, outputs["TableName"], outputs["BucketName"], arn)
+
+
+type Rackrate = Callable[..., Result]
+
+
+@pytest.fixture
+def rackrate() -> Rackrate:
+    """Run the command in this process."""
+
+    def invoke(*arguments: str | Path) -> Result:
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+@pytest.fixture
+def start_rackrate() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Run the command as a process of its own, for signals and terminals."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str | Path, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rackrate_cli", *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def verdict(**fields: Any) -> dict[str, Any]:
+    """One verdict of results.json."""
+    return {
+        "test": "tcp-1",
+        "metric": "throughput",
+        "unit": "bit/s",
+        "arm": "treatment",
+        "baseline": "baseline",
+        "arm_median": 987.4e6,
+        "baseline_median": 493.2e6,
+        "ratio": 2.002,
+        "ci95": [1.994, 2.011],
+        "verdict": "better",
+        "ceiling": {
+            "name": "single-flow",
+            "arm": 1e9,
+            "baseline": 5e8,
+            "source": "EC2 user guide",
+        },
+        **fields,
+    }
+
+
+def results(run_id: str, **fields: Any) -> bytes:
+    """A results.json as the stack writes it."""
+    document = {
+        "schema": "rackrate.result.v1",
+        "run": {
+            "id": run_id,
+            "status": "succeeded",
+            "started_at": "2026-11-21T07:05:12Z",
+            "seconds": 84.2,
+            "lab_scale": 0.1,
+        },
+        "arms": [
+            {"name": "treatment", "placement": "cluster", "nodes": ["a", "b"]},
+            {"name": "baseline", "placement": "none", "nodes": ["c", "d"]},
+        ],
+        "trials": {"planned": 36, "measured": 35, "failed": 1},
+        "verdicts": [
+            verdict(),
+            verdict(
+                test="rtt",
+                metric="rtt",
+                unit="s",
+                arm_median=0.000155,
+                baseline_median=0.0004567,
+                ratio=0.3394,
+                ci95=[0.331, 0.352],
+                ceiling=None,
+            ),
+        ],
+        "conclusion": "The cluster placement group doubles what one flow carries.",
+        **fields,
+    }
+    return json.dumps(document).encode()

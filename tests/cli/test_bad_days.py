@@ -1,0 +1,91 @@
+"""What stands between a person and the stack is one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import boto3
+import pytest
+
+from .conftest import Rackrate
+
+
+def refused(rackrate: Rackrate, *arguments: str) -> str:
+    result = rackrate(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("rackrate: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    return result.stderr
+
+
+def test_a_missing_stack_is_named_with_its_region(aws: str, rackrate: Rackrate) -> None:
+    said = refused(rackrate, "list", "--stack", "elsewhere")
+    assert '"elsewhere" in us-east-1' in said
+    assert "--stack" in said
+
+
+def test_another_kind_of_stack_is_not_taken_for_ours(aws: str, rackrate: Rackrate) -> None:
+    boto3.client("cloudformation").create_stack(
+        StackName="other",
+        TemplateBody=json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}),
+    )
+    assert "not a rackrate stack" in refused(rackrate, "list", "--stack", "other")
+
+
+def test_missing_credentials_are_told(
+    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    assert "No AWS credentials" in refused(rackrate, "list")
+
+
+def test_a_missing_region_is_told(
+    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    assert "No AWS Region" in refused(rackrate, "list")
+
+
+def test_an_unknown_profile_is_told(
+    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    assert "nobody" in refused(rackrate, "list")
+
+
+def test_an_endpoint_that_does_not_answer_is_named(
+    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+    assert f"127.0.0.1:{port}" in refused(rackrate, "list")
+
+
+def test_an_endpoint_that_is_no_address_is_named(
+    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
+    assert "AWS_ENDPOINT_URL" in refused(rackrate, "list")
+
+
+def test_an_unknown_option_is_a_usage_error(rackrate: Rackrate) -> None:
+    result = rackrate("run", "--plam", "x")
+    assert result.exit_code == 2
+    assert "--plam" in result.stderr
+
+
+def test_the_environment_of_the_test_names_no_account_of_its_own(aws: str) -> None:
+    # Guards this suite itself: a forgotten variable must never send it to AWS.
+    assert os.environ["AWS_ENDPOINT_URL"].startswith("http://127.0.0.1:")
+    assert "AWS_PROFILE" not in os.environ

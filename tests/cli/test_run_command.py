@@ -1,0 +1,249 @@
+"""`rackrate run` against a deployed stack: progress, verdict, failures, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import boto3
+import pytest
+
+from .conftest import DeployedStack, Rackrate, machine, results
+
+RUN = "run-20261121-070512-ab12"
+
+
+def wait(seconds: int) -> dict[str, object]:
+    return {"Type": "Wait", "Seconds": seconds}
+
+
+def test_a_run_shows_its_blocks_prints_its_verdict_and_keeps_its_files(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    expected = {"blocks": 2, "expected_seconds": 40, "expected_block_seconds": 12}
+    stack.define(
+        machine(
+            ("Deploy", stack.recording("running", "waiting for servers", block=0, **expected)),
+            ("W1", wait(1)),
+            ("Measure", stack.recording("running", "block 1 of 2", block=1, **expected)),
+            ("W2", wait(2)),
+            ("Done", stack.recording("succeeded", "done", block=2, **expected)),
+        )
+    )
+    for name in ("trials.csv", "report.html", "plan.json", "schedule.json"):
+        stack.put(RUN, name, name.encode())
+    stack.put(RUN, "results.json", results(RUN))
+    out = tmp_path / "out"
+    result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", out)
+    assert result.exit_code == 0, result.output
+    progress = result.stderr.splitlines()
+    assert sum("waiting for servers" in line for line in progress) == 1
+    assert sum("block 1 of 2" in line for line in progress) == 1
+    assert any("left" in line for line in progress)
+    assert "987 Mbit/s" in result.stdout
+    assert "The cluster placement group doubles what one flow carries." in result.stdout
+    assert f"Results: {out / RUN / 'report.html'}" in result.stdout
+    assert (out / "latest").readlink() == Path(RUN)
+    assert json.loads((out / "latest" / "results.json").read_bytes())["run"]["id"] == RUN
+    assert sorted(file.name for file in (out / RUN).iterdir()) == [
+        "plan.json", "report.html", "results.json", "schedule.json", "trials.csv",
+    ]  # fmt: skip
+
+
+def test_the_plan_and_the_name_reach_the_execution(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.define(machine(("Done", stack.recording("succeeded", "done"))))
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"blocks": 3, "seed": 1}')
+    for _ in range(2):
+        result = rackrate(
+            "run", "--stack", stack.name, "--plan", plan, "--seed", "7", "--out", tmp_path / "out"
+        )
+        assert result.exit_code == 0, result.output
+    executions = stack.executions()
+    assert len({execution["name"] for execution in executions}) == 2
+    answer = boto3.client("stepfunctions").describe_execution(
+        executionArn=executions[0]["executionArn"]
+    )
+    assert json.loads(answer["input"]) == {"blocks": 3, "seed": 7}
+
+
+def test_a_second_run_moves_latest(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.define(machine(("Done", stack.recording("succeeded", "done"))))
+    for name in ("first", "second"):
+        stack.put(name, "results.json", results(name))
+        result = rackrate("run", "--stack", stack.name, "--name", name, "--out", tmp_path)
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / "latest").readlink() == Path(name)
+
+
+def test_every_fault_of_an_invalid_plan_is_printed_and_the_exit_code_is_2(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    lines = ["blocks: must be at least 1; write 6 or more", 'tests[1]: no test "tcp"; write tcp-1']
+    cause = json.dumps({"errorMessage": "\n".join(lines), "errorType": "InvalidPlan"})
+    stack.define(machine(("Refuse", {"Type": "Fail", "Error": "InvalidPlan", "Cause": cause})))
+    stack.record(RUN, status="invalid", phase="plan refused")
+    result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "2 faults" in result.stderr
+    for line in lines:
+        assert line in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_run_names_its_error_and_shows_what_it_has(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    cause = json.dumps({"errorMessage": "9 of 36 trials lost", "errorType": "TrialsLost"})
+    stack.define(
+        machine(
+            ("Record", stack.recording("failed", "torn down")),
+            ("Fail", {"Type": "Fail", "Error": "TrialsLost", "Cause": cause}),
+        )
+    )
+    stack.put(RUN, "results.json", results(RUN))
+    result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "TrialsLost: 9 of 36 trials lost" in result.stderr
+    assert "987 Mbit/s" in result.stdout
+    assert (tmp_path / "latest" / "results.json").exists()
+
+
+def test_the_command_waits_for_the_last_status_after_the_execution_failed(
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+) -> None:
+    stack.define(
+        machine(
+            ("Record", stack.recording("running", "block 1 of 6")),
+            ("Fail", {"Type": "Fail", "Error": "ClusterUnreachable", "Cause": "no route"}),
+        )
+    )
+    process = start_rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "cleaning up" in line:
+            break
+    assert process.poll() is None
+    stack.record(RUN, status="failed", phase="torn down")
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 1
+    assert "ClusterUnreachable: no route" in errors
+
+
+def test_a_dry_run_prints_its_estimate(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.define(
+        machine(
+            (
+                "Done",
+                stack.recording(
+                    "dry_run", "planned", blocks=6, expected_seconds=125, trials_planned=36
+                ),
+            )
+        )
+    )
+    result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "36 trials in 6 blocks, about 2 min 05 s; nothing was measured" in " ".join(
+        result.stdout.split()
+    )
+
+
+def test_ctrl_c_stops_the_execution_and_waits_until_the_run_is_aborted(
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+) -> None:
+    stack.define(
+        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", wait(60)))
+    )
+    process = start_rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "block 1 of 6" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + 10
+    while stack.executions()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert stack.executions()[0]["status"] == "ABORTED"
+    assert process.poll() is None, "it must wait for the clean-up"
+    stack.record(RUN, status="aborted", phase="torn down")
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "stopped and cleaned up" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_terminal_gets_one_line_that_changes_in_place(
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+) -> None:
+    expected = {"blocks": 6, "expected_seconds": 40, "expected_block_seconds": 5}
+    stack.define(
+        machine(
+            ("Measure", stack.recording("running", "measuring", block=2, **expected)),
+            ("W", wait(1)),
+            ("Done", stack.recording("succeeded", "done", block=6, **expected)),
+        )
+    )
+    terminal, other_end = pty.openpty()
+    process = start_rackrate(
+        "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path, stderr=other_end
+    )
+    os.close(other_end)
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    except OSError:  # Linux reports the closed other end of a terminal as an error.
+        pass
+    os.close(terminal)
+    process.communicate(timeout=10)
+    assert process.returncode == 0
+    text = shown.decode()
+    assert "measuring, block 2 of 6" in text
+    assert "left" in text
+    assert "\x1b[2K" in text
+
+
+@pytest.mark.parametrize("name", ["latest", "a b", "../up", "a/b", "x" * 81, ""])
+def test_a_name_that_cannot_be_a_run_id_is_refused(name: str, rackrate: Rackrate) -> None:
+    result = rackrate("run", "--name", name)
+    assert result.exit_code == 2
+    assert "cannot be a run's id" in result.stderr
+
+
+def test_a_name_that_was_used_is_refused(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.define(machine(("Done", stack.recording("succeeded", "done"))))
+    arguments = ("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert rackrate(*arguments).exit_code == 0
+    result = rackrate(*arguments)
+    assert result.exit_code == 2
+    assert f'There already is a run "{RUN}"' in result.stderr
+
+
+def test_results_that_cannot_be_kept_are_noticed_before_the_run(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    (tmp_path / "out").write_text("a file")
+    result = rackrate("run", "--stack", stack.name, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "--out" in result.stderr
+    assert stack.executions() == []

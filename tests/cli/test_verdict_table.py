@@ -1,0 +1,87 @@
+"""The table says what results.json says, and no line of it is wider than 80 columns."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rackrate_cli.errors import Refusal
+from rackrate_cli.results import Results
+from rackrate_cli.verdict import print_results
+from rich.console import Console
+
+from .conftest import results, verdict
+
+
+def printed(content: bytes) -> str:
+    console = Console(file=io.StringIO(), width=80)
+    print_results(console, Results.read(content, "r"), None)
+    return console.file.getvalue()
+
+
+def test_every_figure_of_a_verdict_is_shown() -> None:
+    text = printed(results("r"))
+    for figure in (
+        "tcp-1", "throughput", "987 Mbit/s", "493 Mbit/s", "1.00 Gbit/s", "500 Mbit/s",
+        "2.00", "1.99 to 2.01", "better", "single-flow", "0.155 ms", "0.457 ms", "0.331 to 0.352",
+        "treatment (placement: cluster) against baseline (placement: none)",
+    ):  # fmt: skip
+        assert figure in text, figure
+
+
+def test_the_widest_verdict_fits_80_columns_without_losing_a_figure() -> None:
+    text = printed(
+        results(
+            "r",
+            verdicts=[
+                verdict(
+                    test="a-test-with-a-rather-long-name",
+                    arm="partitioned-treatment",
+                    ratio=0.9999,
+                    ci95=[0.00912, 0.00998],
+                    verdict="no meaningful difference",
+                    ceiling={"name": "instance baseline", "arm": 7.5e8, "baseline": 7.5e8},
+                )
+            ],
+        )
+    )
+    assert max(map(len, text.splitlines())) <= 80
+    assert "0.009 to 0.010" in text
+    joined = " ".join(text.split())
+    for word in ("no meaningful", "difference", "instance baseline", "750 Mbit/s", "1.000"):
+        assert word in joined, word
+
+
+def test_the_lab_is_named_when_the_network_was_scaled_and_only_then() -> None:
+    assert "Network scaled by 0.1: figures are not EC2's." in printed(results("r"))
+    run = {"id": "r", "status": "succeeded", "lab_scale": None}
+    assert "scaled" not in printed(results("r", run=run))
+
+
+def test_what_was_not_measured_is_never_shown_as_zero() -> None:
+    text = printed(results("r", verdicts=[verdict(arm_median=None, ratio=None, ci95=None)]))
+    assert "not measured" in text
+    assert " 0 " not in text
+
+
+def test_failed_trials_are_counted_in_words() -> None:
+    assert "35 of 36 trials measured, 1 failed" in printed(results("r"))
+
+
+def test_each_arm_has_its_own_table() -> None:
+    text = printed(results("r", verdicts=[verdict(), verdict(arm="spread")]))
+    assert "spread against baseline" in text
+    assert "treatment (placement: cluster) against" in text
+
+
+def test_no_verdict_is_said_in_words() -> None:
+    assert "No verdict" in printed(results("r", verdicts=[]))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{}", b"not json", b"[]", results("r", schema="rackrate.result.v2"), results("r", run={})],
+)
+def test_results_of_another_schema_are_refused_not_guessed(content: bytes) -> None:
+    with pytest.raises(Refusal):
+        Results.read(content, "r")
