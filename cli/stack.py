@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,8 @@ class Stack:
     @classmethod
     def find(cls, name: str) -> Stack:
         """Look the stack up in the Region and account the environment names."""
-        session = boto3.Session()
+        # Every other AWS SDK and tool reads AWS_REGION; boto3 only knows AWS_DEFAULT_REGION.
+        session = boto3.Session(region_name=os.environ.get("AWS_REGION"))
         try:
             cloudformation = session.client("cloudformation", config=_CONFIG)
         except ValueError as error:

@@ -56,6 +56,16 @@ def test_a_missing_region_is_told(
     assert "No AWS Region" in refused(rackrate, "list")
 
 
+@pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
+def test_either_variable_names_the_region(
+    variable: str, aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv(variable, "eu-west-1")
+    assert "in eu-west-1" in refused(rackrate, "list", "--stack", "elsewhere")
+
+
 def test_an_unknown_profile_is_told(
     aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
