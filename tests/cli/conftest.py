@@ -13,6 +13,7 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -77,6 +78,18 @@ def endpoint() -> Iterator[str]:
     server.stop()
 
 
+@cache
+def client(service: str) -> Any:
+    """A client of the server, for what the stack or its owner would do."""
+    return boto3.client(service)
+
+
+@cache
+def table(name: str) -> Any:
+    """The table of one stack."""
+    return boto3.resource("dynamodb").Table(name)
+
+
 @pytest.fixture
 def aws(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The environment of a person whose credentials and Region are set."""
@@ -129,15 +142,15 @@ class DeployedStack:
             "started_at": "2026-11-21T07:05:12Z",
             **fields,
         }
-        boto3.resource("dynamodb").Table(self.table).put_item(Item=item)
+        table(self.table).put_item(Item=item)
 
     def put(self, run_id: str, name: str, content: bytes) -> None:
         """Write a file of the run."""
-        boto3.client("s3").put_object(Bucket=self.bucket, Key=f"runs/{run_id}/{name}", Body=content)
+        client("s3").put_object(Bucket=self.bucket, Key=f"runs/{run_id}/{name}", Body=content)
 
     def executions(self) -> list[Any]:
         """The executions there have been."""
-        answer = boto3.client("stepfunctions").list_executions(stateMachineArn=self.state_machine)
+        answer = client("stepfunctions").list_executions(stateMachineArn=self.state_machine)
         return answer["executions"]
 
     def recording(self, status: str, phase: str, **numbers: int | float) -> dict[str, Any]:
@@ -162,7 +175,7 @@ class DeployedStack:
 
     def define(self, definition: dict[str, Any]) -> None:
         """Give the stack's state machine another definition."""
-        boto3.client("stepfunctions").update_state_machine(
+        client("stepfunctions").update_state_machine(
             stateMachineArn=self.state_machine, definition=json.dumps(definition)
         )
 
@@ -171,10 +184,10 @@ class DeployedStack:
 def stack(aws: str) -> DeployedStack:
     """A stack of its own for each test; its state machine does nothing until it is defined."""
     name = f"rackrate-{uuid4().hex[:8]}"
-    arn = boto3.client("stepfunctions").create_state_machine(
+    arn = client("stepfunctions").create_state_machine(
         name=name, roleArn=ROLE, definition=json.dumps(machine(("Nothing", {"Type": "Pass"})))
     )["stateMachineArn"]
-    cloudformation = boto3.client("cloudformation")
+    cloudformation = client("cloudformation")
     cloudformation.create_stack(
         StackName=name,
         TemplateBody=json.dumps(TEMPLATE),

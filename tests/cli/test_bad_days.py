@@ -7,10 +7,9 @@ import os
 import socket
 from pathlib import Path
 
-import boto3
 import pytest
 
-from .conftest import Rackrate
+from .conftest import Rackrate, client
 
 
 def refused(rackrate: Rackrate, *arguments: str) -> str:
@@ -29,7 +28,7 @@ def test_a_missing_stack_is_named_with_its_region(aws: str, rackrate: Rackrate) 
 
 
 def test_another_kind_of_stack_is_not_taken_for_ours(aws: str, rackrate: Rackrate) -> None:
-    boto3.client("cloudformation").create_stack(
+    client("cloudformation").create_stack(
         StackName="other",
         TemplateBody=json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}),
     )

@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import boto3
 import pytest
 
-from .conftest import DeployedStack, Rackrate, machine, results
+from .conftest import DeployedStack, Rackrate, client, machine, results
 
 RUN = "run-20261121-070512-ab12"
 
@@ -69,9 +68,7 @@ def test_the_plan_and_the_name_reach_the_execution(
         assert result.exit_code == 0, result.output
     executions = stack.executions()
     assert len({execution["name"] for execution in executions}) == 2
-    answer = boto3.client("stepfunctions").describe_execution(
-        executionArn=executions[0]["executionArn"]
-    )
+    answer = client("stepfunctions").describe_execution(executionArn=executions[0]["executionArn"])
     assert json.loads(answer["input"]) == {"blocks": 3, "seed": 7}
 
 
