@@ -1,0 +1,75 @@
+# `make` lists what there is.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+python := .venv/bin/python
+unit := tests/unit tests/templates tests/statemachine tests/cli tests/lab_aws
+shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
+
+.PHONY: help
+help: ## Say what there is
+	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
+
+.PHONY: setup
+setup: ## Make .venv what the lock says
+	@scripts/setup
+
+.PHONY: demo
+demo: setup ## Run the whole benchmark in a lab that is removed afterwards (root)
+	@$(python) -m lab demo
+
+.PHONY: lab-up
+lab-up: setup ## Start a lab with the stack deployed and keep it (root)
+	@$(python) -m lab up
+
+.PHONY: lab-env
+lab-env: setup ## Print the exports that point aws, kubectl and rackrate at the lab
+	@$(python) -m lab env
+
+.PHONY: lab-down
+lab-down: setup ## Remove the lab (root)
+	@$(python) -m lab down
+
+.PHONY: bench
+bench: setup ## Compare the benchmark with bare iperf3 in the same lab (root)
+	@$(python) -m lab bench
+
+.PHONY: test
+test: setup ## All tests (root)
+	@$(python) -m pytest $(unit) tests/lab
+
+.PHONY: test-unit
+test-unit: setup ## The tests that need no root
+	@$(python) -m pytest $(unit)
+
+.PHONY: test-lab
+test-lab: setup ## The tests of the true system in the lab (root)
+	@$(python) -m pytest tests/lab
+
+.PHONY: lint
+lint: setup ## Formatter, linters and type checker
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/cfn-lint template.yaml templates/*.yaml
+	.venv/bin/yamllint --strict .
+	.venv/bin/shellcheck $(shell_scripts)
+
+.PHONY: format
+format: setup ## Let ruff format and mend what it can
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+.PHONY: lock
+lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer versions
+	scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
+		--python-version $$(cat .python-version) --group dev $(LOCK) -o requirements/dev.txt
+	scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
+		--python-version $$(cat .python-version) --group functions \
+		-c requirements/dev.txt -o functions/requirements.txt
+
+.PHONY: clean
+clean: ## Remove what builds and tests left here; the cache and the lab stay
+	rm -rf .aws-sam build out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
