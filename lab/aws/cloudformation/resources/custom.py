@@ -1,0 +1,132 @@
+"""Custom resources: the function is invoked and its answer awaited, as CloudFormation does.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-requesttypes.html
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import uuid
+from typing import Any
+
+from ..model import Created, ResourceContext, ResourceFailure, ResourceType
+
+# CloudFormation waits an hour unless ServiceTimeout says otherwise.
+_DEFAULT_TIMEOUT_SECONDS = 3600
+# Answers larger than this are refused.
+_ANSWER_BYTES = 4096
+# How often to look whether the function ended without an answer.
+_POLL_SECONDS = 0.25
+
+
+class CustomResource(ResourceType):
+    """AWS::CloudFormation::CustomResource and every Custom::* type."""
+
+    type = "AWS::CloudFormation::CustomResource"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        return self._ask(context, "Create", properties)
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if old.get("ServiceToken") != new.get("ServiceToken"):
+            return None
+        before = context.state.physical_id
+        made = self._ask(context, "Update", new, {"OldResourceProperties": _words(old)})
+        if made.physical_id != before:
+            # A new id means a replacement: the old one is deleted.
+            self._ask(context, "Delete", old)
+        return made
+
+    def delete(self, context: ResourceContext) -> None:
+        self._ask(context, "Delete", context.state.properties)
+
+    def _ask(
+        self,
+        context: ResourceContext,
+        request_type: str,
+        properties: dict[str, Any],
+        more: dict[str, Any] | None = None,
+    ) -> Created:
+        services = context.services
+        request_id = str(uuid.uuid4())
+        event: dict[str, Any] = {
+            "RequestType": request_type,
+            "ServiceToken": properties["ServiceToken"],
+            "ResponseURL": (
+                f"{services.endpoint_url}/_lab/cloudformation/responses/{request_id}"
+                "?X-Amz-Algorithm=AWS4-HMAC-SHA256"
+            ),
+            "StackId": context.stack.stack_id,
+            "RequestId": request_id,
+            "LogicalResourceId": context.state.logical_id,
+            "ResourceType": context.state.type,
+            "ResourceProperties": _words(properties),
+            **(more or {}),
+        }
+        if request_type != "Create":
+            event["PhysicalResourceId"] = context.state.physical_id
+        answers: queue.Queue[bytes] = queue.Queue()
+        services.custom_resources[request_id] = answers.put
+        try:
+            answer = self._answer(context, event, answers)
+        finally:
+            del services.custom_resources[request_id]
+        physical_id = answer.get("PhysicalResourceId") or context.state.physical_id
+        if not physical_id:
+            raise ResourceFailure("Invalid PhysicalResourceId")
+        if answer.get("Status") != "SUCCESS":
+            if request_type == "Create":
+                context.begin(str(physical_id))
+            raise ResourceFailure(
+                f"Received response status [FAILED] from custom resource. Message returned:"
+                f" {answer.get('Reason', '')} (RequestId: {request_id})"
+            )
+        return Created(str(physical_id), answer.get("Data") or {})
+
+    def _answer(
+        self, context: ResourceContext, event: dict[str, Any], answers: queue.Queue[bytes]
+    ) -> dict[str, Any]:
+        properties = event["ResourceProperties"]
+        remaining = float(properties.get("ServiceTimeout", _DEFAULT_TIMEOUT_SECONDS))
+        arn = event["ServiceToken"]
+        if ":lambda:" not in arn:
+            raise ResourceFailure(f"ServiceToken {arn} is not the ARN of a Lambda function")
+        invocation = context.services.lambda_runtime.invoke_event(arn, json.dumps(event).encode())
+        while remaining > 0:
+            # A function that failed after all its retries will not answer: CloudFormation would
+            # wait its whole time for it, which tells nobody anything.
+            ended = invocation.ended.is_set()
+            try:
+                body = answers.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
+                remaining -= _POLL_SECONDS
+                if ended and invocation.error is not None:
+                    raise ResourceFailure(
+                        f"The function failed and sent no response: {invocation.error}"
+                    ) from None
+                continue
+            if len(body) > _ANSWER_BYTES:
+                raise ResourceFailure("Response object is too long.")
+            try:
+                answer = json.loads(body)
+            except ValueError as error:
+                raise ResourceFailure("Invalid response: not JSON") from error
+            return dict(answer)
+        raise ResourceFailure(
+            "CloudFormation did not receive a response from your Custom Resource. Please check"
+            f" your logs for requestId [{event['RequestId']}]."
+        )
+
+
+def _words(value: Any) -> Any:
+    """Custom resources receive every scalar property as text."""
+    if isinstance(value, dict):
+        return {key: _words(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_words(item) for item in value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if value is None else str(value)

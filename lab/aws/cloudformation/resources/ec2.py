@@ -1,0 +1,389 @@
+"""AWS::EC2::*"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model import Created, ResourceContext, ResourceFailure, ResourceType
+
+
+def _tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def _tag(context: ResourceContext, resource_id: str, properties: dict[str, Any]) -> None:
+    context.client("ec2").create_tags(
+        Resources=[resource_id], Tags=_tag_list(context.tags(properties.get("Tags")))
+    )
+
+
+def _without(properties: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in properties.items() if key not in names}
+
+
+def _flags(properties: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Booleans written as text in a template, as the API wants them."""
+    return {
+        key: str(value).lower() == "true" if key in names else value
+        for key, value in properties.items()
+    }
+
+
+class Vpc(ResourceType):
+    """A VPC."""
+
+    type = "AWS::EC2::VPC"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        ec2 = context.client("ec2")
+        dns = ("EnableDnsSupport", "EnableDnsHostnames")
+        vpc = ec2.create_vpc(**_without(properties, "Tags", *dns))["Vpc"]
+        context.begin(vpc["VpcId"])
+        for name in dns:
+            if name in properties:
+                value = {"Value": str(properties[name]).lower() == "true"}
+                ec2.modify_vpc_attribute(VpcId=vpc["VpcId"], **{name: value})
+        _tag(context, vpc["VpcId"], properties)
+        groups = ec2.describe_security_groups(
+            Filters=[
+                {"Name": "vpc-id", "Values": [vpc["VpcId"]]},
+                {"Name": "group-name", "Values": ["default"]},
+            ]
+        )["SecurityGroups"]
+        acls = ec2.describe_network_acls(Filters=[{"Name": "vpc-id", "Values": [vpc["VpcId"]]}])
+        return Created(
+            vpc["VpcId"],
+            {
+                "VpcId": vpc["VpcId"],
+                "CidrBlock": vpc["CidrBlock"],
+                "DefaultSecurityGroup": groups[0]["GroupId"],
+                "DefaultNetworkAcl": acls["NetworkAcls"][0]["NetworkAclId"],
+            },
+        )
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").delete_vpc(VpcId=context.state.physical_id)
+
+
+class Subnet(ResourceType):
+    """A subnet."""
+
+    type = "AWS::EC2::Subnet"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        ec2 = context.client("ec2")
+        subnet = ec2.create_subnet(**_without(properties, "Tags", "MapPublicIpOnLaunch"))["Subnet"]
+        context.begin(subnet["SubnetId"])
+        if "MapPublicIpOnLaunch" in properties:
+            ec2.modify_subnet_attribute(
+                SubnetId=subnet["SubnetId"],
+                MapPublicIpOnLaunch={
+                    "Value": str(properties["MapPublicIpOnLaunch"]).lower() == "true"
+                },
+            )
+        _tag(context, subnet["SubnetId"], properties)
+        return Created(
+            subnet["SubnetId"],
+            {
+                "SubnetId": subnet["SubnetId"],
+                "VpcId": subnet["VpcId"],
+                "AvailabilityZone": subnet["AvailabilityZone"],
+                "CidrBlock": subnet["CidrBlock"],
+            },
+        )
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").delete_subnet(SubnetId=context.state.physical_id)
+
+
+class InternetGateway(ResourceType):
+    """An internet gateway."""
+
+    type = "AWS::EC2::InternetGateway"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        gateway = context.client("ec2").create_internet_gateway()["InternetGateway"]
+        identity = gateway["InternetGatewayId"]
+        _tag(context, identity, properties)
+        return Created(identity, {"InternetGatewayId": identity})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").delete_internet_gateway(InternetGatewayId=context.state.physical_id)
+
+
+class VpcGatewayAttachment(ResourceType):
+    """The attachment of an internet gateway."""
+
+    type = "AWS::EC2::VPCGatewayAttachment"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        context.client("ec2").attach_internet_gateway(**properties)
+        identity = f"IGW|{properties['VpcId']}"
+        return Created(identity, {"AttachmentType": "IGW"})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").detach_internet_gateway(**context.state.properties)
+
+
+class ElasticIp(ResourceType):
+    """An Elastic IP address."""
+
+    type = "AWS::EC2::EIP"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        address = context.client("ec2").allocate_address(
+            **{"Domain": "vpc", **_without(properties, "Tags")}
+        )
+        _tag(context, address["AllocationId"], properties)
+        return Created(
+            address["PublicIp"],
+            {"AllocationId": address["AllocationId"], "PublicIp": address["PublicIp"]},
+        )
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").release_address(AllocationId=context.state.attributes["AllocationId"])
+
+
+class NatGateway(ResourceType):
+    """A NAT gateway."""
+
+    type = "AWS::EC2::NatGateway"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        gateway = context.client("ec2").create_nat_gateway(**_without(properties, "Tags"))
+        identity = gateway["NatGateway"]["NatGatewayId"]
+        _tag(context, identity, properties)
+        return Created(identity, {"NatGatewayId": identity})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").delete_nat_gateway(NatGatewayId=context.state.physical_id)
+
+
+class RouteTable(ResourceType):
+    """A route table."""
+
+    type = "AWS::EC2::RouteTable"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        table = context.client("ec2").create_route_table(VpcId=properties["VpcId"])["RouteTable"]
+        _tag(context, table["RouteTableId"], properties)
+        return Created(table["RouteTableId"], {"RouteTableId": table["RouteTableId"]})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").delete_route_table(RouteTableId=context.state.physical_id)
+
+
+class Route(ResourceType):
+    """A route."""
+
+    type = "AWS::EC2::Route"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        context.client("ec2").create_route(**properties)
+        destination = properties.get(
+            "DestinationCidrBlock", properties.get("DestinationIpv6CidrBlock")
+        )
+        return Created(f"{properties['RouteTableId']}|{destination}", {"CidrBlock": destination})
+
+    def delete(self, context: ResourceContext) -> None:
+        properties = context.state.properties
+        context.client("ec2").delete_route(
+            **{
+                key: properties[key]
+                for key in ("RouteTableId", "DestinationCidrBlock", "DestinationIpv6CidrBlock")
+                if key in properties
+            }
+        )
+
+
+class SubnetRouteTableAssociation(ResourceType):
+    """A subnet's route table."""
+
+    type = "AWS::EC2::SubnetRouteTableAssociation"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        identity = context.client("ec2").associate_route_table(**properties)["AssociationId"]
+        return Created(identity, {"Id": identity})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").disassociate_route_table(AssociationId=context.state.physical_id)
+
+
+def _permission(rule: dict[str, Any]) -> dict[str, Any]:
+    """An IpPermission of the API from a rule as CloudFormation writes it."""
+    permission: dict[str, Any] = {"IpProtocol": str(rule["IpProtocol"])}
+    for name in ("FromPort", "ToPort"):
+        if name in rule:
+            permission[name] = int(rule[name])
+    described = {"Description": rule["Description"]} if "Description" in rule else {}
+    group = rule.get("SourceSecurityGroupId") or rule.get("DestinationSecurityGroupId")
+    if "CidrIp" in rule:
+        permission["IpRanges"] = [{"CidrIp": rule["CidrIp"], **described}]
+    if "CidrIpv6" in rule:
+        permission["Ipv6Ranges"] = [{"CidrIpv6": rule["CidrIpv6"], **described}]
+    if group:
+        permission["UserIdGroupPairs"] = [{"GroupId": group, **described}]
+    prefix_list = rule.get("SourcePrefixListId") or rule.get("DestinationPrefixListId")
+    if prefix_list:
+        permission["PrefixListIds"] = [{"PrefixListId": prefix_list, **described}]
+    return permission
+
+
+class SecurityGroup(ResourceType):
+    """A security group with its inline rules."""
+
+    type = "AWS::EC2::SecurityGroup"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        ec2 = context.client("ec2")
+        options = {"VpcId": properties["VpcId"]} if "VpcId" in properties else {}
+        identity = ec2.create_security_group(
+            GroupName=properties.get("GroupName") or context.physical_name(255),
+            Description=properties["GroupDescription"],
+            **options,
+        )["GroupId"]
+        context.begin(identity)
+        _tag(context, identity, properties)
+        for rule in properties.get("SecurityGroupIngress", []):
+            ec2.authorize_security_group_ingress(
+                GroupId=identity, IpPermissions=[_permission(rule)]
+            )
+        if "SecurityGroupEgress" in properties:
+            ec2.revoke_security_group_egress(
+                GroupId=identity,
+                IpPermissions=[{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}],
+            )
+            for rule in properties["SecurityGroupEgress"]:
+                ec2.authorize_security_group_egress(
+                    GroupId=identity, IpPermissions=[_permission(rule)]
+                )
+        return Created(
+            identity,
+            {"GroupId": identity, "Id": identity, "VpcId": properties.get("VpcId", "")},
+        )
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").delete_security_group(GroupId=context.state.physical_id)
+
+
+class SecurityGroupIngress(ResourceType):
+    """A rule for what comes in."""
+
+    type = "AWS::EC2::SecurityGroupIngress"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        rules = context.client("ec2").authorize_security_group_ingress(
+            GroupId=properties["GroupId"], IpPermissions=[_permission(properties)]
+        )["SecurityGroupRules"]
+        identity = rules[0]["SecurityGroupRuleId"]
+        return Created(identity, {"Id": identity})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").revoke_security_group_ingress(
+            GroupId=context.state.properties["GroupId"],
+            IpPermissions=[_permission(context.state.properties)],
+        )
+
+
+class SecurityGroupEgress(ResourceType):
+    """A rule for what goes out."""
+
+    type = "AWS::EC2::SecurityGroupEgress"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        rules = context.client("ec2").authorize_security_group_egress(
+            GroupId=properties["GroupId"], IpPermissions=[_permission(properties)]
+        )["SecurityGroupRules"]
+        identity = rules[0]["SecurityGroupRuleId"]
+        return Created(identity, {"Id": identity})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").revoke_security_group_egress(
+            GroupId=context.state.properties["GroupId"],
+            IpPermissions=[_permission(context.state.properties)],
+        )
+
+
+class PlacementGroup(ResourceType):
+    """A placement group; its name is CloudFormation's to choose."""
+
+    type = "AWS::EC2::PlacementGroup"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        name = context.physical_name(255)
+        request = {**_without(properties, "Tags"), "GroupName": name}
+        if "PartitionCount" in request:
+            request["PartitionCount"] = int(request["PartitionCount"])
+        if set(_without(properties, "Tags")) - {"Strategy", "PartitionCount", "SpreadLevel"}:
+            raise ResourceFailure(f"Properties validation failed: {sorted(properties)}")
+        group = context.client("ec2").create_placement_group(
+            **request,
+            TagSpecifications=[
+                {
+                    "ResourceType": "placement-group",
+                    "Tags": _tag_list(context.tags(properties.get("Tags"))),
+                }
+            ],
+        )["PlacementGroup"]
+        return Created(name, {"GroupName": name, "GroupId": group["GroupId"]})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").delete_placement_group(GroupName=context.state.physical_id)
+
+
+class LaunchTemplate(ResourceType):
+    """A launch template; a change of its data makes a new version."""
+
+    type = "AWS::EC2::LaunchTemplate"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        template = context.client("ec2").create_launch_template(
+            LaunchTemplateName=properties.get("LaunchTemplateName") or context.physical_name(125),
+            LaunchTemplateData=properties["LaunchTemplateData"],
+            VersionDescription=properties.get("VersionDescription", ""),
+            TagSpecifications=[
+                {"ResourceType": "launch-template", "Tags": _tag_list(context.tags())}
+            ],
+        )["LaunchTemplate"]
+        return Created(template["LaunchTemplateId"], self._attributes(template))
+
+    @staticmethod
+    def _attributes(template: dict[str, Any]) -> dict[str, str]:
+        return {
+            "LaunchTemplateId": template["LaunchTemplateId"],
+            "DefaultVersionNumber": str(template["DefaultVersionNumber"]),
+            "LatestVersionNumber": str(template["LatestVersionNumber"]),
+        }
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if old.get("LaunchTemplateName") != new.get("LaunchTemplateName"):
+            return None
+        ec2, identity = context.client("ec2"), str(context.state.physical_id)
+        version = ec2.create_launch_template_version(
+            LaunchTemplateId=identity,
+            LaunchTemplateData=new["LaunchTemplateData"],
+            VersionDescription=new.get("VersionDescription", ""),
+        )["LaunchTemplateVersion"]
+        attributes = dict(context.state.attributes)
+        attributes["LatestVersionNumber"] = str(version["VersionNumber"])
+        return Created(identity, attributes)
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").delete_launch_template(LaunchTemplateId=context.state.physical_id)
+
+
+class VpcEndpoint(ResourceType):
+    """A gateway or interface endpoint."""
+
+    type = "AWS::EC2::VPCEndpoint"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        endpoint = context.client("ec2").create_vpc_endpoint(
+            **_flags(_without(properties, "Tags"), "PrivateDnsEnabled")
+        )["VpcEndpoint"]
+        return Created(endpoint["VpcEndpointId"], {"Id": endpoint["VpcEndpointId"]})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[context.state.physical_id])

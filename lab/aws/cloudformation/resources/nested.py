@@ -1,0 +1,123 @@
+"""AWS::CloudFormation::Stack and wait handles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...s3_urls import read_s3_url
+from ..engine import StackError, new_stack_id
+from ..model import Created, ResourceContext, ResourceFailure, ResourceType, Stack
+
+
+def _parameters(properties: dict[str, Any]) -> dict[str, str]:
+    return {
+        name: ",".join(map(str, value)) if isinstance(value, list) else _text(value)
+        for name, value in (properties.get("Parameters") or {}).items()
+    }
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class NestedStack(ResourceType):
+    """A stack in a stack; its outputs are its attributes."""
+
+    type = "AWS::CloudFormation::Stack"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        services, parent = context.services, context.stack
+        name = context.physical_name(128)
+        stack_id = new_stack_id(name, services.region, services.account_id)
+        stack = Stack(
+            stack_id,
+            name,
+            read_s3_url(services, properties["TemplateURL"]).decode(),
+            _parameters(properties),
+            parent.capabilities,
+            {
+                **parent.tags,
+                **{tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])},
+            },
+            disable_rollback=parent.disable_rollback,
+            parent_id=parent.stack_id,
+            root_id=parent.root_id or parent.stack_id,
+        )
+        try:
+            context.backend.create(stack, wait_for=True)
+        except StackError as error:
+            raise ResourceFailure(error.message) from error
+        finally:
+            if stack_id in context.backend.stacks:
+                context.begin(stack_id)
+        if stack.status == "CREATE_IN_PROGRESS":
+            raise ResourceFailure("Resource creation cancelled")
+        if stack.status != "CREATE_COMPLETE":
+            raise ResourceFailure(
+                f"Embedded stack {stack_id} was not successfully created: {_failure(stack)}"
+            )
+        return self._made(stack)
+
+    @staticmethod
+    def _made(stack: Stack) -> Created:
+        return Created(
+            stack.stack_id,
+            {f"Outputs.{name}": output["OutputValue"] for name, output in stack.outputs.items()},
+        )
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        stack = context.backend.find(str(context.state.physical_id))
+        body = read_s3_url(context.services, new["TemplateURL"]).decode()
+        try:
+            context.backend.update(
+                stack,
+                body,
+                _parameters(new),
+                capabilities=context.stack.capabilities,
+                tags=stack.tags,
+                wait_for=True,
+            )
+        except StackError as error:
+            if "No updates are to be performed" not in error.message:
+                raise ResourceFailure(error.message) from error
+        if stack.status not in ("UPDATE_COMPLETE", "CREATE_COMPLETE"):
+            raise ResourceFailure(
+                f"Embedded stack {stack.stack_id} was not successfully updated: {_failure(stack)}"
+            )
+        return self._made(stack)
+
+    def delete(self, context: ResourceContext) -> None:
+        stack = context.backend.find(str(context.state.physical_id))
+        context.backend.delete(stack, wait_for=True)
+        if stack.status != "DELETE_COMPLETE":
+            raise ResourceFailure(
+                f"Embedded stack {stack.stack_id} was not successfully deleted:"
+                f" {stack.status_reason}"
+            )
+
+
+def _failure(stack: Stack) -> str:
+    """Why it failed: the reason before the rollback began."""
+    for event in stack.events:
+        if event.logical_id == stack.name and event.status in (
+            "ROLLBACK_IN_PROGRESS",
+            "CREATE_FAILED",
+            "UPDATE_ROLLBACK_IN_PROGRESS",
+        ):
+            return (event.reason or "").removesuffix(" Rollback requested by user.")
+    return stack.status_reason or stack.status
+
+
+class WaitConditionHandle(ResourceType):
+    """A handle; templates also use it as a resource that does nothing."""
+
+    type = "AWS::CloudFormation::WaitConditionHandle"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        name = context.physical_name()
+        return Created(f"{context.services.endpoint_url}/_lab/cloudformation/handles/{name}")
+
+    def delete(self, context: ResourceContext) -> None:
+        return None

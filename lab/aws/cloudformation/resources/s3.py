@@ -1,0 +1,165 @@
+"""AWS::S3::*"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..model import Created, ResourceContext, ResourceFailure, ResourceType
+
+_KNOWN = {
+    "BucketName",
+    "BucketEncryption",
+    "LifecycleConfiguration",
+    "OwnershipControls",
+    "PublicAccessBlockConfiguration",
+    "Tags",
+    "VersioningConfiguration",
+}
+
+
+class Bucket(ResourceType):
+    """A bucket with its encryption, versions, lifecycle and public access block."""
+
+    type = "AWS::S3::Bucket"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        strange = set(properties) - _KNOWN
+        if strange:
+            raise ResourceFailure(
+                f"Bucket property {sorted(strange)[0]} is not supported by this CloudFormation"
+            )
+        s3 = context.client("s3")
+        name = properties.get("BucketName") or context.physical_name(63, lower=True)
+        s3.create_bucket(Bucket=name)
+        context.begin(name)
+        self._configure(context, name, properties)
+        region = context.services.region
+        return Created(
+            name,
+            {
+                "Arn": f"arn:aws:s3:::{name}",
+                "DomainName": f"{name}.s3.amazonaws.com",
+                "RegionalDomainName": f"{name}.s3.{region}.amazonaws.com",
+            },
+        )
+
+    def _configure(self, context: ResourceContext, name: str, properties: dict[str, Any]) -> None:
+        s3 = context.client("s3")
+        tags = context.tags(properties.get("Tags"))
+        s3.put_bucket_tagging(
+            Bucket=name, Tagging={"TagSet": [{"Key": k, "Value": v} for k, v in tags.items()]}
+        )
+        if "VersioningConfiguration" in properties:
+            s3.put_bucket_versioning(
+                Bucket=name, VersioningConfiguration=properties["VersioningConfiguration"]
+            )
+        if "PublicAccessBlockConfiguration" in properties:
+            s3.put_public_access_block(
+                Bucket=name,
+                PublicAccessBlockConfiguration={
+                    key: str(value).lower() == "true"
+                    for key, value in properties["PublicAccessBlockConfiguration"].items()
+                },
+            )
+        if "BucketEncryption" in properties:
+            s3.put_bucket_encryption(
+                Bucket=name,
+                ServerSideEncryptionConfiguration={
+                    "Rules": [
+                        {
+                            (
+                                "ApplyServerSideEncryptionByDefault"
+                                if key == "ServerSideEncryptionByDefault"
+                                else key
+                            ): value
+                            for key, value in rule.items()
+                        }
+                        for rule in properties["BucketEncryption"][
+                            "ServerSideEncryptionConfiguration"
+                        ]
+                    ]
+                },
+            )
+        if "OwnershipControls" in properties:
+            s3.put_bucket_ownership_controls(
+                Bucket=name, OwnershipControls=properties["OwnershipControls"]
+            )
+        if "LifecycleConfiguration" in properties:
+            s3.put_bucket_lifecycle_configuration(
+                Bucket=name,
+                LifecycleConfiguration={
+                    "Rules": [
+                        _lifecycle_rule(rule)
+                        for rule in properties["LifecycleConfiguration"]["Rules"]
+                    ]
+                },
+            )
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if old.get("BucketName") != new.get("BucketName"):
+            return None
+        self._configure(context, str(context.state.physical_id), new)
+        return Created(str(context.state.physical_id), context.state.attributes)
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("s3").delete_bucket(Bucket=context.state.physical_id)
+
+
+def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
+    """A rule of the API from one as CloudFormation writes it."""
+    converted: dict[str, Any] = {
+        "Status": rule["Status"],
+        "Filter": {"Prefix": rule.get("Prefix", "")},
+    }
+    if "Id" in rule:
+        converted["ID"] = rule["Id"]
+    if "ExpirationInDays" in rule:
+        converted["Expiration"] = {"Days": int(rule["ExpirationInDays"])}
+    if "NoncurrentVersionExpiration" in rule:
+        converted["NoncurrentVersionExpiration"] = {
+            key: int(value) for key, value in rule["NoncurrentVersionExpiration"].items()
+        }
+    if "NoncurrentVersionExpirationInDays" in rule:
+        converted["NoncurrentVersionExpiration"] = {
+            "NoncurrentDays": int(rule["NoncurrentVersionExpirationInDays"])
+        }
+    if "AbortIncompleteMultipartUpload" in rule:
+        converted["AbortIncompleteMultipartUpload"] = {
+            key: int(value) for key, value in rule["AbortIncompleteMultipartUpload"].items()
+        }
+    if "Transitions" in rule:
+        converted["Transitions"] = [
+            {"Days": int(item["TransitionInDays"]), "StorageClass": item["StorageClass"]}
+            for item in rule["Transitions"]
+        ]
+    return converted
+
+
+class BucketPolicy(ResourceType):
+    """A bucket's policy."""
+
+    type = "AWS::S3::BucketPolicy"
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        self._put(context, properties)
+        return Created(properties["Bucket"])
+
+    @staticmethod
+    def _put(context: ResourceContext, properties: dict[str, Any]) -> None:
+        context.client("s3").put_bucket_policy(
+            Bucket=properties["Bucket"], Policy=json.dumps(properties["PolicyDocument"])
+        )
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if old["Bucket"] != new["Bucket"]:
+            return None
+        self._put(context, new)
+        return Created(str(context.state.physical_id))
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("s3").delete_bucket_policy(Bucket=context.state.physical_id)

@@ -1,0 +1,104 @@
+"""Memory limits of Lambda workers: a cgroup where one can be made, else a watchdog."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+from pathlib import Path
+
+LOG = logging.getLogger(__name__)
+
+_CGROUP_ROOT = Path("/sys/fs/cgroup")
+_numbers = itertools.count()
+
+
+class MemoryLimiter:
+    """Makes one memory cgroup per worker below the daemon's own, if the machine allows it."""
+
+    def __init__(self) -> None:
+        self._parent, self._limit_file, why = _find_parent()
+        self.uses_cgroups = self._parent is not None
+        if not self.uses_cgroups:
+            LOG.warning(
+                "no writable memory cgroup (%s): Lambda memory limits are enforced by watching"
+                " the resident size of the workers",
+                why,
+            )
+
+    def limit(self, pid: int, limit_bytes: int) -> Path | None:
+        """Put a process under a limit. Returns its group, or None where there are no groups."""
+        if self._parent is None:
+            return None
+        group = self._parent / f"rackrate-lambda-{os.getpid()}-{next(_numbers)}"
+        try:
+            group.mkdir()
+            (group / self._limit_file).write_text(str(limit_bytes))
+            (group / "cgroup.procs").write_text(str(pid))
+        except ProcessLookupError:
+            self.remove(group)  # it ended already; whoever waits for it will notice
+        except OSError as error:
+            LOG.warning("memory cgroup %s: %s", group, error)
+            self.remove(group)
+            return None
+        return group
+
+    @staticmethod
+    def remove(group: Path | None) -> None:
+        """Remove a group whose processes have ended."""
+        if group is not None:
+            with contextlib.suppress(OSError):
+                group.rmdir()
+
+
+def _find_parent() -> tuple[Path | None, str, str]:
+    """The daemon's own memory cgroup, the name of the limit's file, and why there is none."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError as error:
+        return None, "", str(error)
+    reason = "no memory controller"
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            base, limit_file = _CGROUP_ROOT / "memory", "memory.limit_in_bytes"
+        elif controllers == "":
+            base, limit_file = _CGROUP_ROOT, "memory.max"
+        else:
+            continue
+        # In a mount of another cgroup namespace the path may not exist; the root then is ours.
+        for parent in (base / path.lstrip("/"), base):
+            probe = parent / f"rackrate-probe-{os.getpid()}-{next(_numbers)}"
+            try:
+                probe.mkdir()
+            except OSError as error:
+                reason = f"{parent}: {error.strerror}"
+                continue
+            usable = (probe / limit_file).exists()
+            with contextlib.suppress(OSError):
+                probe.rmdir()
+            if usable:
+                return parent, limit_file, ""
+            reason = f"{parent}: the memory controller is not delegated"
+    return None, "", reason
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident size of a process now; 0 when it has ended."""
+    return _status_field(pid, "VmRSS:")
+
+
+def peak_resident_bytes(pid: int) -> int:
+    """The largest resident size a process had; 0 when it has ended."""
+    return _status_field(pid, "VmHWM:")
+
+
+def _status_field(pid: int, name: str) -> int:
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(name):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0

@@ -1,0 +1,375 @@
+"""Lambda: functions run in processes of their own, kept warm, limited in time and memory.
+
+Replaces moto's invoke, which only echoes without Docker.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import shutil
+import threading
+import time
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import files
+from pathlib import Path
+from typing import Any
+
+from moto.awslambda.models import LambdaBackend, LambdaFunction
+from moto.awslambda_simple.models import LambdaSimpleBackend, lambda_simple_backends
+from moto.logs.models import LogsBackend, logs_backends
+
+from .identity import SESSION_SECONDS, assume_role
+from .lambda_memory import MemoryLimiter
+from .lambda_worker import Invocation, Outcome, Worker
+
+LOG = logging.getLogger(__name__)
+
+# Packages of the runtime itself; everything else comes from the function's archive.
+_RUNTIME_PACKAGES = ("awslambdaric", "snapshot-restore-py", "simplejson")
+_IDLE_SECONDS = 120.0
+_MAX_IDLE = 8
+# Workers hold credentials, so they end well before those do.
+_RECYCLE_SECONDS = SESSION_SECONDS - 900 - 60
+# Lambda retries a failed asynchronous invocation after one and two minutes. Nobody should have
+# to wait that long here, so the lab keeps the number and shortens the pauses.
+_EVENT_RETRY_SECONDS = (1.0, 2.0)
+_LOG_TAIL_BYTES = 4096
+
+
+@dataclass
+class EventInvocation:
+    """An asynchronous invocation; `error` holds the last failure's payload once it has ended."""
+
+    ended: threading.Event = field(default_factory=threading.Event)
+    error: str | None = None
+
+
+class LambdaRuntime:
+    """The workers of all functions."""
+
+    def __init__(
+        self, *, state_directory: Path, endpoint_url: str, region: str, account_id: str
+    ) -> None:
+        self._directory = state_directory
+        self._endpoint_url = endpoint_url
+        self._region, self._account_id = region, account_id
+        self._idle: dict[str, list[Worker]] = {}
+        self._workers: set[Worker] = set()
+        self._lock = threading.Lock()
+        self._unzip_locks: dict[str, threading.Lock] = {}
+        self._log_file_lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._limiter = MemoryLimiter()
+        self._runtime_client = state_directory / "lambda-runtime-client"
+        for name in ("code", "tmp", "logs"):
+            (state_directory / name).mkdir(parents=True, exist_ok=True)
+        self._link_runtime_client()
+        threading.Thread(target=self._reap, name="lambda-reaper", daemon=True).start()
+
+    # -- invoking
+
+    def invoke(
+        self, function: LambdaFunction, payload: bytes, *, client_context: str = ""
+    ) -> Outcome:
+        """Run a function and wait for its result."""
+        worker = self._take(function)
+        invocation = Invocation(
+            payload=payload or b"{}",
+            function_arn=function.function_arn,
+            timeout_seconds=float(function.timeout),
+            client_context=client_context,
+        )
+        outcome = worker.run(invocation)
+        self._give_back(worker, _fingerprint(function))
+        return outcome
+
+    def invoke_event(self, function_name: str, payload: bytes) -> EventInvocation:
+        """Run a function in the background, again when it fails, as Lambda's event queue does.
+
+        Raises moto's unknown-function error if there is none of that name or ARN.
+        """
+        function = self._function(function_name)
+        invocation = EventInvocation()
+        attempts = _EVENT_RETRY_SECONDS
+        for config in function.event_invoke_config:
+            wanted = config.config.get("MaximumRetryAttempts")
+            if wanted is not None:
+                attempts = attempts[: int(wanted)]
+
+        def work() -> None:
+            for pause in (0.0, *attempts):
+                if self._stopped.wait(pause):
+                    break
+                try:
+                    outcome = self.invoke(self._function(function_name), payload)
+                except Exception as error:
+                    LOG.exception("event for %s", function_name)
+                    invocation.error = str(error)
+                    continue
+                invocation.error = outcome.payload.decode() if outcome.failed else None
+                if not outcome.failed:
+                    break
+            invocation.ended.set()
+
+        threading.Thread(target=work, name="lambda-event", daemon=True).start()
+        return invocation
+
+    def _function(self, name_or_arn: str) -> LambdaFunction:
+        backend = lambda_simple_backends[self._account_id][self._region]
+        return backend.get_function(name_or_arn)
+
+    # -- workers
+
+    def _take(self, function: LambdaFunction) -> Worker:
+        key = _fingerprint(function)
+        with self._lock:
+            idle = self._idle.get(key, [])
+            while idle:
+                worker = idle.pop()
+                if worker.alive and time.monotonic() - worker.started_at < _RECYCLE_SECONDS:
+                    return worker
+                worker.stop()
+                self._workers.discard(worker)
+        worker = self._start(function)
+        with self._lock:
+            self._workers.add(worker)
+            stopped = self._stopped.is_set()
+        if stopped:
+            worker.stop()
+        return worker
+
+    def _give_back(self, worker: Worker, key: str) -> None:
+        with self._lock:
+            if not worker.alive or self._stopped.is_set():
+                self._workers.discard(worker)
+                worker.stop()
+                return
+            self._idle.setdefault(key, []).append(worker)
+            idle = sorted(
+                (w for workers in self._idle.values() for w in workers),
+                key=lambda w: w.idle_since,
+            )
+            for surplus in idle[: max(0, len(idle) - _MAX_IDLE)]:
+                self._retire(surplus)
+
+    def _retire(self, worker: Worker) -> None:
+        for workers in self._idle.values():
+            if worker in workers:
+                workers.remove(worker)
+        self._workers.discard(worker)
+        worker.stop()
+
+    def _reap(self) -> None:
+        while not self._stopped.wait(5.0):
+            with self._lock:
+                now = time.monotonic()
+                for workers in list(self._idle.values()):
+                    for worker in list(workers):
+                        if not worker.alive or now - worker.idle_since > _IDLE_SECONDS:
+                            self._retire(worker)
+
+    def forget(self, function_name: str) -> None:
+        """End the idle workers of a function that was changed or deleted."""
+        with self._lock:
+            for workers in list(self._idle.values()):
+                for worker in list(workers):
+                    if worker.function_name == function_name:
+                        self._retire(worker)
+
+    def stop(self) -> None:
+        """End every worker."""
+        self._stopped.set()
+        with self._lock:
+            workers = list(self._workers)
+            self._workers.clear()
+            self._idle.clear()
+        for worker in workers:
+            worker.stop()
+        for worker in workers:
+            worker.join(5.0)
+
+    def _start(self, function: LambdaFunction) -> Worker:
+        name = function.function_name
+        if function.layers:
+            raise NotImplementedError(f"function {name} uses layers, which this Lambda lacks")
+        credentials = assume_role(function.role, name)
+        environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "en_US.UTF-8",
+            "TZ": ":UTC",
+            "AWS_ENDPOINT_URL": self._endpoint_url,
+            **{key: str(value) for key, value in function.environment_vars.items()},
+            "_HANDLER": str(function.handler),
+            "AWS_REGION": self._region,
+            "AWS_DEFAULT_REGION": self._region,
+            "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.run_time}",
+            "AWS_LAMBDA_FUNCTION_NAME": name,
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_size),
+            "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+            "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+            "AWS_LAMBDA_LOG_GROUP_NAME": function.logs_group_name,
+            "AWS_ACCESS_KEY_ID": credentials.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": credentials.secret_access_key,
+            "AWS_SESSION_TOKEN": credentials.session_token or "",
+            "LAMBDA_RUNTIME_DIR": str(self._runtime_client),
+        }
+        return Worker(
+            function_name=name,
+            handler=str(function.handler),
+            code=self._unzip(function.code_digest),
+            runtime_client=self._runtime_client,
+            environment=environment,
+            memory_mb=int(function.memory_size),
+            temporary=self._directory / "tmp" / f"{name}-{os.urandom(6).hex()}",
+            limiter=self._limiter,
+            write_log=lambda stream, lines: self._log(name, stream, lines),
+        )
+
+    # -- code
+
+    def keep_code(self, function: LambdaFunction) -> None:
+        """Move a function's archive from memory to disk, once per content, and unpack it."""
+        content = bytes(function.code_bytes or b"")
+        if not content:
+            return
+        digest = hashlib.sha256(content).hexdigest()
+        function.code_digest = digest
+        function.code_bytes = b""
+        archive = self._directory / "code" / f"{digest}.zip"
+        if not archive.exists():
+            partial = archive.with_suffix(f".{os.urandom(4).hex()}")
+            partial.write_bytes(content)
+            partial.rename(archive)
+        threading.Thread(
+            target=self._unzip, args=(digest,), name="lambda-unzip", daemon=True
+        ).start()
+
+    def _unzip(self, digest: str) -> Path:
+        with self._lock:
+            lock = self._unzip_locks.setdefault(digest, threading.Lock())
+        target = self._directory / "code" / digest
+        with lock:
+            if not target.exists():
+                partial = target.with_suffix(".partial")
+                shutil.rmtree(partial, ignore_errors=True)
+                with zipfile.ZipFile(target.with_suffix(".zip")) as archive:
+                    for entry in archive.infolist():
+                        path = Path(archive.extract(entry, partial))
+                        mode = entry.external_attr >> 16 & 0o777
+                        if mode and not entry.is_dir():
+                            path.chmod(mode | 0o400)
+                partial.rename(target)
+        return target
+
+    def _link_runtime_client(self) -> None:
+        """A directory that holds the runtime client and what it needs, and nothing else."""
+        shutil.rmtree(self._runtime_client, ignore_errors=True)
+        self._runtime_client.mkdir(parents=True)
+        for package in _RUNTIME_PACKAGES:
+            for file in files(package) or []:
+                top = file.parts[0]
+                link = self._runtime_client / top
+                if top.endswith(".dist-info") or top in ("..", "__pycache__") or link.exists():
+                    continue
+                source = Path(str(file.locate())).resolve()
+                for _ in file.parts[1:]:
+                    source = source.parent
+                link.symlink_to(source)
+
+    # -- logs
+
+    def _log(self, name: str, stream: str, lines: list[str]) -> None:
+        with self._log_file_lock, (self._directory / "logs" / f"{name}.log").open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        group = f"/aws/lambda/{name}"
+        now = int(time.time() * 1000)
+        logs: LogsBackend = logs_backends[self._account_id][self._region]
+        with self._log_file_lock, contextlib.suppress(Exception):
+            if group not in logs.groups:
+                logs.create_log_group(group, {})
+            if stream not in logs.groups[group].streams:
+                logs.create_log_stream(group, stream)
+        try:
+            logs.put_log_events(
+                group, stream, [{"timestamp": now, "message": line} for line in lines if line]
+            )
+        except Exception as error:  # a log that cannot be kept must not fail the function
+            LOG.warning("log of %s: %s", name, error)
+
+
+def _fingerprint(function: LambdaFunction) -> str:
+    """Changes whenever a worker of the function would have to be another."""
+    return json.dumps(
+        [
+            function.function_arn,
+            function.code_digest,
+            function.handler,
+            function.role,
+            function.memory_size,
+            function.environment_vars,
+            function.run_time,
+        ],
+        sort_keys=True,
+        default=str,
+    )
+
+
+def install(runtime: LambdaRuntime) -> None:
+    """Make moto's Lambda API use the runtime."""
+
+    def invoke(
+        self: LambdaSimpleBackend,
+        function_name: str,
+        qualifier: str | None,
+        body: Any,
+        headers: Mapping[str, Any],
+        response_headers: dict[str, str],
+    ) -> bytes:
+        function = self.get_function(function_name, qualifier)
+        payload = body.encode() if isinstance(body, str) else bytes(body or b"")
+        kind = headers.get("X-Amz-Invocation-Type") or headers.get("x-amz-invocation-type")
+        if kind == "DryRun":
+            return b""
+        if kind == "Event":
+            runtime.invoke_event(function.function_arn, payload)
+            return b""
+        context = base64.b64decode(headers.get("X-Amz-Client-Context") or "").decode()
+        outcome = runtime.invoke(function, payload, client_context=context)
+        response_headers["x-amz-executed-version"] = "$LATEST"
+        tail = outcome.log.encode()[-_LOG_TAIL_BYTES:]
+        response_headers["x-amz-log-result"] = base64.b64encode(tail).decode()
+        if outcome.failed:
+            response_headers["x-amz-function-error"] = "Unhandled"
+        return outcome.payload
+
+    set_code = _moto_set_function_code
+
+    def set_function_code(self: LambdaFunction, updated_spec: dict[str, Any]) -> None:
+        set_code(self, updated_spec)
+        runtime.keep_code(self)
+
+    def delete_function(
+        self: LambdaBackend, function_name: str, qualifier: str | None = None
+    ) -> None:
+        _moto_delete_function(self, function_name, qualifier)
+        if qualifier is None:
+            runtime.forget(function_name)
+
+    replacements: list[tuple[type, str, Any]] = [
+        (LambdaSimpleBackend, "invoke", invoke),
+        (LambdaFunction, "_set_function_code", set_function_code),
+        (LambdaBackend, "delete_function", delete_function),
+    ]
+    for owner, name, method in replacements:
+        setattr(owner, name, method)
+
+
+_moto_set_function_code = LambdaFunction._set_function_code
+_moto_delete_function = LambdaBackend.delete_function
