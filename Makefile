@@ -73,3 +73,8 @@ lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer ver
 clean: ## Remove what builds and tests left here; the cache and the lab stay
 	rm -rf .aws-sam build out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+.PHONY: clean-cache
+clean-cache: ## Remove the downloads and builds that clones of this repository share
+	cache="$${XDG_CACHE_HOME:-$$HOME/.cache}/rackrate"; \
+	if [ -d "$$cache" ]; then chmod -R u+w "$$cache" && rm -rf "$$cache"; fi
