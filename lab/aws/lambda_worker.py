@@ -381,4 +381,5 @@ class _RuntimeApiHandler(BaseHTTPRequestHandler):
 
 
 def _trace_id() -> str:
-    return f"Root=1-{int(time.time()):08x}-{uuid.uuid4().hex[:24]};Parent={uuid.uuid4().hex[:16]};Sampled=0"
+    root = f"1-{int(time.time()):08x}-{uuid.uuid4().hex[:24]}"
+    return f"Root={root};Parent={uuid.uuid4().hex[:16]};Sampled=0"

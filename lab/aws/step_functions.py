@@ -10,12 +10,11 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import boto3
 from botocore.config import Config
-from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult
 from moto.stepfunctions.parser import models as parser_models
 from moto.stepfunctions.parser.api import (
@@ -57,6 +56,7 @@ from moto.stepfunctions.parser.backend.execution_worker_comm import (
 from moto.stepfunctions.parser.utils import TMP_THREADS
 from moto.stepfunctions.responses import StepFunctionResponse
 
+from .errors import ApiError
 from .event_bridge import EventRouter
 from .identity import SESSION_SECONDS, assume_role
 
@@ -195,15 +195,69 @@ def _milliseconds(moment: datetime.datetime | None) -> int | None:
 # -- the API
 
 
+_moto_create = StepFunctionResponse.create_state_machine
+_moto_update = StepFunctionResponse.update_state_machine
+
+
+def _create_state_machine(self: StepFunctionResponse) -> ActionResult:
+    _check_definition(self._get_param("definition"))
+    return _moto_create(self)
+
+
+def _update_state_machine(self: StepFunctionResponse) -> ActionResult:
+    if self._get_param("definition") is not None:
+        _check_definition(self._get_param("definition"))
+    return _moto_update(self)
+
+
+def _check_definition(text: str) -> None:
+    """Refuse what does not parse, and transitions to states that are not there."""
+    try:
+        document = json.loads(text)
+        AmazonStateLanguageParser.parse(text)
+    except Exception as error:
+        raise ApiError(
+            "InvalidDefinition", f"Invalid State Machine Definition: '{error}'"
+        ) from error
+    missing = list(_missing_targets(document, ""))
+    if missing:
+        raise ApiError(
+            "InvalidDefinition",
+            "Invalid State Machine Definition: "
+            + ", ".join(f"'MISSING_TRANSITION_TARGET: {fault}'" for fault in missing),
+        )
+
+
+def _missing_targets(machine: dict[str, Any], path: str) -> Iterator[str]:
+    states: dict[str, Any] = machine.get("States", {})
+    targets = [("StartAt", machine.get("StartAt"))]
+    for name, state in states.items():
+        where = f"{path}/States/{name}"
+        targets += [(f"{where}/{key}", state.get(key)) for key in ("Next", "Default")]
+        for section in ("Choices", "Catch"):
+            targets += [
+                (f"{where}/{section}[{index}]/Next", item.get("Next"))
+                for index, item in enumerate(state.get(section, []))
+            ]
+        for section in ("ItemProcessor", "Iterator"):
+            if section in state:
+                yield from _missing_targets(state[section], f"{where}/{section}")
+        for index, branch in enumerate(state.get("Branches", [])):
+            yield from _missing_targets(branch, f"{where}/Branches[{index}]")
+    for where, target in targets:
+        if target is not None and target not in states:
+            yield f"Missing 'Next' target: {target} at {where}"
+
+
 def _start_execution(self: StepFunctionResponse) -> ActionResult:
     name = self._get_param("name") or str(uuid.uuid4())
     if len(name) > _MAX_NAME or _BAD_NAME.search(name):
-        raise ServiceException("InvalidName", f"Invalid Name: '{name}'")
+        raise ApiError("InvalidName", f"Invalid Name: '{name}'")
     text = self._get_param("input", if_none="{}")
     try:
         json.loads(text)
     except ValueError as error:
-        raise ServiceException(
+        raise ApiError(
             "InvalidExecutionInput", f"Invalid State Machine Execution Input: '{error}'"
         ) from error
     execution = self.stepfunction_backend.start_execution(
@@ -431,6 +485,8 @@ def install(*, endpoint_url: str, admin: dict[str, str], router: EventRouter) ->
         if name.startswith("moto.stepfunctions.parser") and hasattr(module, "boto_client_for"):
             module.boto_client_for = clients.client
     replacements: list[tuple[type, str, Any]] = [
+        (StepFunctionResponse, "create_state_machine", _create_state_machine),
+        (StepFunctionResponse, "update_state_machine", _update_state_machine),
         (StepFunctionResponse, "start_execution", _start_execution),
         (StepFunctionResponse, "stop_execution", _stop_execution),
         (StepFunctionResponse, "describe_execution", _describe_execution),

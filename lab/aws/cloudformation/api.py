@@ -8,9 +8,9 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
+from ..errors import ApiError
 from ..s3_urls import read_s3_url
 from .engine import StackBackend, StackError, new_stack_id
 from .model import ResourceState, Stack, utcnow
@@ -259,7 +259,7 @@ class CloudFormationResponse(BaseResponse):
     def execute_change_set(self) -> EmptyResult:
         change_set = self._change_set()
         if change_set.execution_status != "AVAILABLE":
-            raise ServiceException(
+            raise ApiError(
                 "InvalidChangeSetStatus",
                 f"ChangeSet [{change_set.id}] cannot be executed in its current status of"
                 f" [{change_set.status}]",
@@ -307,7 +307,7 @@ class CloudFormationResponse(BaseResponse):
         body = self._get_param("TemplateBody")
         if body:
             if len(body.encode()) > 51_200:
-                raise ServiceException(
+                raise ApiError(
                     "ValidationError",
                     "1 validation error detected: Value at 'templateBody' failed to satisfy"
                     " constraint: Member must have length less than or equal to 51200",
@@ -315,7 +315,7 @@ class CloudFormationResponse(BaseResponse):
             return str(body)
         url = self._get_param("TemplateURL")
         if not url:
-            raise ServiceException(
+            raise ApiError(
                 "ValidationError", "Either Template URL or Template Body must be specified."
             )
         with _refusals():
@@ -365,7 +365,7 @@ class CloudFormationResponse(BaseResponse):
                 and stack_name in (change_set.stack.name, change_set.stack.stack_id)
             ):
                 return change_set
-        raise ServiceException("ChangeSetNotFound", f"ChangeSet [{name}] does not exist")
+        raise ApiError("ChangeSetNotFound", f"ChangeSet [{name}] does not exist")
 
 
 class _refusals:
@@ -379,8 +379,8 @@ class _refusals:
             raise _service_error(error) from error
 
 
-def _service_error(error: StackError) -> ServiceException:
-    return ServiceException(error.code, error.message)
+def _service_error(error: StackError) -> ApiError:
+    return ApiError(error.code, error.message)
 
 
 def _describe(stack: Stack) -> dict[str, Any]:

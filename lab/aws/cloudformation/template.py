@@ -5,9 +5,13 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import logging
 from typing import Any
 
 import yaml
+
+# It warns of metrics that it would send to AWS.
+logging.getLogger("samtranslator").setLevel(logging.ERROR)
 
 SAM_TRANSFORM = "AWS::Serverless-2016-10-31"
 

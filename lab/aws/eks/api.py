@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, BaseResponse
 
+from ..errors import ApiError
 from ..identity import caller_arn
 from .service import EksService
 
@@ -137,9 +137,7 @@ class EksResponse(BaseResponse):
     def disassociate_access_policy(self) -> ActionResult:
         policies = self._entry().policies
         if policies.pop(self._get_param("policyArn"), None) is None:
-            raise ServiceException(
-                "ResourceNotFoundException", "The specified policy is not associated."
-            )
+            raise ApiError("ResourceNotFoundException", "The specified policy is not associated.")
         return ActionResult({})
 
     def _entry(self) -> Any:
@@ -175,7 +173,7 @@ class EksResponse(BaseResponse):
         cluster = self.service.cluster(self._get_param("clusterName"))
         association = cluster.pod_identities.pop(self._get_param("associationId"), None)
         if association is None:
-            raise ServiceException(
+            raise ApiError(
                 "ResourceNotFoundException", "The specified association could not be found."
             )
         return ActionResult({"association": association})

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
-from moto.core.exceptions import ServiceException
 
+from ..errors import ApiError
 from ..services import Services
 from ..substrate import ClusterLaunchError, EksBackend, EksCluster, NodeLaunchError
 from .nodes import Instance, launch_instances, node_spec
@@ -48,9 +48,9 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(tz=datetime.UTC)
 
 
-def invalid(message: str) -> ServiceException:
+def invalid(message: str) -> ApiError:
     """A parameter that EKS does not accept."""
-    return ServiceException("InvalidParameterException", message)
+    return ApiError("InvalidParameterException", message)
 
 
 @dataclass
@@ -100,9 +100,7 @@ class EksService:
         """Raises ResourceNotFoundException."""
         found = self.clusters.get(name)
         if found is None:
-            raise ServiceException(
-                "ResourceNotFoundException", f"No cluster found for name: {name}."
-            )
+            raise ApiError("ResourceNotFoundException", f"No cluster found for name: {name}.")
         return found
 
     def create_cluster(self, request: Mapping[str, Any], creator_arn: str) -> dict[str, Any]:
@@ -123,7 +121,7 @@ class EksService:
         access = request.get("accessConfig") or {}
         with self._lock:
             if name in self.clusters:
-                raise ServiceException(
+                raise ApiError(
                     "ResourceInUseException", f"Cluster already exists with name: {name}"
                 )
             description: dict[str, Any] = {
@@ -218,9 +216,9 @@ class EksService:
         """Stop a control plane that has no node groups left."""
         cluster = self.cluster(name)
         if cluster.node_groups:
-            raise ServiceException("ResourceInUseException", "Cluster has nodegroups attached")
+            raise ApiError("ResourceInUseException", "Cluster has nodegroups attached")
         if cluster.description["status"] == "CREATING":
-            raise ServiceException(
+            raise ApiError(
                 "ResourceInUseException", f"Cluster {name} is being created; wait and try again"
             )
         cluster.description["status"] = "DELETING"
@@ -244,9 +242,7 @@ class EksService:
         """Raises ResourceNotFoundException."""
         found = self.cluster(cluster_name).node_groups.get(name)
         if found is None:
-            raise ServiceException(
-                "ResourceNotFoundException", f"No node group found for name: {name}."
-            )
+            raise ApiError("ResourceNotFoundException", f"No node group found for name: {name}.")
         return found
 
     def create_node_group(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,7 +250,7 @@ class EksService:
         cluster_name, name = request["clusterName"], request["nodegroupName"]
         cluster = self.cluster(cluster_name)
         if cluster.description["status"] != "ACTIVE":
-            raise ServiceException(
+            raise ApiError(
                 "InvalidRequestException",
                 f"Cluster {cluster_name} is {cluster.description['status']}, not ACTIVE",
             )
@@ -305,7 +301,7 @@ class EksService:
             description["diskSize"] = request.get("diskSize") or 20
         with self._lock:
             if name in cluster.node_groups:
-                raise ServiceException(
+                raise ApiError(
                     "ResourceInUseException",
                     f"NodeGroup already exists with name {name} and cluster name {cluster_name}",
                 )
@@ -470,7 +466,7 @@ class EksService:
         """Change a node group's size."""
         cluster, group = self.cluster(cluster_name), self.node_group(cluster_name, name)
         if group.description["status"] != "ACTIVE":
-            raise ServiceException(
+            raise ApiError(
                 "ResourceInUseException",
                 f"Nodegroup {name} is {group.description['status']}; wait until it is ACTIVE",
             )
@@ -493,7 +489,7 @@ class EksService:
         """Terminate a node group's instances."""
         cluster, group = self.cluster(cluster_name), self.node_group(cluster_name, name)
         if group.description["status"] == "DELETING":
-            raise ServiceException("ResourceInUseException", f"Nodegroup {name} is being deleted")
+            raise ApiError("ResourceInUseException", f"Nodegroup {name} is being deleted")
         group.description["status"] = "DELETING"
 
         def remove() -> None:
@@ -521,7 +517,7 @@ class EksService:
         """Note an add-on. The lab's nodes bring their own networking and DNS."""
         cluster, name = self.cluster(request["clusterName"]), request["addonName"]
         if name in cluster.addons:
-            raise ServiceException("ResourceInUseException", f"Addon already exists: {name}")
+            raise ApiError("ResourceInUseException", f"Addon already exists: {name}")
         addon = {
             "addonName": name,
             "clusterName": request["clusterName"],
@@ -542,7 +538,7 @@ class EksService:
         """Raises ResourceNotFoundException."""
         found = self.cluster(cluster_name).addons.get(name)
         if found is None:
-            raise ServiceException(
+            raise ApiError(
                 "ResourceNotFoundException", f"No addon: {name} found in cluster: {cluster_name}"
             )
         return found
@@ -555,7 +551,7 @@ class EksService:
         self._require_access_api(cluster)
         principal = request["principalArn"]
         if principal in cluster.access_entries:
-            raise ServiceException(
+            raise ApiError(
                 "ResourceInUseException",
                 "The specified access entry resource is already in use on this cluster.",
             )
@@ -624,7 +620,7 @@ class EksService:
     @staticmethod
     def _require_access_api(cluster: Cluster) -> None:
         if cluster.description["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
-            raise ServiceException(
+            raise ApiError(
                 "InvalidRequestException",
                 "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP]"
                 " to perform this operation.",
@@ -634,7 +630,7 @@ class EksService:
         """Raises ResourceNotFoundException."""
         found = self.cluster(cluster_name).access_entries.get(principal)
         if found is None:
-            raise ServiceException(
+            raise ApiError(
                 "ResourceNotFoundException",
                 f"The specified principalArn could not be found: {principal}.",
             )

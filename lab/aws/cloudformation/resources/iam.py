@@ -9,7 +9,10 @@ from ..model import Created, ResourceContext, ResourceType
 
 
 def _document(policy: Any) -> str:
-    return policy if isinstance(policy, str) else json.dumps(policy)
+    if isinstance(policy, str):
+        return policy
+    # IAM takes documents without a version, as SAM's policy templates are; moto does not.
+    return json.dumps({"Version": "2012-10-17", **policy})
 
 
 def _tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
