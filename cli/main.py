@@ -78,7 +78,7 @@ def run(
     Ctrl-C stops the run, its pods and this command.
     """
     text = read_plan(plan, seed)
-    run_id = _new_run_id() if name is None else _checked_run_id(name)
+    run_id = new_run_id() if name is None else _checked_run_id(name)
     files.prepare(out)
     found = Stack.find(stack)
     errors = Console(stderr=True)
@@ -216,7 +216,8 @@ def _human(cause: str) -> list[str]:
     return [line for line in cause.splitlines() if line.strip()]
 
 
-def _new_run_id() -> str:
+def new_run_id() -> str:
+    """An id that sorts by time (UTC) and that two people hardly make at once."""
     return f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 

@@ -15,7 +15,7 @@ from .progress import Display, TimeLeft
 from .runs import Run
 from .stack import Execution, Stack
 
-FIRST_POLL_SECONDS = 0.2
+FIRST_POLL_SECONDS = 0.1
 POLL_SECONDS = 1.0
 """Polls start close together, since a refused plan ends at once, and slow down to this."""
 

@@ -27,13 +27,24 @@ from .conftest import DeployedStack, Rackrate
     ],
 )
 def test_a_plan_that_is_not_a_json_object_is_refused_with_its_place(
-    text: str, says: str, tmp_path: Path, stack: DeployedStack, rackrate: Rackrate
+    text: str, says: str, tmp_path: Path
 ) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text(text)
+    with pytest.raises(Refusal) as refusal:
+        read_plan(plan)
+    assert says in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_nothing_is_started_with_a_plan_that_is_not_json(
+    tmp_path: Path, stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text("{blocks: 6}")
     result = rackrate("run", "--stack", stack.name, "--plan", plan, "--out", tmp_path / "out")
     assert result.exit_code == 2
-    assert says in result.stderr
+    assert "line 1, column 2" in result.stderr
     assert result.stderr.count("\n") == 1
     assert stack.executions() == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rackrate_cli.main import new_run_id
 
 from .conftest import DeployedStack, Rackrate, client, machine, results
 
@@ -61,15 +63,20 @@ def test_the_plan_and_the_name_reach_the_execution(
     stack.define(machine(("Done", stack.recording("succeeded", "done"))))
     plan = tmp_path / "plan.json"
     plan.write_text('{"blocks": 3, "seed": 1}')
-    for _ in range(2):
-        result = rackrate(
-            "run", "--stack", stack.name, "--plan", plan, "--seed", "7", "--out", tmp_path / "out"
-        )
-        assert result.exit_code == 0, result.output
-    executions = stack.executions()
-    assert len({execution["name"] for execution in executions}) == 2
-    answer = client("stepfunctions").describe_execution(executionArn=executions[0]["executionArn"])
+    result = rackrate(
+        "run", "--stack", stack.name, "--plan", plan, "--seed", "7", "--out", tmp_path / "out"
+    )
+    assert result.exit_code == 0, result.output
+    (execution,) = stack.executions()
+    assert execution["name"] in result.stderr
+    answer = client("stepfunctions").describe_execution(executionArn=execution["executionArn"])
     assert json.loads(answer["input"]) == {"blocks": 3, "seed": 7}
+
+
+def test_run_ids_made_in_the_same_second_differ() -> None:
+    ids = {new_run_id() for _ in range(20)}
+    assert len(ids) > 1
+    assert all(re.fullmatch(r"run-\d{8}-\d{6}-[0-9a-f]{4}", run_id) for run_id in ids)
 
 
 def test_a_second_run_moves_latest(
