@@ -1,0 +1,1 @@
+"""One thin file for each state of the state machine."""

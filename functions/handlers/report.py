@@ -1,0 +1,16 @@
+"""Report: write the results and the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, store
+from rackrate.stages.concluding import report
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """The Lambda entry point."""
+    return report(event["run_id"], failure=event.get("failure"), store=store())

@@ -1,0 +1,89 @@
+"""The documented limits of EC2 that apply to a trial. Pure.
+
+Source of the per-flow limits: the EC2 user guide, "Amazon EC2 instance network bandwidth". One flow
+(5-tuple) gets 5 Gb/s outside a cluster placement group and 10 Gb/s between instances of one; many
+flows may use the instance's bandwidth, which DescribeInstanceTypes tells as a baseline and a peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html"
+FLOW_BITS_PER_SECOND = {"cluster": 10e9}
+DEFAULT_FLOW_BITS_PER_SECOND = 5e9
+
+
+@dataclass(frozen=True)
+class InstanceNetwork:
+    """The bandwidth of an instance type, in bit/s; None where EC2 does not say."""
+
+    baseline_bits_per_second: float | None
+    peak_bits_per_second: float | None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit of one arm: its name in the documentation, and its size in bit/s."""
+
+    name: str
+    bits_per_second: float
+
+
+def instance_network(description: Mapping[str, Any]) -> InstanceNetwork:
+    """The bandwidth of the first network card, which carries an instance's primary interface.
+
+    Args:
+        description: one element of DescribeInstanceTypes' `InstanceTypes`.
+    """
+    cards = description.get("NetworkInfo", {}).get("NetworkCards", [])
+    first: Mapping[str, Any] = next(
+        (card for card in cards if card.get("NetworkCardIndex", 0) == 0), {}
+    )
+    return InstanceNetwork(
+        _bits(first.get("BaselineBandwidthInGbps")), _bits(first.get("PeakBandwidthInGbps"))
+    )
+
+
+def _bits(gigabits: float | None) -> float | None:
+    return None if gigabits is None else float(gigabits) * 1e9
+
+
+def limit(
+    *, flows: int, placement: str, network: InstanceNetwork, scale: float | None
+) -> Limit | None:
+    """The limit that binds first for a throughput test, or None for a test of something else.
+
+    Args:
+        flows: number of flows the test uses; 0 when throughput is not what it measures.
+        placement: placement strategy of the arm.
+        network: the bandwidth of its instances.
+        scale: factor by which the nodes' network was scaled on purpose, or None.
+    """
+    if flows == 0:
+        return None
+    together = flows * FLOW_BITS_PER_SECOND.get(placement, DEFAULT_FLOW_BITS_PER_SECOND)
+    peak = network.peak_bits_per_second
+    if peak is not None and peak <= together and flows > 1:
+        # Without a burst, the peak is what the instance sustains: its baseline.
+        name = "instance baseline" if peak == network.baseline_bits_per_second else "instance peak"
+        chosen = Limit(name, peak)
+    elif peak is not None and peak < together:
+        chosen = Limit("instance peak", peak)
+    else:
+        chosen = Limit("single-flow", together)
+    return Limit(chosen.name, chosen.bits_per_second * (1.0 if scale is None else scale))
+
+
+def ceiling(arm: Limit | None, baseline: Limit | None) -> dict[str, Any] | None:
+    """The ceiling of a verdict, as results.json has it; it is named after the arm's limit."""
+    if arm is None or baseline is None:
+        return None
+    return {
+        "name": arm.name,
+        "arm": arm.bits_per_second,
+        "baseline": baseline.bits_per_second,
+        "source": GUIDE,
+    }

@@ -1,0 +1,59 @@
+"""The errors a run can end with; the Retry and Catch of the state machine use their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class RackrateError(Exception):
+    """Base of the errors below; never raised itself."""
+
+
+@dataclass(frozen=True, order=True)
+class Fault:
+    """One mistake in a plan.
+
+    Attributes:
+        path: where in the input, such as `tests[0].count`; `$` is the whole input.
+        problem: what is wrong there.
+        remedy: what to do about it.
+    """
+
+    path: str
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}; {self.remedy}"
+
+
+class InvalidPlan(RackrateError):
+    """The plan cannot be run; the user has to change it. Nothing was started.
+
+    The message holds one line for each fault: `<path>: <what is wrong>; <remedy>`.
+    """
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class ClusterUnreachable(RackrateError):
+    """The Kubernetes API does not answer, or does not let us in (yet)."""
+
+
+class Throttled(RackrateError):
+    """AWS or Kubernetes asked us to slow down."""
+
+
+class NodesUnavailable(RackrateError):
+    """Nodes a run needs are missing; the message quotes the node group's health issues."""
+
+
+class ServersNotReady(RackrateError):
+    """Servers did not come up in time although their nodes are there."""
+
+
+class TrialsLost(RackrateError):
+    """More trials were lost than the plan tolerates."""

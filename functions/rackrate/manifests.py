@@ -1,0 +1,296 @@
+"""The Kubernetes objects of a run. Pure: values in, manifests out.
+
+Everything obeys the Pod Security Standard "restricted" and belongs to one owner object, so that
+deleting the owner deletes the run (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rackrate.schedule import traffic_seconds
+from rackrate.tools import TestBase
+from rackrate.tools.iperf3 import PORT, server_argv
+
+Json = dict[str, Any]
+
+RUN, ROLE, ARM = "rackrate.dev/run", "rackrate.dev/role", "rackrate.dev/arm"
+BLOCK, ROUND, ATTEMPT = "rackrate.dev/block", "rackrate.dev/round", "rackrate.dev/attempt"
+RUN_ID, EXECUTION = "rackrate.dev/run-id", "rackrate.dev/execution"
+CLIENT_NODE, SERVER_NODE = "rackrate.dev/client-node", "rackrate.dev/server-node"
+
+#: "nonroot" of the distroless images; any user but root would do.
+USER = 65532
+#: Time a client pod may take beyond its tests, for starting containers and for slow endings.
+GRACE_SECONDS = 45
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+def short_hash(run_id: str) -> str:
+    """Ten hexadecimal digits that stand for a run in names."""
+    return hashlib.sha256(run_id.encode()).hexdigest()[:10]
+
+
+def run_label(run_id: str) -> str:
+    """The run's id as a label's value; its hash where the id cannot be one."""
+    return run_id if _LABEL_VALUE.fullmatch(run_id) else short_hash(run_id)
+
+
+def owner_name(run_id: str) -> str:
+    """The name of the run's owner object."""
+    return f"run-{short_hash(run_id)}"
+
+
+def selector(labels: Mapping[str, object]) -> str:
+    """A label selector for the Kubernetes API."""
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def owner(run_id: str, execution_arn: str) -> Json:
+    """The object that owns everything of a run."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": owner_name(run_id),
+            "labels": {RUN: run_label(run_id), ROLE: "owner"},
+            "annotations": {RUN_ID: run_id, EXECUTION: execution_arn},
+        },
+        "immutable": True,
+    }
+
+
+def _owned(run_id: str, owner_uid: str) -> list[Json]:
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": owner_name(run_id),
+            "uid": owner_uid,
+            # Foreground deletion of the owner waits for what blocks it.
+            "blockOwnerDeletion": True,
+        }
+    ]
+
+
+def servers(
+    *, run_id: str, owner_uid: str, arm: str, node_selector: Mapping[str, str], image: str
+) -> Json:
+    """A DaemonSet: one iperf3 server on every node of an arm; ping needs only the pod's address."""
+    labels = {RUN: run_label(run_id), ROLE: "server", ARM: arm}
+    container = _container("server", server_argv(), image)
+    container["ports"] = [{"containerPort": PORT, "protocol": "TCP"}]
+    # A start-up probe, because it stops once the server listens: the connection of a readiness
+    # probe would disturb measurements, for iperf3 takes it for a client.
+    container["startupProbe"] = {
+        "tcpSocket": {"port": PORT},
+        "periodSeconds": 1,
+        "failureThreshold": 120,
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {
+            "name": f"{owner_name(run_id)}-{arm}",
+            "labels": labels,
+            "ownerReferences": _owned(run_id, owner_uid),
+        },
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    **_pod_spec({}),
+                    "nodeSelector": dict(node_selector),
+                    "containers": [container],
+                },
+            },
+        },
+    }
+
+
+def client_labels(run_id: str, item: Mapping[str, Any], attempt: int) -> dict[str, str]:
+    """The labels all client pods of one attempt at an item share."""
+    return {
+        RUN: run_label(run_id),
+        ROLE: "client",
+        BLOCK: str(item["block"]),
+        ROUND: str(item["round"]),
+        ATTEMPT: str(attempt),
+    }
+
+
+def client(
+    *,
+    run_id: str,
+    owner_uid: str,
+    item: Mapping[str, Any],
+    pair: Mapping[str, str],
+    tests: Sequence[TestBase],
+    attempt: int,
+    server_address: str,
+    image: str,
+) -> Json:
+    """A pod that runs tests one after the other against one server.
+
+    All but the last test are init containers, which Kubernetes runs in order; the last is the main
+    container, which saves starting one more.
+
+    Args:
+        run_id: the run.
+        owner_uid: the UID of its owner object.
+        item: the item of the schedule.
+        pair: the arm, the client's node and the server's node.
+        tests: what to run, in order.
+        attempt: 1, or more for a repetition.
+        server_address: IP address of the server's pod.
+        image: the tools' image.
+    """
+    containers = [_container(test.name, test.argv(server_address), image) for test in tests]
+    sysctls: dict[str, str] = {}
+    for test in tests:
+        sysctls.update(test.sysctls)
+    where = short_hash(json.dumps([pair["client"], pair["server"]]))[:6]
+    name = f"{owner_name(run_id)}-{item['block']}-{item['round']}-{where}-{attempt}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "labels": {**client_labels(run_id, item, attempt), ARM: pair["arm"]},
+            "annotations": {CLIENT_NODE: pair["client"], SERVER_NODE: pair["server"]},
+            "ownerReferences": _owned(run_id, owner_uid),
+        },
+        "spec": {
+            **_pod_spec(sysctls),
+            # The plan chose the node; there is nothing for a scheduler to decide.
+            "nodeName": pair["client"],
+            "restartPolicy": "Never",
+            "activeDeadlineSeconds": active_deadline_seconds(tests),
+            "initContainers": containers[:-1],
+            "containers": containers[-1:],
+        },
+    }
+
+
+def active_deadline_seconds(tests: Sequence[TestBase]) -> int:
+    """When Kubernetes stops a client pod, in seconds after its start."""
+    return round(traffic_seconds(tests) * 1.5 + GRACE_SECONDS)
+
+
+def _pod_spec(sysctls: Mapping[str, str]) -> Json:
+    security: Json = {
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    if sysctls:
+        security["sysctls"] = [{"name": k, "value": v} for k, v in sorted(sysctls.items())]
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "dnsPolicy": "Default",  # the tools are given addresses and look up nothing
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": security,
+        # iperf3 keeps what it sends in a temporary file.
+        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}}],
+    }
+
+
+def _container(name: str, argv: Sequence[str], image: str) -> Json:
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": list(argv),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        # No limit on processor time: throttling would shape the very traffic that is measured.
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "64Mi"},
+            "limits": {"memory": "512Mi"},
+        },
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    }
+
+
+def bootstrap(namespace: str, group: str) -> list[Json]:
+    """What a cluster needs before the first run, in the order of creation.
+
+    Args:
+        namespace: the benchmark's namespace.
+        group: the Kubernetes group the functions' access entries name.
+    """
+    labels = {"app.kubernetes.io/managed-by": "rackrate"}
+    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}]
+    rbac = "rbac.authorization.k8s.io/v1"
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": namespace,
+                "labels": {
+                    **labels,
+                    "pod-security.kubernetes.io/enforce": "restricted",
+                    "pod-security.kubernetes.io/warn": "restricted",
+                    "pod-security.kubernetes.io/audit": "restricted",
+                },
+            },
+        },
+        {
+            "apiVersion": rbac,
+            "kind": "Role",
+            "metadata": {"name": "runner", "namespace": namespace, "labels": labels},
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "resources": ["configmaps"],
+                    "verbs": ["get", "list", "create", "delete"],
+                },
+                {
+                    "apiGroups": [""],
+                    "resources": ["pods"],
+                    "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"],
+                },
+                {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+                {
+                    "apiGroups": ["apps"],
+                    "resources": ["daemonsets"],
+                    "verbs": ["get", "list", "create", "delete"],
+                },
+            ],
+        },
+        {
+            "apiVersion": rbac,
+            "kind": "RoleBinding",
+            "metadata": {"name": "runners", "namespace": namespace, "labels": labels},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "runner"},
+            "subjects": subjects,
+        },
+        {
+            "apiVersion": rbac,
+            "kind": "ClusterRole",
+            "metadata": {"name": f"{namespace}:node-reader", "labels": labels},
+            "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}],
+        },
+        {
+            "apiVersion": rbac,
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"{namespace}:node-readers", "labels": labels},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": f"{namespace}:node-reader",
+            },
+            "subjects": subjects,
+        },
+    ]

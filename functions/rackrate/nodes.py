@@ -1,0 +1,58 @@
+"""What a Kubernetes Node tells of itself. Pure: the API's JSON in, facts out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+#: Put on nodes whose network is scaled down on purpose; their results say so.
+NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"
+
+_LABELS = {
+    "instance_type": "node.kubernetes.io/instance-type",
+    "zone": "topology.kubernetes.io/zone",
+    "region": "topology.kubernetes.io/region",
+    "image": "eks.amazonaws.com/nodegroup-image",
+    "architecture": "kubernetes.io/arch",
+}
+_TOPOLOGY_PREFIX = "topology.k8s.aws/network-node-layer-"
+
+
+def is_ready(node: Mapping[str, Any]) -> bool:
+    """Does the node say it is Ready, and take new pods?"""
+    conditions = node.get("status", {}).get("conditions", [])
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    leaving = "deletionTimestamp" in node["metadata"]
+    return ready and not leaving and not node.get("spec", {}).get("unschedulable", False)
+
+
+def node_facts(node: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts a result should carry: names, instance, zone, image and versions.
+
+    A fact a node does not tell is null.
+    """
+    labels: Mapping[str, str] = node["metadata"].get("labels", {})
+    info: Mapping[str, str] = node.get("status", {}).get("nodeInfo", {})
+    # "aws:///us-east-1a/i-0123456789abcdef0"
+    provider_id = node.get("spec", {}).get("providerID", "")
+    topology = {
+        k.removeprefix(_TOPOLOGY_PREFIX): v for k, v in labels.items() if _TOPOLOGY_PREFIX in k
+    }
+    return {
+        "name": node["metadata"]["name"],
+        "instance_id": provider_id.rpartition("/")[2] or None,
+        **{fact: labels.get(label) for fact, label in _LABELS.items()},
+        "kernel": info.get("kernelVersion"),
+        "os_image": info.get("osImage"),
+        "kubernetes": info.get("kubeletVersion"),
+        "container_runtime": info.get("containerRuntimeVersion"),
+        "network_scale": _scale(labels.get(NETWORK_SCALE_LABEL)),
+        "network_layers": [topology[layer] for layer in sorted(topology)],
+    }
+
+
+def _scale(label: str | None) -> float | None:
+    try:
+        return None if label is None else float(label)
+    except ValueError:
+        raise ValueError(f"the node label {NETWORK_SCALE_LABEL} is {label!r}, no number") from None

@@ -1,0 +1,74 @@
+"""What became of a client pod's tests. Pure: the API's JSON of a pod in, outcomes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_MESSAGE_LENGTH = 300
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one test's container ended.
+
+    Attributes:
+        started: did the container run at all, so that it may have printed something?
+        failure: why the test failed, or None when its container ended well.
+        started_at: ISO 8601, or None.
+        finished_at: ISO 8601, or None.
+    """
+
+    started: bool
+    failure: str | None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+def is_finished(pod: Mapping[str, Any]) -> bool:
+    """Will nothing more come out of this pod?"""
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
+    """How a test ended in a pod that is finished, overran its deadline, or is gone (None)."""
+    if pod is None:
+        return Outcome(False, "the client pod was deleted before its output could be read")
+    status = pod.get("status", {})
+    containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+    container = next((c for c in containers if c["name"] == test), None)
+    state = container.get("state", {}) if container else {}
+    ended = state.get("terminated")
+    if ended is not None and ended.get("startedAt"):
+        return Outcome(True, _why_ended(status, ended), ended["startedAt"], ended.get("finishedAt"))
+    if "running" in state:
+        return Outcome(
+            True,
+            f"did not finish before the deadline{_because(status)}",
+            state["running"].get("startedAt"),
+        )
+    waiting = (ended or state.get("waiting") or {}).get("message") or (
+        ended or state.get("waiting") or {}
+    ).get("reason")
+    detail = f" ({waiting})" if waiting and waiting != "PodInitializing" else ""
+    return Outcome(False, f"was not started{_because(status)}{detail}"[:_MESSAGE_LENGTH])
+
+
+def _why_ended(status: Mapping[str, Any], ended: Mapping[str, Any]) -> str | None:
+    code = ended.get("exitCode", 0)
+    if code == 0:
+        return None
+    reason = ended.get("reason", "Error")
+    if reason == "OOMKilled":
+        return "was killed because it used too much memory"
+    signal = f" (signal {code - 128})" if code > 128 else ""
+    return f"ended with exit code {code}{signal}{_because(status)}"[:_MESSAGE_LENGTH]
+
+
+def _because(status: Mapping[str, Any]) -> str:
+    """The pod's own reason, such as Evicted or DeadlineExceeded, with its message."""
+    reason, message = status.get("reason"), status.get("message")
+    if not reason:
+        return ""
+    return f": {reason}" + (f", {message}" if message else "")

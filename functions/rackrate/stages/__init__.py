@@ -1,0 +1,1 @@
+"""What the handlers do: the pure domain joined with the cluster and the store."""

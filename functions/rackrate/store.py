@@ -1,0 +1,324 @@
+"""What is kept of runs: the table and the bucket."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import boto3
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from rackrate.errors import Throttled
+from rackrate.schedule import TrialKey
+from rackrate.throttling import is_throttling
+
+Json = dict[str, Any]
+
+#: The one partition of the index `runs`.
+RUNS = "runs"
+RUNNING = "running"
+TERMINAL = frozenset(
+    {"succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"}
+)
+
+_serializer = TypeSerializer()
+_deserializer = TypeDeserializer()
+
+
+def now() -> str:
+    """The time in ISO 8601, UTC, to the millisecond."""
+    time = datetime.datetime.now(datetime.UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def seconds_between(start: str, end: str) -> float:
+    """Seconds from one ISO 8601 time to another."""
+    parse = datetime.datetime.fromisoformat
+    return (parse(end) - parse(start)).total_seconds()
+
+
+class Store:
+    """A stack's table and bucket.
+
+    Raises, from every method:
+        Throttled: too many requests.
+    """
+
+    def __init__(self, table_name: str, bucket_name: str, session: Any = None) -> None:
+        session = session or boto3.Session()
+        config = Config(retries={"mode": "standard", "max_attempts": 4}, max_pool_connections=32)
+        self._table_name = table_name
+        self._bucket_name = bucket_name
+        self._dynamodb = session.client("dynamodb", config=config)
+        self._s3 = session.client("s3", config=config)
+
+    # -- objects
+
+    def key(self, run_id: str, name: str) -> str:
+        """The key of one of a run's objects."""
+        return f"runs/{run_id}/{name}"
+
+    def put_text(self, run_id: str, name: str, text: str, content_type: str) -> str:
+        """Writes one of a run's objects and returns its key."""
+        key = self.key(run_id, name)
+        with _translated():
+            self._s3.put_object(
+                Bucket=self._bucket_name,
+                Key=key,
+                Body=text.encode(),
+                ContentType=f"{content_type}; charset=utf-8",
+            )
+        return key
+
+    def put_json(self, run_id: str, name: str, value: Any) -> str:
+        """Writes one of a run's objects as JSON and returns its key."""
+        return self.put_text(run_id, name, json.dumps(value, indent=1), "application/json")
+
+    def get_json(self, run_id: str, name: str) -> Any:
+        """Reads one of a run's JSON objects."""
+        with _translated():
+            answer = self._s3.get_object(Bucket=self._bucket_name, Key=self.key(run_id, name))
+            return json.load(answer["Body"])
+
+    # -- the run itself
+
+    def run(self, run_id: str) -> Json | None:
+        """The run's item, or None."""
+        with _translated():
+            answer = self._dynamodb.get_item(
+                TableName=self._table_name,
+                Key=_item({"pk": f"run#{run_id}", "sk": "run"}),
+                ConsistentRead=True,
+            )
+        return _value(answer["Item"]) if "Item" in answer else None
+
+    def start_run(self, run_id: str, attributes: Mapping[str, Any]) -> None:
+        """Records a run that is planned; a repeated call changes only what it says.
+
+        Args:
+            run_id: the run.
+            attributes: what is known of it, `status` and `started_at` among them.
+        """
+        time = attributes["started_at"]
+        self._update(
+            run_id,
+            set_={
+                **{k: v for k, v in attributes.items() if k != "started_at"},
+                "run_id": run_id,
+                "updated_at": now(),
+                "gsi1pk": RUNS,
+            },
+            set_once={"started_at": time, "gsi1sk": time},
+        )
+
+    def update_run(
+        self, run_id: str, attributes: Mapping[str, Any], add: Mapping[str, int] | None = None
+    ) -> None:
+        """Notes progress; attributes are overwritten, those in `add` are counted up."""
+        self._update(run_id, set_={**attributes, "updated_at": now()}, add=add or {})
+
+    def finish_run(self, run_id: str, status: str, attributes: Mapping[str, Any]) -> bool:
+        """Writes how a run ended, unless that is written already.
+
+        A run that was never recorded, because its plan was invalid, is recorded now.
+
+        Returns:
+            Was it written now?
+        """
+        time = now()
+        found = self.run(run_id) or {}
+        started_at = found.get("started_at", time)
+        try:
+            self._update(
+                run_id,
+                set_={
+                    **attributes,
+                    "status": status,
+                    "run_id": run_id,
+                    "finished_at": time,
+                    "updated_at": time,
+                    "seconds": seconds_between(started_at, time),
+                    "gsi1pk": RUNS,
+                },
+                set_once={"started_at": started_at, "gsi1sk": started_at},
+                condition="attribute_not_exists(#status) OR #status = :running",
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
+                return False
+            raise
+        return True
+
+    def running_runs(self) -> list[Json]:
+        """Every run the table believes to be running."""
+        runs: list[Json] = []
+        request = {
+            "TableName": self._table_name,
+            "IndexName": "runs",
+            "KeyConditionExpression": "gsi1pk = :runs",
+            "FilterExpression": "#status = :running",
+            "ExpressionAttributeNames": {"#status": "status"},
+            "ExpressionAttributeValues": _item({":runs": RUNS, ":running": RUNNING}),
+        }
+        with _translated():
+            for page in self._dynamodb.get_paginator("query").paginate(**request):
+                runs.extend(_value(item) for item in page["Items"])
+        return runs
+
+    def _update(
+        self,
+        run_id: str,
+        *,
+        set_: Mapping[str, Any],
+        set_once: Mapping[str, Any] | None = None,
+        add: Mapping[str, int] | None = None,
+        condition: str | None = None,
+    ) -> None:
+        names: dict[str, str] = {}
+        values: Json = {}
+        for attributes in (set_, set_once or {}, add or {}):
+            for name, value in attributes.items():
+                names[f"#{name}"] = name
+                values[f":{name}"] = value
+        sets = [f"#{name} = :{name}" for name in set_]
+        sets += [f"#{name} = if_not_exists(#{name}, :{name})" for name in set_once or {}]
+        expression = "SET " + ", ".join(sets)
+        if add:
+            expression += " ADD " + ", ".join(f"#{name} :{name}" for name in add)
+        request: Json = {}
+        if condition:
+            names["#status"] = "status"
+            values[":running"] = RUNNING
+            request["ConditionExpression"] = condition
+        with _translated():
+            self._dynamodb.update_item(
+                TableName=self._table_name,
+                Key=_item({"pk": f"run#{run_id}", "sk": "run"}),
+                UpdateExpression=expression,
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=_item(values),
+                **request,
+            )
+
+    # -- trials and verdicts
+
+    def trials(self, run_id: str, block: int | None = None) -> dict[TrialKey, Json]:
+        """The trials of a run, or of one of its blocks."""
+        prefix = "trial#" if block is None else f"trial#{block:04d}#"
+        return {
+            TrialKey(item["block"], item["test"], item["client"], item["server"]): item
+            for item in self._query(run_id, prefix)
+        }
+
+    def put_trial(self, run_id: str, key: TrialKey, trial: Mapping[str, Any]) -> Json | None:
+        """Writes a trial, unless it was measured already or a later attempt is stored.
+
+        Args:
+            run_id: the run.
+            key: the trial's name.
+            trial: what became of it, `status` and `attempt` among it.
+
+        Returns:
+            The trial as it was stored before, an empty dict if it is new, or None when it was left
+            as it is.
+        """
+        item = {
+            **trial,
+            "pk": f"run#{run_id}",
+            "sk": f"trial#{key.block:04d}#{key.test}#{key.client}#{key.server}",
+            "run_id": run_id,
+            "block": key.block,
+            "test": key.test,
+            "client": key.client,
+            "server": key.server,
+        }
+        try:
+            with _translated():
+                answer = self._dynamodb.put_item(
+                    TableName=self._table_name,
+                    Item=_item(item),
+                    ConditionExpression=(
+                        "attribute_not_exists(pk)"
+                        " OR (#status <> :measured AND #attempt <= :attempt)"
+                    ),
+                    ExpressionAttributeNames={"#status": "status", "#attempt": "attempt"},
+                    ExpressionAttributeValues=_item(
+                        {":measured": "measured", ":attempt": trial["attempt"]}
+                    ),
+                    ReturnValues="ALL_OLD",
+                )
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
+                return None
+            raise
+        return _value(answer.get("Attributes", {}))
+
+    def verdicts(self, run_id: str) -> list[Json]:
+        """The verdicts of a run."""
+        return self._query(run_id, "verdict#")
+
+    def put_verdict(self, run_id: str, verdict: Mapping[str, Any]) -> None:
+        """Writes a verdict; analysing again overwrites it."""
+        sk = f"verdict#{verdict['test']}#{verdict['metric']}#{verdict['arm']}"
+        item = {**verdict, "pk": f"run#{run_id}", "sk": sk, "run_id": run_id}
+        with _translated():
+            self._dynamodb.put_item(TableName=self._table_name, Item=_item(item))
+
+    def _query(self, run_id: str, prefix: str) -> list[Json]:
+        items: list[Json] = []
+        request = {
+            "TableName": self._table_name,
+            "KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)",
+            "ExpressionAttributeValues": _item({":pk": f"run#{run_id}", ":prefix": prefix}),
+            "ConsistentRead": True,
+        }
+        with _translated():
+            for page in self._dynamodb.get_paginator("query").paginate(**request):
+                items.extend(_value(item) for item in page["Items"])
+        return items
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        if is_throttling(error):
+            raise Throttled(str(error)) from error
+        raise
+
+
+def _item(value: Mapping[str, Any]) -> Json:
+    """Python values as DynamoDB's; numbers keep every digit that Python prints."""
+    return {name: _serializer.serialize(_decimals(entry)) for name, entry in value.items()}
+
+
+def _decimals(value: Any) -> Any:
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if isinstance(value, Mapping):
+        return {name: _decimals(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_decimals(entry) for entry in value]
+    return value
+
+
+def _value(item: Mapping[str, Any]) -> Json:
+    """DynamoDB's values as Python's; whole numbers become int, others float."""
+    return {name: _plain(_deserializer.deserialize(entry)) for name, entry in item.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return value
