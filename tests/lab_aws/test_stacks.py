@@ -59,7 +59,7 @@ Resources:
         Destinations: [{CloudWatchLogsLogGroup: {LogGroupArn: !GetAtt Log.Arn}}]
   Thing:
     Type: Custom::Thing
-    Properties: {ServiceToken: !GetAtt Work.Arn, Size: 3, On: true, Fail: !Ref Fail}
+    Properties: {ServiceToken: !GetAtt Work.Arn, Size: 3, Wet: true, Fail: !Ref Fail}
 Outputs:
   StateMachineArn: {Value: !Ref Machine}
   TableName: {Value: !Ref Table}
@@ -161,7 +161,7 @@ def test_nested_serverless_stack_lives_and_dies(lab: Lab, bucket: str) -> None:
     expiry = dynamodb.describe_time_to_live(TableName=values["TableName"])
     assert expiry["TimeToLiveDescription"]["AttributeName"] == "expires"
     log = function_log(lab, stack["StackId"])
-    assert '"On": "true"' in log, "custom resources receive text"
+    assert '"Wet": "true"' in log, "custom resources receive text"
     assert '"Size": "3"' in log
 
     gone = lab.delete(stack["StackId"])
