@@ -215,6 +215,7 @@ class LambdaRuntime:
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
             "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
             "AWS_LAMBDA_LOG_GROUP_NAME": function.logs_group_name,
+            **_log_settings(getattr(function, "logging_config", {})),
             "AWS_ACCESS_KEY_ID": credentials.access_key_id,
             "AWS_SECRET_ACCESS_KEY": credentials.secret_access_key,
             "AWS_SESSION_TOKEN": credentials.session_token or "",
@@ -229,7 +230,10 @@ class LambdaRuntime:
             memory_mb=int(function.memory_size),
             temporary=self._directory / "tmp" / f"{name}-{os.urandom(6).hex()}",
             limiter=self._limiter,
-            write_log=lambda stream, lines: self._log(name, stream, lines),
+            log_stream_prefix=("" if function.logs_group_name == f"/aws/lambda/{name}" else name),
+            write_log=lambda stream, lines: self._log(
+                name, function.logs_group_name, stream, lines
+            ),
         )
 
     # -- code
@@ -285,10 +289,9 @@ class LambdaRuntime:
 
     # -- logs
 
-    def _log(self, name: str, stream: str, lines: list[str]) -> None:
+    def _log(self, name: str, group: str, stream: str, lines: list[str]) -> None:
         with self._log_file_lock, (self._directory / "logs" / f"{name}.log").open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
-        group = f"/aws/lambda/{name}"
         now = int(time.time() * 1000)
         logs: LogsBackend = logs_backends[self._account_id][self._region]
         with self._log_file_lock, contextlib.suppress(Exception):
@@ -304,6 +307,16 @@ class LambdaRuntime:
             LOG.warning("log of %s: %s", name, error)
 
 
+def _log_settings(config: Mapping[str, str]) -> dict[str, str]:
+    """The variables by which Lambda tells the runtime how to log."""
+    if config.get("LogFormat") != "JSON":
+        return {}
+    return {
+        "AWS_LAMBDA_LOG_FORMAT": "JSON",
+        "AWS_LAMBDA_LOG_LEVEL": config.get("ApplicationLogLevel", "INFO"),
+    }
+
+
 def _fingerprint(function: LambdaFunction) -> str:
     """Changes whenever a worker of the function would have to be another."""
     return json.dumps(
@@ -315,6 +328,8 @@ def _fingerprint(function: LambdaFunction) -> str:
             function.memory_size,
             function.environment_vars,
             function.run_time,
+            function.logs_group_name,
+            getattr(function, "logging_config", {}),
         ],
         sort_keys=True,
         default=str,
@@ -349,6 +364,19 @@ def install(runtime: LambdaRuntime) -> None:
             response_headers["x-amz-function-error"] = "Unhandled"
         return outcome.payload
 
+    create, configure = _moto_init, _moto_update_configuration
+
+    def init(self: LambdaFunction, *args: Any, **kwargs: Any) -> None:
+        create(self, *args, **kwargs)
+        spec = kwargs["spec"] if "spec" in kwargs else args[1]
+        _keep_logging(self, spec)
+
+    def update_configuration(
+        self: LambdaFunction, config_updates: dict[str, Any]
+    ) -> dict[str, Any]:
+        _keep_logging(self, config_updates)
+        return configure(self, config_updates)
+
     set_code = _moto_set_function_code
 
     def set_function_code(self: LambdaFunction, updated_spec: dict[str, Any]) -> None:
@@ -364,6 +392,8 @@ def install(runtime: LambdaRuntime) -> None:
 
     replacements: list[tuple[type, str, Any]] = [
         (LambdaSimpleBackend, "invoke", invoke),
+        (LambdaFunction, "__init__", init),
+        (LambdaFunction, "update_configuration", update_configuration),
         (LambdaFunction, "_set_function_code", set_function_code),
         (LambdaBackend, "delete_function", delete_function),
     ]
@@ -371,5 +401,16 @@ def install(runtime: LambdaRuntime) -> None:
         setattr(owner, name, method)
 
 
+def _keep_logging(function: LambdaFunction, spec: Mapping[str, Any]) -> None:
+    """Where a function logs, and how; moto knows only the default."""
+    logging_config = dict(spec.get("LoggingConfig") or {})
+    if logging_config.get("LogGroup"):
+        function.logs_group_name = logging_config["LogGroup"]
+    if logging_config or not hasattr(function, "logging_config"):
+        function.logging_config = logging_config  # type: ignore[attr-defined]
+
+
+_moto_init = LambdaFunction.__init__
+_moto_update_configuration = LambdaFunction.update_configuration
 _moto_set_function_code = LambdaFunction._set_function_code
 _moto_delete_function = LambdaBackend.delete_function

@@ -82,6 +82,7 @@ class Worker:
         memory_mb: int,
         temporary: Path,
         limiter: MemoryLimiter,
+        log_stream_prefix: str,
         write_log: Callable[[str, list[str]], None],
     ) -> None:
         self.function_name = function_name

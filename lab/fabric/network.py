@@ -158,9 +158,7 @@ class Network:
             for peer in self.ports.values():
                 with NetNS(peer.namespace) as other:
                     other.route("add", dst=str(block), gateway=str(port.address))
-            subprocess.run(
-                ["ip", "route", "add", str(block), "via", str(port.address)], check=True
-            )
+            subprocess.run(["ip", "route", "add", str(block), "via", str(port.address)], check=True)
             self.ports[name] = port
             self._classify_again(cluster_group, name)
             return port

@@ -65,7 +65,9 @@ def _download(directory: Path) -> None:
 
 
 def _update_index() -> None:
-    update = subprocess.run(["apt-get", "update", "-q"], capture_output=True, text=True, check=False)
+    update = subprocess.run(
+        ["apt-get", "update", "-q"], capture_output=True, text=True, check=False
+    )
     if update.returncode != 0:
         reason = (update.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise LabError(

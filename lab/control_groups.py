@@ -1,0 +1,93 @@
+"""The lab's control groups: one tree, so that its memory can be told and its remains removed.
+
+Version 1 has a tree per controller, version 2 one for all. On either, `/rackrate-lab/services` holds
+the lab's programs and `/rackrate-lab/pods` the pods' containers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+NAME = "rackrate-lab"
+PARTS = ("services", "pods", "lambda")
+
+
+def unified() -> bool:
+    """Whether the machine has control groups version 2 alone."""
+    return (ROOT / "cgroup.controllers").exists()
+
+
+def trees() -> list[Path]:
+    """The lab's top groups, one per hierarchy, whether they exist or not."""
+    if unified():
+        return [ROOT / NAME]
+    return [
+        hierarchy / NAME
+        for hierarchy in sorted(ROOT.iterdir())
+        if (hierarchy / "cgroup.procs").exists() and not hierarchy.is_symlink()
+    ]
+
+
+def create() -> None:
+    """Make the groups. On version 2 the controllers are passed down to the parts."""
+    for tree in trees():
+        tree.mkdir(exist_ok=True)
+        if tree.parent.name == "cpuset":
+            _inherit_cpuset(tree)
+        if unified():
+            _pass_down(ROOT)
+            _pass_down(tree)
+        for part in PARTS:
+            (tree / part).mkdir(exist_ok=True)
+            if tree.parent.name == "cpuset":
+                _inherit_cpuset(tree / part)
+
+
+def enter(part: str) -> None:
+    """Move the calling process, and so its later children, into a part of the tree."""
+    for tree in trees():
+        with contextlib.suppress(OSError):
+            (tree / part / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+
+
+def exist() -> bool:
+    """Whether any group of a lab is there."""
+    return any(tree.exists() for tree in trees())
+
+
+def remove() -> None:
+    """Remove the groups; what still holds a process stays."""
+    for tree in trees():
+        for directory, _, _ in sorted(os.walk(tree), reverse=True):
+            with contextlib.suppress(OSError):
+                Path(directory).rmdir()
+        with contextlib.suppress(OSError):
+            tree.rmdir()
+
+
+def peak_memory_bytes() -> int | None:
+    """The most memory that the whole lab has held at once, None where the kernel does not say."""
+    for path in (
+        ROOT / NAME / "memory.peak",
+        ROOT / "memory" / NAME / "memory.max_usage_in_bytes",
+    ):
+        with contextlib.suppress(OSError, ValueError):
+            return int(path.read_text("ascii"))
+    return None
+
+
+def _pass_down(group: Path) -> None:
+    controllers = (group / "cgroup.controllers").read_text("ascii").split()
+    for controller in controllers:
+        with contextlib.suppress(OSError):
+            (group / "cgroup.subtree_control").write_text(f"+{controller}", encoding="ascii")
+
+
+def _inherit_cpuset(group: Path) -> None:
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        value = (group.parent / name).read_text("ascii").strip()
+        with contextlib.suppress(OSError):
+            (group / name).write_text(value, encoding="ascii")

@@ -1,0 +1,331 @@
+"""The lab's process tree: one process outside, everything else inside namespaces of its own.
+
+    outside   the keeper: holds the lock, the listening sockets of the host's loopback and the lab's
+              control groups; removes what is left when the inside has ended, however it ended
+    inside    process 1 of a new PID, mount, network and IPC namespace: reaps orphans
+      region  the emulated AWS, and below it every program of the lab
+
+When process 1 ends, the kernel ends every process of its PID namespace, and with the last of them the
+mounts, network namespaces and links go. So nothing of a lab can outlive it, however it was killed;
+what may stay is files and empty control groups, which the keeper, or the next `up`, removes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lab import control_groups
+from lab.cache import cache_directory
+from lab.errors import LabError
+
+PR_SET_PDEATHSIG = 1
+AWS_PORT = 4560
+KUBERNETES_PORT = 6440
+PORTS_TO_TRY = 40
+
+
+def state_directory() -> Path:
+    """Where a running lab keeps its files; removed when it goes down."""
+    return cache_directory() / "lab"
+
+
+def last_logs() -> Path:
+    """Where the logs of the lab that ended last are."""
+    return cache_directory() / "last-lab"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a lab is started with."""
+
+    network_scale: float
+    programs: str
+    kubernetes: str
+    images: str
+    aws_port: int
+    kubernetes_port: int
+
+
+def acquire_lock() -> int:
+    """The lock of the one lab of this user, as a file descriptor. Raises LabError when it is held."""
+    directory = cache_directory()
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = os.open(directory / "lab.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise LabError(
+            "A lab is already up or another demo is running: use it, or end it with `make lab-down`, "
+            "then run the command again."
+        ) from None
+    return lock
+
+
+def remove_leftovers() -> None:
+    """Remove what a lab that ended left: its control groups and its files. The lock must be held."""
+    control_groups.remove()
+    state = state_directory()
+    _keep_logs(state)
+    if state.exists():
+        shutil.rmtree(state, ignore_errors=True)
+        if state.exists():
+            subprocess.run(["rm", "-rf", "--one-file-system", str(state)], check=False)
+
+
+def _keep_logs(state: Path) -> None:
+    """Keep the logs of the lab that ended, for whoever asks why it did."""
+    found = [path for path in (state / "lab.log", state / "logs", state / "aws") if path.exists()]
+    if not found:
+        return
+    shutil.rmtree(last_logs(), ignore_errors=True)
+    last_logs().mkdir(parents=True)
+    for path in found:
+        logs = [path] if path.is_file() else [*path.rglob("*.log")]
+        for log in logs:
+            with contextlib.suppress(OSError):
+                shutil.move(log, last_logs() / log.name)
+
+
+def last_log() -> list[str]:
+    """The lines of the running or else the last lab's own log."""
+    for directory in (state_directory(), last_logs()):
+        with contextlib.suppress(OSError):
+            return (directory / "lab.log").read_text("utf-8", errors="replace").splitlines()
+    return []
+
+
+def listen(first_port: int) -> socket.socket:
+    """A listening socket of the host's loopback, at the first free port from `first_port` on."""
+    for port in range(first_port, first_port + PORTS_TO_TRY):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            listener.close()
+            continue
+        listener.listen(128)
+        return listener
+    raise LabError(
+        f"No port from {first_port} to {first_port + PORTS_TO_TRY - 1} is free on 127.0.0.1: end what "
+        "uses them, then run the command again."
+    )
+
+
+def start(
+    *, programs: Path, kubernetes: Path, images: Path, network_scale: float, lock: int, tied: bool
+) -> int:
+    """Start a keeper as a child process and return its id. `lock` is handed over to it.
+
+    A tied lab goes down when the calling process ends, whatever ends it.
+    """
+    state = state_directory()
+    remove_leftovers()
+    state.mkdir(parents=True)
+    aws, kubernetes_api = listen(AWS_PORT), listen(KUBERNETES_PORT)
+    settings = Settings(
+        network_scale=network_scale,
+        programs=str(programs),
+        kubernetes=str(kubernetes),
+        images=str(images),
+        aws_port=aws.getsockname()[1],
+        kubernetes_port=kubernetes_api.getsockname()[1],
+    )
+    descriptors = [lock, aws.fileno(), kubernetes_api.fileno()]
+    with (state / "lab.log").open("ab") as log:
+        keeper = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "lab.daemon",
+                json.dumps(asdict(settings)),
+                *map(str, descriptors),
+                str(os.getpid()) if tied else "0",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=descriptors,
+            start_new_session=True,
+        )
+    aws.close()
+    kubernetes_api.close()
+    os.close(lock)
+    return keeper.pid
+
+
+def keep(settings: Settings, lock: int, listeners: list[int], tied_to: int) -> int:
+    """The keeper: run the inside, wait for its end or for a signal, clean up."""
+    stopping = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopping
+        stopping = True
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    if tied_to:
+        die_with_parent(signal.SIGTERM)
+        if os.getppid() != tied_to:
+            return 0
+    (state_directory() / "keeper.pid").write_text(
+        f"{os.getpid()} {process_start_time(os.getpid())}", encoding="ascii"
+    )
+    control_groups.create()
+    keeper = os.getpid()
+    os.unshare(os.CLONE_NEWPID)
+    inside = os.fork()
+    if inside == 0:
+        # Two signals may end process 1 of a PID namespace from outside: SIGKILL and SIGSTOP.
+        die_with_parent(signal.SIGKILL)
+        if os.getppid() not in (keeper, 0):
+            os._exit(1)
+        os.close(lock)
+        _inside(settings, listeners)
+        os._exit(0)
+    for listener in listeners:
+        os.close(listener)
+    # The id by which the outside knows process 1 of the inside.
+    (state_directory() / "region.pid").write_text(str(inside), encoding="ascii")
+    while True:
+        if stopping:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(inside, signal.SIGKILL)
+        ended, _ = os.waitpid(inside, os.WNOHANG)
+        if ended:
+            break
+        signal.sigtimedwait([signal.SIGCHLD], 0.2)
+    remove_leftovers()
+    os.close(lock)
+    return 0
+
+
+def _inside(settings: Settings, listeners: list[int]) -> None:
+    """Process 1: set the namespaces up, run the region, reap orphans until it ends."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    control_groups.enter("services")
+    os.unshare(os.CLONE_NEWNS | os.CLONE_NEWNET | os.CLONE_NEWIPC)
+    for command in (
+        # Nothing mounted here shows outside; inside, the kubelets need shared mounts.
+        ["mount", "--make-rprivate", "/"],
+        ["mount", "-t", "proc", "-o", "nosuid,nodev,noexec", "proc", "/proc"],
+        ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"],
+        ["mount", "--make-rshared", "/"],
+        ["ip", "link", "set", "lo", "up"],
+    ):
+        subprocess.run(command, check=True)
+    region = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "lab.region",
+            json.dumps(asdict(settings)),
+            *map(str, listeners),
+        ],
+        pass_fds=listeners,
+    )
+    for listener in listeners:
+        os.close(listener)
+    while True:
+        try:
+            ended, status = os.wait()
+        except ChildProcessError:
+            return
+        if ended == region.pid:
+            print(f"the region ended with status {status}", flush=True)
+            return
+
+
+def die_with_parent(number: signal.Signals) -> None:
+    """Ask the kernel for a signal when the parent of this process ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+
+
+def process_start_time(pid: int) -> str | None:
+    """When a process started, in clock ticks since boot: with its id, a name that is not reused."""
+    try:
+        status = Path("/proc", str(pid), "stat").read_text("utf-8", errors="replace")
+    except OSError:
+        return None
+    return status.rpartition(")")[2].split()[19]
+
+
+def keeper_pid() -> int | None:
+    """The process id of the running lab's keeper, None when there is none."""
+    try:
+        words = (state_directory() / "keeper.pid").read_text("ascii").split()
+    except OSError:
+        return None
+    if len(words) != 2 or process_start_time(int(words[0])) != words[1]:
+        return None
+    return int(words[0])
+
+
+def enter(node: str) -> list[str]:
+    """The beginning of a command line that runs in a node's network namespace.
+
+    `region` is the namespace of the control plane. Raises LabError for an unknown node.
+    """
+    try:
+        inside = (state_directory() / "region.pid").read_text("ascii").strip()
+    except OSError:
+        raise LabError("No lab is up: start one with `make lab-up`.") from None
+    enter_region = ["nsenter", "--target", inside, "--mount", "--net", "--pid"]
+    if node == "region":
+        return enter_region
+    listed = subprocess.run(
+        [*enter_region, "ls", "/run/netns"], capture_output=True, text=True, check=False
+    ).stdout.split()
+    nodes = sorted(name for name in listed if name.endswith(".internal"))
+    if node not in nodes:
+        raise LabError(f"There is no node {node!r}: the lab has {', '.join(nodes) or 'none yet'}.")
+    return [*enter_region, "nsenter", f"--net=/run/netns/{node}"]
+
+
+def stop(seconds: float = 30.0) -> bool:
+    """Take the running lab down, or clean up after one that was killed. False when there was none."""
+    pid = keeper_pid()
+    if pid is not None:
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            lock = acquire_lock()
+            break
+        except LabError:
+            if time.monotonic() > deadline:
+                raise LabError(
+                    f"The lab did not end within {seconds:.0f} s: end process {pid} with "
+                    f"`kill -9 {pid}`, then run `make lab-down` again."
+                ) from None
+            time.sleep(0.1)
+    existed = pid is not None or state_directory().exists() or control_groups.exist()
+    remove_leftovers()
+    os.close(lock)
+    return existed
+
+
+def main() -> int:
+    """Entry of the keeper: settings, lock, two listeners, the process it is tied to or 0."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    settings = Settings(**json.loads(sys.argv[1]))
+    lock, aws, kubernetes_api, tied_to = map(int, sys.argv[2:6])
+    return keep(settings, lock, [aws, kubernetes_api], tied_to)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

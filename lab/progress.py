@@ -1,0 +1,40 @@
+"""What the lab is doing, as a line that changes on a terminal and as lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.status import Status
+
+
+class Progress:
+    """A context in which `say` tells the step that begins; each step's time is kept on screen."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._started = time.monotonic()
+        self._status: Status | None = None
+
+    def __enter__(self) -> Progress:
+        if self._console.is_terminal:
+            self._status = self._console.status("starting")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def say(self, step: str) -> None:
+        """A step begins."""
+        line = f"{time.monotonic() - self._started:5.0f} s  {step}"
+        self._console.print(line, markup=False)
+        if self._status is not None:
+            self._status.update(step)

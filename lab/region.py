@@ -1,0 +1,111 @@
+"""The main process inside a lab: the emulated AWS, with the real Kubernetes behind its EKS."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+
+from lab.aws.server import Region, serve
+from lab.daemon import Settings, state_directory
+from lab.eks.backend import Backend
+from lab.eks.control_plane import Programs
+from lab.setup.image import TOOLS_IMAGE
+
+LOG = logging.getLogger("lab.region")
+ACCOUNT = "123456789012"
+CHUNK_BYTES = 65536
+
+
+def write_status(region: Region, settings: Settings) -> None:
+    """Tell the outside that the region answers, and what it needs to talk to it."""
+    state = state_directory()
+    status = {
+        "endpoint_url": region.endpoint_url,
+        "access_key_id": region.access_key_id,
+        "secret_access_key": region.secret_access_key,
+        "region": "us-east-1",
+        "kubeconfig": str(state / "kubeconfig"),
+        "network_scale": settings.network_scale,
+        "tools_image": TOOLS_IMAGE,
+        "kubernetes": settings.kubernetes,
+        "programs": settings.programs,
+    }
+    temporary = state / "status.json.new"
+    temporary.touch(mode=0o600)
+    temporary.write_text(json.dumps(status, indent=2), encoding="utf-8")
+    temporary.rename(state / "status.json")
+
+
+def forward(listener: socket.socket, port: int) -> None:
+    """Carry connections that the host's loopback takes to a port of the lab's loopback."""
+    while True:
+        try:
+            outside, _ = listener.accept()
+        except OSError:
+            return
+        try:
+            inside = socket.create_connection(("127.0.0.1", port), timeout=5)
+        except OSError:
+            outside.close()  # no cluster yet: the client sees a closed connection, as it should
+            continue
+        inside.settimeout(None)
+        for source, target in ((outside, inside), (inside, outside)):
+            threading.Thread(target=_carry, args=(source, target), daemon=True).start()
+
+
+def _carry(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(CHUNK_BYTES):
+            target.sendall(data)
+    except OSError:
+        pass
+    finally:
+        # Half-close: the other direction may still have something to say.
+        for end, how in ((target, socket.SHUT_WR), (source, socket.SHUT_RD)):
+            try:
+                end.shutdown(how)
+            except OSError:
+                end.close()
+
+
+def main() -> None:
+    """Entry: settings as JSON, and the inherited listeners of the host's loopback."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    for noisy in ("botocore", "boto3", "werkzeug", "urllib3"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    settings = Settings(**json.loads(sys.argv[1]))
+    outside_aws, outside_kubernetes = (socket.socket(fileno=int(word)) for word in sys.argv[2:4])
+    inside_aws = socket.create_server(("127.0.0.1", settings.aws_port), backlog=128)
+    backend = Backend(
+        programs=Programs(kubernetes=Path(settings.kubernetes), debian=Path(settings.programs)),
+        images=Path(settings.images),
+        state_directory=state_directory(),
+        endpoint_port=settings.kubernetes_port,
+        network_scale=settings.network_scale,
+    )
+    region = serve(
+        listeners=[inside_aws, outside_aws],
+        endpoint_url=f"http://127.0.0.1:{settings.aws_port}",
+        state_directory=state_directory() / "aws",
+        eks=backend,
+        network_scale=settings.network_scale,
+    )
+    threading.Thread(
+        target=forward, args=(outside_kubernetes, settings.kubernetes_port), daemon=True
+    ).start()
+    write_status(region, settings)
+    LOG.info("the region answers at %s, process %d", region.endpoint_url, os.getpid())
+    # Process 1 of the namespace ends us, and with us everything.
+    signal.sigwait([signal.SIGTERM])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Bring a lab up: what is missing is made, the keeper is started, the stack is deployed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab import daemon, preflight, stack
+from lab.errors import LabError
+from lab.setup import debian, image, kubernetes
+
+# Half of what two cores carry at full scale is used when both arms measure at once: 2 Gb/s of 15.
+DEFAULT_NETWORK_SCALE = 0.1
+REGION_SECONDS = 60.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """What a lab runs, all of it in the cache."""
+
+    programs: Path
+    kubernetes: Path
+    images: Path
+
+
+def network_scale() -> float:
+    """The scale of all bandwidth limits: `RACKRATE_LAB_SCALE`, by default 0.1."""
+    text = os.environ.get("RACKRATE_LAB_SCALE", str(DEFAULT_NETWORK_SCALE))
+    try:
+        scale = float(text)
+    except ValueError:
+        scale = 0.0
+    if not 0.001 <= scale <= 1:
+        raise LabError(
+            f"RACKRATE_LAB_SCALE is {text!r}: give a number from 0.001 to 1, such as 0.1."
+        )
+    return scale
+
+
+def prepare(say: Say) -> Artifacts:
+    """Download and build what is not in the cache."""
+    say("Debian's packages")
+    programs = debian.unpacked_packages()
+    say(f"Kubernetes {kubernetes.version()} (built once, 5 minutes on two cores)")
+    binaries = kubernetes.binaries()
+    say("container images")
+    return Artifacts(programs, binaries, image.archive(programs, binaries / "pause"))
+
+
+def bring_up(say: Say, *, tied: bool) -> dict[str, Any]:
+    """Start a lab with the stack deployed and return its status. On any error nothing is left."""
+    preflight.check()
+    scale = network_scale()
+    lock = daemon.acquire_lock()
+    try:
+        # `sam build` needs nothing of the lab and much of the processor's waiting time.
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            say("checking what is missing")
+            artifacts = prepare(say)
+            building = pool.submit(stack.build)
+            say("starting the lab")
+            started, lock = lock, -1
+            keeper = daemon.start(
+                programs=artifacts.programs,
+                kubernetes=artifacts.kubernetes,
+                images=artifacts.images,
+                network_scale=scale,
+                lock=started,
+                tied=tied,
+            )
+            status = _wait_for_region(keeper)
+            say("building the stack (sam build)")
+            building.result()
+        say("deploying the stack")
+        stack.deploy(status, say)
+    except BaseException:
+        if lock == -1:
+            daemon.stop()
+        raise
+    finally:
+        if lock != -1:
+            with contextlib.suppress(OSError):
+                os.close(lock)
+    return status
+
+
+def _wait_for_region(keeper: int) -> dict[str, Any]:
+    path = daemon.state_directory() / "status.json"
+    deadline = time.monotonic() + REGION_SECONDS
+    while True:
+        status = stack.read_status(path)
+        if status is not None:
+            return status
+        ended, _ = os.waitpid(keeper, os.WNOHANG)
+        if ended or time.monotonic() > deadline:
+            log = daemon.last_log()
+            tail = " | ".join(log[-3:]) or "it said nothing"
+            raise LabError(f"The lab did not start ({tail}): its log is in {daemon.last_logs()}.")
+        time.sleep(0.05)
