@@ -88,7 +88,10 @@ class Worker:
         self.function_name = function_name
         self.started_at = time.monotonic()
         self.idle_since = self.started_at
-        self.log_stream = time.strftime("%Y/%m/%d", time.gmtime()) + f"/[$LATEST]{uuid.uuid4().hex}"
+        self.log_stream = (
+            time.strftime("%Y/%m/%d", time.gmtime())
+            + f"/{log_stream_prefix}[$LATEST]{uuid.uuid4().hex}"
+        )
         self._memory_mb = memory_mb
         self._limiter = limiter
         self._write_log = write_log

@@ -180,3 +180,24 @@ def test_failed_event_is_retried(lab: Lab) -> None:
     assert answer["StatusCode"] == 202
     log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
     eventually(lambda: log.read_text() if log.exists() else "", lambda text: "attempt 2" in text)
+
+
+def test_function_logs_where_its_configuration_says(lab: Lab) -> None:
+    logs = lab.client("logs")
+    group = lab.bucket()
+    logs.create_log_group(logGroupName=group)
+    name = lab.function(
+        """
+        import os
+        def handler(event, context):
+            print("here"); return os.environ["AWS_LAMBDA_LOG_GROUP_NAME"]
+        """,
+        LoggingConfig={"LogGroup": group},
+    )
+    assert invoke(lab, name)[0] == group
+    events = eventually(
+        lambda: logs.filter_log_events(logGroupName=group)["events"],
+        lambda found: any("REPORT" in event["message"] for event in found),
+    )
+    assert "here" in [event["message"] for event in events]
+    assert f"/{name}[$LATEST]" in events[0]["logStreamName"]
