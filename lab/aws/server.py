@@ -25,7 +25,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from . import ec2_placement, event_bridge, lambda_runtime, step_functions
+from . import ec2_placement, event_bridge, lambda_runtime, process_memory, step_functions
 from .cloudformation.api import CloudFormationResponse
 from .cloudformation.engine import StackBackend
 from .cloudformation.resources import resource_types
@@ -87,9 +87,11 @@ def serve(
     written on the nodes when it is not 1.
     """
     state_directory.mkdir(parents=True, exist_ok=True)
+    process_memory.prepare()
     default_user_config["lambda"]["use_docker"] = False
     default_user_config["stepfunctions"]["execute_state_machine"] = True
     default_user_config["iam"]["load_aws_managed_policies"] = True
+    process_memory.forget_other_regions()
     create_admin()
     services = Services(
         endpoint_url=endpoint_url,

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from moto.s3.models import s3_backends
+
+from ...services import ACCOUNT_ID
 from ..model import Created, ResourceContext, ResourceFailure, ResourceType
 
 _KNOWN = {
@@ -46,10 +49,14 @@ class Bucket(ResourceType):
 
     def _configure(self, context: ResourceContext, name: str, properties: dict[str, Any]) -> None:
         s3 = context.client("s3")
-        tags = context.tags(properties.get("Tags"))
-        s3.put_bucket_tagging(
-            Bucket=name, Tagging={"TagSet": [{"Key": k, "Value": v} for k, v in tags.items()]}
-        )
+        # S3 lets nobody but CloudFormation itself set tags of the aws: prefix.
+        tags = [
+            {"Key": key, "Value": value}
+            for key, value in context.tags(properties.get("Tags")).items()
+            if not key.startswith("aws:")
+        ]
+        if tags:
+            s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": tags})
         if "VersioningConfiguration" in properties:
             s3.put_bucket_versioning(
                 Bucket=name, VersioningConfiguration=properties["VersioningConfiguration"]
