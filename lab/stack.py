@@ -20,6 +20,7 @@ from lab.errors import LabError
 REPOSITORY = Path(__file__).resolve().parents[1]
 STACK = "rackrate"
 BUILD_DIRECTORY = REPOSITORY / ".aws-sam" / "build"
+SAM_SETTINGS = REPOSITORY / "samconfig.toml"
 CREATE_SECONDS = 300.0
 POLL_SECONDS = 0.5
 
@@ -52,7 +53,7 @@ def child_environment(status: Mapping[str, Any] | None = None) -> dict[str, str]
 
 def build() -> None:
     """`sam build`, as a user would; what did not change is taken from its cache."""
-    _sam(["build", "--cached"], child_environment())
+    _sam(["build"], child_environment())
 
 
 def deploy(status: Mapping[str, Any], say: Say) -> None:
@@ -142,7 +143,8 @@ def _reasons(cloudformation: Any) -> str:
 
 def _sam(arguments: list[str], variables: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "samcli", *arguments],
+        # The settings would be looked for beside the built template.
+        [sys.executable, "-m", "samcli", *arguments, "--config-file", str(SAM_SETTINGS)],
         cwd=REPOSITORY,
         env=variables,
         capture_output=True,

@@ -6,7 +6,6 @@ import base64
 import ipaddress
 import json
 import ssl
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -98,6 +97,7 @@ class ControlPlane:
         self._directory = directory
         self._logs = logs
         self._running: list[Program] = []
+        self._last_error = "no answer"
         first_service = next(ipaddress.ip_network(service_cidr).hosts())
         self._apiserver = self.authority.issue(
             "apiserver",
@@ -210,7 +210,10 @@ class ControlPlane:
         wait_until(
             self._ready,
             seconds=READY_SECONDS,
-            describe=lambda: f"the API server is not ready: {self._running[1].last_lines()}",
+            describe=lambda: (
+                f"the API server is not ready ({self._last_error}): "
+                f"{self._running[1].last_lines()}"
+            ),
             programs=self._running,
         )
         manager = self.client_file("controller-manager", "system:kube-controller-manager")
@@ -246,5 +249,6 @@ class ControlPlane:
     def _ready(self) -> bool:
         try:
             return self.request("/readyz") == b"ok"
-        except (urllib.error.URLError, OSError):
+        except OSError as error:
+            self._last_error = str(error)
             return False

@@ -34,10 +34,13 @@ class Authority:
         directory.mkdir(parents=True, exist_ok=True)
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("rackrate-lab", None)
+        # Python 3.13 and later verify strictly: both key identifiers must be there.
+        self._identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         certificate = (
             _builder(self._name, self._name, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_usage(key_cert_sign=True, digital_signature=True), critical=True)
+            .add_extension(self._identifier, critical=False)
             .sign(self._key, hashes.SHA256())
         )
         self.pem = certificate.public_bytes(serialization.Encoding.PEM).decode()
@@ -58,6 +61,10 @@ class Authority:
         builder = (
             _builder(_name(common_name, organization), self._name, key)
             .add_extension(_usage(digital_signature=True), critical=True)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(self._identifier),
+                critical=False,
+            )
             .add_extension(
                 x509.ExtendedKeyUsage(
                     [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]

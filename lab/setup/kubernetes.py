@@ -21,7 +21,7 @@ MINIMUM_GO = (1, 21)  # from 1.21 on a Go fetches the toolchain that a go.mod as
 def version() -> str:
     """The locked version of Kubernetes, such as `1.36.3`."""
     found = re.search(
-        r"^require k8s\.io/kubernetes v(\S+)$", (MODULE / "go.mod").read_text("utf-8"), re.M
+        r"^(?:require)?\s*k8s\.io/kubernetes v(\S+)", (MODULE / "go.mod").read_text("utf-8"), re.M
     )
     if found is None:
         raise LabError("lab/kubernetes/go.mod names no k8s.io/kubernetes: restore the file.")
