@@ -162,7 +162,7 @@ def _describe_placement_groups(self: EC2Response) -> ActionResult:
         groups = [GROUPS.find(name=name) for name in names]
         groups += [GROUPS.find(group_id=group_id) for group_id in ids]
     for name, values in self._filters_from_querystring().items():
-        groups = [group for group in groups if _filter_value(group, name) in values]
+        groups = [group for group in groups if _filter_value(group, name) in list(values)]
     return ActionResult({"PlacementGroups": [group.describe() for group in groups]})
 
 

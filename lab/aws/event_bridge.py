@@ -203,4 +203,4 @@ def install(router: EventRouter) -> None:
         if self.state == "ENABLED" and self.event_pattern.get_pattern():
             router.offer(self, original_event)
 
-    Rule.send_to_targets = send_to_targets  # type: ignore[method-assign,assignment]
+    Rule.send_to_targets = send_to_targets  # type: ignore[method-assign]

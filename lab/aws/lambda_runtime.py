@@ -97,7 +97,7 @@ class LambdaRuntime:
         """
         function = self._function(function_name)
         invocation = EventInvocation()
-        attempts = _EVENT_RETRY_SECONDS
+        attempts: tuple[float, ...] = _EVENT_RETRY_SECONDS
         for config in function.event_invoke_config:
             wanted = config.config.get("MaximumRetryAttempts")
             if wanted is not None:

@@ -25,7 +25,14 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from . import ec2_placement, event_bridge, lambda_runtime, process_memory, step_functions
+from . import (
+    bucket_policies,
+    ec2_placement,
+    event_bridge,
+    lambda_runtime,
+    process_memory,
+    step_functions,
+)
 from .cloudformation.api import CloudFormationResponse
 from .cloudformation.engine import StackBackend
 from .cloudformation.resources import resource_types
@@ -106,6 +113,7 @@ def serve(
         account_id=ACCOUNT_ID,
     )
     router = event_bridge.EventRouter(services)
+    bucket_policies.install()
     ec2_placement.install()
     lambda_runtime.install(services.lambda_runtime)
     event_bridge.install(router)

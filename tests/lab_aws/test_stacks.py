@@ -330,3 +330,53 @@ def test_transforms_and_roles_need_capabilities(lab: Lab) -> None:
             TemplateBody=SERVERLESS,
             Parameters=[{"ParameterKey": "Bucket", "ParameterValue": "b"}],
         )
+
+
+def test_change_set_creates_and_updates(lab: Lab) -> None:
+    cloudformation = lab.client("cloudformation")
+    body = "Resources: {Log: {Type: AWS::Logs::LogGroup, Properties: {RetentionInDays: 7}}}"
+    for kind, text in (("CREATE", body), ("UPDATE", body.replace("7", "30"))):
+        made = cloudformation.create_change_set(
+            StackName="by-change-set", ChangeSetName="c", ChangeSetType=kind, TemplateBody=text
+        )
+        described = cloudformation.describe_change_set(ChangeSetName=made["Id"])
+        assert described["Status"] == "CREATE_COMPLETE"
+        change = described["Changes"][0]["ResourceChange"]
+        assert (change["LogicalResourceId"], change["ResourceType"]) == (
+            "Log",
+            "AWS::Logs::LogGroup",
+        )
+        cloudformation.execute_change_set(ChangeSetName=made["Id"])
+        eventually(
+            lambda: cloudformation.describe_stacks(StackName="by-change-set")["Stacks"][0],
+            lambda found, kind=kind: found["StackStatus"] == f"{kind}_COMPLETE",
+        )
+    groups = lab.client("logs").describe_log_groups(logGroupNamePrefix="by-change-set")
+    assert groups["logGroups"][0]["retentionInDays"] == 30
+
+
+def test_deletion_during_creation_leaves_nothing(lab: Lab, bucket: str) -> None:
+    """A stack deleted while its custom resource works is cleaned up."""
+    cloudformation = lab.client("cloudformation")
+    slow = lab.function("import time\ndef handler(event, context): time.sleep(1.5)\n", Timeout=5)
+    arn = f"arn:aws:lambda:us-east-1:123456789012:function:{slow}"
+    stack_id = cloudformation.create_stack(
+        StackName="given-up",
+        TemplateBody=textwrap.dedent(
+            f"""
+            Resources:
+              Log: {{Type: AWS::Logs::LogGroup}}
+              Thing:
+                Type: Custom::Slow
+                DependsOn: Log
+                Properties: {{ServiceToken: "{arn}", ServiceTimeout: 3}}
+              Never: {{Type: AWS::Logs::LogGroup, DependsOn: Thing}}
+            """
+        ),
+    )["StackId"]
+    eventually(lambda: lab.reasons(stack_id, "CREATE_IN_PROGRESS"), lambda found: "Thing" in found)
+    gone = lab.delete(stack_id)
+    assert gone["StackStatus"] == "DELETE_COMPLETE", lab.reasons(stack_id)
+    groups = lab.client("logs").describe_log_groups(logGroupNamePrefix="given-up")
+    assert groups["logGroups"] == []
+    assert "Never" not in lab.reasons(stack_id, "CREATE_IN_PROGRESS")

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from lab.aws import event_bridge
+
 from .conftest import Lab, eventually
 
 
@@ -341,3 +343,25 @@ def test_end_of_an_execution_reaches_rules_with_a_permission(lab: Lab) -> None:
     assert detail["input"] == '{"a":1}'
     assert (detail["error"], detail["cause"]) == ("E", "C")
     assert detail["stopDate"] >= detail["startDate"] > 1_600_000_000_000
+
+
+def test_schedule_invokes_its_target(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_bridge, "_UNIT_SECONDS", {"minute": 1})
+    name = lab.function("def handler(event, context): print(event['detail-type'])\n")
+    events = lab.client("events")
+    rule = events.put_rule(Name=name, ScheduleExpression="rate(1 minute)")["RuleArn"]
+    arn = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
+    events.put_targets(Rule=name, Targets=[{"Id": "a", "Arn": arn}])
+    lab.client("lambda").add_permission(
+        FunctionName=name,
+        StatementId="events",
+        Action="lambda:InvokeFunction",
+        Principal="events.amazonaws.com",
+        SourceArn=rule,
+    )
+    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
+    eventually(
+        lambda: log.read_text() if log.exists() else "", lambda text: "Scheduled Event" in text
+    )
+    events.remove_targets(Rule=name, Ids=["a"])
+    events.delete_rule(Name=name)

@@ -38,7 +38,7 @@ def _short_tag(loader: _Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
             value = value.split(".", 1)
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
-    else:
+    elif isinstance(node, yaml.MappingNode):
         value = loader.construct_mapping(node, deep=True)
     return {name: value}
 
@@ -108,9 +108,9 @@ def _serverless(
 ) -> dict[str, Any]:
     # Imported here: the translator takes longer to load than the server to start.
     import boto3
-    from samtranslator.model.exceptions import InvalidDocumentException
-    from samtranslator.parser.parser import Parser
-    from samtranslator.translator.translator import Translator
+    from samtranslator.model.exceptions import InvalidDocumentException  # type: ignore[import-untyped]
+    from samtranslator.parser.parser import Parser  # type: ignore[import-untyped]
+    from samtranslator.translator.translator import Translator  # type: ignore[import-untyped]
 
     values = {
         name: ",".join(map(str, value)) if isinstance(value, list) else value

@@ -21,7 +21,7 @@ class Rule(ResourceType):
     @staticmethod
     def _put(context: ResourceContext, name: str, properties: dict[str, Any]) -> str:
         events = context.client("events")
-        request = {
+        request: dict[str, Any] = {
             key: properties[key]
             for key in ("Description", "EventBusName", "RoleArn", "ScheduleExpression", "State")
             if key in properties

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from moto.s3.models import s3_backends
-
-from ...services import ACCOUNT_ID
 from ..model import Created, ResourceContext, ResourceFailure, ResourceType
 
 _KNOWN = {
