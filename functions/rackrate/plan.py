@@ -7,6 +7,7 @@ in one go.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ MAX_TRAFFIC_SECONDS = 86_400
 LEAST_NODES = 2
 
 Pairing = Literal["one", "all"]
+_PLAIN_KEY = re.compile(r"[\w-]{1,60}")
 
 
 class PlanModel(BaseModel):
@@ -170,7 +172,7 @@ def _choose_arms(
         path = f"arms[{index}]"
         if name not in by_name:
             faults.append(
-                Fault(path, f"there is no arm {name!r}", f"use one of {_listed(by_name)}")
+                Fault(path, f"there is no arm {_shown(name)}", f"use one of {_listed(by_name)}")
             )
         elif named.index(name) < index:
             faults.append(Fault(path, f"the arm {name!r} is named twice", "name each arm once"))
@@ -216,7 +218,7 @@ def _choose_baseline(
         faults.append(
             Fault(
                 "baseline",
-                f"{model.baseline!r} is not among the arms of the plan",
+                f"{_shown(model.baseline)} is not among the arms of the plan",
                 f"use one of {_listed(known)}",
             )
         )
@@ -234,7 +236,7 @@ def _read_tests(entries: Sequence[Any], faults: list[Fault]) -> list[TestBase]:
             faults.append(
                 Fault(
                     path if isinstance(entry, str) else f"{path}.name",
-                    f"the name {name!r} is used twice",
+                    f"the name {_shown(name)} is used twice",
                     "give each test a name of its own",
                 )
             )
@@ -257,7 +259,7 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
         faults.append(
             Fault(
                 path,
-                f"there is no test {entry!r}",
+                f"there is no test {_shown(entry)}",
                 f"use one of {_listed(CATALOGUE)}, or an object with a name and a tool",
             )
         )
@@ -288,7 +290,9 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
     if not isinstance(tool, str) or tool not in tools.names():
         faults.append(
             Fault(
-                f"{path}.tool", f"there is no tool {tool!r}", f"use one of {_listed(tools.names())}"
+                f"{path}.tool",
+                f"there is no tool {_shown(tool)}",
+                f"use one of {_listed(tools.names())}",
             )
         )
         return None
@@ -397,7 +401,12 @@ def _faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> l
 def _path(location: Sequence[int | str]) -> str:
     path = ""
     for part in location:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            path += f".{part}" if path else part
+        else:
+            path += f"[{json.dumps(part[:60])}]"
     return path
 
 

@@ -1,0 +1,44 @@
+"""Values that several tests use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rackrate.settings import Arm, Settings
+
+DATA = Path(__file__).parent / "data"
+
+LABEL = "eks.amazonaws.com/nodegroup"
+ARMS = (
+    Arm("treatment", "cluster", False, "ng-1", {LABEL: "ng-1"}),
+    Arm("baseline", "none", True, "ng-2", {LABEL: "ng-2"}),
+)
+SETTINGS = Settings("results", "results", "house", "rackrate", "example.test/tools:1", ARMS)
+NODES = {"treatment": ["node-a", "node-b"], "baseline": ["node-c", "node-d"]}
+
+
+def node(name: str, group: str, *, ready: bool = True, **labels: str) -> dict[str, Any]:
+    """A node as the Kubernetes API shows it."""
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {
+                LABEL: group,
+                "node.kubernetes.io/instance-type": "c5.large",
+                "topology.kubernetes.io/zone": "us-east-1a",
+                "eks.amazonaws.com/nodegroup-image": "ami-0123",
+                **labels,
+            },
+        },
+        "spec": {"providerID": f"aws:///us-east-1a/i-{name}"},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+            "nodeInfo": {
+                "kernelVersion": "6.12.0",
+                "osImage": "Amazon Linux 2023",
+                "kubeletVersion": "v1.36.3",
+                "containerRuntimeVersion": "containerd://2.1.0",
+            },
+        },
+    }
