@@ -1,8 +1,8 @@
 """Bucket policies with conditions, which moto reads as if a condition that fails were a denial.
 
-On AWS a statement whose condition does not hold does not apply at all. The one condition key that the
-lab knows is `aws:SecureTransport`: requests on the machine's own loopback count as secure, since there
-is no network on which anybody could listen.
+On AWS a statement whose condition does not hold does not apply at all. The one condition key
+that the lab knows is `aws:SecureTransport`: requests on the machine's own loopback count as
+secure, since there is no network on which anybody could listen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CONTEXT = {"aws:securetransport": "true"}
 
 def install() -> None:
     """Make moto's buckets evaluate the conditions of their policies."""
-    FakeBucket.get_permission = _get_permission  # type: ignore[method-assign]
+    FakeBucket.get_permission = _get_permission  # type: ignore[method-assign,assignment]
 
 
 def _get_permission(bucket: FakeBucket, action: str, resource: str) -> Any:

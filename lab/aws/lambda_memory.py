@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import logging
 import os
+import threading
 from pathlib import Path
 
 LOG = logging.getLogger(__name__)
@@ -20,6 +21,7 @@ class MemoryLimiter:
     def __init__(self) -> None:
         self._parent, self._limit_file, why = _find_parent()
         self.uses_cgroups = self._parent is not None
+        self._remove_stale()
         if not self.uses_cgroups:
             LOG.warning(
                 "no writable memory cgroup (%s): Lambda memory limits are enforced by watching"
@@ -44,12 +46,23 @@ class MemoryLimiter:
             return None
         return group
 
+    def _remove_stale(self) -> None:
+        """Remove the groups of daemons that were killed."""
+        for group in self._parent.glob("rackrate-lambda-*") if self._parent else ():
+            if not Path("/proc", group.name.split("-")[2]).exists():
+                self.remove(group)
+
     @staticmethod
     def remove(group: Path | None) -> None:
-        """Remove a group whose processes have ended."""
-        if group is not None:
+        """Remove a group whose processes have ended; the kernel may need a moment to notice."""
+        pause = threading.Event()
+        for _ in range(50):
+            if group is None or not group.exists():
+                return
             with contextlib.suppress(OSError):
                 group.rmdir()
+                return
+            pause.wait(0.02)
 
 
 def _find_parent() -> tuple[Path | None, str, str]:

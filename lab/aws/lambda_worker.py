@@ -269,9 +269,11 @@ class Worker:
             self._kill()
 
     def join(self, seconds: float) -> None:
-        """Wait until the process has ended."""
+        """Wait until the process has ended and what belonged to it is gone."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
+        self._limiter.remove(self._group)
+        shutil.rmtree(self._temporary, ignore_errors=True)
 
     # -- the log
 
