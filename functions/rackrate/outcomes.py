@@ -27,8 +27,21 @@ class Outcome:
 
 
 def is_finished(pod: Mapping[str, Any]) -> bool:
-    """Will nothing more come out of this pod?"""
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    """Will nothing more come out of this pod?
+
+    The kubelet reports the phase only after it has taken the pod's sandbox apart, a second or two
+    after the last test ended. The containers' own states tell it at once: the main container, which
+    is the last test, has ended, or a test before it failed and Kubernetes starts no other.
+    """
+    status = pod.get("status", {})
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return True
+    if any("terminated" in c.get("state", {}) for c in status.get("containerStatuses", [])):
+        return True
+    return any(
+        c.get("state", {}).get("terminated", {}).get("exitCode", 0) != 0
+        for c in status.get("initContainerStatuses", [])
+    )
 
 
 def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:

@@ -1,0 +1,61 @@
+"""An emulated table and bucket, and a cluster of which tests say what its pods do."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from rackrate.store import Store
+from tests.templates.cloudformation import ROOT, load
+from tests.unit.fake_cluster import FakeCluster
+from tests.unit.samples import SETTINGS
+
+
+@pytest.fixture(scope="session")
+def aws():
+    """One emulated Region for all tests: making its clients is what takes time."""
+    with pytest.MonkeyPatch.context() as patch, mock_aws():
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "testing")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        patch.delenv("AWS_ENDPOINT_URL", raising=False)
+        yield boto3.Session()
+
+
+@pytest.fixture(scope="session")
+def ec2(aws):
+    return aws.client("ec2")
+
+
+@pytest.fixture(scope="session")
+def s3(aws):
+    return aws.client("s3")
+
+
+@pytest.fixture(scope="session")
+def dynamodb(aws):
+    return aws.client("dynamodb")
+
+
+@pytest.fixture(scope="session")
+def shared_store(aws, s3):
+    s3.create_bucket(Bucket=SETTINGS.bucket_name)
+    return Store(SETTINGS.table_name, SETTINGS.bucket_name, aws)
+
+
+@pytest.fixture
+def store(shared_store, dynamodb, s3):
+    """A store on the very table the template describes, empty."""
+    template = load(ROOT / "templates" / "results.yaml")["Resources"]["KeptTable"]["Properties"]
+    wanted = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+    dynamodb.create_table(TableName=SETTINGS.table_name, **{key: template[key] for key in wanted})
+    yield shared_store
+    dynamodb.delete_table(TableName=SETTINGS.table_name)
+    for entry in s3.list_objects_v2(Bucket=SETTINGS.bucket_name).get("Contents", []):
+        s3.delete_object(Bucket=SETTINGS.bucket_name, Key=entry["Key"])
+
+
+@pytest.fixture
+def cluster():
+    return FakeCluster()

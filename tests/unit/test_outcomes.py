@@ -1,0 +1,146 @@
+"""What became of a pod's tests: good, failed, stopped, evicted, never started, gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackrate.nodes import is_ready, node_facts
+from rackrate.outcomes import is_finished, outcome
+from tests.unit.samples import node
+
+STARTED, FINISHED = "2026-11-21T08:00:00Z", "2026-11-21T08:00:03Z"
+
+
+def ended(name, code=0, **extra):
+    state = {"exitCode": code, "startedAt": STARTED, "finishedAt": FINISHED, **extra}
+    return {"name": name, "state": {"terminated": state}}
+
+
+def pod(phase, *containers, **status):
+    return {
+        "status": {
+            "phase": phase,
+            "initContainerStatuses": list(containers[:-1]),
+            "containerStatuses": list(containers[-1:]),
+            **status,
+        }
+    }
+
+
+WAITING = {"name": "rtt", "state": {"waiting": {"reason": "PodInitializing"}}}
+
+
+def test_a_test_that_ended_well_has_its_times():
+    found = outcome(pod("Succeeded", ended("tcp-1"), ended("rtt")), "tcp-1")
+    assert (found.started, found.failure) == (True, None)
+    assert (found.started_at, found.finished_at) == (STARTED, FINISHED)
+
+
+@pytest.mark.parametrize(
+    ("code", "extra", "words"),
+    [
+        (1, {"reason": "Error"}, "exit code 1"),
+        (137, {"reason": "Error"}, "exit code 137 (signal 9)"),
+        (137, {"reason": "OOMKilled"}, "too much memory"),
+    ],
+)
+def test_a_test_that_failed_says_how(code, extra, words):
+    found = outcome(pod("Failed", ended("tcp-1", code, **extra), WAITING), "tcp-1")
+    assert found.started and words in found.failure
+
+
+def test_what_comes_after_a_failed_test_was_not_started():
+    found = outcome(pod("Failed", ended("tcp-1", 1), WAITING), "rtt")
+    assert not found.started and "was not started" in found.failure
+
+
+def test_an_evicted_pod_says_so():
+    gone = pod("Failed", reason="Evicted", message="the node was low on memory")
+    found = outcome(gone, "rtt")
+    assert "Evicted, the node was low on memory" in found.failure
+
+
+def test_a_pod_stopped_at_its_deadline_says_so():
+    stopped = pod("Failed", ended("tcp-1", 137), WAITING, reason="DeadlineExceeded")
+    assert "DeadlineExceeded" in outcome(stopped, "tcp-1").failure
+    assert "DeadlineExceeded" in outcome(stopped, "rtt").failure
+
+
+def test_a_test_still_running_when_we_give_up_failed():
+    running = {"name": "tcp-1", "state": {"running": {"startedAt": STARTED}}}
+    found = outcome(pod("Running", running, WAITING), "tcp-1")
+    assert found.started and "did not finish" in found.failure
+
+
+def test_an_image_that_cannot_be_pulled_is_named():
+    waiting = {"reason": "ImagePullBackOff", "message": "no such image tools:9"}
+    found = outcome(pod("Pending", {"name": "tcp-1", "state": {"waiting": waiting}}), "tcp-1")
+    assert "no such image tools:9" in found.failure
+
+
+def test_a_pod_that_vanished_is_a_failure_not_a_wait():
+    assert "deleted" in outcome(None, "rtt").failure
+
+
+def test_a_pod_without_any_status_was_not_started():
+    assert "was not started" in outcome({"metadata": {}}, "rtt").failure
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"),
+    [("Pending", False), ("Running", False), ("Succeeded", True), ("Failed", True)],
+)
+def test_when_a_pod_is_finished(phase, expected):
+    assert is_finished(pod(phase)) is expected
+
+
+def test_a_node_tells_its_facts():
+    facts = node_facts(
+        node(
+            "node-a",
+            "ng-1",
+            **{
+                "rackrate.dev/network-scale": "0.15",
+                "topology.k8s.aws/network-node-layer-1": "nn-1",
+                "topology.k8s.aws/network-node-layer-2": "nn-2",
+            },
+        )
+    )
+    assert facts["instance_id"] == "i-node-a"
+    assert facts["network_scale"] == 0.15
+    assert facts["network_layers"] == ["nn-1", "nn-2"]
+    assert facts["kernel"] == "6.12.0"
+
+
+def test_what_a_node_does_not_tell_is_null():
+    facts = node_facts({"metadata": {"name": "bare"}})
+    assert facts["name"] == "bare" and facts["network_layers"] == []
+    assert all(facts[fact] is None for fact in ("instance_id", "zone", "network_scale", "image"))
+
+
+def test_a_network_scale_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="network-scale"):
+        node_facts(node("n", "ng-1", **{"rackrate.dev/network-scale": "half"}))
+
+
+def test_only_nodes_that_take_pods_are_ready():
+    assert is_ready(node("n", "ng-1"))
+    assert not is_ready(node("n", "ng-1", ready=False))
+    cordoned = node("n", "ng-1")
+    cordoned["spec"]["unschedulable"] = True
+    assert not is_ready(cordoned)
+    leaving = node("n", "ng-1")
+    leaving["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z"
+    assert not is_ready(leaving)
+
+
+def test_a_pod_is_finished_when_its_last_test_ended_though_its_phase_says_running():
+    assert is_finished(pod("Running", ended("tcp-1"), ended("rtt")))
+
+
+def test_a_pod_is_finished_when_a_test_before_the_last_failed():
+    assert is_finished(pod("Pending", ended("tcp-1", 1), WAITING))
+
+
+def test_a_pod_between_two_tests_is_not_finished():
+    assert not is_finished(pod("Pending", ended("tcp-1"), WAITING))
