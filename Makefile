@@ -33,7 +33,7 @@ lab-down: setup ## Remove the lab (root)
 
 .PHONY: bench
 bench: setup ## Compare the benchmark with bare iperf3 in the same lab (root)
-	@$(python) -m lab bench
+	@$(python) -m benchmarks.fidelity docs/plans/demo.json docs/plans/default.json
 
 .PHONY: test
 test: setup ## All tests (root)

@@ -1,6 +1,7 @@
 """`python -m lab`: bring the lab up and down, and run the benchmark in it.
 
-Exit codes: 0 success, 1 the benchmark failed, 2 the machine or the input is not right, 130 interrupted.
+Exit codes: 0 success, 1 the benchmark failed, 2 the machine or the input is not right, 130
+interrupted.
 """
 
 from __future__ import annotations

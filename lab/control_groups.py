@@ -1,7 +1,7 @@
 """The lab's control groups: one tree, so that its memory can be told and its remains removed.
 
-Version 1 has a tree per controller, version 2 one for all. On either, `/rackrate-lab/services` holds
-the lab's programs and `/rackrate-lab/pods` the pods' containers.
+Version 1 has a tree per controller, version 2 one for all. On either, `/rackrate-lab/services`
+holds the lab's programs and `/rackrate-lab/pods` the pods' containers.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@
     inside    process 1 of a new PID, mount, network and IPC namespace: reaps orphans
       region  the emulated AWS, and below it every program of the lab
 
-When process 1 ends, the kernel ends every process of its PID namespace, and with the last of them the
-mounts, network namespaces and links go. So nothing of a lab can outlive it, however it was killed;
-what may stay is files and empty control groups, which the keeper, or the next `up`, removes.
+When process 1 ends, the kernel ends every process of its PID namespace, and with the last of them
+the mounts, network namespaces and links go. So nothing of a lab can outlive it, however it was
+killed; what may stay is files and empty control groups, which the keeper, or the next `up`,
+removes.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Settings:
 
 
 def acquire_lock() -> int:
-    """The lock of the one lab of this user, as a file descriptor. Raises LabError when it is held."""
+    """The lock of the user's one lab, as a file descriptor. Raises LabError when it is held."""
     directory = cache_directory()
     directory.mkdir(parents=True, exist_ok=True)
     lock = os.open(directory / "lab.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -68,14 +69,14 @@ def acquire_lock() -> int:
     except BlockingIOError:
         os.close(lock)
         raise LabError(
-            "A lab is already up or another demo is running: use it, or end it with `make lab-down`, "
-            "then run the command again."
+            "A lab is already up or another demo is running: use it, or end it with "
+            "`make lab-down`, then run the command again."
         ) from None
     return lock
 
 
 def remove_leftovers() -> None:
-    """Remove what a lab that ended left: its control groups and its files. The lock must be held."""
+    """Remove what an ended lab left: control groups and files. The lock must be held."""
     control_groups.remove()
     state = state_directory()
     _keep_logs(state)
@@ -120,8 +121,8 @@ def listen(first_port: int) -> socket.socket:
         listener.listen(128)
         return listener
     raise LabError(
-        f"No port from {first_port} to {first_port + PORTS_TO_TRY - 1} is free on 127.0.0.1: end what "
-        "uses them, then run the command again."
+        f"No port from {first_port} to {first_port + PORTS_TO_TRY - 1} is free on 127.0.0.1: end "
+        "what uses them, then run the command again."
     )
 
 
@@ -297,7 +298,7 @@ def enter(node: str) -> list[str]:
 
 
 def stop(seconds: float = 30.0) -> bool:
-    """Take the running lab down, or clean up after one that was killed. False when there was none."""
+    """Take the lab down, or clean up after one that was killed. False when there was none."""
     pid = keeper_pid()
     if pid is not None:
         os.kill(pid, signal.SIGTERM)

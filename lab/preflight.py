@@ -36,8 +36,8 @@ def _check_tun() -> None:
         os.close(os.open("/dev/net/tun", os.O_RDWR))
     except OSError as error:
         raise LabError(
-            f"/dev/net/tun cannot be opened ({error.strerror}): load it with `modprobe tun`, or give "
-            "this container the device with `--device /dev/net/tun`."
+            f"/dev/net/tun cannot be opened ({error.strerror}): load it with `modprobe tun`, or "
+            "give this container the device with `--device /dev/net/tun`."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The project's own stack in the lab: what `sam build` and `sam package` made, created and watched."""
+"""The project's own stack in the lab: built and packaged by the SAM CLI, created and watched."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def environment(status: Mapping[str, Any]) -> dict[str, str]:
 
 
 def child_environment(status: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """The environment of a child: the tools of our own environment first, no AWS profile of the user."""
+    """A child's environment: our own environment's tools first, no AWS profile of the user."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -59,8 +59,9 @@ def build() -> None:
 def deploy(status: Mapping[str, Any], say: Say) -> None:
     """Package the built artifacts into the lab's S3 and create the stack from them.
 
-    The stack is created through CloudFormation's API: under an endpoint of http `sam deploy` refuses
-    the URLs that `sam package` writes. Raises LabError with the events' reasons when it fails.
+    The stack is created through CloudFormation's API: under an endpoint of http `sam deploy`
+    refuses the URLs that `sam package` writes. Raises LabError with the events' reasons when it
+    fails.
     """
     session = boto3.session.Session(
         aws_access_key_id=status["access_key_id"],

@@ -211,8 +211,7 @@ class ControlPlane:
             self._ready,
             seconds=READY_SECONDS,
             describe=lambda: (
-                f"the API server is not ready ({self._last_error}): "
-                f"{self._running[1].last_lines()}"
+                f"the API server is not ready ({self._last_error}): {self._running[1].last_lines()}"
             ),
             programs=self._running,
         )

@@ -175,7 +175,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         return path
 
     def _write_cni(self) -> None:
-        """Pods get addresses of the node's own block, routed and not translated, as the VPC CNI does."""
+        """Pods get routed addresses of the node's own block, as with AWS's own CNI."""
         hosts = list(self.spec.block.hosts())
         configuration = {
             "cniVersion": "0.4.0",

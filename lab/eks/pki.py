@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME = datetime.timedelta(days=30)
-# The clock of a machine that was just set back must not make the lab's certificates "not yet valid".
+# The clock of a machine that was just set back must not make the lab's certificates "not yet
+# valid".
 MARGIN = datetime.timedelta(hours=1)
 
 

@@ -1,10 +1,10 @@
 """Racks, nodes and the spine: network namespaces, bridges and links, in EC2's shape.
 
 One namespace holds the fabric: a bridge per rack, and the spine that joins them. Every node is a
-namespace of its own with one link, `eth0`, to its rack's bridge. Nodes of one cluster placement group
-share a rack; any other node has a rack to itself. Frames between racks cross the spine after a fixed
-delay. All addresses of the VPC are on one link, as they seem to be on EC2; a node's pods are reached
-through the node.
+namespace of its own with one link, `eth0`, to its rack's bridge. Nodes of one cluster placement
+group share a rack; any other node has a rack to itself. Frames between racks cross the spine after
+a fixed delay. All addresses of the VPC are on one link, as they seem to be on EC2; a node's pods
+are reached through the node.
 """
 
 from __future__ import annotations
@@ -294,6 +294,6 @@ def _tc(name: str, lines: list[str]) -> None:
         )
     if done.returncode != 0:
         raise LabError(
-            f"The kernel refused the lab's traffic shaping ({done.stderr.strip()[-300:]}): it needs "
-            "sch_htb, sch_tbf and cls_bpf; load these modules or use a kernel that has them."
+            f"The kernel refused the lab's traffic shaping ({done.stderr.strip()[-300:]}): it "
+            "needs sch_htb, sch_tbf and cls_bpf; load these modules or use a kernel that has them."
         )

@@ -1,10 +1,10 @@
 """EC2's two bandwidth limits as Linux queueing disciplines: one per flow and one per instance.
 
 EC2 limits a single flow (5-tuple) to 5 Gb/s, and to 10 Gb/s between instances of one cluster
-placement group; all flows together may use the instance's own bandwidth (AWS EC2 user guide, "Amazon
-EC2 instance network bandwidth"). Here the instance is an htb class, and a flow falls by a hash of its
-ports into one of 256 leaves of it, each with the limit of a flow. There are two sets of leaves: one
-for peers of the same cluster placement group, one for all else.
+placement group; all flows together may use the instance's own bandwidth (AWS EC2 user guide,
+"Amazon EC2 instance network bandwidth"). Here the instance is an htb class, and a flow falls by a
+hash of its ports into one of 256 leaves of it, each with the limit of a flow. There are two sets of
+leaves: one for peers of the same cluster placement group, one for all else.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def classifier(peers: Sequence[ipaddress.IPv4Network]) -> list[tuple[int, int, i
 
     It returns the class of an Ethernet frame: TCP and UDP over IPv4 hash on (source port xor
     destination port), so that a flow and its reverse always have one leaf and many flows spread
-    whichever side has the well-known port. Everything else goes to the default class, where only the
-    instance's limit applies.
+    whichever side has the well-known port. Everything else goes to the default class, where only
+    the instance's limit applies.
     """
     default = (_RET_K, 0, 0, 0x10000 | DEFAULT_CLASS)
     outside, inside = 0x10000 | OUTSIDE_BASE, 0x10000 | CLUSTER_BASE

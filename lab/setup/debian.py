@@ -27,9 +27,9 @@ LIBRARIES = re.compile(r"^lib(cap2|idn2|iperf|mnl|sctp|ssl|unistring)")
 def unpacked_packages() -> Path:
     """The root under which the packages' files lie (`usr/bin/containerd`, ...).
 
-    The key is the machine's Debian release and architecture and the names of the packages: apt's own
-    index may change from day to day, and an update of a tool in mid-comparison would be a confound.
-    `make clean-cache` fetches them anew.
+    The key is the machine's Debian release and architecture and the names of the packages: apt's
+    own index may change from day to day, and an update of a tool in mid-comparison would be a
+    confound. `make clean-cache` fetches them anew.
     """
     for program in ("apt-get", "apt-cache", "dpkg"):
         if shutil.which(program) is None:

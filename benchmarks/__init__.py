@@ -1,0 +1,1 @@
+"""What is measured about rackrate itself; `make bench` runs it."""

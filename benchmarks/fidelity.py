@@ -1,0 +1,193 @@
+"""How true the benchmark is: pod to pod as reported, against bare iperf3 in the same lab.
+
+Brings a lab up, runs a plan through the `rackrate` command, then measures the same pairs of nodes
+with iperf3 in the bare node namespaces, both arms at the same time as in the run. Prints both
+medians with their ratio, and the share of the measuring phase during which test traffic flowed.
+Run as `make bench`, or `python -m benchmarks.fidelity [PLAN]`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from lab import control_groups, daemon, stack
+from lab.eks.process import wait_until
+from lab.errors import LabError
+from lab.setup.debian import library_path
+from lab.up import bring_up
+
+REPETITIONS = 6
+PORT = 5301  # beside the pods' servers, which listen in namespaces of their own
+TEST = "tcp-1"
+
+
+def run_plan(status: dict[str, Any], plan: Path) -> Path:
+    """Run a plan with the command; return the directory of its results."""
+    command = [str(Path(sys.executable).parent / "rackrate"), "run", "--plan", str(plan)]
+    done = subprocess.run(command, env=stack.child_environment(status), check=False)
+    if done.returncode != 0:
+        raise LabError(f"The run ended with exit code {done.returncode}: see above.")
+    return stack.REPOSITORY / "out" / "latest"
+
+
+def traffic_share(status: dict[str, Any], results: Path) -> float:
+    """The share of the measuring phase, from the map's start to its end, with test traffic.
+
+    The arms run at the same time, so of the trials of one test in one block the longest counts. The
+    times are the tools' own.
+    """
+    plan = json.loads((results / "results.json").read_text("utf-8"))
+    outputs = stack.outputs(status)
+    settings = {
+        "endpoint_url": status["endpoint_url"],
+        "region_name": status["region"],
+        "aws_access_key_id": status["access_key_id"],
+        "aws_secret_access_key": status["secret_access_key"],
+    }
+    states: Any = boto3.client("stepfunctions", **settings)
+    execution = outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
+    pages = states.get_paginator("get_execution_history").paginate(
+        executionArn=f"{execution}:{plan['run']['id']}"
+    )
+    events = [event for page in pages for event in page["events"]]
+    entered = next(e["timestamp"] for e in events if e["type"] == "MapStateEntered")
+    exited = next(e["timestamp"] for e in events if e["type"] == "MapStateExited")
+    s3: Any = boto3.client("s3", **settings)
+    bucket, prefix = outputs["BucketName"], f"runs/{plan['run']['id']}/raw/"
+    longest: dict[str, float] = defaultdict(float)
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for item in page["Contents"]:
+            text = s3.get_object(Bucket=bucket, Key=item["Key"])["Body"].read().decode()
+            block, test, _ = item["Key"].removeprefix(prefix).split("_", 2)
+            longest[f"{block} {test}"] = max(longest[f"{block} {test}"], _seconds(text))
+    return float(sum(longest.values()) / (exited - entered).total_seconds())
+
+
+def _seconds(raw: str) -> float:
+    """How long a test's traffic flowed, by the tool's own account."""
+    if raw.lstrip().startswith("{"):
+        return float(json.loads(raw)["end"]["sum_received"]["seconds"])
+    stamps = [float(stamp) for stamp in re.findall(r"^\[(\d+\.\d+)\]", raw, re.M)]
+    return stamps[-1] - stamps[0] if stamps else 0.0
+
+
+def bare_iperf3(
+    status: dict[str, Any], arms: dict[str, list[str]], seconds: int
+) -> dict[str, float]:
+    """The median of bare iperf3 for each arm's two nodes, in bits per second at the receiver."""
+    figures: dict[str, list[float]] = defaultdict(list)
+    programs = Path(status["programs"])
+    for repetition in range(REPETITIONS):
+        threads = []
+        for arm, nodes in arms.items():
+            client, server = nodes if repetition % 2 == 0 else reversed(nodes)
+
+            def measure(arm: str = arm, client: str = client, server: str = server) -> None:
+                figures[arm].append(_one(programs, client, server, seconds))
+
+            threads.append(threading.Thread(target=measure))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return {arm: statistics.median(values) for arm, values in figures.items()}
+
+
+def _one(programs: Path, client: str, server: str, seconds: int) -> float:
+    variables = os.environ | {"LD_LIBRARY_PATH": library_path(programs)}
+    iperf3 = str(programs / "usr/bin/iperf3")
+    address = server.split(".")[0].removeprefix("ip-").replace("-", ".")
+    listening = subprocess.Popen(
+        [*daemon.enter(server), iperf3, "--server", "--one-off", "--port", str(PORT)],
+        env=variables,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        socket_table = [*daemon.enter(server), "ss", "-Hltn", f"sport = :{PORT}"]
+        wait_until(
+            lambda: bool(subprocess.run(socket_table, capture_output=True, check=True).stdout),
+            seconds=10,
+            describe=lambda: f"iperf3 does not listen on {server}",
+        )
+        done = subprocess.run(
+            [
+                *(*daemon.enter(client), iperf3, "--client", address, "--port", str(PORT)),
+                *("--time", str(seconds), "--json"),
+            ],
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    finally:
+        listening.terminate()
+        listening.wait()
+    return float(json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"])
+
+
+def report(status: dict[str, Any], plan: Path) -> None:
+    """Run, measure again bare, print."""
+    results = run_plan(status, plan)
+    result = json.loads((results / "results.json").read_text("utf-8"))
+    verdict = next(v for v in result["verdicts"] if v["test"] == TEST)
+    reported = {
+        verdict["arm"]: verdict["arm_median"],
+        verdict["baseline"]: verdict["baseline_median"],
+    }
+    stored = json.loads((results / "plan.json").read_text("utf-8"))
+    test = next(t for t in stored["plan"]["tests"] if t["name"] == TEST)
+    arms = {arm["name"]: list(arm["nodes"])[:2] for arm in result["arms"]}
+    names = {
+        arm: [node if isinstance(node, str) else node["name"] for node in nodes]
+        for arm, nodes in arms.items()
+    }
+    bare = bare_iperf3(status, names, int(test["seconds"]))
+    print(
+        f"\n{TEST} throughput at the receiver, median, network scaled by {status['network_scale']}"
+    )
+    print(f"{'arm':<12}{'pod to pod':>16}{'node to node':>16}{'ratio':>9}")
+    for arm, value in reported.items():
+        mbits = (value / 1e6, bare[arm] / 1e6)
+        print(f"{arm:<12}{mbits[0]:>9.1f} Mbit/s{mbits[1]:>9.1f} Mbit/s{value / bare[arm]:>9.4f}")
+    share = traffic_share(status, results)
+    print(f"test traffic flowed during {share:.1%} of the measuring phase ({plan})")
+    peak = control_groups.peak_memory_bytes()
+    if peak is not None:
+        print(f"the lab's peak memory, page cache included: {peak / 1024**3:.2f} GiB")
+
+
+def main() -> int:
+    """Entry."""
+    plans = [Path(name) for name in sys.argv[1:]] or [stack.REPOSITORY / "docs/plans/demo.json"]
+    started = time.monotonic()
+
+    def say(step: str) -> None:
+        print(f"{time.monotonic() - started:5.0f} s  {step}", flush=True)
+
+    try:
+        status = bring_up(say, tied=True)
+        try:
+            for plan in plans:
+                report(status, plan)
+        finally:
+            daemon.stop()
+    except LabError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
