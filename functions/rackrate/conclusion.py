@@ -25,18 +25,25 @@ def sentence(verdicts: Sequence[Mapping[str, Any]]) -> str:
     """The conclusion of all verdicts in a few words."""
     if not verdicts:
         return "Nothing can be said: no arm could be compared with the baseline."
-    return " ".join(_one(verdict) for verdict in verdicts)
+    comparisons: dict[tuple[str, str], list[str]] = {}
+    for verdict in verdicts:
+        arms = (verdict["arm"], verdict["baseline"])
+        comparisons.setdefault(arms, []).append(_finding(verdict))
+    return " ".join(
+        f"{arm} against {baseline}: {'; '.join(findings)}."
+        for (arm, baseline), findings in comparisons.items()
+    )
 
 
-def _one(verdict: Mapping[str, Any]) -> str:
-    subject = f"{verdict['arm']}, {verdict['test']} {verdict['metric']}:"
-    if verdict["ratio"] is None or verdict["ci95"] is None:
-        return f"{subject} {verdict['verdict']} ({verdict['reason']})."
-    low, high = verdict["ci95"]
-    interval = f"95 % interval {low:.2f} to {high:.2f}"
-    figures = f"{verdict['ratio']:.2f} times {verdict['baseline']}'s ({interval})"
+def _finding(verdict: Mapping[str, Any]) -> str:
+    test, metric = verdict["test"], verdict["metric"]
+    subject = test if test == metric else f"{test} {metric}"
     because = f" ({verdict['reason']})" if verdict["reason"] else ""
-    return f"{subject} {figures}, {verdict['verdict']}{because}."
+    if verdict["ratio"] is None or verdict["ci95"] is None:
+        return f"{subject} {verdict['verdict']}{because}"
+    low, high = verdict["ci95"]
+    figures = f"{verdict['ratio']:.2f} times (95 % interval {low:.2f} to {high:.2f})"
+    return f"{subject} {figures}, {verdict['verdict']}{because}"
 
 
 def loss(missing: Iterable[Mapping[str, Any]], *, lost: int, planned: int) -> str:
