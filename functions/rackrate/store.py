@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -26,6 +26,8 @@ RUNNING = "running"
 TERMINAL = frozenset(
     {"succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"}
 )
+
+_KEY_FIELDS = ("block", "test", "client", "server")  # in the order of TrialKey
 
 _serializer = TypeSerializer()
 _deserializer = TypeDeserializer()
@@ -208,13 +210,15 @@ class Store:
 
     # -- trials and verdicts
 
-    def trials(self, run_id: str, block: int | None = None) -> dict[TrialKey, Json]:
-        """The trials of a run, or of one of its blocks."""
+    def trials(self, run_id: str) -> dict[TrialKey, Json]:
+        """The trials of a run with all that is known of them."""
+        return _by_key(self._query(run_id, "trial#"))
+
+    def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, Json]:
+        """Only `arm`, `status`, `attempt`, `value` and `reason` of the trials of a run or block."""
         prefix = "trial#" if block is None else f"trial#{block:04d}#"
-        return {
-            TrialKey(item["block"], item["test"], item["client"], item["server"]): item
-            for item in self._query(run_id, prefix)
-        }
+        fields = ("arm", "status", "attempt", "value", "reason")
+        return _by_key(self._query(run_id, prefix, (*_KEY_FIELDS, *fields)))
 
     def put_trial(self, run_id: str, key: TrialKey, trial: Mapping[str, Any]) -> Json | None:
         """Writes a trial, unless it was measured already or a later attempt is stored.
@@ -270,18 +274,25 @@ class Store:
         with _translated():
             self._dynamodb.put_item(TableName=self._table_name, Item=_item(item))
 
-    def _query(self, run_id: str, prefix: str) -> list[Json]:
+    def _query(self, run_id: str, prefix: str, fields: Sequence[str] = ()) -> list[Json]:
         items: list[Json] = []
-        request = {
+        request: Json = {
             "TableName": self._table_name,
             "KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)",
             "ExpressionAttributeValues": _item({":pk": f"run#{run_id}", ":prefix": prefix}),
             "ConsistentRead": True,
         }
+        if fields:
+            request["ProjectionExpression"] = ", ".join(f"#{field}" for field in fields)
+            request["ExpressionAttributeNames"] = {f"#{field}": field for field in fields}
         with _translated():
             for page in self._dynamodb.get_paginator("query").paginate(**request):
                 items.extend(_value(item) for item in page["Items"])
         return items
+
+
+def _by_key(items: Sequence[Json]) -> dict[TrialKey, Json]:
+    return {TrialKey(*(item[field] for field in _KEY_FIELDS)): item for item in items}
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import boto3
 import pytest
 from moto import mock_aws
@@ -23,9 +25,21 @@ def aws():
         yield boto3.Session()
 
 
+class Ec2:
+    """EC2, which is asked what an instance type is only once."""
+
+    def __init__(self, client):
+        self._ask = functools.cache(
+            lambda types: client.describe_instance_types(InstanceTypes=list(types))
+        )
+
+    def describe_instance_types(self, *, InstanceTypes):
+        return self._ask(tuple(InstanceTypes))
+
+
 @pytest.fixture(scope="session")
 def ec2(aws):
-    return aws.client("ec2")
+    return Ec2(aws.client("ec2"))
 
 
 @pytest.fixture(scope="session")

@@ -113,11 +113,14 @@ def api(certificate):
     thread.join()
 
 
+REAL = boto3.Session("AKID", "secret", region_name="eu-west-1")
+
+
 class Session:
     """A boto3 session whose EKS knows one cluster."""
 
     def __init__(self, endpoint, authority):
-        self._real = boto3.Session("AKID", "secret", region_name="eu-west-1")
+        self._real = REAL
         self.region_name, self.events = self._real.region_name, self._real.events
         self.get_credentials = self._real.get_credentials
         self.description = {
@@ -140,7 +143,7 @@ def cluster(api, certificate):
 
 
 def test_the_token_is_a_presigned_regional_call_that_names_the_cluster():
-    token = eks_token(boto3.Session("AKID", "secret", region_name="eu-west-1"), "house")
+    token = eks_token(REAL, "house")
     prefix, _, encoded = token.rpartition(".")
     assert prefix == "k8s-aws-v1"
     assert "=" not in encoded

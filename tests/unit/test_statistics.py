@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackrate.statistics import LEAST_BLOCKS, bootstrap_interval, compare
@@ -90,6 +90,7 @@ def test_a_zero_gives_no_ratio():
 positive = st.lists(st.tuples(st.floats(0.1, 100), st.floats(0.1, 100)), min_size=6, max_size=12)
 
 
+@settings(max_examples=30)
 @given(positive)
 def test_the_interval_lies_within_the_extremes_and_around_the_ratio(pairs):
     arm, baseline = zip(*pairs, strict=True)
@@ -98,6 +99,7 @@ def test_the_interval_lies_within_the_extremes_and_around_the_ratio(pairs):
     assert min(arm) / max(baseline) <= low <= high <= max(arm) / min(baseline)
 
 
+@settings(max_examples=30)
 @given(positive)
 def test_swapping_the_arms_inverts_the_verdict(pairs):
     arm, baseline = zip(*pairs, strict=True)

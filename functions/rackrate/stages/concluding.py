@@ -29,7 +29,7 @@ def analyze(run_id: str, *, after_failure: bool, store: Store) -> Json:
     """
     stored_plan = store.get_json(run_id, "plan.json")
     planned = planned_trials(store.get_json(run_id, "schedule.json"))
-    trials = store.trials(run_id)
+    trials = store.trial_states(run_id)
     measured = [t.key for t in planned if trials.get(t.key, {}).get("status") == "measured"]
     lost = len(planned) - len(measured)
     verdicts = compare_arms(stored_plan, trials)

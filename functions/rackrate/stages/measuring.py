@@ -106,9 +106,9 @@ def _target(
 ) -> tuple[Mapping[str, Any] | None, dict[TrialKey, Json]]:
     """The ordinary item to run now, if any of its trials is missing, and the trials stored."""
     if item["kind"] == "block":
-        stored = store.trials(run_id, item["block"])
+        stored = store.trial_states(run_id, item["block"])
         return (item if missing_trials(item, stored) else None), stored
-    stored = store.trials(run_id)
+    stored = store.trial_states(run_id)
     return choose_makeup(store.get_json(run_id, "schedule.json"), stored), stored
 
 
@@ -153,7 +153,7 @@ def collect(
         cluster: the cluster.
         store: the store.
     """
-    stored = store.trials(run_id, item["block"])
+    stored = store.trial_states(run_id, item["block"])
     scope = [
         trial
         for trial in missing_trials(item, stored)
@@ -217,7 +217,7 @@ def give_up(
     if item["kind"] == "makeup":
         return {"finished": True, "wait_seconds": 0}  # the trials keep the reason they have
     reason = f"{failure.get('Error', 'unknown error')}: {failure.get('Cause', '')}"[:_REASON_LENGTH]
-    stored = store.trials(run_id, item["block"])
+    stored = store.trial_states(run_id, item["block"])
     facts = _facts(store.get_json(run_id, "plan.json"))
     tests = {test["name"]: tools.load_test(test) for test in item["tests"]}
     changes = [
