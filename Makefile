@@ -68,6 +68,8 @@ lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer ver
 	scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
 		--python-version $$(cat .python-version) --group functions \
 		-c requirements/dev.txt -o functions/requirements.txt
+	scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
+		--python-version $$(cat .python-version) --group go $(LOCK) -o requirements/go.txt
 
 .PHONY: clean
 clean: ## Remove what builds and tests left here; the cache and the lab stay

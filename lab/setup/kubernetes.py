@@ -85,9 +85,10 @@ def go_command() -> str:
     lock = REPOSITORY / "requirements" / "go.txt"
 
     def install(directory: Path) -> None:
-        command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--require-hashes"]
+        command = [str(REPOSITORY / "scripts" / "uv"), "pip", "install", "--quiet"]
+        python = ["--require-hashes", "--python", sys.executable]
         attempt = subprocess.run(
-            [*command, "--target", str(directory), "--requirements", str(lock)],
+            [*command, *python, "--target", str(directory), "--requirements", str(lock)],
             capture_output=True,
             text=True,
             check=False,
@@ -100,9 +101,10 @@ def go_command() -> str:
             )
 
     toolchain = artifact("go-toolchain", key_of(lock.read_bytes(), platform.machine()), install)
-    for candidate in sorted(toolchain.rglob("bin/go")):
-        if os.access(candidate, os.X_OK):
-            return str(candidate)
+    # The package's own `bin/go` is a script that finds this one by Python's module path.
+    program = toolchain / "go" / "bin" / "go"
+    if os.access(program, os.X_OK):
+        return str(program)
     raise LabError(
         "The Go of the package index holds no program for this machine: install Go 1.21 or later."
     )
