@@ -94,6 +94,23 @@ def test_when_a_pod_is_finished(phase, expected):
     assert is_finished(pod(phase)) is expected
 
 
+RUNNING = {"name": "rtt", "state": {"running": {"startedAt": STARTED}}}
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        ([ended("tcp-1"), ended("rtt")], True),
+        ([ended("tcp-1"), ended("rtt", 1)], True),
+        ([ended("tcp-1"), RUNNING], False),
+        ([ended("tcp-1"), WAITING], False),
+        ([ended("tcp-1", 1), WAITING], True),
+    ],
+)
+def test_containers_tell_that_a_pod_is_finished_before_its_phase_does(containers, expected):
+    assert is_finished(pod("Running", *containers)) is expected
+
+
 def test_a_node_tells_its_facts():
     facts = node_facts(
         node(
