@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import ssl
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import boto3
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.signers import RequestSigner
+from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.watch import Watch
 
 from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.throttling import is_throttling
@@ -27,6 +30,7 @@ _TOKEN_PREFIX = "k8s-aws-v1."
 _URL_SECONDS = 60
 _TOKEN_SECONDS = 10 * 60
 _CONNECTIONS = 32
+_CONNECT_SECONDS = 5
 
 
 def eks_token(session: Any, cluster_name: str) -> str:
@@ -63,8 +67,8 @@ def eks_token(session: Any, cluster_name: str) -> str:
 class Cluster:
     """One cluster; every answer is the API's own JSON.
 
-    The requests are plain HTTPS by urllib3. The official client is not used, because importing its
-    thousand models takes longer than most functions here run.
+    The official client carries the requests. Its typed models are not used: the pure code that
+    reads the answers takes plain values, and so needs neither a cluster nor the client.
 
     Raises, from every method:
         ClusterUnreachable: no answer, a server error, or no access.
@@ -74,26 +78,31 @@ class Cluster:
     def __init__(self, name: str, session: Any = None) -> None:
         self.name = name
         self._session = session or boto3.Session()
-        self._token = ""
         self._token_expires = 0.0
         with _translated(name):
             description = self._session.client("eks").describe_cluster(name=name)["cluster"]
         if not description.get("endpoint"):
             raise ClusterUnreachable(f"the cluster {name} is {description['status']}")
-        self._endpoint: str = description["endpoint"].rstrip("/")
-        authority = base64.b64decode(description["certificateAuthority"]["data"]).decode()
-        self._pool = urllib3.PoolManager(
-            maxsize=_CONNECTIONS,
-            ssl_context=ssl.create_default_context(cadata=authority),
-            retries=urllib3.Retry(connect=2, read=0, redirect=0, status=0, backoff_factor=0.2),
+        configuration = Configuration(host=description["endpoint"].rstrip("/"))
+        # The client wants a file. It lives as long as this object, in the function's own /tmp.
+        self._files = tempfile.TemporaryDirectory()
+        authority = Path(self._files.name, "authority.pem")
+        authority.write_bytes(base64.b64decode(description["certificateAuthority"]["data"]))
+        configuration.ssl_ca_cert = str(authority)
+        configuration.connection_pool_maxsize = _CONNECTIONS
+        configuration.retries = urllib3.Retry(
+            total=2, connect=2, read=0, redirect=0, status=0, other=0, backoff_factor=0.2
         )
+        configuration.api_key_prefix["authorization"] = "Bearer"
+        configuration.refresh_api_key_hook = self._renew_token
+        self._renew_token(configuration)
+        self._api = ApiClient(configuration)
         self.version: str | None = description.get("version")
 
-    def _bearer(self) -> str:
+    def _renew_token(self, configuration: Configuration) -> None:
         if time.monotonic() >= self._token_expires:
-            self._token = eks_token(self._session, self.name)
+            configuration.api_key["authorization"] = eks_token(self._session, self.name)
             self._token_expires = time.monotonic() + _TOKEN_SECONDS
-        return f"Bearer {self._token}"
 
     def _request(
         self,
@@ -105,25 +114,24 @@ class Cluster:
         read_seconds: float = 30,
         stream: bool = False,
     ) -> urllib3.BaseHTTPResponse:
-        """One request.
+        """One request; the body of its answer is read unless it is to be streamed.
 
         Raises:
-            ApiError: the API answered with an error.
+            ApiException: the API answered with an error.
         """
-        response = self._pool.request(
+        response: urllib3.BaseHTTPResponse = self._api.call_api(
+            path,
             method,
-            self._endpoint + path + (f"?{urlencode(query)}" if query else ""),
-            headers={
-                "Accept": "application/json",
-                "Authorization": self._bearer(),
-                "Content-Type": "application/json",
-            },
-            body=None if body is None else json.dumps(body),
-            timeout=urllib3.Timeout(connect=5, read=read_seconds),
-            preload_content=not stream,
+            query_params=list((query or {}).items()),
+            header_params={"Accept": "application/json", "Content-Type": "application/json"},
+            body=None if body is None else dict(body),
+            auth_settings=["BearerToken"],
+            _return_http_data_only=True,
+            _preload_content=False,
+            _request_timeout=(_CONNECT_SECONDS, read_seconds),
         )
-        if response.status >= 400:
-            raise ApiError(response.status, response.data)
+        if not stream:
+            response.read(cache_content=True)
         return response
 
     def list(self, path: str, labels: str = "") -> list[Json]:
@@ -184,7 +192,7 @@ class Cluster:
         with _translated(self.name, missing_is_fine=True):
             try:
                 data = self._request("GET", path, query={"container": container}).data
-            except ApiError as error:
+            except ApiException as error:
                 if error.status == 400:  # the container has not started, or its log is gone
                     return None
                 raise
@@ -222,49 +230,43 @@ class Cluster:
             if left <= 0:
                 return objects, False
             version = answer["metadata"]["resourceVersion"]
-            for event in self._events(path, labels, version, left):
-                name = event["object"].get("metadata", {}).get("name")
-                if event["type"] == "ERROR":
-                    break  # most likely our version is too old; list again
-                if event["type"] == "DELETED":
-                    objects.pop(name, None)
-                elif event["type"] != "BOOKMARK":
-                    objects[name] = event["object"]
-                if done(objects):
-                    return objects, True
+            # A version that is too old for the API ends the watch; then we list again.
+            with contextlib.suppress(_Expired):
+                for event in self._events(path, labels, version, left):
+                    name = event["object"]["metadata"].get("name")
+                    if event["type"] == "DELETED":
+                        objects.pop(name, None)
+                    elif event["type"] != "BOOKMARK":
+                        objects[name] = event["object"]
+                    if done(objects):
+                        return objects, True
 
     def _events(self, path: str, labels: str, version: str, seconds: float) -> Iterator[Json]:
         """The API's own events until it ends the stream, which it does after the time asked for."""
-        query = {
-            "labelSelector": labels,
-            "resourceVersion": version,
-            "watch": "true",
-            "timeoutSeconds": str(max(1, round(seconds))),
-        }
+
+        def listing(**parameters: Any) -> urllib3.BaseHTTPResponse:
+            query = {
+                "labelSelector": labels,
+                "resourceVersion": version,
+                "watch": "true",
+                "timeoutSeconds": str(parameters["timeout_seconds"]),
+            }
+            return self._request("GET", path, query=query, read_seconds=seconds + 5, stream=True)
+
+        watch = Watch()
         with _translated(self.name):
-            response = self._request(
-                "GET", path, query=query, read_seconds=seconds + 5, stream=True
-            )
             try:
-                rest = b""
-                for chunk in response.stream():
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    yield from (json.loads(line) for line in lines if line.strip())
+                yield from watch.stream(listing, timeout_seconds=max(1, round(seconds)))
+            except ApiException as error:
+                if error.status == HTTPStatus.GONE:
+                    raise _Expired from error
+                raise
             finally:
-                # Closed, not kept: there is more to come on this connection.
-                response.close()
+                watch.stop()
 
 
-class ApiError(Exception):
-    """The Kubernetes API answered with an error."""
-
-    def __init__(self, status: int, body: bytes) -> None:
-        self.status = status
-        try:
-            message = str(json.loads(body)["message"])
-        except (TypeError, ValueError, KeyError):
-            message = f"HTTP {status}"
-        super().__init__(message)
+class _Expired(Exception):
+    """A watch began at a version that the API no longer has."""
 
 
 @contextlib.contextmanager
@@ -274,18 +276,21 @@ def _translated(
     """Turns what the libraries raise into our errors."""
     try:
         yield
-    except ApiError as error:
+    except ApiException as error:
+        reason = _message(error)
         if (missing_is_fine and error.status == 404) or (existing_is_fine and error.status == 409):
             return
         if error.status == 429:
-            raise Throttled(f"the API of the cluster {cluster}: {error}") from error
+            raise Throttled(f"the API of the cluster {cluster}: {reason}") from error
         if error.status in (401, 403):
             raise ClusterUnreachable(
-                f"the cluster {cluster} refuses this function: {error}. Check its access entry"
+                f"the cluster {cluster} refuses this function: {reason}. Check its access entry"
                 " and the bootstrap's roles"
             ) from error
         if error.status >= 500:
-            raise ClusterUnreachable(f"the API of the cluster {cluster} failed: {error}") from error
+            raise ClusterUnreachable(
+                f"the API of the cluster {cluster} failed: {reason}"
+            ) from error
         raise
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise ClusterUnreachable(
@@ -297,3 +302,11 @@ def _translated(
         raise ClusterUnreachable(f"the cluster {cluster}: {error}") from error
     except BotoCoreError as error:
         raise ClusterUnreachable(f"the cluster {cluster}: {error}") from error
+
+
+def _message(error: ApiException) -> str:
+    """What the API says is wrong, in its own words."""
+    try:
+        return str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        return f"HTTP {error.status}"
