@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rackrate_cli.errors import Refusal
+from rackrate_cli.plan import read_plan
 from rich.console import Console
 
 from lab import daemon, stack
@@ -72,12 +74,12 @@ def demo(
     plan: Annotated[Path, typer.Option(help="the plan to run")] = Path("docs/plans/demo.json"),
 ) -> None:
     """Bring a lab up, run the benchmark in it, take it down."""
+    try:
+        read_plan(plan)
+    except Refusal as mistake:
+        raise LabError(str(mistake)) from mistake
     with Progress(console) as progress:
-        try:
-            status = bring_up(progress.say, tied=True)
-        except BaseException:
-            progress.say("taking the lab down")
-            raise
+        status = bring_up(progress.say, tied=True)
     code = 1
     try:
         code = _run(status, plan)

@@ -1,7 +1,8 @@
 """The lab's control groups: one tree, so that its memory can be told and its remains removed.
 
-Version 1 has a tree per controller, version 2 one for all. On either, `/rackrate-lab/services`
-holds the lab's programs and `/rackrate-lab/pods` the pods' containers.
+Version 1 has a tree per controller, version 2 one for all. On either, the tree's `services` holds
+the lab's programs and `pods` the pods' containers. The tree is named by the cache, of which each has
+one lab: what one lab removes is never another's.
 """
 
 from __future__ import annotations
@@ -10,9 +11,15 @@ import contextlib
 import os
 from pathlib import Path
 
+from lab.cache import cache_directory, key_of
+
 ROOT = Path("/sys/fs/cgroup")
-NAME = "rackrate-lab"
 PARTS = ("services", "pods", "lambda")
+
+
+def name() -> str:
+    """The name of the tree."""
+    return f"rackrate-lab-{key_of(str(cache_directory().resolve()))}"
 
 
 def unified() -> bool:
@@ -23,9 +30,9 @@ def unified() -> bool:
 def trees() -> list[Path]:
     """The lab's top groups, one per hierarchy, whether they exist or not."""
     if unified():
-        return [ROOT / NAME]
+        return [ROOT / name()]
     return [
-        hierarchy / NAME
+        hierarchy / name()
         for hierarchy in sorted(ROOT.iterdir())
         if (hierarchy / "cgroup.procs").exists() and not hierarchy.is_symlink()
     ]
@@ -71,8 +78,8 @@ def remove() -> None:
 def peak_memory_bytes() -> int | None:
     """The most memory that the whole lab has held at once, None where the kernel does not say."""
     for path in (
-        ROOT / NAME / "memory.peak",
-        ROOT / "memory" / NAME / "memory.max_usage_in_bytes",
+        ROOT / name() / "memory.peak",
+        ROOT / "memory" / name() / "memory.max_usage_in_bytes",
     ):
         with contextlib.suppress(OSError, ValueError):
             return int(path.read_text("ascii"))
@@ -87,7 +94,7 @@ def _pass_down(group: Path) -> None:
 
 
 def _inherit_cpuset(group: Path) -> None:
-    for name in ("cpuset.cpus", "cpuset.mems"):
-        value = (group.parent / name).read_text("ascii").strip()
+    for setting in ("cpuset.cpus", "cpuset.mems"):
+        value = (group.parent / setting).read_text("ascii").strip()
         with contextlib.suppress(OSError):
-            (group / name).write_text(value, encoding="ascii")
+            (group / setting).write_text(value, encoding="ascii")

@@ -35,6 +35,9 @@ PR_SET_PDEATHSIG = 1
 AWS_PORT = 4560
 KUBERNETES_PORT = 6440
 PORTS_TO_TRY = 40
+# Where Kubernetes' programs write whatever their settings say. Inside, memory is mounted on them,
+# so that neither the host nor a kubelet of its own sees anything.
+BUILT_IN_DIRECTORIES = tuple(map(Path, ("/var/lib/cni", "/var/lib/kubelet", "/var/log/containers")))
 
 
 def state_directory() -> Path:
@@ -79,11 +82,28 @@ def remove_leftovers() -> None:
     """Remove what an ended lab left: control groups and files. The lock must be held."""
     control_groups.remove()
     state = state_directory()
+    _remove_mount_points(state)
     _keep_logs(state)
     if state.exists():
         shutil.rmtree(state, ignore_errors=True)
         if state.exists():
             subprocess.run(["rm", "-rf", "--one-file-system", str(state)], check=False)
+
+
+def _make_mount_points(state: Path) -> None:
+    """Make the built-in directories that the host lacks, after noting which these are."""
+    lacking = [path for path in BUILT_IN_DIRECTORIES if not path.exists()]
+    (state / "mount-points").write_text("\n".join(map(str, lacking)), encoding="utf-8")
+    for path in lacking:
+        path.mkdir()
+
+
+def _remove_mount_points(state: Path) -> None:
+    """Remove the directories that were made to mount on; nothing was ever written to them."""
+    with contextlib.suppress(FileNotFoundError):
+        for path in (state / "mount-points").read_text("utf-8").splitlines():
+            with contextlib.suppress(OSError):
+                Path(path).rmdir()
 
 
 def _keep_logs(state: Path) -> None:
@@ -186,6 +206,7 @@ def keep(settings: Settings, lock: int, listeners: list[int], tied_to: int) -> i
         f"{os.getpid()} {process_start_time(os.getpid())}", encoding="ascii"
     )
     control_groups.create()
+    _make_mount_points(state_directory())
     keeper = os.getpid()
     os.unshare(os.CLONE_NEWPID)
     inside = os.fork()
@@ -224,11 +245,16 @@ def _inside(settings: Settings, listeners: list[int]) -> None:
         # Nothing mounted here shows outside; inside, the kubelets need shared mounts.
         ["mount", "--make-rprivate", "/"],
         ["mount", "-t", "proc", "-o", "nosuid,nodev,noexec", "proc", "/proc"],
-        ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"],
+        *(
+            ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(path)]
+            for path in (Path("/run"), *BUILT_IN_DIRECTORIES)
+        ),
         ["mount", "--make-rshared", "/"],
         ["ip", "link", "set", "lo", "up"],
     ):
         subprocess.run(command, check=True)
+    temporary = state_directory() / "tmp"
+    temporary.mkdir()
     region = subprocess.Popen(
         [
             sys.executable,
@@ -238,6 +264,8 @@ def _inside(settings: Settings, listeners: list[int]) -> None:
             *map(str, listeners),
         ],
         pass_fds=listeners,
+        # Programs that are killed leave their temporary files: these go with the state.
+        env=os.environ | {"TMPDIR": str(temporary)},
     )
     for listener in listeners:
         os.close(listener)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sys
@@ -14,6 +15,7 @@ LEAST_MEMORY_BYTES = 3 * 1024**3
 LEAST_DISK_BYTES = 2 * 1024**3
 # A first build of Kubernetes holds its modules and the compiler's cache besides.
 LEAST_DISK_TO_BUILD_BYTES = 8 * 1024**3
+TUNGETFEATURES = 0x800454CF
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "mount": "mount"}
 
 
@@ -33,7 +35,12 @@ def check() -> None:
 
 def _check_tun() -> None:
     try:
-        os.close(os.open("/dev/net/tun", os.O_RDWR))
+        device = os.open("/dev/net/tun", os.O_RDWR)
+        try:
+            # Something else may lie under that name, as in a container made without the device.
+            fcntl.ioctl(device, TUNGETFEATURES, bytes(4))
+        finally:
+            os.close(device)
     except OSError as error:
         raise LabError(
             f"/dev/net/tun cannot be opened ({error.strerror}): load it with `modprobe tun`, or "

@@ -13,7 +13,6 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError
 
 from lab.errors import LabError
 
@@ -128,18 +127,23 @@ def _events(cloudformation: Any, stack: str) -> list[dict[str, Any]]:
 
 
 def _reasons(cloudformation: Any) -> str:
-    """Why resources failed, nested stacks first, since they hold the cause."""
+    """Why resources failed: for a nested stack what failed in it, which is the cause."""
+    found = dict.fromkeys(_reasons_in(cloudformation, STACK))
+    return "; ".join(found) or "no event names a reason"
+
+
+def _reasons_in(cloudformation: Any, stack: str) -> list[str]:
     reasons: list[str] = []
-    try:
-        listed = cloudformation.describe_stacks()["Stacks"]
-    except ClientError:
-        listed = []
-    for stack in sorted(listed, key=lambda item: item["StackName"] == STACK):
-        for event in _events(cloudformation, stack["StackId"]):
-            reason = event.get("ResourceStatusReason", "")
-            if event["ResourceStatus"].endswith("FAILED") and reason:
-                reasons.append(f"{event['LogicalResourceId']}: {reason}")
-    return "; ".join(dict.fromkeys(reasons)) or "no event names a reason"
+    for event in reversed(_events(cloudformation, stack)):
+        resource, reason = event["LogicalResourceId"], event.get("ResourceStatusReason", "")
+        inner = event.get("PhysicalResourceId", "")
+        if not event["ResourceStatus"].endswith("FAILED") or inner == event["StackId"]:
+            continue
+        if event["ResourceType"] == "AWS::CloudFormation::Stack" and inner:
+            reasons += _reasons_in(cloudformation, inner) or [f"{resource}: {reason}"]
+        elif reason and "cancelled" not in reason:
+            reasons.append(f"{resource}: {reason}")
+    return reasons
 
 
 def _sam(arguments: list[str], variables: dict[str, str]) -> None:

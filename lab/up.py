@@ -83,6 +83,7 @@ def bring_up(say: Say, *, tied: bool) -> dict[str, Any]:
         stack.deploy(status, say)
     except BaseException:
         if lock == -1:
+            say("taking the lab down")
             daemon.stop()
         raise
     finally:

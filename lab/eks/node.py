@@ -10,13 +10,13 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import control_groups
 from lab.aws.substrate import NodeSpec
 from lab.eks.control_plane import ControlPlane, Programs
 from lab.eks.process import Program, wait_until
 from lab.setup.image import PAUSE_IMAGE
 
 SCALE_LABEL = "rackrate.dev/network-scale"
-CGROUP_OF_PODS = "/rackrate-lab/pods"
 START_SECONDS = 30.0
 # Importing an image is processor work: four at once on two cores would only delay one another.
 _importing = threading.Semaphore(os.cpu_count() or 1)
@@ -230,7 +230,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
             "containerRuntimeEndpoint": f"unix://{self._socket}",
             "providerID": f"aws:///{self.spec.zone}/{self.spec.instance_id}",
             "cgroupDriver": "cgroupfs",
-            "cgroupRoot": CGROUP_OF_PODS,
+            "cgroupRoot": f"/{control_groups.name()}/pods",
             # One machine has one tree of control groups; per-node quality-of-service trees would
             # collide. Pods' own limits still hold.
             "cgroupsPerQOS": False,
