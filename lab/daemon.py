@@ -90,20 +90,35 @@ def remove_leftovers() -> None:
             subprocess.run(["rm", "-rf", "--one-file-system", str(state)], check=False)
 
 
-def _make_mount_points(state: Path) -> None:
-    """Make the built-in directories that the host lacks, after noting which these are."""
+def _make_mount_points(state: Path) -> list[int]:
+    """Make the built-in directories that the host lacks, after noting which these are.
+
+    Returns descriptors that hold a shared lock on each: another lab's mounts would go with it.
+    """
     lacking = [path for path in BUILT_IN_DIRECTORIES if not path.exists()]
     (state / "mount-points").write_text("\n".join(map(str, lacking)), encoding="utf-8")
     for path in lacking:
         path.mkdir()
+    held = [os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in BUILT_IN_DIRECTORIES]
+    for descriptor in held:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return held
 
 
 def _remove_mount_points(state: Path) -> None:
-    """Remove the directories that were made to mount on; nothing was ever written to them."""
-    with contextlib.suppress(FileNotFoundError):
-        for path in (state / "mount-points").read_text("utf-8").splitlines():
-            with contextlib.suppress(OSError):
+    """Remove the directories that were made to mount on, unless another lab has them mounted."""
+    try:
+        noted = (state / "mount-points").read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return
+    for path in noted:
+        with contextlib.suppress(OSError):
+            directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 Path(path).rmdir()
+            finally:
+                os.close(directory)
 
 
 def _keep_logs(state: Path) -> None:
@@ -206,7 +221,7 @@ def keep(settings: Settings, lock: int, listeners: list[int], tied_to: int) -> i
         f"{os.getpid()} {process_start_time(os.getpid())}", encoding="ascii"
     )
     control_groups.create()
-    _make_mount_points(state_directory())
+    mount_points = _make_mount_points(state_directory())
     keeper = os.getpid()
     os.unshare(os.CLONE_NEWPID)
     inside = os.fork()
@@ -230,6 +245,8 @@ def keep(settings: Settings, lock: int, listeners: list[int], tied_to: int) -> i
         if ended:
             break
         signal.sigtimedwait([signal.SIGCHLD], 0.2)
+    for mount_point in mount_points:
+        os.close(mount_point)
     remove_leftovers()
     os.close(lock)
     return 0

@@ -1,0 +1,109 @@
+"""What a lab may leave on the machine: found by looking, not by asking the lab."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import control_groups
+from lab.cache import cache_directory
+from lab.daemon import process_start_time
+
+# Where programs of the lab would write if the lab did not keep them from it.
+WATCHED_DIRECTORIES = (
+    *("/tmp", "/run", "/run/netns", "/var/lib", "/var/lib/cni", "/var/lib/kubelet", "/var/log"),
+    *("/var/log/containers", "/etc", "/etc/cni", "/etc/containerd", "/etc/kubernetes", "/opt"),
+    *("/opt/cni", "/usr/libexec", "/dev/shm"),
+)
+# What other programs of the machine make there while a test runs.
+FOREIGN = ("/tmp/pytest-", "/tmp/bash_", "/tmp/tmp", "/tmp/.", "/run/user", "/run/systemd")
+
+Process = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What can be seen of labs from outside of them."""
+
+    mounts: frozenset[str]
+    links: frozenset[str]
+    namespaces: frozenset[str]
+    routes: frozenset[str]
+    files: frozenset[str]
+
+    @classmethod
+    def now(cls) -> Traces:
+        """The machine as it is."""
+        return cls(
+            mounts=frozenset(
+                line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()
+            ),
+            links=frozenset(
+                line.split(":")[1].strip() for line in _lines("ip", "-oneline", "link")
+            ),
+            namespaces=frozenset(_lines("ip", "netns")),
+            routes=frozenset(_lines("ip", "route")),
+            files=frozenset(
+                str(path)
+                for directory in map(Path, WATCHED_DIRECTORIES)
+                if directory.is_dir()
+                for path in directory.iterdir()
+                if not str(path).startswith(FOREIGN)
+            ),
+        )
+
+
+def lab_processes() -> set[Process]:
+    """Every process in the lab's control groups, by its id out here and its start time."""
+    found: set[Process] = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        with contextlib.suppress(OSError):
+            if f"/{control_groups.name()}" in (entry / "cgroup").read_text():
+                started = process_start_time(int(entry.name))
+                if started is not None:
+                    found.add((int(entry.name), started))
+    return found
+
+
+def alive(processes: set[Process]) -> set[Process]:
+    """Those that have not ended; a zombie has."""
+    return {
+        (pid, started)
+        for pid, started in processes
+        if process_start_time(pid) == started and _state(pid) not in ("Z", "X")
+    }
+
+
+def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
+    """What a lab that is gone has left behind, by kind; empty when it is as it should be."""
+    after = Traces.now()
+    caches = {"debian", "go-toolchain", "images", "kubernetes", "last-lab", "uv", "uv-cache"}
+    left: dict[str, object] = {
+        "processes": alive(processes) | lab_processes(),
+        "mounts": after.mounts - before.mounts,
+        "links": after.links - before.links,
+        "network namespaces": after.namespaces - before.namespaces,
+        "routes": after.routes - before.routes,
+        "control groups": [tree for tree in control_groups.trees() if tree.exists()],
+        "files": after.files - before.files,
+        "in the cache": {
+            path.name
+            for path in cache_directory().iterdir()
+            if path.name not in caches and path.suffix != ".lock"
+        },
+    }
+    return {kind: found for kind, found in left.items() if found}
+
+
+def _state(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc", str(pid), "stat").read_text(errors="replace").rpartition(")")[2][1]
+    return "X"
+
+
+def _lines(*command: str) -> list[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
