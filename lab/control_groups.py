@@ -1,8 +1,8 @@
 """The lab's control groups: one tree, so that its memory can be told and its remains removed.
 
-Version 1 has a tree per controller, version 2 one for all. On either, the tree's `services` holds
-the lab's programs and `pods` the pods' containers. The tree is named by the cache, of which each has
-one lab: what one lab removes is never another's.
+Version 1 has a tree per controller, version 2 one for all. On either, `services` holds the lab's
+programs and `pods` the pods' containers. The tree is named by the cache, of which each has one lab:
+what one lab removes is never another's.
 """
 
 from __future__ import annotations
