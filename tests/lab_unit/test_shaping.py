@@ -1,0 +1,155 @@
+"""The link's caps: which leaf of the tree a frame falls into, and what each leaf may send."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.fabric import shaping
+from lab.fabric.shaping import Limits, classifier, classifier_command, egress_commands
+from tests.lab_unit.bpf import run
+
+PEERS = [ipaddress.IPv4Network("10.0.33.0/26"), ipaddress.IPv4Network("10.0.33.128/26")]
+PROGRAM = classifier(PEERS)
+TCP, UDP, ICMP = 6, 17, 1
+DEFAULT = 0x10000 | shaping.DEFAULT_CLASS
+
+ports = st.integers(1, 65535)
+addresses = st.ip_addresses(v=4)
+in_group = st.sampled_from(PEERS).flatmap(lambda net: st.ip_addresses(network=net))
+outside = addresses.filter(lambda found: not any(found in peer for peer in PEERS))
+protocols = st.sampled_from([TCP, UDP])
+options = st.integers(0, 10).map(lambda words: b"\1" * 4 * words)  # up to 40 bytes of NOP
+
+
+def frame(
+    source: ipaddress.IPv4Address,
+    destination: ipaddress.IPv4Address,
+    protocol: int,
+    from_port: int,
+    to_port: int,
+    extra: bytes = b"",
+) -> bytes:
+    """An Ethernet frame of IPv4, with options of the header when `extra` has any."""
+    header = struct.pack(
+        ">BBHHHBBH4s4s",
+        *(0x40 | 5 + len(extra) // 4, 0, 40 + len(extra), 1, 0, 64, protocol, 0),
+        *(source.packed, destination.packed),
+    )
+    transport = struct.pack(">HH", from_port, to_port) + bytes(16)
+    return bytes(12) + b"\x08\x00" + header + extra + transport
+
+
+def leaf(class_id: int) -> tuple[int, int]:
+    """The set of leaves that a class is of, and its number in it."""
+    assert class_id >> 16 == 1, "the class is one of the tree's own, 1:"
+    minor = class_id & 0xFFFF
+    base = minor & ~(shaping.LEAVES - 1)
+    return base, minor - base
+
+
+@given(outside, outside, protocols, ports, ports, options)
+def test_a_flow_and_its_reverse_share_a_leaf(
+    one: ipaddress.IPv4Address,
+    other: ipaddress.IPv4Address,
+    protocol: int,
+    one_port: int,
+    other_port: int,
+    extra: bytes,
+) -> None:
+    there = run(PROGRAM, frame(one, other, protocol, one_port, other_port, extra))
+    back = run(PROGRAM, frame(other, one, protocol, other_port, one_port))
+    assert there == back
+    assert leaf(there)[0] == shaping.OUTSIDE_BASE
+
+
+@given(addresses, in_group, protocols, ports, ports, options)
+def test_frames_to_peers_of_the_group_take_the_groups_leaves(
+    source: ipaddress.IPv4Address,
+    peer: ipaddress.IPv4Address,
+    protocol: int,
+    from_port: int,
+    to_port: int,
+    extra: bytes,
+) -> None:
+    sent = frame(source, peer, protocol, from_port, to_port, extra)
+    base, number = leaf(run(PROGRAM, sent))
+    assert base == shaping.CLUSTER_BASE
+    assert 0 <= number < shaping.LEAVES
+    # Without the group the same flow has the leaf of the same number, with the other cap.
+    assert leaf(run(classifier([]), sent)) == (shaping.OUTSIDE_BASE, number)
+
+
+@given(outside, st.binary(min_size=0, max_size=80))
+def test_what_is_neither_tcp_nor_udp_goes_to_the_default_class(
+    destination: ipaddress.IPv4Address, rest: bytes
+) -> None:
+    ping = frame(destination, destination, ICMP, 8, 0) + rest
+    assert run(PROGRAM, ping) == DEFAULT
+    arp = bytes(12) + b"\x08\x06" + rest
+    assert run(PROGRAM, arp) == DEFAULT
+
+
+@given(st.binary(max_size=33))
+def test_a_truncated_frame_never_gets_a_leaf(start: bytes) -> None:
+    assert run(PROGRAM, start) in (0, DEFAULT)
+
+
+def test_eight_flows_from_neighbouring_ports_have_eight_leaves() -> None:
+    """iperf3's streams take ephemeral ports in a row; two in one leaf would share one cap."""
+    source, destination = map(ipaddress.IPv4Address, ("10.0.32.5", "10.0.40.5"))
+    for first in range(32768, 60000, 997):
+        taken = {
+            run(PROGRAM, frame(source, destination, TCP, first + stream, 5201))
+            for stream in range(8)
+        }
+        assert len(taken) == 8
+
+
+def test_every_leaf_a_frame_can_get_exists_and_has_the_cap_of_its_set() -> None:
+    limits = Limits.of_instance(10e9, 0.1)
+    lines = egress_commands("eth0", limits)
+    ceilings = {
+        words[words.index("classid") + 1]: words[words.index("ceil") + 1]
+        for words in map(str.split, lines)
+        if words[0] == "class"
+    }
+    for number in range(shaping.LEAVES):
+        assert ceilings[f"1:{shaping.OUTSIDE_BASE + number:x}"] == "500000000bit"
+        assert ceilings[f"1:{shaping.CLUSTER_BASE + number:x}"] == "1000000000bit"
+    assert ceilings["1:1"] == "1000000000bit"
+    assert len(ceilings) == 2 + 2 * shaping.LEAVES
+
+
+@pytest.mark.parametrize(
+    ("gigabits", "flow", "cluster_flow"), [(25, 5e9, 10e9), (10, 5e9, 10e9), (4, 4e9, 4e9)]
+)
+def test_a_flow_is_never_allowed_more_than_its_instance(
+    gigabits: float, flow: float, cluster_flow: float
+) -> None:
+    limits = Limits.of_instance(gigabits * 1e9, 1)
+    assert (limits.flow, limits.cluster_flow) == (flow, cluster_flow)
+
+
+def test_the_guaranteed_rates_of_the_leaves_do_not_exceed_the_instance() -> None:
+    """htb gives guaranteed rates even beyond the parent's: the instance's cap would not hold."""
+    limits = Limits.of_instance(10e9, 0.1)
+    words = [line.split() for line in egress_commands("eth0", limits) if line.startswith("class")]
+    rates = {
+        line[line.index("classid") + 1]: int(line[line.index("rate") + 1].removesuffix("bit"))
+        for line in words
+    }
+    one_set = sum(rates[f"1:{shaping.OUTSIDE_BASE + n:x}"] for n in range(shaping.LEAVES))
+    assert one_set <= limits.instance
+
+
+def test_the_command_carries_the_program_as_tc_reads_it() -> None:
+    command = classifier_command("eth0", PEERS)
+    text = command.partition('bytecode "')[2].rstrip('"')
+    count, *steps = text.split(",")
+    assert int(count) == len(steps) == len(PROGRAM)
+    assert [tuple(map(int, step.split())) for step in steps] == PROGRAM
