@@ -4,7 +4,7 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 
 python := .venv/bin/python
-unit := tests/unit tests/templates tests/statemachine tests/cli tests/lab_aws
+unit := tests/unit tests/templates tests/statemachine tests/cli tests/lab_aws tests/lab_unit
 shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
 
 .PHONY: help
