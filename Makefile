@@ -4,7 +4,9 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 
 python := .venv/bin/python
-unit := tests/unit tests/templates tests/statemachine tests/cli tests/lab_aws tests/lab_unit
+# Values in, values out, and the templates; then the command and the emulated AWS, over real sockets.
+unit := tests/unit tests/templates tests/statemachine tests/lab_unit
+integration := tests/cli tests/lab_aws
 shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
 
 .PHONY: help
@@ -37,11 +39,15 @@ bench: setup ## Compare the benchmark with bare iperf3 in the same lab (root)
 
 .PHONY: test
 test: setup ## All tests (root)
-	@$(python) -m pytest $(unit) tests/lab
+	@$(python) -m pytest $(unit) $(integration) tests/lab
 
 .PHONY: test-unit
-test-unit: setup ## The tests that need no root
-	@$(python) -m pytest $(unit)
+test-unit: setup ## The quick tests, on both cores; they need no root
+	@$(python) -m pytest --numprocesses 2 --dist worksteal $(unit)
+
+.PHONY: test-integration
+test-integration: setup ## The command and the emulated AWS; they need no root
+	@$(python) -m pytest $(integration)
 
 .PHONY: test-lab
 test-lab: setup ## The tests of the true system in the lab (root)
