@@ -203,6 +203,7 @@ class ControlPlane:
                 f"--authentication-token-webhook-config-file={webhook}",
                 "--authentication-token-webhook-version=v1",
                 "--authentication-token-webhook-cache-ttl=30s",
+                "--allow-privileged=true",  # as on EKS, where Pod Security decides
                 "--anonymous-auth=false",
                 "--profiling=false",
             ],
