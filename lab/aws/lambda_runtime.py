@@ -377,6 +377,15 @@ def install(runtime: LambdaRuntime) -> None:
         _keep_logging(self, config_updates)
         return configure(self, config_updates)
 
+    def get_configuration(self: LambdaFunction, on_create: bool = False) -> dict[str, Any]:
+        told = _moto_get_configuration(self, on_create)
+        told["LoggingConfig"] = {
+            "LogFormat": "Text",
+            **self.logging_config,  # type: ignore[attr-defined]
+            "LogGroup": self.logs_group_name,
+        }
+        return told
+
     set_code = _moto_set_function_code
 
     def set_function_code(self: LambdaFunction, updated_spec: dict[str, Any]) -> None:
@@ -394,6 +403,7 @@ def install(runtime: LambdaRuntime) -> None:
         (LambdaSimpleBackend, "invoke", invoke),
         (LambdaFunction, "__init__", init),
         (LambdaFunction, "update_configuration", update_configuration),
+        (LambdaFunction, "get_configuration", get_configuration),
         (LambdaFunction, "_set_function_code", set_function_code),
         (LambdaBackend, "delete_function", delete_function),
     ]
@@ -412,5 +422,6 @@ def _keep_logging(function: LambdaFunction, spec: Mapping[str, Any]) -> None:
 
 _moto_init = LambdaFunction.__init__
 _moto_update_configuration = LambdaFunction.update_configuration
+_moto_get_configuration = LambdaFunction.get_configuration
 _moto_set_function_code = LambdaFunction._set_function_code
 _moto_delete_function = LambdaBackend.delete_function

@@ -194,6 +194,8 @@ def test_function_logs_where_its_configuration_says(lab: Lab) -> None:
         """,
         LoggingConfig={"LogGroup": group},
     )
+    told = lab.client("lambda").get_function_configuration(FunctionName=name)
+    assert told["LoggingConfig"] == {"LogFormat": "Text", "LogGroup": group}
     assert invoke(lab, name)[0] == group
     events = eventually(
         lambda: logs.filter_log_events(logGroupName=group)["events"],
