@@ -13,12 +13,12 @@ from lab.daemon import process_start_time
 
 # Where programs of the lab would write if the lab did not keep them from it.
 WATCHED_DIRECTORIES = (
-    *("/tmp", "/run", "/run/netns", "/var/lib", "/var/lib/cni", "/var/lib/kubelet", "/var/log"),
+    *("/run", "/run/netns", "/var/lib", "/var/lib/cni", "/var/lib/kubelet", "/var/log"),
     *("/var/log/containers", "/etc", "/etc/cni", "/etc/containerd", "/etc/kubernetes", "/opt"),
     *("/opt/cni", "/usr/libexec", "/dev/shm"),
 )
 # What other programs of the machine make there while a test runs.
-FOREIGN = ("/tmp/pytest-", "/tmp/bash_", "/tmp/tmp", "/tmp/.", "/run/user", "/run/systemd")
+FOREIGN = ("/run/user", "/run/systemd")
 
 Process = tuple[int, str]
 
@@ -67,6 +67,13 @@ def lab_processes() -> set[Process]:
                 if started is not None:
                     found.add((int(entry.name), started))
     return found
+
+
+def temporary_directory(pid: int) -> str | None:
+    """Where a process was told to put its temporary files; None when it was not told."""
+    variables = Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+    told = (entry.removeprefix(b"TMPDIR=") for entry in variables if entry.startswith(b"TMPDIR="))
+    return next((value.decode() for value in told), None)
 
 
 def alive(processes: set[Process]) -> set[Process]:

@@ -1,0 +1,270 @@
+"""The lab that is up, as a user has it: the stack's outputs, aws, kubectl, rackrate."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import boto3
+from boto3.dynamodb.types import TypeDeserializer
+from botocore.config import Config
+from kubernetes import client as kubernetes
+from kubernetes import config as kubeconfig
+
+from lab import daemon, stack
+from tests.lab.waiting import eventually
+
+TOOLS = Path(sys.executable).parent
+RUN_LABEL = "rackrate.dev/run"
+# A plan whose tests are as short as the tools allow.
+SHORT: Mapping[str, Any] = {
+    "tests": [
+        {"name": "tcp-1", "seconds": 1},
+        {"name": "rtt", "count": 5, "interval_seconds": 0.2},
+    ],
+    "blocks": 2,
+    "seed": 7,
+}
+
+_plain = TypeDeserializer().deserialize
+
+
+@dataclass
+class Lab:
+    """The lab that is up, and what a user has: the stack's outputs, aws, kubectl, rackrate."""
+
+    status: dict[str, Any]
+    directory: Path
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def outputs(self) -> dict[str, str]:
+        return stack.outputs(self.status)
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """What `lab env` prints, with the tools in PATH as `lab up` advises."""
+        variables = stack.child_environment(self.status)
+        return variables | {"PATH": f"{self.status['kubernetes']}:{variables['PATH']}"}
+
+    @property
+    def namespace(self) -> str:
+        return self.outputs["Namespace"]
+
+    def aws(self, service: str, **credentials: str) -> Any:
+        """A client; of the lab's administrator unless other credentials are given."""
+        if not credentials and service in self._clients:
+            return self._clients[service]
+        made = boto3.client(
+            service,  # type: ignore[call-overload]
+            endpoint_url=self.status["endpoint_url"],
+            region_name=self.status["region"],
+            config=Config(s3={"addressing_style": "path"}),
+            **(
+                credentials
+                or {
+                    "aws_access_key_id": self.status["access_key_id"],
+                    "aws_secret_access_key": self.status["secret_access_key"],
+                }
+            ),
+        )
+        if not credentials:
+            self._clients[service] = made
+        return made
+
+    def command(
+        self, *argv: str, check: bool = True, seconds: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a user's command in the environment of the lab."""
+        done = subprocess.run(
+            argv, env=self.environment, capture_output=True, text=True, timeout=seconds, check=False
+        )
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    # -- the cluster
+
+    @cached_property
+    def core(self) -> kubernetes.CoreV1Api:
+        return kubernetes.CoreV1Api(
+            kubeconfig.new_client_from_config(config_file=self.status["kubeconfig"])
+        )
+
+    @cached_property
+    def apps(self) -> kubernetes.AppsV1Api:
+        return kubernetes.AppsV1Api(self.core.api_client)
+
+    def nodes(self, *, placement_group: bool) -> list[str]:
+        """The names of the nodes of an arm."""
+        selector = f"placementGroup={str(placement_group).lower()}"
+        return sorted(n.metadata.name for n in self.core.list_node(label_selector=selector).items)
+
+    def pods(self, run_id: str, role: str | None = None) -> list[kubernetes.V1Pod]:
+        """A run's pods."""
+        selector = f"{RUN_LABEL}={run_id}" + (f",rackrate.dev/role={role}" if role else "")
+        found = self.core.list_namespaced_pod(self.namespace, label_selector=selector).items
+        return list(found)
+
+    def left_in_cluster(self, run_id: str) -> list[str]:
+        """What there is of a run in the cluster."""
+        selector = f"{RUN_LABEL}={run_id}"
+        return [
+            *(f"pod {pod.metadata.name}" for pod in self.pods(run_id)),
+            *(
+                f"daemon set {found.metadata.name}"
+                for found in self.apps.list_namespaced_daemon_set(
+                    self.namespace, label_selector=selector
+                ).items
+            ),
+            *(
+                f"owner {found.metadata.name}"
+                for found in self.core.list_namespaced_config_map(
+                    self.namespace, label_selector=selector
+                ).items
+            ),
+        ]
+
+    def node_is_ready(self, name: str) -> bool:
+        """Does the cluster believe that a node is Ready?"""
+        conditions = self.core.read_node(name).status.conditions
+        return any(c.type == "Ready" and c.status == "True" for c in conditions)
+
+    @contextlib.contextmanager
+    def halted_kubelet(self, node: str) -> Iterator[None]:
+        """A node that is NotReady because its kubelet is halted; it runs on afterwards."""
+        pid = self.process(f"--hostname-override={node} ", name="kubelet")
+        self.signal(pid, signal.SIGSTOP)
+        try:
+            # What the node controller would write after its grace period of most of a minute.
+            unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+            self.core.patch_node_status(node, {"status": {"conditions": [unknown]}})
+            yield
+        finally:
+            self.signal(pid, signal.SIGCONT)
+            eventually(lambda: self.node_is_ready(node), seconds=30)
+
+    @contextlib.contextmanager
+    def tainted(self, node: str) -> Iterator[None]:
+        """A node that is Ready but takes no pods."""
+        self._set_taints(node, [*self._taints(node), ("test", "NoExecute")])
+        try:
+            yield
+        finally:
+            self._set_taints(node, [taint for taint in self._taints(node) if taint[0] != "test"])
+
+    def _taints(self, node: str) -> list[tuple[str, str]]:
+        return [(t.key, t.effect) for t in self.core.read_node(node).spec.taints or []]
+
+    def _set_taints(self, node: str, taints: list[tuple[str, str]]) -> None:
+        wanted = [{"key": key, "effect": effect} for key, effect in taints]
+        self.core.patch_node(node, {"spec": {"taints": wanted}})
+
+    # -- processes, by their ids inside the lab
+
+    def process(self, words: str, *, name: str) -> int:
+        """The program `name` whose arguments contain `words`. Fails when there is none."""
+        listing = subprocess.run(
+            [*daemon.enter("region"), "ps", "-ww", "-eo", "pid=,comm=,args="],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        rows = (line.split(maxsplit=2) for line in listing.splitlines())
+        found = [int(pid) for pid, comm, args in rows if comm == name and words in args]
+        assert found, f"no {name} with {words}"
+        return found[0]
+
+    def signal(self, pid: int, number: signal.Signals) -> None:
+        """Signal a process."""
+        kill = ["kill", "-s", number.name.removeprefix("SIG"), str(pid)]
+        subprocess.run([*daemon.enter("region"), *kill], check=True)
+
+    # -- runs
+
+    def start(self, run_id: str, plan: Mapping[str, Any]) -> str:
+        """Start an execution; returns its ARN."""
+        started = self.aws("stepfunctions").start_execution(
+            stateMachineArn=self.outputs["StateMachineArn"], name=run_id, input=json.dumps(plan)
+        )
+        return str(started["executionArn"])
+
+    def execution(self, run_id: str) -> dict[str, Any]:
+        """Step Functions' description of a run's execution."""
+        prefix = self.outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
+        described: dict[str, Any] = self.aws("stepfunctions").describe_execution(
+            executionArn=f"{prefix}:{run_id}"
+        )
+        return described
+
+    def ended(self, run_id: str, seconds: float = 90) -> dict[str, Any]:
+        """The description of a run's execution, once it is over."""
+        return eventually(
+            lambda: found if (found := self.execution(run_id))["status"] != "RUNNING" else {},
+            seconds=seconds,
+        )
+
+    def items(self, run_id: str, prefix: str) -> list[dict[str, Any]]:
+        """A run's items in the table whose sort key begins so."""
+        pages = (
+            self.aws("dynamodb")
+            .get_paginator("query")
+            .paginate(
+                TableName=self.outputs["TableName"],
+                KeyConditionExpression="pk = :pk AND begins_with(sk, :sk)",
+                ExpressionAttributeValues={":pk": {"S": f"run#{run_id}"}, ":sk": {"S": prefix}},
+                ConsistentRead=True,
+            )
+        )
+        return [
+            {name: _plain(value) for name, value in item.items()}
+            for page in pages
+            for item in page["Items"]
+        ]
+
+    def record(self, run_id: str) -> dict[str, Any]:
+        """The run's own item, empty before there is one."""
+        return next(iter(self.items(run_id, "run")), {})
+
+    def objects(self, run_id: str) -> set[str]:
+        """The names of a run's objects in the bucket."""
+        prefix = f"runs/{run_id}/"
+        pages = (
+            self.aws("s3")
+            .get_paginator("list_objects_v2")
+            .paginate(Bucket=self.outputs["BucketName"], Prefix=prefix)
+        )
+        return {
+            item["Key"].removeprefix(prefix) for page in pages for item in page.get("Contents", [])
+        }
+
+    def document(self, run_id: str, name: str) -> Any:
+        """A JSON object of a run."""
+        found = self.aws("s3").get_object(
+            Bucket=self.outputs["BucketName"], Key=f"runs/{run_id}/{name}"
+        )
+        return json.loads(found["Body"].read())
+
+    def rackrate(
+        self, plan: Mapping[str, Any] | Path, run_id: str, seconds: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """`rackrate run` to its end; the results are in `self.directory / run_id`."""
+        return self.command(*self.run_command(plan, run_id), check=False, seconds=seconds)
+
+    def run_command(self, plan: Mapping[str, Any] | Path, run_id: str) -> list[str]:
+        """The command line of `rackrate run`."""
+        if not isinstance(plan, Path):
+            path = self.directory / f"{run_id}.json"
+            path.write_text(json.dumps(plan), encoding="utf-8")
+            plan = path
+        return [
+            *(str(TOOLS / "rackrate"), "run", "--plan", str(plan)),
+            *("--name", run_id, "--out", str(self.directory)),
+        ]

@@ -1,0 +1,149 @@
+"""Access: a function may do what the bootstrap's roles allow, and nobody else anything."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client as kubernetes
+
+from tests.lab.running import Lab
+
+
+@pytest.fixture
+def outsider(lab: Lab) -> Iterator[str]:
+    """A role without an access entry."""
+    iam = lab.aws("iam")
+    document = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Action": "sts:AssumeRole",
+                "Principal": {"Service": "lambda.amazonaws.com"},
+            }
+        ],
+    }
+    made = iam.create_role(RoleName="outsider", AssumeRolePolicyDocument=json.dumps(document))
+    yield made["Role"]["Arn"]
+    iam.delete_role(RoleName="outsider")
+
+
+def role_of(lab: Lab, function: str) -> str:
+    """The role of one of the stack's functions."""
+    functions = lab.aws("lambda").list_functions()["Functions"]
+    return str(next(f["Role"] for f in functions if f"-{function}-" in f["FunctionName"]))
+
+
+def cluster_as(lab: Lab, role_arn: str) -> kubernetes.ApiClient:
+    """The cluster's API with the token that `aws eks get-token` makes for a role."""
+    session = lab.aws("sts").assume_role(RoleArn=role_arn, RoleSessionName="test")["Credentials"]
+    environment = {
+        "AWS_ACCESS_KEY_ID": session["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": session["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": session["SessionToken"],
+    }
+    made = lab.command(
+        *("env", *(f"{name}={value}" for name, value in environment.items())),
+        *("aws", "eks", "get-token", "--cluster-name", lab.outputs["ClusterName"]),
+    )
+    return api(lab, json.loads(made.stdout)["status"]["token"])
+
+
+def api(lab: Lab, token: str) -> kubernetes.ApiClient:
+    """The cluster's API with a bearer token, reached as `DescribeCluster` says."""
+    described = lab.aws("eks").describe_cluster(name=lab.outputs["ClusterName"])["cluster"]
+    with tempfile.NamedTemporaryFile(delete=False, dir=lab.directory) as authority:
+        authority.write(base64.b64decode(described["certificateAuthority"]["data"]))
+    configuration = kubernetes.Configuration(host=described["endpoint"])
+    configuration.ssl_ca_cert = str(Path(authority.name))
+    configuration.api_key = {"authorization": f"Bearer {token}"}
+    return kubernetes.ApiClient(configuration)
+
+
+def refused(call: Any, *arguments: Any) -> int:
+    """The status with which the API refuses a call."""
+    with pytest.raises(kubernetes.ApiException) as refusal:
+        call(*arguments)
+    return int(refusal.value.status)
+
+
+def pod(**security: Any) -> dict[str, Any]:
+    """A pod that Pod Security's `restricted` lets in, but for what `security` changes."""
+    context = {
+        "runAsNonRoot": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    container = {
+        "name": "one",
+        "image": "rackrate.lab/tools:debian",
+        "command": ["ping", "-c", "1", "127.0.0.1"],
+        "securityContext": context | security,
+    }
+    return {
+        "metadata": {"generateName": "probe-"},
+        "spec": {"containers": [container], "restartPolicy": "Never"},
+    }
+
+
+def test_a_function_may_use_its_namespace_and_read_nodes_and_nothing_else(lab: Lab) -> None:
+    client = cluster_as(lab, role_of(lab, "LaunchFunction"))
+    core, apps = kubernetes.CoreV1Api(client), kubernetes.AppsV1Api(client)
+    rbac = kubernetes.RbacAuthorizationV1Api(client)
+    assert len(core.list_node().items) == 4
+    core.list_namespaced_pod(lab.namespace)
+    core.list_namespaced_config_map(lab.namespace)
+    apps.list_namespaced_daemon_set(lab.namespace)
+    assert refused(core.list_secret_for_all_namespaces) == 403
+    assert refused(core.list_namespaced_secret, lab.namespace) == 403
+    assert refused(core.list_pod_for_all_namespaces) == 403
+    assert refused(core.create_namespaced_pod, "default", pod()) == 403
+    assert refused(core.create_namespaced_pod, "kube-system", pod()) == 403
+    assert refused(core.delete_node, lab.nodes(placement_group=True)[0]) == 403
+    assert refused(core.create_namespace, {"metadata": {"name": "mine"}}) == 403
+    assert refused(rbac.list_cluster_role_binding) == 403
+    name = core.create_namespaced_pod(lab.namespace, pod()).metadata.name
+    core.delete_namespaced_pod(name, lab.namespace, grace_period_seconds=0)
+
+
+def test_functions_that_do_not_need_the_cluster_are_not_let_in(lab: Lab) -> None:
+    for function in ("AnalyzeFunction", "ReportFunction", "FinishFunction"):
+        core = kubernetes.CoreV1Api(cluster_as(lab, role_of(lab, function)))
+        assert refused(core.list_node) == 401, function
+
+
+def test_a_role_without_an_access_entry_a_forged_token_and_no_token_are_refused(
+    lab: Lab, outsider: str
+) -> None:
+    assert refused(kubernetes.CoreV1Api(cluster_as(lab, outsider)).list_node) == 401
+    good = cluster_as(lab, role_of(lab, "LaunchFunction"))
+    token = good.configuration.api_key["authorization"].removeprefix("Bearer ")
+    assert len(kubernetes.CoreV1Api(api(lab, token)).list_node().items) == 4
+    url = base64.urlsafe_b64decode(token.removeprefix("k8s-aws-v1.") + "==").decode()
+    head, _, signature = url.rpartition("=")
+    other = f"{head}={'0' * len(signature)}"
+    forged = "k8s-aws-v1." + base64.urlsafe_b64encode(other.encode()).decode().rstrip("=")
+    for wrong in (forged, "k8s-aws-v1.", "anything", ""):
+        assert refused(kubernetes.CoreV1Api(api(lab, wrong)).list_node) == 401
+
+
+def test_pod_security_is_restricted_in_the_namespace_even_for_an_administrator(lab: Lab) -> None:
+    for security in (
+        {"privileged": True, "allowPrivilegeEscalation": True},
+        {"runAsNonRoot": False},
+        {"capabilities": {"add": ["NET_RAW"]}},
+        {"seccompProfile": {"type": "Unconfined"}},
+    ):
+        with pytest.raises(kubernetes.ApiException) as refusal:
+            lab.core.create_namespaced_pod(lab.namespace, pod(**security))
+        assert refusal.value.status == 403, refusal.value.body
+        assert 'violates PodSecurity "restricted' in json.loads(refusal.value.body)["message"]
+        # It is the namespace that refuses, not the cluster: elsewhere the pod would be let in.
+        lab.core.create_namespaced_pod("default", pod(**security), dry_run="All")

@@ -1,0 +1,174 @@
+"""The main job: `rackrate run` with the demo plan, from the command to the verdict."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import stack
+from tests.lab.running import Lab
+
+PLAN = stack.REPOSITORY / "docs" / "plans" / "demo.json"
+RUN = "demo"
+BLOCKS, TESTS, ARMS = 6, ("tcp-1", "tcp-8", "rtt"), ("treatment", "baseline")
+TRIALS = BLOCKS * len(TESTS) * len(ARMS)
+
+
+@pytest.fixture(scope="module")
+def demo(lab: Lab) -> Iterator[subprocess.CompletedProcess[str]]:
+    """The one run of the demo plan that these tests look at."""
+    yield lab.rackrate(PLAN, RUN, seconds=240)
+
+
+@pytest.fixture(scope="module")
+def results(lab: Lab, demo: subprocess.CompletedProcess[str]) -> Any:
+    """What the run left in `out/latest/results.json`."""
+    assert demo.returncode == 0, demo.stderr
+    return json.loads((lab.directory / "latest" / "results.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def verdicts(results: Any) -> dict[str, Any]:
+    """The verdicts by test."""
+    return {verdict["test"]: verdict for verdict in results["verdicts"]}
+
+
+def test_the_command_ends_well_and_prints_verdicts_scale_and_path(
+    lab: Lab, demo: subprocess.CompletedProcess[str]
+) -> None:
+    assert demo.returncode == 0, demo.stderr
+    assert "Network scaled by 0.1: figures are not EC2's." in demo.stdout
+    assert f"{TRIALS} of {TRIALS} trials measured, none failed." in demo.stdout
+    assert f"Results: {lab.directory}/{RUN}/report.html" in demo.stdout
+    for words in ("tcp-1", "tcp-8", "rtt", "better", "no meaningful", "single-flow"):
+        assert words in demo.stdout
+    assert "block 6 of 6" in demo.stderr, "progress names every block"
+
+
+def test_results_have_the_documented_shape(results: Any) -> None:
+    assert results["schema"] == "rackrate.result.v1"
+    run = results["run"]
+    assert (run["id"], run["status"], run["lab_scale"]) == (RUN, "succeeded", 0.1)
+    assert 60 < run["seconds"] < 200
+    assert run["started_at"].startswith("20")
+    assert results["trials"] == {"planned": TRIALS, "measured": TRIALS, "failed": 0, "failures": []}
+    assert [arm["name"] for arm in results["arms"]] == list(ARMS)
+    assert [arm["placement"] for arm in results["arms"]] == ["cluster", "none"]
+    nodes = [node for arm in results["arms"] for node in arm["nodes"]]
+    assert len(set(nodes)) == 4
+    assert [verdict["test"] for verdict in results["verdicts"]] == list(TESTS)
+    for verdict in results["verdicts"]:
+        assert (verdict["arm"], verdict["baseline"]) == ARMS
+        assert verdict["verdict"] in {
+            *("better", "worse", "no meaningful difference", "inconclusive"),
+        }
+        low, high = verdict["ci95"]
+        assert low <= verdict["ratio"] <= high
+        quotient = verdict["arm_median"] / verdict["baseline_median"]
+        assert verdict["ratio"] == pytest.approx(quotient, rel=1e-6)
+        assert verdict["blocks"] == BLOCKS
+
+
+def test_one_flow_is_twice_as_fast_in_the_group(verdicts: dict[str, Any]) -> None:
+    verdict = verdicts["tcp-1"]
+    assert (verdict["metric"], verdict["unit"]) == ("throughput", "bit/s")
+    assert verdict["verdict"] == "better"
+    assert 1.8 <= verdict["ratio"] <= 2.2
+    assert verdict["ceiling"]["name"] == "single-flow"
+    assert (verdict["ceiling"]["arm"], verdict["ceiling"]["baseline"]) == (1e9, 0.5e9)
+    # Close below the ceiling: TCP's and IP's headers, nothing else.
+    assert 0.9 < verdict["arm_median"] / 1e9 < 1
+    assert 0.9 < verdict["baseline_median"] / 0.5e9 < 1
+
+
+def test_many_flows_reach_the_instances_bandwidth_with_and_without_the_group(
+    verdicts: dict[str, Any],
+) -> None:
+    verdict = verdicts["tcp-8"]
+    assert verdict["verdict"] == "no meaningful difference"
+    assert verdict["ceiling"]["name"] == "instance peak"
+    assert verdict["arm_median"] < verdict["ceiling"]["arm"] == 1e9
+    assert verdict["arm_median"] > 0.85e9
+    assert verdict["baseline_median"] > 0.85e9
+
+
+def test_the_way_is_shorter_in_the_group(verdicts: dict[str, Any]) -> None:
+    verdict = verdicts["rtt"]
+    assert (verdict["metric"], verdict["unit"], verdict["verdict"]) == ("rtt", "s", "better")
+    assert verdict["ceiling"] is None
+    assert verdict["arm_median"] < 0.0003 <= verdict["baseline_median"] < 0.0007
+
+
+def test_everything_of_the_run_is_kept_in_the_bucket_and_copied(lab: Lab, results: Any) -> None:
+    kept = lab.objects(RUN)
+    documents = {"plan.json", "schedule.json", "results.json", "trials.csv", "report.html"}
+    assert documents <= kept
+    raw = {name for name in kept if name.startswith("raw/")}
+    assert len(raw) == TRIALS
+    assert kept == documents | raw
+    assert {path.name for path in (lab.directory / RUN).iterdir()} == documents
+    assert lab.document(RUN, "results.json") == results
+    page = (lab.directory / RUN / "report.html").read_text("utf-8")
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "src=" not in page, "the page needs no other file"
+    lines = (lab.directory / RUN / "trials.csv").read_text("utf-8").splitlines()
+    assert len(lines) == 1 + TRIALS
+
+
+def test_every_trial_can_be_traced_to_its_raw_output_and_its_nodes(lab: Lab, results: Any) -> None:
+    trials = lab.items(RUN, "trial#")
+    assert len(trials) == TRIALS
+    raw = lab.objects(RUN)
+    for trial in trials:
+        assert (trial["status"], trial["attempt"]) == ("measured", 1)
+        assert trial["value"] > 0
+        assert trial["raw_key"].removeprefix(f"runs/{RUN}/") in raw
+        for side in ("client_node", "server_node"):
+            assert trial[side]["instance_type"] == "c5.large"
+            assert trial[side]["instance_id"].startswith("i-")
+            assert trial[side]["zone"] == "us-east-1a"
+    assert results["versions"]["tools"]
+
+
+def test_the_direction_of_each_pair_alternates_from_block_to_block(lab: Lab, results: Any) -> None:
+    directions: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    items = [item for item in lab.document(RUN, "schedule.json") if item["kind"] == "block"]
+    assert [item["block"] for item in items] == list(range(1, BLOCKS + 1))
+    for item in items:
+        for pair in item["pairs"]:
+            directions[pair["arm"]].append((pair["client"], pair["server"]))
+    assert set(directions) == set(ARMS)
+    for taken in directions.values():
+        assert all(after == before[::-1] for before, after in itertools.pairwise(taken))
+    measured = {(t["block"], t["arm"], t["client"], t["server"]) for t in lab.items(RUN, "trial#")}
+    assert measured == {
+        (block, arm, *pair)
+        for arm, taken in directions.items()
+        for block, pair in enumerate(taken, start=1)
+    }
+
+
+def test_nothing_of_the_run_is_left_in_the_cluster(lab: Lab, results: Any) -> None:
+    assert lab.left_in_cluster(RUN) == []
+    record = lab.record(RUN)
+    assert record["status"] == "succeeded"
+    assert float(record["lab_scale"]) == 0.1
+    assert (record["trials_planned"], record["trials_measured"]) == (TRIALS, TRIALS)
+
+
+def test_show_and_list_tell_of_the_run(lab: Lab, results: Any) -> None:
+    shown = lab.command("rackrate", "show", RUN)
+    assert "Run demo: succeeded" in shown.stdout
+    assert "better" in shown.stdout
+    assert RUN in lab.command("rackrate", "list").stdout
+
+
+def test_the_results_directory_is_where_the_command_says(lab: Lab, results: Any) -> None:
+    assert (lab.directory / "latest").resolve() == Path(lab.directory / RUN).resolve()

@@ -1,0 +1,219 @@
+"""The network is EC2's in shape: racks, both caps and the delay, between bare node namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import daemon
+from lab.setup.debian import library_path
+from tests.lab.running import Lab
+from tests.lab.waiting import eventually
+
+PORT = 5301  # beside the pods' servers, which listen in namespaces of their own
+# Below a cap: TCP's and IP's headers (0.7 % of a jumbo frame) and the slow start of a short test.
+LEAST_SHARE = 0.85
+
+# The kernel's time of arrival and not the program's: a busy processor wakes it late.
+RECEIVE = """
+import socket, struct, sys
+SO_TIMESTAMPNS = 35
+taking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+taking.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+taking.bind(("", int(sys.argv[1])))
+taking.settimeout(10)
+print("ready", flush=True)
+for _ in range(int(sys.argv[2])):
+    data, [(_, _, stamp)], _, _ = taking.recvmsg(64, 64)
+    seconds, nanoseconds = struct.unpack("ll", stamp)
+    print(seconds * 10**9 + nanoseconds - int(data), flush=True)
+"""
+SEND = """
+import socket, sys, time
+sending = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(int(sys.argv[3])):
+    sending.sendto(b"%d" % time.time_ns(), (sys.argv[1], int(sys.argv[2])))
+    time.sleep(0.002)
+"""
+
+
+def address(node: str) -> str:
+    return node.split(".")[0].removeprefix("ip-").replace("-", ".")
+
+
+def iperf3(lab: Lab, client: str, server: str, streams: int) -> float:
+    """Bits per second at the receiver of bare iperf3 from one node to another."""
+    programs = Path(lab.status["programs"])
+    variables = os.environ | {"LD_LIBRARY_PATH": library_path(programs)}
+    program = str(programs / "usr/bin/iperf3")
+    arguments = ("--one-off", "--port", str(PORT))
+    with subprocess.Popen(
+        [*daemon.enter(server), program, "--server", *arguments],
+        env=variables,
+        stdout=subprocess.DEVNULL,
+    ) as listening:
+        sockets = [*daemon.enter(server), "ss", "-Hltn", f"sport = :{PORT}"]
+        try:
+            eventually(
+                lambda: subprocess.run(sockets, capture_output=True, check=True).stdout, seconds=10
+            )
+            done = subprocess.run(
+                [
+                    *(*daemon.enter(client), program, "--client", address(server)),
+                    *("--port", str(PORT), "--time", "2", "--omit", "1", "--json"),
+                    *("--parallel", str(streams)),
+                ],
+                env=variables,
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=True,
+            )
+        finally:
+            listening.terminate()
+    return float(json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"])
+
+
+def both_ways(lab: Lab, streams: int) -> dict[tuple[bool, bool], float]:
+    """Throughput in and outside the group, each in both directions, by (group, backwards)."""
+    figures: dict[tuple[bool, bool], float] = {}
+
+    def measure(group: bool, backwards: bool) -> None:
+        one, other = lab.nodes(placement_group=group)
+        pair = (other, one) if backwards else (one, other)
+        figures[group, backwards] = iperf3(lab, *pair, streams)
+
+    for backwards in (False, True):
+        # Both arms at once, as in a run: they share nothing but the processor.
+        threads = [
+            threading.Thread(target=measure, args=(group, backwards)) for group in (True, False)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return figures
+
+
+@pytest.mark.parametrize(
+    ("streams", "inside_gigabits", "outside_gigabits"),
+    [(1, 10, 5), (8, 10, 10)],
+    ids=["one flow: its own cap", "many flows: the instance's cap"],
+)
+def test_bandwidth_is_capped_per_flow_and_per_instance_in_both_directions(
+    lab: Lab, streams: int, inside_gigabits: float, outside_gigabits: float
+) -> None:
+    scale = lab.status["network_scale"]
+    figures = both_ways(lab, streams)
+    assert len(figures) == 4
+    for (group, _), bits_per_second in figures.items():
+        cap = (inside_gigabits if group else outside_gigabits) * 1e9 * scale
+        assert LEAST_SHARE * cap < bits_per_second < cap, figures
+
+
+def one_way_seconds(sender: str, receiver: str, count: int = 60) -> list[float]:
+    """How long each of some datagrams took. The nodes share the machine's clock."""
+    python = [sys.executable, "-c"]
+    with subprocess.Popen(
+        [*daemon.enter(receiver), *python, RECEIVE, str(PORT), str(count)],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as taking:
+        assert taking.stdout is not None
+        assert taking.stdout.readline() == "ready\n"
+        subprocess.run(
+            [*daemon.enter(sender), *python, SEND, address(receiver), str(PORT), str(count)],
+            check=True,
+            timeout=30,
+        )
+        delays = [int(line) / 1e9 for line in taking.stdout]
+    assert len(delays) == count, "none was lost"
+    return delays
+
+
+def test_the_way_between_racks_takes_150_microseconds_in_each_direction(lab: Lab) -> None:
+    one, other = lab.nodes(placement_group=False)
+    for pair in ((one, other), (other, one)):
+        delays = one_way_seconds(*pair)
+        assert 150e-6 <= min(delays) < 300e-6
+        assert statistics.median(delays) < 500e-6, delays
+
+
+def test_the_way_within_a_rack_has_no_delay(lab: Lab) -> None:
+    one, other = lab.nodes(placement_group=True)
+    for pair in ((one, other), (other, one)):
+        assert statistics.median(one_way_seconds(*pair)) < 150e-6
+
+
+def test_ping_from_the_pods_image_sees_the_delay_twice(lab: Lab) -> None:
+    """The round trip that is published for EC2 without a group is 0.46 ms."""
+    ping = str(next(Path(lab.status["programs"]).glob("**/bin/ping")))
+    medians = {}
+    for group in (True, False):
+        one, other = lab.nodes(placement_group=group)
+        done = subprocess.run(
+            [*daemon.enter(one), ping, "-c", "20", "-i", "0.02", address(other)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        times = [float(found) / 1e3 for found in re.findall(r"time=([\d.]+) ms", done.stdout)]
+        assert len(times) == 20
+        medians[group] = statistics.median(times)
+    assert medians[True] < 150e-6
+    assert 300e-6 <= medians[False] < 700e-6
+
+
+def links() -> dict[str, dict[str, Any]]:
+    """The links of the fabric by name."""
+    listing = subprocess.run(
+        [
+            *(*daemon.enter("region"), "nsenter", "--net=/run/netns/fabric"),
+            *("ip", "-json", "-details", "link"),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return {link["ifname"]: link for link in json.loads(listing)}
+
+
+def rack_of(node: str) -> str:
+    """The bridge that a node's link is plugged into."""
+    shown = subprocess.run(
+        [*daemon.enter(node), "ip", "-json", "link", "show", "dev", "eth0"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    port = json.loads(shown)[0]["link_index"]
+    return str(next(link["master"] for link in links().values() if link["ifindex"] == port))
+
+
+def test_nodes_of_the_group_share_a_rack_and_others_have_one_each(lab: Lab) -> None:
+    inside = [rack_of(node) for node in lab.nodes(placement_group=True)]
+    outside = [rack_of(node) for node in lab.nodes(placement_group=False)]
+    assert len(set(inside)) == 1
+    assert len(set(outside)) == 2
+    assert not set(inside) & set(outside)
+
+
+def test_pods_are_reached_at_their_own_addresses_in_their_nodes_block(lab: Lab) -> None:
+    """As with the VPC CNI: no translation, no overlay, jumbo frames."""
+    fabric = links()
+    assert fabric["rack0"]["mtu"] == 9001
+    for group in (True, False):
+        one, other = lab.nodes(placement_group=group)
+        routes = subprocess.run(
+            [*daemon.enter(one), "ip", "route"], capture_output=True, text=True, check=True
+        ).stdout
+        assert f"via {address(other)} dev eth0" in routes
