@@ -124,16 +124,12 @@ def _print_environment(status: dict[str, object]) -> None:
 
 
 def main() -> None:
-    """Entry: every known mistake is one sentence."""
+    """Entry: every known mistake is one sentence; Typer ends with 2 on misuse, 130 on Ctrl-C."""
     try:
-        app(standalone_mode=False)
+        app()
     except LabError as error:
         Console(stderr=True, highlight=False).print(str(error), markup=False, soft_wrap=True)
         sys.exit(2)
-    except (KeyboardInterrupt, typer.Abort):
-        sys.exit(130)
-    except typer.Exit as ending:
-        sys.exit(ending.exit_code)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -38,6 +39,8 @@ PORTS_TO_TRY = 40
 # Where Kubernetes' programs write whatever their settings say. Inside, memory is mounted on them,
 # so that neither the host nor a kubelet of its own sees anything.
 BUILT_IN_DIRECTORIES = tuple(map(Path, ("/var/lib/cni", "/var/lib/kubelet", "/var/log/containers")))
+# The mode of those that the host lacked and a lab made to mount on; nobody else chooses this one.
+MADE_BY_A_LAB = 0o1700
 
 
 def state_directory() -> Path:
@@ -81,8 +84,8 @@ def acquire_lock() -> int:
 def remove_leftovers() -> None:
     """Remove what an ended lab left: control groups and files. The lock must be held."""
     control_groups.remove()
+    _remove_mount_points()
     state = state_directory()
-    _remove_mount_points(state)
     _keep_logs(state)
     if state.exists():
         shutil.rmtree(state, ignore_errors=True)
@@ -90,33 +93,38 @@ def remove_leftovers() -> None:
             subprocess.run(["rm", "-rf", "--one-file-system", str(state)], check=False)
 
 
-def _make_mount_points(state: Path) -> list[int]:
-    """Make the built-in directories that the host lacks, after noting which these are.
+def _hold_mount_points() -> list[int]:
+    """Make the built-in directories that the host lacks.
 
-    Returns descriptors that hold a shared lock on each: another lab's mounts would go with it.
+    Returns descriptors that hold a shared lock on each: removing one takes away whatever another
+    lab has mounted there.
     """
-    lacking = [path for path in BUILT_IN_DIRECTORIES if not path.exists()]
-    (state / "mount-points").write_text("\n".join(map(str, lacking)), encoding="utf-8")
-    for path in lacking:
-        path.mkdir()
-    held = [os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in BUILT_IN_DIRECTORIES]
-    for descriptor in held:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    held = []
+    for path in BUILT_IN_DIRECTORIES:
+        while True:
+            with contextlib.suppress(FileExistsError):
+                path.mkdir(MADE_BY_A_LAB)
+            # A lab that ends may remove it before it is locked.
+            with contextlib.suppress(FileNotFoundError):
+                directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+                fcntl.flock(directory, fcntl.LOCK_SH)
+                if path.exists() and os.path.samestat(path.stat(), os.fstat(directory)):
+                    held.append(directory)
+                    break
+                os.close(directory)
     return held
 
 
-def _remove_mount_points(state: Path) -> None:
-    """Remove the directories that were made to mount on, unless another lab has them mounted."""
-    try:
-        noted = (state / "mount-points").read_text("utf-8").splitlines()
-    except FileNotFoundError:
-        return
-    for path in noted:
+def _remove_mount_points() -> None:
+    """Remove the directories that a lab made to mount on, unless another lab holds them."""
+    for path in BUILT_IN_DIRECTORIES:
         with contextlib.suppress(OSError):
+            if stat.S_IMODE(path.stat().st_mode) != MADE_BY_A_LAB:
+                continue
             directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                Path(path).rmdir()
+                path.rmdir()
             finally:
                 os.close(directory)
 
@@ -221,7 +229,7 @@ def keep(settings: Settings, lock: int, listeners: list[int], tied_to: int) -> i
         f"{os.getpid()} {process_start_time(os.getpid())}", encoding="ascii"
     )
     control_groups.create()
-    mount_points = _make_mount_points(state_directory())
+    mount_points = _hold_mount_points()
     keeper = os.getpid()
     os.unshare(os.CLONE_NEWPID)
     inside = os.fork()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab import control_groups
 from lab.cache import cache_directory
-from lab.daemon import process_start_time
+from lab.daemon import BUILT_IN_DIRECTORIES, process_start_time
 
 # Where programs of the lab would write if the lab did not keep them from it.
 WATCHED_DIRECTORIES = (
@@ -96,7 +98,7 @@ def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
         "network namespaces": after.namespaces - before.namespaces,
         "routes": after.routes - before.routes,
         "control groups": [tree for tree in control_groups.trees() if tree.exists()],
-        "files": after.files - before.files,
+        "files": {path for path in after.files - before.files if not _of_another_lab(path)},
         "in the cache": {
             path.name
             for path in cache_directory().iterdir()
@@ -104,6 +106,20 @@ def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
         },
     }
     return {kind: found for kind, found in left.items() if found}
+
+
+def _of_another_lab(path: str) -> bool:
+    """Does a lab of another cache, which runs at the same time, hold this directory?"""
+    if Path(path) not in BUILT_IN_DIRECTORIES:
+        return False
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(directory)
+    return False
 
 
 def _state(pid: int) -> str:

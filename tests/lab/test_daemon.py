@@ -160,6 +160,26 @@ def test_an_interrupted_start_leaves_nothing(
     eventually(lambda: what_is_left(untouched, processes) == {}, seconds=10)
 
 
+def test_ctrl_c_while_a_demo_is_set_up_takes_the_lab_down(untouched: Traces) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "lab", "demo"],
+        cwd=stack.REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as demo:
+        eventually((daemon.state_directory() / "status.json").exists, seconds=60)
+        processes = lab_processes()
+        os.killpg(demo.pid, signal.SIGINT)  # as a terminal does: to everything in front
+        said, errors = demo.communicate(timeout=30)
+    assert demo.returncode == 130
+    assert "taking the lab down" in said
+    assert "Traceback" not in errors
+    assert processes
+    assert what_is_left(untouched, processes) == {}
+
+
 def test_of_two_starts_at_once_one_says_that_the_other_has_the_lab(untouched: Traces) -> None:
     lock = daemon.acquire_lock()
     said: list[str] = []

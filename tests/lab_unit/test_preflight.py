@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from lab import __main__ as lab_command
 from lab import daemon, preflight, up
 from lab.errors import LabError
 
@@ -159,3 +160,18 @@ def test_when_every_port_is_taken_the_range_is_named(monkeypatch: pytest.MonkeyP
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"No port from {port} to {port} is free" in refusal(lambda: daemon.listen(port))
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["up", "--nonsense"], ["status"]])
+def test_a_command_that_cannot_be_done_ends_with_2_and_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["lab", *arguments])
+    with pytest.raises(SystemExit) as end:
+        lab_command.main()
+    assert end.value.code == 2
+    assert capsys.readouterr().err.strip()
