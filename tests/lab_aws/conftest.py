@@ -18,6 +18,8 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
+from moto.core.config import default_user_config
+from moto.iam.models import iam_backends
 
 from lab.aws.server import Region, serve
 from lab.aws.substrate import NodeLaunchError, NodeSpec
@@ -210,6 +212,12 @@ def eventually[T](get: Callable[[], T], good: Callable[[T], bool]) -> T:
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """One Region for all tests; they make resources of their own."""
+    # A Region has a process to itself. Here other tests may have used moto's IAM before, and what
+    # AWS manages is loaded only when a backend begins.
+    default_user_config["iam"]["load_aws_managed_policies"] = True
+    for account in iam_backends.values():
+        for begun in account.values():
+            begun.reset()
     listener = socket.create_server(("127.0.0.1", 0))
     directory = tmp_path_factory.mktemp("region")
     backend = RecordedBackend()
