@@ -92,7 +92,7 @@ def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
     after = Traces.now()
     caches = {"debian", "go-toolchain", "images", "kubernetes", "last-lab", "uv", "uv-cache"}
     left: dict[str, object] = {
-        "processes": alive(processes) | lab_processes(),
+        "processes": alive(processes | lab_processes()),
         "mounts": after.mounts - before.mounts,
         "links": after.links - before.links,
         "network namespaces": after.namespaces - before.namespaces,

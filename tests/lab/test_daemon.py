@@ -161,8 +161,10 @@ def test_an_interrupted_start_leaves_nothing(
 
 
 def test_ctrl_c_while_a_demo_is_set_up_takes_the_lab_down(untouched: Traces) -> None:
+    # A shell starts what it puts in the background with SIGINT ignored, and that is inherited.
+    at_a_terminal = ["env", "--default-signal=INT"]
     with subprocess.Popen(
-        [sys.executable, "-m", "lab", "demo"],
+        [*at_a_terminal, sys.executable, "-m", "lab", "demo"],
         cwd=stack.REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
