@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
@@ -33,7 +34,7 @@ class Measurement:
     version: str | None = None
 
 
-class TestBase(BaseModel):
+class TestBase(BaseModel, ABC):
     """A test: a tool with its parameters. Subclasses add the parameters."""
 
     __test__: ClassVar[bool] = False  # pytest would take the name for a test case
@@ -49,16 +50,16 @@ class TestBase(BaseModel):
     name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=40)]
     tool: str
 
+    @abstractmethod
     def argv(self, server: str) -> list[str]:
         """The command line against a server's IP address; no shell reads it."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def expected_seconds(self) -> float:
         """How long the test sends traffic."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def flows(self) -> int:
         """How many flows (5-tuples) carry the traffic; 0 when throughput does not matter."""
-        raise NotImplementedError

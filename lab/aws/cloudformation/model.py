@@ -8,6 +8,7 @@ import secrets
 import string
 import threading
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -187,14 +188,14 @@ class ResourceContext:
         return {**own, **self.stack.tags, **(extra or {})}
 
 
-class ResourceType:
+class ResourceType(ABC):
     """One CloudFormation resource type. Failures are raised, as any exception."""
 
     type: ClassVar[str]
 
+    @abstractmethod
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         """Make the resource and wait until it is usable."""
-        raise NotImplementedError
 
     def update(
         self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
@@ -202,6 +203,6 @@ class ResourceType:
         """Change the resource in place; None when it must be replaced."""
         return None
 
+    @abstractmethod
     def delete(self, context: ResourceContext) -> None:
         """Remove the resource; one that is already gone is no error."""
-        raise NotImplementedError
