@@ -1,0 +1,1 @@
+"""Lint rules of our own, for the mistakes that cfn-lint lets pass."""

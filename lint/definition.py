@@ -1,0 +1,141 @@
+"""Reads a definition in the Amazon States Language (JSONPath), and walks through it.
+
+https://states-language.net/spec.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+State = Mapping[str, Any]
+
+#: IAM's name of a service where it is not the one of the integration.
+_IAM_SERVICES = {"sfn": "states", "cloudwatchlogs": "logs", "eventbridge": "events"}
+#: IAM's name of an action where it is not the one of the integration.
+_IAM_ACTIONS = {("lambda", "invoke"): "InvokeFunction", ("s3", "listObjectsV2"): "ListBucket"}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A part with a StartAt and States of its own.
+
+    Attributes:
+        name: "the machine", or the map or parallel state it belongs to.
+        start: its first state.
+        states: its states by name.
+    """
+
+    name: str
+    start: str | None
+    states: Mapping[str, State]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a state asks of a service.
+
+    Attributes:
+        state: the state's name.
+        action: as IAM calls it, such as `lambda:InvokeFunction`.
+        function: the FunctionName of a Lambda call.
+    """
+
+    state: str
+    action: str
+    function: str | None = None
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A definition as plain data.
+
+    Raises:
+        ValueError: it cannot be read, or is no object with States.
+    """
+    try:
+        loaded = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(loaded, dict) or not isinstance(loaded.get("States"), dict):
+        raise ValueError("it has no States")
+    return loaded
+
+
+def placeholders(text: str) -> set[str]:
+    """The names of the substitutions a text asks for as `${Name}`."""
+    return set(re.findall(r"\$\{(\w+)\}", text))
+
+
+def scopes(definition: Mapping[str, Any], name: str = "the machine") -> Iterator[Scope]:
+    """The machine, and inside it each map's processor and each branch, at any depth."""
+    states = definition.get("States")
+    known = states if isinstance(states, dict) else {}
+    found = {name: state for name, state in known.items() if isinstance(state, dict)}
+    yield Scope(name, definition.get("StartAt"), found)
+    for state_name, state in found.items():
+        for key in ("ItemProcessor", "Iterator"):
+            if isinstance(state.get(key), dict):
+                yield from scopes(state[key], state_name)
+        for branch in state.get("Branches", []):
+            if isinstance(branch, dict):
+                yield from scopes(branch, state_name)
+
+
+def states(definition: Mapping[str, Any]) -> Iterator[tuple[str, State]]:
+    """Every state at any depth."""
+    for scope in scopes(definition):
+        yield from scope.states.items()
+
+
+def successors(state: State) -> set[str]:
+    """The states that may come right after a state."""
+    found = {state[key] for key in ("Next", "Default") if key in state}
+    found |= {choice["Next"] for choice in state.get("Choices", []) if "Next" in choice}
+    return found | {catcher["Next"] for catcher in state.get("Catch", []) if "Next" in catcher}
+
+
+def reachable(scope: Scope) -> set[str]:
+    """The states that some path from the start leads to, and those that are not there."""
+    reached: set[str] = set()
+    front = {scope.start} - {None}
+    while front:
+        name = str(front.pop())
+        reached.add(name)
+        front |= successors(scope.states.get(name, {})) - reached
+    return reached
+
+
+def calls(definition: Mapping[str, Any]) -> Iterator[Call]:
+    """Everything the definition asks of services, as IAM actions of the machine's role."""
+    for name, state in states(definition):
+        resource = state.get("Resource")
+        if state.get("Type") == "Task" and isinstance(resource, str):
+            yield _call(name, resource, state)
+        for key in ("ItemReader", "ResultWriter"):
+            part = state.get(key)
+            if isinstance(part, dict) and isinstance(part.get("Resource"), str):
+                yield _call(name, part["Resource"], part)
+        processor = state.get("ItemProcessor")
+        config = processor.get("ProcessorConfig") if isinstance(processor, dict) else None
+        if isinstance(config, dict) and config.get("Mode") == "DISTRIBUTED":
+            # Each item is an execution of the machine itself, which the map starts and watches.
+            yield Call(name, "states:StartExecution")
+            yield Call(name, "states:DescribeExecution")
+
+
+def _call(name: str, resource: str, state: State) -> Call:
+    integration = re.search(r":states:[^:]*:[^:]*:(?:aws-sdk:)?(\w+):(\w+)", resource)
+    if integration is None:
+        # The ARN of a function, or a substitution that stands for it.
+        return Call(name, "lambda:InvokeFunction", resource)
+    service, action = integration.groups()
+    iam_service = _IAM_SERVICES.get(service, service)
+    iam_action = _IAM_ACTIONS.get((service, action), action[0].upper() + action[1:])
+    arguments = state.get("Parameters")
+    function = arguments.get("FunctionName") if isinstance(arguments, dict) else None
+    return Call(name, f"{iam_service}:{iam_action}", function if service == "lambda" else None)

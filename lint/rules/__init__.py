@@ -1,0 +1,85 @@
+"""Every rule, by its class."""
+
+from __future__ import annotations
+
+from lint.rules.addons import AddonConfigurationIsJson
+from lint.rules.cluster_access import (
+    AccessEntriesNeedTheApiMode,
+    GroupsOfKubernetesItself,
+    NodeEntriesCarryNoRights,
+    OneWayToGrantRights,
+)
+from lint.rules.functions import (
+    CustomResourceTimeOut,
+    FunctionLogsAreKept,
+    FunctionMemoryAndTimeOut,
+    OwnRole,
+)
+from lint.rules.launch_templates import (
+    AmiTypeBesideImage,
+    DiskOrAccessBesideLaunchTemplate,
+    ImageWithoutUserData,
+    InstanceTypeInOnePlace,
+    LaunchTemplateIdOrName,
+    RefusedInLaunchTemplate,
+    SecurityGroupsInOnePlace,
+    SeveralSubnetsInPlacementGroup,
+)
+from lint.rules.parameters import DescribedParameters
+from lint.rules.placement_groups import (
+    GroupNameOrGroupId,
+    PartitionCountNeedsPartition,
+    PartitionsPerZone,
+    PlacementGroupNamesItself,
+    SpreadHoldsSeven,
+    SpreadLevelNeedsSpread,
+)
+from lint.rules.policies import PermissionsBoundary, StarsHaveReasons
+from lint.rules.stacks import LogRetention, NestedStackTags, NoExports, NoLiteralPartition
+from lint.rules.state_machines import (
+    DefinitionCanBeRead,
+    DefinitionErrors,
+    DefinitionFlow,
+    DefinitionPermissions,
+    DefinitionSubstitutions,
+    DefinitionTasks,
+)
+
+__all__ = [
+    "AccessEntriesNeedTheApiMode",
+    "AddonConfigurationIsJson",
+    "AmiTypeBesideImage",
+    "CustomResourceTimeOut",
+    "DefinitionCanBeRead",
+    "DefinitionErrors",
+    "DefinitionFlow",
+    "DefinitionPermissions",
+    "DefinitionSubstitutions",
+    "DefinitionTasks",
+    "DescribedParameters",
+    "DiskOrAccessBesideLaunchTemplate",
+    "FunctionLogsAreKept",
+    "FunctionMemoryAndTimeOut",
+    "GroupNameOrGroupId",
+    "GroupsOfKubernetesItself",
+    "ImageWithoutUserData",
+    "InstanceTypeInOnePlace",
+    "LaunchTemplateIdOrName",
+    "LogRetention",
+    "NestedStackTags",
+    "NoExports",
+    "NoLiteralPartition",
+    "NodeEntriesCarryNoRights",
+    "OneWayToGrantRights",
+    "OwnRole",
+    "PartitionCountNeedsPartition",
+    "PartitionsPerZone",
+    "PermissionsBoundary",
+    "PlacementGroupNamesItself",
+    "RefusedInLaunchTemplate",
+    "SecurityGroupsInOnePlace",
+    "SeveralSubnetsInPlacementGroup",
+    "SpreadHoldsSeven",
+    "SpreadLevelNeedsSpread",
+    "StarsHaveReasons",
+]
