@@ -1,4 +1,4 @@
-"""Bootstrap: the custom resource that prepares the cluster; it always answers CloudFormation."""
+"""Bootstrap: the custom resource that prepares the cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger
 from rackrate.cluster import Cluster
-from rackrate.stages.bootstrapping import respond, serve_request
+from rackrate.custom_resource import serve
+from rackrate.stages.bootstrapping import serve_request
 
 #: What is left of the function's time for the answer.
 _RESERVE_SECONDS = 30
@@ -28,12 +29,5 @@ def _connect() -> Cluster | None:
 @logger.inject_lambda_context(correlation_id_path="RequestId")
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """The Lambda entry point."""
-    data, error = None, None
-    try:
-        seconds = context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
-        data = serve_request(event, _connect, seconds)
-    except Exception as failure:
-        # Without an answer CloudFormation would wait for an hour.
-        logger.exception("the request could not be met")
-        error = f"{type(failure).__name__}: {failure}"
-    respond(event, data=data, error=error)
+    seconds = context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
+    serve(event, context, lambda request: serve_request(request, _connect, seconds))

@@ -21,6 +21,8 @@ Json = dict[str, Any]
 RUN, ROLE, ARM = "rackrate.dev/run", "rackrate.dev/role", "rackrate.dev/arm"
 BLOCK, ROUND, ATTEMPT = "rackrate.dev/block", "rackrate.dev/round", "rackrate.dev/attempt"
 RUN_ID, EXECUTION = "rackrate.dev/run-id", "rackrate.dev/execution"
+#: The mark of the stack that made something; what lacks it is somebody else's.
+STACK = "rackrate.dev/stack"
 CLIENT_NODE, SERVER_NODE = "rackrate.dev/client-node", "rackrate.dev/server-node"
 
 #: "nonroot" of the distroless images; any user but root would do.
@@ -222,13 +224,16 @@ def _container(name: str, argv: Sequence[str], image: str) -> Json:
     }
 
 
-def bootstrap(namespace: str, group: str) -> list[Json]:
+def bootstrap(namespace: str, group: str, owner: str) -> list[Json]:
     """What a cluster needs before the first run, in the order of creation.
 
     Args:
         namespace: the benchmark's namespace.
         group: the Kubernetes group the functions' access entries name.
+        owner: name of the root stack, whose mark everything carries. Names that the whole cluster
+            sees hold the namespace, so that several stacks can share a cluster.
     """
+    marks = {STACK: owner}
     labels = {"app.kubernetes.io/managed-by": "rackrate"}
     subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}]
     rbac = "rbac.authorization.k8s.io/v1"
@@ -238,6 +243,7 @@ def bootstrap(namespace: str, group: str) -> list[Json]:
             "kind": "Namespace",
             "metadata": {
                 "name": namespace,
+                "annotations": marks,
                 "labels": {
                     **labels,
                     "pod-security.kubernetes.io/enforce": "restricted",
@@ -249,7 +255,12 @@ def bootstrap(namespace: str, group: str) -> list[Json]:
         {
             "apiVersion": rbac,
             "kind": "Role",
-            "metadata": {"name": "runner", "namespace": namespace, "labels": labels},
+            "metadata": {
+                "name": "runner",
+                "namespace": namespace,
+                "labels": labels,
+                "annotations": marks,
+            },
             "rules": [
                 {
                     "apiGroups": [""],
@@ -272,24 +283,37 @@ def bootstrap(namespace: str, group: str) -> list[Json]:
         {
             "apiVersion": rbac,
             "kind": "RoleBinding",
-            "metadata": {"name": "runners", "namespace": namespace, "labels": labels},
+            "metadata": {
+                "name": "runners",
+                "namespace": namespace,
+                "labels": labels,
+                "annotations": marks,
+            },
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "runner"},
             "subjects": subjects,
         },
         {
             "apiVersion": rbac,
             "kind": "ClusterRole",
-            "metadata": {"name": f"{namespace}:node-reader", "labels": labels},
+            "metadata": {
+                "name": f"rackrate:{namespace}:node-reader",
+                "labels": labels,
+                "annotations": marks,
+            },
             "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}],
         },
         {
             "apiVersion": rbac,
             "kind": "ClusterRoleBinding",
-            "metadata": {"name": f"{namespace}:node-readers", "labels": labels},
+            "metadata": {
+                "name": f"rackrate:{namespace}:node-readers",
+                "labels": labels,
+                "annotations": marks,
+            },
             "roleRef": {
                 "apiGroup": "rbac.authorization.k8s.io",
                 "kind": "ClusterRole",
-                "name": f"{namespace}:node-reader",
+                "name": f"rackrate:{namespace}:node-reader",
             },
             "subjects": subjects,
         },

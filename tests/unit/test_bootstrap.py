@@ -1,33 +1,31 @@
-"""The bootstrap custom resource: idempotent, and it always answers CloudFormation."""
+"""The bootstrap custom resource: idempotent, and a good guest in somebody else's cluster."""
 
 from __future__ import annotations
 
-import http.server
-import json
-import threading
+import copy
 
 import pytest
 
+from rackrate import manifests
+from rackrate.custom_resource import NOTHING
 from rackrate.errors import ClusterUnreachable
 from rackrate.stages import bootstrapping
+from tests.unit.custom_resources import Context, listener, only
+from tests.unit.custom_resources import request as cloudformation_request
 from tests.unit.fake_cluster import FakeCluster
 
 NAMESPACE = "/api/v1/namespaces/bench"
 
 
-def request(kind, **extra):
-    return {
-        "RequestType": kind,
-        "StackId": "stack",
-        "RequestId": "request",
-        "LogicalResourceId": "ClusterBootstrap",
-        "ResourceProperties": {"Namespace": "bench", "Group": "rackrate:runners"},
-        **extra,
-    }
+def request(kind, *, namespace="bench", owner="my-stack", **extra):
+    properties = {"Namespace": namespace, "Group": f"rackrate:{namespace}", "Owner": owner}
+    if kind != "Create":
+        extra.setdefault("PhysicalResourceId", namespace)
+    return cloudformation_request(kind, properties, **extra)
 
 
-def serve(kind, cluster, seconds=5.0):
-    return bootstrapping.serve_request(request(kind), lambda: cluster, seconds)
+def serve(kind, cluster, seconds=5.0, **extra):
+    return bootstrapping.serve_request(request(kind, **extra), lambda: cluster, seconds)
 
 
 @pytest.fixture
@@ -38,11 +36,13 @@ def empty():
 
 
 def test_create_makes_everything_and_again_changes_nothing(empty):
-    assert serve("Create", empty) == {"Namespace": "bench", "Group": "rackrate:runners"}
-    before = set(empty.objects)
+    answer = serve("Create", empty)
+    assert answer.physical_id == "bench"
+    assert answer.data == {"Namespace": "bench", "Group": "rackrate:bench"}
+    before = copy.deepcopy(empty.objects)
     assert len(before) == 5
     serve("Create", empty)
-    assert set(empty.objects) == before
+    assert set(empty.objects) == set(before)
 
 
 def test_update_corrects_what_somebody_changed(empty):
@@ -62,9 +62,76 @@ def test_delete_removes_everything_and_again_is_fine(empty):
 
 
 def test_delete_succeeds_when_the_cluster_is_gone_already():
-    assert serve("Delete", None)["Namespace"] == "bench"
+    assert serve("Delete", None).physical_id == "bench"
     with pytest.raises(LookupError):
         serve("Create", None)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "whose"),
+    [
+        ({}, "was not made by this stack"),
+        ({manifests.STACK: "their-stack"}, "belongs to the stack their-stack"),
+    ],
+)
+def test_a_namespace_of_somebody_else_is_refused_and_left_as_it_was(empty, annotations, whose):
+    theirs = {"metadata": {"name": "bench", "annotations": annotations}}
+    empty.objects[NAMESPACE] = copy.deepcopy(theirs)
+    with pytest.raises(bootstrapping.NotOurs, match=f"Namespace bench exists.*{whose}.*Choose"):
+        serve("Create", empty)
+    serve("Delete", empty, PhysicalResourceId=NOTHING)
+    assert empty.objects == {NAMESPACE: theirs}
+
+
+def test_a_cluster_role_of_somebody_else_is_neither_overwritten_nor_deleted(empty):
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/rackrate:bench:node-reader"
+    theirs = {"metadata": {"name": "rackrate:bench:node-reader"}, "rules": ["theirs"]}
+    empty.objects[path] = copy.deepcopy(theirs)
+    with pytest.raises(bootstrapping.NotOurs, match="ClusterRole rackrate:bench:node-reader"):
+        serve("Create", empty)
+    assert empty.objects == {path: theirs}, "nothing is created before everything may be"
+    serve("Delete", empty, PhysicalResourceId=NOTHING)
+    assert empty.objects == {path: theirs}
+
+
+def test_two_stacks_in_one_cluster_do_not_touch_each_other(empty):
+    serve("Create", empty, namespace="one", owner="stack-one")
+    first = copy.deepcopy(empty.objects)
+    serve("Create", empty, namespace="two", owner="stack-two")
+    assert len(empty.objects) == 2 * len(first)
+    serve("Delete", empty, namespace="two", owner="stack-two")
+    assert empty.objects == first
+
+
+def test_another_namespace_is_a_replacement_whose_old_one_is_deleted_afterwards(empty):
+    serve("Create", empty, namespace="old")
+    made = serve("Update", empty, namespace="new", PhysicalResourceId="old")
+    assert made.physical_id == "new"
+    serve("Delete", empty, namespace="old")
+    named = {thing["metadata"]["name"] for thing in empty.objects.values()}
+    assert named == {
+        "new",
+        "runner",
+        "runners",
+        "rackrate:new:node-reader",
+        "rackrate:new:node-readers",
+    }
+
+
+def test_a_namespace_that_is_being_deleted_is_waited_for(empty, monkeypatch):
+    monkeypatch.setattr(bootstrapping, "_PAUSE_SECONDS", 0.01)
+    serve("Create", empty)
+    empty.objects[NAMESPACE]["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z"
+    tries = []
+
+    def connect():
+        tries.append(1)
+        if len(tries) == 3:
+            empty.objects.clear()
+        return empty
+
+    bootstrapping.serve_request(request("Create"), connect, 5)
+    assert "deletionTimestamp" not in empty.objects[NAMESPACE]["metadata"]
 
 
 def test_a_new_access_entry_is_given_time(empty, monkeypatch):
@@ -95,66 +162,29 @@ def test_deleting_waits_for_the_namespace_but_not_for_ever(empty):
     serve("Create", empty)
     empty.delete = lambda path, foreground=False: None
     with pytest.raises(ClusterUnreachable, match="still being deleted"):
-        bootstrapping.remove(empty, "bench", "rackrate:runners", seconds=0)
+        bootstrapping.remove(empty, "bench", "rackrate:bench", "my-stack", seconds=0)
 
 
-@pytest.fixture
-def answers():
-    """A listener in CloudFormation's place; gives its URL and what it was told."""
-    told = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_PUT(self):
-            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *arguments):
-            """Keeps the tests quiet."""
-
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/answer", told
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-class Context:
-    """Lambda's context, as far as the handler asks."""
-
-    function_name = "bootstrap"
-    memory_limit_in_mb = 512
-    invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:bootstrap"
-    aws_request_id = "id"
-
-    def get_remaining_time_in_millis(self):
-        return 31_000
-
-
-def test_the_handler_answers_when_it_went_well(answers, empty, monkeypatch):
+def test_the_handler_answers_when_it_went_well(empty, monkeypatch):
     from handlers import bootstrap
 
     monkeypatch.setattr(bootstrap, "_connect", lambda: empty)
-    url, told = answers
-    bootstrap.handler(request("Create", ResponseURL=url), Context())
-    assert told[0]["Status"] == "SUCCESS"
-    assert told[0]["PhysicalResourceId"] == "bench"
-    assert told[0]["Data"]["Group"] == "rackrate:runners"
-    assert (told[0]["RequestId"], told[0]["StackId"]) == ("request", "stack")
+    with listener() as (url, told):
+        bootstrap.handler(request("Create", ResponseURL=url), Context())
+    answer = only(told)
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "bench")
+    assert answer["Data"]["Group"] == "rackrate:bench"
 
 
-def test_the_handler_answers_when_it_went_wrong(answers, monkeypatch):
+def test_the_handler_answers_when_it_went_wrong(monkeypatch):
     from handlers import bootstrap
 
     def connect():
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(bootstrap, "_connect", connect)
-    url, told = answers
-    deletion = request("Delete", ResponseURL=url, PhysicalResourceId="old")
-    bootstrap.handler(deletion, Context())
-    assert told[0]["Status"] == "FAILED"
-    assert told[0]["Reason"] == "RuntimeError: a bug"
-    assert told[0]["PhysicalResourceId"] == "old"
+    with listener() as (url, told):
+        bootstrap.handler(request("Delete", ResponseURL=url, PhysicalResourceId="old"), Context())
+    answer = only(told)
+    assert (answer["Status"], answer["Reason"]) == ("FAILED", "RuntimeError: a bug")
+    assert answer["PhysicalResourceId"] == "old"

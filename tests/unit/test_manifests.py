@@ -140,7 +140,9 @@ def test_any_execution_name_makes_valid_names_and_labels(run_id):
 
 
 def test_the_bootstrap_grants_no_more_than_the_benchmark_does():
-    things = {thing["kind"]: thing for thing in manifests.bootstrap("bench", "rackrate:runners")}
+    things = {
+        thing["kind"]: thing for thing in manifests.bootstrap("bench", "rackrate:bench", "stack")
+    }
     labels = things["Namespace"]["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
     (nodes,) = things["ClusterRole"]["rules"]
@@ -150,7 +152,7 @@ def test_the_bootstrap_grants_no_more_than_the_benchmark_does():
     assert "*" not in verbs | resources
     assert "secrets" not in resources and "pods/exec" not in resources
     for kind in ("RoleBinding", "ClusterRoleBinding"):
-        assert things[kind]["subjects"][0]["name"] == "rackrate:runners"
+        assert things[kind]["subjects"][0]["name"] == "rackrate:bench"
         assert (
             things[kind]["roleRef"]["name"]
             == things[things[kind]["roleRef"]["kind"]]["metadata"]["name"]

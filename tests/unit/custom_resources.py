@@ -1,0 +1,64 @@
+"""What custom resources' tests share: CloudFormation's requests, its ear, and Lambda's context."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import threading
+
+
+def request(kind, properties, **extra):
+    """A request as CloudFormation sends it."""
+    return {
+        "RequestType": kind,
+        "StackId": "stack",
+        "RequestId": "request",
+        "LogicalResourceId": "Thing",
+        "ResourceProperties": properties,
+        **extra,
+    }
+
+
+@contextlib.contextmanager
+def listener(status=200):
+    """A listener in CloudFormation's place; gives its URL and the bodies it was sent."""
+    told: list[bytes] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self):
+            told.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *arguments):
+            """Keeps the tests quiet."""
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/answer", told
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def only(told):
+    """The one answer that was sent."""
+    (body,) = told
+    return json.loads(body)
+
+
+class Context:
+    """Lambda's context, as far as handlers and their logger ask."""
+
+    function_name, memory_limit_in_mb, aws_request_id = "function", 512, "id"
+    invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:function"
+
+    def __init__(self, seconds=60.0):
+        self.seconds = seconds
+
+    def get_remaining_time_in_millis(self):
+        return int(self.seconds * 1000)
