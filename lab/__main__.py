@@ -17,8 +17,10 @@ import typer
 from rackrate_cli.errors import Refusal
 from rackrate_cli.plan import read_plan
 from rich.console import Console
+from rich.table import Table
 
 from lab import daemon, stack
+from lab.aws.authorization_record import RECORD_FILE, table_of
 from lab.errors import LabError
 from lab.progress import Progress
 from lab.up import bring_up
@@ -57,6 +59,16 @@ def status() -> None:
     """Say whether a lab is up, and where."""
     known = _status()
     console.print(f"A lab is up at {known['endpoint_url']}, scale {known['network_scale']:g}.")
+
+
+@app.command()
+def calls() -> None:
+    """Show each role's allowed actions and calls: what was used, what was not, what was refused."""
+    record = daemon.state_directory() / "aws" / RECORD_FILE
+    table = Table("role", "action", "state", "resources")
+    for row in table_of(_status(), record):
+        table.add_row(*row)
+    console.print(table)
 
 
 @app.command(name="exec", context_settings={"ignore_unknown_options": True})

@@ -25,6 +25,8 @@ from moto.awslambda.models import LambdaBackend, LambdaFunction
 from moto.awslambda_simple.models import LambdaSimpleBackend, lambda_simple_backends
 from moto.logs.models import LogsBackend, logs_backends
 
+from . import embedded_metrics
+from .authorization import AccessDenied, Authorizer, log_needs
 from .identity import SESSION_SECONDS, assume_role
 from .lambda_memory import MemoryLimiter
 from .lambda_worker import Invocation, Outcome, Worker
@@ -55,8 +57,15 @@ class LambdaRuntime:
     """The workers of all functions."""
 
     def __init__(
-        self, *, state_directory: Path, endpoint_url: str, region: str, account_id: str
+        self,
+        *,
+        state_directory: Path,
+        endpoint_url: str,
+        region: str,
+        account_id: str,
+        authorizer: Authorizer,
     ) -> None:
+        self._authorizer = authorizer
         self._directory = state_directory
         self._endpoint_url = endpoint_url
         self._region, self._account_id = region, account_id
@@ -232,7 +241,7 @@ class LambdaRuntime:
             limiter=self._limiter,
             log_stream_prefix=("" if function.logs_group_name == f"/aws/lambda/{name}" else name),
             write_log=lambda stream, lines: self._log(
-                name, function.logs_group_name, stream, lines
+                name, function.role, function.logs_group_name, stream, lines
             ),
         )
 
@@ -289,10 +298,17 @@ class LambdaRuntime:
 
     # -- logs
 
-    def _log(self, name: str, group: str, stream: str, lines: list[str]) -> None:
+    def _log(self, name: str, role: str, group: str, stream: str, lines: list[str]) -> None:
         with self._log_file_lock, (self._directory / "logs" / f"{name}.log").open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
+        try:
+            self._authorizer.require(role, log_needs(group, stream), {})
+        except AccessDenied as denied:
+            # As on AWS: a function whose role may not write its log runs without one.
+            LOG.warning("log of %s: %s", name, denied)
+            return
         now = int(time.time() * 1000)
+        embedded_metrics.publish(lines)
         logs: LogsBackend = logs_backends[self._account_id][self._region]
         with self._log_file_lock, contextlib.suppress(Exception):
             if group not in logs.groups:

@@ -26,6 +26,7 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from . import (
+    authorization,
     bucket_policies,
     ec2_placement,
     event_bridge,
@@ -62,6 +63,7 @@ class Region:
         router: event_bridge.EventRouter,
         log: _RequestLog,
         stacks: StackBackend,
+        authorizer: authorization.Authorizer,
     ) -> None:
         self.endpoint_url = services.endpoint_url
         self.access_key_id = ADMIN_CREDENTIALS.access_key_id
@@ -69,6 +71,7 @@ class Region:
         self.services = services
         self.stacks = stacks
         self._servers, self._router, self._log = servers, router, log
+        self._authorizer = authorizer
 
     def stop(self) -> None:
         """Answer no more requests and end every worker. Clusters are their backend's to stop."""
@@ -78,6 +81,7 @@ class Region:
             server.shutdown()
             server.server_close()
         self._log.close()
+        self._authorizer.close()
 
 
 def serve(
@@ -106,11 +110,13 @@ def serve(
         clients=ClientFactory(endpoint_url, REGION, ADMIN_CREDENTIALS),
     )
     services.eks = EksService(services, eks, network_scale)
+    authorizer = authorization.Authorizer(services, state_directory)
     services.lambda_runtime = lambda_runtime.LambdaRuntime(
         state_directory=state_directory / "lambda",
         endpoint_url=endpoint_url,
         region=REGION,
         account_id=ACCOUNT_ID,
+        authorizer=authorizer,
     )
     router = event_bridge.EventRouter(services)
     bucket_policies.install()
@@ -124,8 +130,11 @@ def serve(
             "aws_secret_access_key": ADMIN_CREDENTIALS.secret_access_key,
         },
         router=router,
+        authorizer=authorizer,
     )
     stacks = StackBackend(services, resource_types())
+    authorizer.stacks = stacks
+    authorization.install(authorizer)
     CloudFormationResponse.stack_backend = stacks
     CloudFormationResponse.change_sets = {}
     EksResponse.service = services.eks
@@ -149,7 +158,7 @@ def serve(
             target=server.serve_forever, kwargs={"poll_interval": 0.2}, name="aws", daemon=True
         ).start()
     threading.Thread(target=_preload, args=(dispatcher,), name="aws-preload", daemon=True).start()
-    return Region(services, servers, router, log, stacks)
+    return Region(services, servers, router, log, stacks, authorizer)
 
 
 def _preload(dispatcher: DomainDispatcherApplication) -> None:

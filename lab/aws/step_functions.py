@@ -52,6 +52,7 @@ from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from moto.stepfunctions.parser.utils import TMP_THREADS
 from moto.stepfunctions.responses import StepFunctionResponse
 
+from .authorization import AccessDenied, Authorizer, map_run_needs
 from .errors import ApiError
 from .event_bridge import EventRouter
 from .identity import SESSION_SECONDS, assume_role
@@ -463,7 +464,39 @@ class _TaskClients:
         }
 
 
-def install(*, endpoint_url: str, admin: dict[str, str], router: EventRouter) -> None:
+def _checked_map_run(authorizer: Authorizer) -> Callable[..., None]:
+    """The Map Run, begun only if the state machine's role may start child executions.
+
+    Items are run inside the interpreter here, so that no StartExecution is ever seen.
+    """
+
+    def map_run(self: Any, env: Environment, eval_input: Any) -> None:
+        machine = env.states.context_object.context_object_data["StateMachine"]["Id"]
+        role = env.aws_execution_details.role_arn
+        try:
+            authorizer.require(role, map_run_needs(machine), {})
+        except AccessDenied as denied:
+            kind = StatesErrorNameType.StatesRuntime
+            raise FailureEventException(
+                failure_event=FailureEvent(
+                    env=env,
+                    error_name=StatesErrorName(typ=kind),
+                    event_type=HistoryEventType.MapRunFailed,
+                    event_details=EventDetails(  # type: ignore[typeddict-item]
+                        executionFailedEventDetails=ExecutionFailedEventDetails(
+                            error=kind.to_name(), cause=str(denied)
+                        )
+                    ),
+                )
+            ) from denied
+        _map_run(self, env, eval_input)
+
+    return map_run
+
+
+def install(
+    *, endpoint_url: str, admin: dict[str, str], router: EventRouter, authorizer: Authorizer
+) -> None:
     """Make moto's Step Functions behave as AWS's."""
 
     def announce(execution: LabExecution) -> None:
@@ -489,7 +522,7 @@ def install(*, endpoint_url: str, admin: dict[str, str], router: EventRouter) ->
         (StepFunctionResponse, "describe_execution", _describe_execution),
         (StepFunctionResponse, "list_executions", _list_executions),
         (StepFunctionResponse, "get_execution_history", _get_execution_history),
-        (_DISTRIBUTED, "_map_run", _map_run),
+        (_DISTRIBUTED, "_map_run", _checked_map_run(authorizer)),
         (_ITEM_WORKER, "_eval_pool", _eval_pool),
         (WaitFunction, "_wait_interval", _wait_interval),
         (AmazonStateLanguageParser, "parse", staticmethod(_parse)),

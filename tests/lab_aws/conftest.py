@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import ipaddress
+import json
 import socket
 import textwrap
 import threading
@@ -21,6 +22,7 @@ from botocore.config import Config
 from moto.core.config import default_user_config
 from moto.iam.models import iam_backends
 
+from lab.aws.identity import assume_role
 from lab.aws.server import Region, serve
 from lab.aws.substrate import NodeLaunchError, NodeSpec
 
@@ -58,12 +60,20 @@ class RecordedBackend:
     """Hands out blocks in order and remembers the clusters."""
 
     clusters: dict[str, RecordedCluster] = field(default_factory=dict)
-    requests: list[dict[str, str]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
     _next: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     fail_nodes_with: str | None = None
+    images: list[str] = field(default_factory=list)
+    released: list[ipaddress.IPv4Network] = field(default_factory=list)
 
-    def create_cluster(self, **request: str) -> RecordedCluster:
+    def publish_image(self, reference: str) -> None:
+        self.images.append(reference)
+
+    def release_block(self, block: ipaddress.IPv4Network) -> None:
+        self.released.append(block)
+
+    def create_cluster(self, **request: Any) -> RecordedCluster:
         self.requests.append(request)
         cluster = RecordedCluster(request["name"], fail_with=self.fail_nodes_with)
         self.clusters[request["name"]] = cluster
@@ -99,15 +109,44 @@ class Lab:
             )
         return self._clients[service]
 
-    def role(self, service: str = "lambda.amazonaws.com") -> str:
+    def role(
+        self,
+        service: str = "lambda.amazonaws.com",
+        *statements: dict[str, Any],
+        boundary: str | None = None,
+    ) -> str:
+        """A role with these statements; one that may do everything when none are given."""
         document = (
             '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole",'
             f'"Principal":{{"Service":"{service}"}}}}]}}'
         )
+        limit = {"PermissionsBoundary": boundary} if boundary else {}
         made = self.client("iam").create_role(
-            RoleName=f"role-{uuid.uuid4().hex[:12]}", AssumeRolePolicyDocument=document
+            RoleName=f"role-{uuid.uuid4().hex[:12]}", AssumeRolePolicyDocument=document, **limit
         )
+        self.permit(made["Role"]["Arn"], *statements or (allow("*", "*"),))
         return str(made["Role"]["Arn"])
+
+    def permit(self, role_arn: str, *statements: dict[str, Any]) -> None:
+        """Replace what a role may do."""
+        self.client("iam").put_role_policy(
+            RoleName=role_arn.rsplit("/", 1)[-1],
+            PolicyName="test",
+            PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": list(statements)}),
+        )
+
+    def as_role(self, role_arn: str, service: str) -> Any:
+        """A client with the role's credentials."""
+        keys = assume_role(role_arn, "test")
+        return boto3.client(
+            service,  # type: ignore[call-overload]
+            endpoint_url=self.region.endpoint_url,
+            region_name="us-east-1",
+            aws_access_key_id=keys.access_key_id,
+            aws_secret_access_key=keys.secret_access_key,
+            aws_session_token=keys.session_token,
+            config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
+        )
 
     def function(self, code: str, **settings: Any) -> str:
         """Create a function whose index.handler is `code`; returns its name."""
@@ -129,8 +168,6 @@ class Lab:
         return name
 
     def state_machine(self, definition: dict[str, Any]) -> str:
-        import json
-
         made = self.client("stepfunctions").create_state_machine(
             name=f"machine-{uuid.uuid4().hex[:12]}",
             definition=json.dumps(definition),
@@ -184,6 +221,11 @@ class Lab:
             for event in events["StackEvents"]
             if event["ResourceStatus"].endswith(status)
         }
+
+
+def allow(actions: str | list[str], resources: str | list[str], **more: Any) -> dict[str, Any]:
+    """A statement of a policy."""
+    return {"Effect": "Allow", "Action": actions, "Resource": resources, **more}
 
 
 def archive(code: str, **files: str) -> bytes:
