@@ -1,0 +1,22 @@
+"""Preflight: the custom resource that says what cannot work before anything is created."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger
+from rackrate.custom_resource import serve
+from rackrate.stages.preflighting import serve_request
+
+
+@logger.inject_lambda_context(correlation_id_path="RequestId")
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """The Lambda entry point."""
+    serve(
+        event,
+        context,
+        lambda request: serve_request(request, ec2=boto3.client("ec2"), eks=boto3.client("eks")),
+    )
