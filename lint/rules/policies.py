@@ -46,7 +46,8 @@ class StarsHaveReasons(Rule):
     description = (
         "A `*` in Action, Resource or Principal of an Allow, and NotAction or NotResource, allow "
         "what nobody has listed. A comment in the statement or right above it says why. A trust "
-        "policy's or resource policy's Principal counts too."
+        "policy's or resource policy's Principal counts too. In a key policy, Resource is always "
+        "`*`, the key itself."
     )
     source_url = LEAST_PRIVILEGE
 
@@ -56,6 +57,8 @@ class StarsHaveReasons(Rule):
             return
         for statement_place, statement in allowing_statements(cfn):
             for name in ("Action", "Resource", "Principal", "NotAction", "NotResource"):
+                if name == "Resource" and "KeyPolicy" in statement_place:
+                    continue
                 for place, value in walk(statement.get(name), [*statement_place, name]):
                     is_wide = isinstance(value, str) and ("*" in value or name.startswith("Not"))
                     if is_wide and not self._has_reason(cfn, lines, statement_place, place):
@@ -67,7 +70,9 @@ class StarsHaveReasons(Rule):
 
     @staticmethod
     def _has_reason(cfn: Template, lines: list[str], statement: Place, star: Place) -> bool:
-        first, last = line_of(cfn, statement), line_of(cfn, star)
+        # A statement may stand inside an Fn::If, with the comment above that.
+        item = statement[: statement.index("Statement") + 2] if "Statement" in statement else []
+        first, last = line_of(cfn, item or statement), line_of(cfn, star)
         if first is None or last is None:
             return False
         return is_commented(lines, first, max(first, last))

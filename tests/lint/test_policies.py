@@ -1,0 +1,147 @@
+"""Rules about rights."""
+
+from __future__ import annotations
+
+import pytest
+
+from lint.rules import policies as rules
+
+
+def policy(statement: str, above: str = "", kind: str = "AWS::IAM::Role") -> str:
+    return f"""\
+Parameters: {{Choice: {{Type: String}}}}
+Conditions: {{IsOne: !Equals [!Ref Choice, one]}}
+Resources:
+  # A comment somewhere else is no reason.
+  Role:
+    Type: {kind}
+    Properties:
+      Policies:
+        - PolicyName: mine
+          PolicyDocument:
+            Statement:
+              - Effect: Allow
+                Action: s3:GetBucketLocation
+                # A comment in another statement is no reason either.
+                Resource: !Sub arn:${{AWS::Partition}}:s3:::mine
+{above}              - Effect: Allow
+{statement}
+"""
+
+
+INDENT = " " * 16
+STARS = {
+    "a resource": ("Action: s3:GetObject", 'Resource: "*"'),
+    "a part of a resource": (
+        "Action: s3:GetObject",
+        "Resource: !Sub arn:${AWS::Partition}:s3:::mine/*",
+    ),
+    "one of several resources": ("Action: s3:GetObject", "Resource: [!Ref Choice, '*']"),
+    "an action": ("Action: s3:*", "Resource: !Ref Choice"),
+    "one branch": (
+        "Action: s3:GetObject",
+        'Resource: !If [IsOne, !Ref Choice, "*"]',
+    ),
+    "all but one action": ("NotAction: s3:GetObject", "Resource: !Ref Choice"),
+    "all but one resource": ("Action: s3:GetObject", "NotResource: mine"),
+}
+
+
+@pytest.mark.parametrize("lines", STARS.values(), ids=STARS)
+class TestStars:
+    def test_a_star_without_a_reason_is_refused(self, findings, lines):
+        (found,) = findings(
+            rules.StarsHaveReasons, policy("\n".join(INDENT + line for line in lines))
+        )
+        assert "and nothing says why; list what is needed" in found
+        assert "Resources/Role/Properties/Policies/0/PolicyDocument/Statement/1" in found
+
+    def test_a_reason_in_the_statement_will_do(self, findings, lines):
+        first, second = lines
+        star, other = (first, second) if "*" in first or "Not" in first else (second, first)
+        text = f"{INDENT}{other}\n{INDENT}# This is why.\n{INDENT}{star}"
+        assert findings(rules.StarsHaveReasons, policy(text)) == []
+
+    def test_a_reason_above_the_statement_will_do(self, findings, lines):
+        text = "\n".join(INDENT + line for line in lines)
+        above = "              # This is why.\n"
+        assert findings(rules.StarsHaveReasons, policy(text, above)) == []
+
+
+def test_a_reason_above_a_conditional_statement_will_do(findings):
+    text = f"{INDENT}Action: s3:GetObject\n{INDENT}Resource: !Ref Choice\n"
+    for above, faults in (("              # This is why.\n", 0), ("", 1)):
+        conditional = f"""{above}              - !If
+                - IsOne
+                - Effect: Allow
+                  Action: s3:*
+                  Resource: !Ref Choice
+                - !Ref AWS::NoValue
+"""
+        assert len(findings(rules.StarsHaveReasons, policy(text + conditional))) == faults
+
+
+def test_no_star_and_a_star_in_a_refusal_need_no_reason(findings):
+    text = f"{INDENT}Action: s3:GetObject\n{INDENT}Resource: !Ref Choice"
+    assert findings(rules.StarsHaveReasons, policy(text)) == []
+    text = f'{INDENT}Action: s3:*\n{INDENT}Resource: "*"'
+    refusal = policy(text).rpartition("Effect: Allow")
+    assert findings(rules.StarsHaveReasons, f"{refusal[0]}Effect: Deny{refusal[2]}") == []
+
+
+def test_in_a_key_policy_the_resource_is_the_key_but_actions_need_a_reason(findings):
+    key = """
+    Resources:
+      Key:
+        Type: AWS::KMS::Key
+        Properties:
+          KeyPolicy:
+            Statement:
+              - Effect: Allow
+                Principal: {AWS: someone}
+                Action: %s
+                Resource: "*"
+    """
+    assert findings(rules.StarsHaveReasons, key % "kms:Decrypt") == []
+    assert len(findings(rules.StarsHaveReasons, key % "kms:*")) == 1
+
+
+def bounded(kind: str, properties: str) -> str:
+    return f"""
+    Parameters: {{PermissionsBoundaryArn: {{Type: String}}}}
+    Conditions: {{HasBoundary: !Not [!Equals [!Ref PermissionsBoundaryArn, ""]]}}
+    Resources:
+      Mine:
+        Type: {kind}
+        Properties: {{{properties}}}
+    """
+
+
+BOUNDARY = "PermissionsBoundary: !If [HasBoundary, !Ref PermissionsBoundaryArn, !Ref AWS::NoValue]"
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties"),
+    [
+        ("AWS::IAM::Role", "Path: /"),
+        ("AWS::IAM::Role", "PermissionsBoundary: arn"),
+        ("AWS::IAM::Role", "PermissionsBoundary: !Sub '${AWS::Partition}'"),
+        ("AWS::Serverless::Function", "Timeout: 3"),
+        ("AWS::Serverless::StateMachine", "Type: STANDARD"),
+    ],
+)
+def test_a_role_that_cannot_be_bounded_is_refused(findings, kind, properties):
+    (found,) = findings(rules.PermissionsBoundary, bounded(kind, properties))
+    assert "PermissionsBoundary of Mine refers to no parameter; add" in found
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties"),
+    [
+        ("AWS::IAM::Role", BOUNDARY),
+        ("AWS::Serverless::Function", BOUNDARY),
+        ("AWS::Serverless::Function", "Role: !GetAtt FunctionRole.Arn"),
+    ],
+)
+def test_a_role_with_the_parameters_boundary_is_taken(findings, kind, properties):
+    assert findings(rules.PermissionsBoundary, bounded(kind, properties)) == []
