@@ -1,0 +1,147 @@
+"""Stacks that taskcat deploys and deletes, seen from the tests' own environment."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = ROOT / ".venv-taskcat" / "bin" / "python"
+DRIVER = Path(__file__).with_name("driver.py")
+CONFIGURATION = ROOT / ".taskcat.yml"
+DEPLOY_SECONDS = 900.0
+DELETE_SECONDS = 300.0
+
+
+class TaskcatError(Exception):
+    """taskcat could not even try; the message is its own, with the end of its log."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A stack of a taskcat test.
+
+    `reasons` say why it failed, each with the logical id of the resource: those of nested stacks
+    are the causes. `parameters` are what taskcat gave it. The `deletion` is there once the stack is
+    gone or could not be deleted.
+    """
+
+    name: str
+    stack_id: str
+    status: str
+    outputs: Mapping[str, str]
+    parameters: Mapping[str, str]
+    reasons: tuple[str, ...]
+    deletion: list[Deployment] = field(default_factory=list)
+
+    @property
+    def created(self) -> bool:
+        return self.status == "CREATE_COMPLETE"
+
+
+@dataclass(frozen=True)
+class Taskcat:
+    """taskcat with a packaged template, for the endpoint that `environment` names.
+
+    `template` becomes what the configuration calls build/packaged.yaml. taskcat uploads it to
+    `bucket`, which exists, as with S3_BUCKET of `make taskcat`. `directory` is a new directory that
+    taskcat may write to.
+    """
+
+    environment: Mapping[str, str]
+    template: Path
+    bucket: str
+    directory: Path
+    configuration: Path = CONFIGURATION
+
+    @contextlib.contextmanager
+    def deployed(
+        self,
+        test: str,
+        parameters_override: Mapping[str, str] | None = None,
+        deploy_seconds: float = DEPLOY_SECONDS,
+        delete_seconds: float = DELETE_SECONDS,
+    ) -> Iterator[Deployment]:
+        """Deploy a test's stack, and let taskcat delete it afterwards.
+
+        A stack that failed is yielded like any other, with its reasons. Raises TaskcatError when
+        taskcat cannot try, and AssertionError when the stack cannot be deleted or takes too long.
+        """
+        with self._driver(test, parameters_override or {}) as driver:
+            stack = _stack(driver, deploy_seconds)
+            try:
+                yield stack
+            finally:
+                # Also when the test has failed: what is left would be in the way of the next.
+                assert driver.stdin is not None
+                driver.stdin.close()
+                stack.deletion.append(_stack(driver, delete_seconds))
+        gone = stack.deletion[0]
+        assert gone.status == "DELETE_COMPLETE", f"{gone.status}: {'; '.join(gone.reasons)}"
+
+    @contextlib.contextmanager
+    def _driver(
+        self, test: str, parameters: Mapping[str, str]
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        packaged = self.directory / "build" / "packaged.yaml"
+        packaged.parent.mkdir(parents=True, exist_ok=True)
+        packaged.write_bytes(self.template.read_bytes())
+        log = self.directory / f".{test}.log"
+        command = [PYTHON, "-W", "ignore", DRIVER, self.configuration, self.directory, self.bucket]
+        with (
+            log.open("wb") as errors,
+            subprocess.Popen(
+                [*map(str, command), test, json.dumps(dict(parameters))],
+                cwd=self.directory,
+                env=self._environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            ) as driver,
+        ):
+            try:
+                yield driver
+                driver.wait(timeout=30)
+            except TaskcatError as error:
+                lines = log.read_text(errors="replace").splitlines()[-20:]
+                raise TaskcatError("\n".join([str(error), *lines])) from None
+            finally:
+                if driver.poll() is None:
+                    driver.kill()
+
+    def _environment(self) -> dict[str, str]:
+        # taskcat asks for the profile "default", which would be stronger than the variables.
+        none = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+        return dict(self.environment) | none
+
+
+def _stack(driver: subprocess.Popen[bytes], seconds: float) -> Deployment:
+    answer = json.loads(_line(driver, seconds))
+    if "error" in answer:
+        raise TaskcatError(answer["error"])
+    answer["reasons"] = tuple(answer["reasons"])
+    return Deployment(**answer)
+
+
+def _line(driver: subprocess.Popen[bytes], seconds: float) -> bytes:
+    """The driver's next line. Raises TaskcatError when it ends first, AssertionError when late."""
+    assert driver.stdout is not None
+    deadline = time.monotonic() + seconds
+    answer: Any = b""
+    while not answer.endswith(b"\n"):
+        ready, _, _ = select.select([driver.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        assert ready, f"taskcat has said nothing for {seconds:.0f} s"
+        # As much as there is: readline would wait for the end of a line that never comes.
+        more = os.read(driver.stdout.fileno(), 65536)
+        if not more:
+            raise TaskcatError("taskcat ended without an answer")
+        answer += more
+    return bytes(answer)

@@ -1,0 +1,129 @@
+"""Deploys and deletes the stack of one taskcat test, by taskcat's own API; runs in .venv-taskcat.
+
+Usage: driver.py CONFIGURATION PROJECT_ROOT BUCKET TEST PARAMETERS
+
+taskcat uploads PROJECT_ROOT to BUCKET: a bucket that it makes itself it does not find again when
+it cleans up. PARAMETERS is a JSON object that is laid over the test's own. The stack goes where
+botocore's standard variables say, such as AWS_ENDPOINT_URL. Writes one line of JSON when the stack
+is settled; deletes the stack when a line is read or the input ends, and writes another:
+
+    {"name", "stack_id", "status", "outputs": {name: value}, "parameters": {name: value},
+     "reasons": ["logical id: reason"]}
+
+A stack that failed is an answer like any other. What keeps taskcat from trying is
+{"error": message} and exit code 1.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from taskcat._cfn.stack import Stack, StackStatus
+from taskcat._config import Config
+from taskcat._tui import TerminalPrinter
+from taskcat.exceptions import TaskCatException
+from taskcat.testing import CFNTest
+
+POLL_SECONDS = 0.5
+
+
+class Progress(TerminalPrinter):
+    """Waits as taskcat does, but asks for the status itself: taskcat does so once a minute."""
+
+    def report_test_progress(self, stacker: Any, poll_interval: float = POLL_SECONDS) -> None:
+        for stack in stacker.stacks:
+            while stack.status in StackStatus.IN_PROGRESS:
+                time.sleep(poll_interval)
+                stack.refresh()
+
+
+def configured(
+    configuration: Path, project_root: Path, bucket: str, test: str, parameters: dict[str, str]
+) -> CFNTest:
+    """The test as the configuration has it, and nothing of the user's own configuration."""
+    nowhere = project_root / "none"
+    config = Config.create(
+        project_config_path=configuration,
+        project_root=project_root,
+        global_config_path=nowhere,
+        overrides_path=nowhere,
+        env_vars={"TASKCAT_PROJECT_S3_BUCKET": bucket},
+        uid=uuid.uuid4(),
+    )
+    if test not in config.config.tests:
+        raise TaskCatException(f"{configuration} has no test {test!r}")
+    config.config.tests[test].parameters.update(parameters)
+    return CFNTest(
+        config,
+        printer=Progress(minimalist=True),
+        test_names=test,
+        lint_disable=True,
+        dont_wait_for_delete=False,
+    )
+
+
+def described(stack: Stack) -> dict[str, Any]:
+    """What became of a stack."""
+    failures = stack.error_events(refresh=True)
+    reasons = [f"{event.logical_id}: {event.status_reason}" for event in reversed(failures)]
+    if not reasons and stack.status in StackStatus.FAILED:
+        reasons = [stack.status_reason]
+    return {
+        "name": stack.name,
+        "stack_id": stack.id,
+        "status": stack.status,
+        "outputs": {output.key: output.value for output in stack.outputs},
+        "parameters": dict(stack.region.parameters),
+        "reasons": list(dict.fromkeys(reasons)),
+    }
+
+
+def deleted(test: CFNTest, stack: Stack) -> dict[str, Any]:
+    """What became of a stack that taskcat was told to delete."""
+    try:
+        test.clean_up()
+    except TaskCatException:
+        # It repeats that the stack had failed, even when deletion went well.
+        logging.debug("taskcat complained after deletion", exc_info=True)
+    if stack.launch_exception:
+        return described(stack) | {"status": "DELETE_COMPLETE"}
+    now = stack.client.describe_stacks(StackName=stack.id)["Stacks"][0]
+    answer = described(stack) | {"status": now["StackStatus"]}
+    if now["StackStatus"] == "DELETE_COMPLETE":
+        answer["reasons"] = []
+    return answer
+
+
+def main() -> int:
+    # Whatever taskcat prints must not mix with the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    configuration, project_root, bucket, name, parameters = sys.argv[1:]
+    try:
+        test = configured(
+            Path(configuration), Path(project_root), bucket, name, json.loads(parameters)
+        )
+        test.run()
+        (stack,) = test.result
+        print(json.dumps(described(stack)), file=answers)
+        sys.stdin.readline()
+        print(json.dumps(deleted(test, stack)), file=answers)
+    except Exception as error:
+        logging.exception("taskcat could not go on")
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=answers)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    # taskcat leaves a timer running for each stack, which would keep the process for a minute.
+    os._exit(code)

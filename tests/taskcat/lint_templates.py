@@ -1,0 +1,72 @@
+"""What taskcat makes of .taskcat.yml, and its lint of every template; runs in .venv-taskcat.
+
+Usage: lint_templates.py [CONFIGURATION]
+
+`taskcat lint` lints each test's template once for every test, which grows with the square of their
+number, and follows only children with URLs of S3. Here each template of the checkout is linted
+once. Offline. Exits 1 when anything is wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+from taskcat._cfn_lint import Lint
+from taskcat._config import Config
+from taskcat._dataclasses import BaseConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATES = [ROOT / "template.yaml", *sorted((ROOT / "templates").glob("*.yaml"))]
+
+
+def of_one_template(read: Config, template: Path) -> Config:
+    """The configuration with one test, for one template."""
+    project = read.config.project.to_dict() | {"template": str(template.relative_to(ROOT))}
+    config = Config(sources=[], uid=read.uid, project_root=ROOT)
+    config.config = BaseConfig.from_dict({"project": project, "tests": {"lint": {}}})
+    return config
+
+
+def dropped(read: Config) -> list[str]:
+    """Parameters that taskcat would not hand over: unknown ones, and those without a text default.
+
+    taskcat starts from the template's defaults, reads only those that are text, and lays over them
+    what the test says of these alone, without a word about the others.
+    """
+    known = of_one_template(read, TEMPLATES[0]).get_templates()["lint"].parameters()
+    return [
+        f"{name}: {parameter} is not a parameter of {TEMPLATES[0].name} with a quoted default"
+        for name, test in read.config.tests.items()
+        for parameter in test.parameters
+        if parameter not in known
+    ]
+
+
+def main() -> int:
+    logging.getLogger("taskcat").setLevel(logging.WARNING)
+    configuration = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / ".taskcat.yml"
+    nowhere = ROOT / "none"
+    read = Config.create(
+        project_config_path=configuration,
+        project_root=ROOT,
+        global_config_path=nowhere,
+        overrides_path=nowhere,
+        env_vars={},
+    )
+    faults = dropped(read)
+    print("\n".join(faults), end="\n" if faults else "")
+    passed = not faults
+    for template in TEMPLATES:
+        config = of_one_template(read, template)
+        lint = Lint(config, config.get_templates(), strict=True)
+        lint.output_results()
+        passed &= lint.passed and not lint.lints[1]
+    if passed:
+        print(f"taskcat: {len(read.config.tests)} tests and {len(TEMPLATES)} templates pass")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""The tests of .taskcat.yml: the template accepts each, and together they try every choice."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Never
+
+import pytest
+import yaml
+
+from lab.aws.cloudformation.intrinsics import Resolver
+from lab.aws.cloudformation.parameters import check_rules, resolve_parameters
+from lab.aws.cloudformation.template import TemplateError, parse_template
+from tests.lab.running import SHORT
+from tests.taskcat.deploying import CONFIGURATION, ROOT
+
+CONFIGURED: dict[str, Any] = yaml.safe_load(CONFIGURATION.read_text("utf-8"))
+TEMPLATE = parse_template((ROOT / "template.yaml").read_text("utf-8"))
+FOR_EVERY_TEST: dict[str, Any] = CONFIGURED["project"]["parameters"]
+TESTS: dict[str, dict[str, Any]] = {
+    name: test["parameters"] for name, test in CONFIGURED["tests"].items()
+}
+# What only an account's owner can name, which taskcat reads in the account's Parameter Store.
+PLACEHOLDER = re.compile(r"\$\[taskcat_ssm_(/rackrate/taskcat/[a-z-]+)\]")
+IN_AN_ACCOUNT = {
+    "/rackrate/taskcat/treatment-capacity-reservation": "cr-0123456789abcdef0",
+    "/rackrate/taskcat/baseline-capacity-reservation": "cr-0123456789abcdef1",
+    "/rackrate/taskcat/placement-group": "reserved",
+    "/rackrate/taskcat/zone": "us-east-1a",
+    "/rackrate/taskcat/other-zone": "us-east-1b",
+    "/rackrate/taskcat/cluster": "platform",
+    "/rackrate/taskcat/subnets": "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
+    "/rackrate/taskcat/treatment-label": "eks.amazonaws.com/nodegroup=fast",
+    "/rackrate/taskcat/baseline-label": "eks.amazonaws.com/nodegroup=plain",
+    "/rackrate/taskcat/alarm-topic": "arn:aws:sns:us-east-1:123456789012:alarms",
+}
+# Parameters that no test varies, and why not.
+NOT_VARIED = {
+    "SpreadLevel": "its other value, host, is for Outposts only",
+    "VpcCniVersion": "a version is right only until EKS withdraws it",
+    "KubeProxyVersion": "a version is right only until EKS withdraws it",
+    "CoreDnsVersion": "a version is right only until EKS withdraws it",
+}
+
+
+def test_every_value_is_text_because_taskcat_makes_python_text_of_others() -> None:
+    others = {
+        f"{test}: {name}"
+        for test, parameters in (TESTS | {"project": FOR_EVERY_TEST}).items()
+        for name, value in parameters.items()
+        if not isinstance(value, str)
+    }
+    assert others == set()
+
+
+def test_no_test_sets_what_the_project_would_overrule() -> None:
+    assert {name: set(given) & set(FOR_EVERY_TEST) for name, given in TESTS.items()} == {
+        name: set() for name in TESTS
+    }
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_the_template_accepts_the_parameters_of(test: str) -> None:
+    check(TESTS[test] | FOR_EVERY_TEST)
+
+
+def test_what_the_rules_refuse_would_be_noticed() -> None:
+    with pytest.raises(TemplateError, match="EncryptSecrets needs a key"):
+        check({"EncryptSecrets": "true"})
+
+
+def test_every_choice_of_the_stack_is_tried_by_a_test_or_has_its_reason() -> None:
+    varied = {
+        name
+        for given in [*TESTS.values(), FOR_EVERY_TEST]
+        for name, value in given.items()
+        if value != str(TEMPLATE["Parameters"][name].get("Default"))
+    }
+    assert set(TEMPLATE["Parameters"]) - varied == set(NOT_VARIED)
+
+
+def test_no_two_tests_choose_the_same() -> None:
+    choices = [
+        {name: value for name, value in given.items() if name != "RunOnCreate"}
+        for given in TESTS.values()
+    ]
+    assert [chosen for chosen in choices if choices.count(chosen) > 1] == []
+    assert TESTS["default"].keys() == {"RunOnCreate"}
+
+
+def test_numbers_have_quoted_defaults_since_taskcat_drops_what_is_set_for_others() -> None:
+    unquoted = [
+        name
+        for name, parameter in TEMPLATE["Parameters"].items()
+        if not isinstance(parameter.get("Default", ""), str)
+    ]
+    assert unquoted == []
+
+
+def test_runs_on_create_are_the_short_plan_where_the_run_is_the_point() -> None:
+    runs = {
+        name: json.loads(given["RunOnCreate"])
+        for name, given in TESTS.items()
+        if "RunOnCreate" in given
+    }
+    assert set(runs) == {
+        "default",
+        "ena-express",
+        "existing-cluster",
+        "private-nat",
+        "private-endpoints",
+        "idle",
+        "results-deleted",
+    }
+    assert all(plan == SHORT for plan in runs.values())
+
+
+def test_everything_of_an_account_that_a_test_uses_is_known() -> None:
+    used = {
+        found
+        for given in TESTS.values()
+        for value in given.values()
+        for found in PLACEHOLDER.findall(value)
+    }
+    assert used == set(IN_AN_ACCOUNT)
+
+
+def check(given: Mapping[str, str]) -> None:
+    """Raise TemplateError for what CloudFormation would refuse before it creates anything."""
+    rendered = {
+        name: PLACEHOLDER.sub(lambda found: IN_AN_ACCOUNT[found[1]], value)
+        for name, value in given.items()
+    }
+
+    def unknown(*asked: str) -> Never:
+        raise TemplateError(f"nothing of this is known before creation: {asked}")
+
+    values = resolve_parameters(TEMPLATE, rendered, unknown)
+    resolver = Resolver(
+        TEMPLATE,
+        reference=values.__getitem__,
+        attribute=unknown,
+        import_value=unknown,
+        zones=unknown,
+    )
+    check_rules(TEMPLATE, resolver)
