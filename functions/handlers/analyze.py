@@ -13,4 +13,6 @@ from rackrate.stages.concluding import analyze
 @logger.inject_lambda_context(correlation_id_path="run_id")
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """The Lambda entry point."""
-    return analyze(event["run_id"], after_failure=event["after_failure"], store=store())
+    found = analyze(event["run_id"], after_failure=event["after_failure"], store=store())
+    logger.info("compared the arms", extra=found)
+    return found

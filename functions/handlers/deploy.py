@@ -13,10 +13,12 @@ from rackrate.stages.serving import deploy
 @logger.inject_lambda_context(correlation_id_path="run_id")
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """The Lambda entry point."""
-    return deploy(
+    created = deploy(
         event["run_id"],
         event["execution_arn"],
         settings=settings(),
         cluster=cluster(),
         store=store(),
     )
+    logger.info("created the owner and the servers", extra=created)
+    return created

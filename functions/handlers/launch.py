@@ -13,6 +13,9 @@ from rackrate.stages.measuring import launch
 @logger.inject_lambda_context(correlation_id_path="run_id")
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """The Lambda entry point."""
-    return launch(
+    launched = launch(
         event["run_id"], event["item"], settings=settings(), cluster=cluster(), store=store()
     )
+    told = {name: launched[name] for name in ("pods", "attempt", "wait_seconds")}
+    logger.info("launched client pods", extra=told)
+    return launched

@@ -14,7 +14,7 @@ from rackrate.stages.planning import plan_run
 @logger.inject_lambda_context(correlation_id_path="run_id")
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """The Lambda entry point."""
-    return plan_run(
+    planned = plan_run(
         event["plan"],
         run_id=event["run_id"],
         execution_arn=event["execution_arn"],
@@ -24,3 +24,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         eks=boto3.client("eks"),
         ec2=boto3.client("ec2"),
     )
+    told = {name: planned[name] for name in ("blocks", "trials", "expected_seconds", "dry_run")}
+    logger.info("planned the run", extra=told)
+    return planned

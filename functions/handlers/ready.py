@@ -14,10 +14,12 @@ from rackrate.stages.serving import await_servers
 @logger.inject_lambda_context(correlation_id_path="run_id")
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """The Lambda entry point."""
-    return await_servers(
+    servers = await_servers(
         event["run_id"],
         settings=settings(),
         cluster=cluster(),
         store=store(),
         eks=boto3.client("eks"),
     )
+    logger.info("looked at the servers", extra=servers)
+    return servers

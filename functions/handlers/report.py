@@ -13,4 +13,6 @@ from rackrate.stages.concluding import report
 @logger.inject_lambda_context(correlation_id_path="run_id")
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """The Lambda entry point."""
-    return report(event["run_id"], failure=event.get("failure"), store=store())
+    written = report(event["run_id"], failure=event.get("failure"), store=store())
+    logger.info("wrote the report", extra=written)
+    return written

@@ -6,6 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+#: How a run may end for which the benchmark answers. That a plan was refused, only checked, or
+#: stopped by a person is neither.
+GOOD = frozenset({"succeeded", "degraded"})
+BAD = frozenset({"failed", "timed_out"})
+
 _REASONS_SHOWN = 3
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rackrate.settings import NODE_GROUP_LABEL
+
 #: Put on nodes whose network is scaled down on purpose; their results say so.
 NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"
 
@@ -14,6 +16,7 @@ _LABELS = {
     "region": "topology.kubernetes.io/region",
     "image": "eks.amazonaws.com/nodegroup-image",
     "architecture": "kubernetes.io/arch",
+    "node_group": NODE_GROUP_LABEL,
 }
 _TOPOLOGY_PREFIX = "topology.k8s.aws/network-node-layer-"
 

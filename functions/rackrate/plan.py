@@ -184,7 +184,7 @@ def _choose_arms(
                         path,
                         f"the arm {name!r} has {_count(nodes[name], 'Ready node')}; a pair needs"
                         f" {LEAST_NODES}",
-                        f"wait for, repair or enlarge the node group {by_name[name].node_group}",
+                        f"wait for, repair or enlarge the {by_name[name].whereabouts}",
                     )
                 )
     if model.arms is not None and len(named) < 2:

@@ -8,17 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+#: Every node of a managed node group carries it.
+NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
+
 
 @dataclass(frozen=True)
 class Arm:
-    """A node group under comparison.
+    """Nodes under comparison.
 
     Attributes:
         name: the arm's name in plans and results.
         placement: strategy of its placement group; `none` without one.
         baseline: is it what the others are compared with unless the plan says otherwise?
-        node_group: name of the EKS managed node group.
+        node_group: name of its EKS managed node group; empty when the stack knows only a label.
         selector: node labels that select its nodes.
+        ena_express: do its network interfaces use ENA Express?
     """
 
     name: str
@@ -26,6 +30,7 @@ class Arm:
     baseline: bool
     node_group: str
     selector: Mapping[str, str]
+    ena_express: bool = False
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Arm:
@@ -34,14 +39,35 @@ class Arm:
             name=value["name"],
             placement=value["placement"],
             baseline=value["baseline"],
-            node_group=value["node_group"],
+            # A selector of the label that EKS itself sets names the node group all the same.
+            node_group=value["node_group"] or value["selector"].get(NODE_GROUP_LABEL, ""),
             selector=dict(value["selector"]),
+            ena_express=value["ena_express"],
         )
+
+    @property
+    def whereabouts(self) -> str:
+        """Its nodes, in words for a message."""
+        if self.node_group:
+            return f"node group {self.node_group}"
+        labels = ", ".join(f"{label}={value}" for label, value in self.selector.items())
+        return f"nodes labelled {labels}"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The stack's resources a function works with."""
+    """The stack's resources a function works with.
+
+    Attributes:
+        table_name: the table of runs, trials and verdicts.
+        bucket_name: the bucket of plans, raw outputs and reports.
+        cluster_name: the EKS cluster.
+        namespace: the Kubernetes namespace of the pods.
+        tool_image: the image the pods run.
+        arms: what is compared.
+        node_count: nodes in each arm when all are there.
+        idle_scale_to_zero: do the node groups have no nodes between runs?
+    """
 
     table_name: str
     bucket_name: str
@@ -49,6 +75,8 @@ class Settings:
     namespace: str
     tool_image: str
     arms: tuple[Arm, ...]
+    node_count: int
+    idle_scale_to_zero: bool
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -64,4 +92,6 @@ class Settings:
             namespace=environment["NAMESPACE"],
             tool_image=environment["TOOL_IMAGE"],
             arms=tuple(Arm.from_json(arm) for arm in json.loads(environment["ARMS"])),
+            node_count=int(environment["NODE_COUNT"]),
+            idle_scale_to_zero=environment["IDLE_SCALE_TO_ZERO"] == "true",
         )

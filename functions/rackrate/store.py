@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,9 +13,8 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from rackrate.errors import Throttled
 from rackrate.schedule import TrialKey
-from rackrate.throttling import is_throttling
+from rackrate.throttling import translated
 
 Json = dict[str, Any]
 
@@ -69,7 +67,7 @@ class Store:
     def put_text(self, run_id: str, name: str, text: str, content_type: str) -> str:
         """Writes one of a run's objects and returns its key."""
         key = self.key(run_id, name)
-        with _translated():
+        with translated():
             self._s3.put_object(
                 Bucket=self._bucket_name,
                 Key=key,
@@ -84,7 +82,7 @@ class Store:
 
     def get_json(self, run_id: str, name: str) -> Any:
         """Reads one of a run's JSON objects."""
-        with _translated():
+        with translated():
             answer = self._s3.get_object(Bucket=self._bucket_name, Key=self.key(run_id, name))
             return json.load(answer["Body"])
 
@@ -92,7 +90,7 @@ class Store:
 
     def run(self, run_id: str) -> Json | None:
         """The run's item, or None."""
-        with _translated():
+        with translated():
             answer = self._dynamodb.get_item(
                 TableName=self._table_name,
                 Key=_item({"pk": f"run#{run_id}", "sk": "run"}),
@@ -125,17 +123,18 @@ class Store:
         """Notes progress; attributes are overwritten, those in `add` are counted up."""
         self._update(run_id, set_={**attributes, "updated_at": now()}, add=add or {})
 
-    def finish_run(self, run_id: str, status: str, attributes: Mapping[str, Any]) -> bool:
+    def finish_run(self, run_id: str, status: str, attributes: Mapping[str, Any]) -> float | None:
         """Writes how a run ended, unless that is written already.
 
         A run that was never recorded, because its plan was invalid, is recorded now.
 
         Returns:
-            Was it written now?
+            The seconds the run took, or None when its end was written before.
         """
         time = now()
         found = self.run(run_id) or {}
         started_at = found.get("started_at", time)
+        seconds = seconds_between(started_at, time)
         try:
             self._update(
                 run_id,
@@ -145,7 +144,7 @@ class Store:
                     "run_id": run_id,
                     "finished_at": time,
                     "updated_at": time,
-                    "seconds": seconds_between(started_at, time),
+                    "seconds": seconds,
                     "gsi1pk": RUNS,
                 },
                 set_once={"started_at": started_at, "gsi1sk": started_at},
@@ -153,9 +152,9 @@ class Store:
             )
         except ClientError as error:
             if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-                return False
+                return None
             raise
-        return True
+        return seconds
 
     def running_runs(self) -> list[Json]:
         """Every run the table believes to be running."""
@@ -168,7 +167,7 @@ class Store:
             "ExpressionAttributeNames": {"#status": "status"},
             "ExpressionAttributeValues": _item({":runs": RUNS, ":running": RUNNING}),
         }
-        with _translated():
+        with translated():
             for page in self._dynamodb.get_paginator("query").paginate(**request):
                 runs.extend(_value(item) for item in page["Items"])
         return runs
@@ -198,7 +197,7 @@ class Store:
             names["#status"] = "status"
             values[":running"] = RUNNING
             request["ConditionExpression"] = condition
-        with _translated():
+        with translated():
             self._dynamodb.update_item(
                 TableName=self._table_name,
                 Key=_item({"pk": f"run#{run_id}", "sk": "run"}),
@@ -243,7 +242,7 @@ class Store:
             "server": key.server,
         }
         try:
-            with _translated():
+            with translated():
                 answer = self._dynamodb.put_item(
                     TableName=self._table_name,
                     Item=_item(item),
@@ -271,7 +270,7 @@ class Store:
         """Writes a verdict; analysing again overwrites it."""
         sk = f"verdict#{verdict['test']}#{verdict['metric']}#{verdict['arm']}"
         item = {**verdict, "pk": f"run#{run_id}", "sk": sk, "run_id": run_id}
-        with _translated():
+        with translated():
             self._dynamodb.put_item(TableName=self._table_name, Item=_item(item))
 
     def _query(self, run_id: str, prefix: str, fields: Sequence[str] = ()) -> list[Json]:
@@ -285,7 +284,7 @@ class Store:
         if fields:
             request["ProjectionExpression"] = ", ".join(f"#{field}" for field in fields)
             request["ExpressionAttributeNames"] = {f"#{field}": field for field in fields}
-        with _translated():
+        with translated():
             for page in self._dynamodb.get_paginator("query").paginate(**request):
                 items.extend(_value(item) for item in page["Items"])
         return items
@@ -293,16 +292,6 @@ class Store:
 
 def _by_key(items: Sequence[Json]) -> dict[TrialKey, Json]:
     return {TrialKey(*(item[field] for field in _KEY_FIELDS)): item for item in items}
-
-
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except ClientError as error:
-        if is_throttling(error):
-            raise Throttled(str(error)) from error
-        raise
 
 
 def _item(value: Mapping[str, Any]) -> Json:

@@ -91,5 +91,12 @@ def test_every_substitution_is_declared_and_used(declared_substitutions):
     assert placeholders() == declared_substitutions
 
 
+def test_what_makes_the_stack_idle_is_a_text_so_that_a_choice_can_compare_it():
+    start = MACHINE["States"]["Take input"]["Parameters"]
+    carried_on = MACHINE["States"]["Plan"]["ResultSelector"]
+    for place in (start, carried_on):
+        assert place["idle_scale_to_zero"] == "${IdleScaleToZero}"
+
+
 def test_no_partition_is_written_out():
     assert "arn:aws" not in (ROOT / "statemachine" / "benchmark.asl.yaml").read_text()

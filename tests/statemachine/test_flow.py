@@ -23,7 +23,14 @@ REGION = "us-east-1"
 DEADLINE_SECONDS = 20
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 
-PLANNED = {"run_id": "r", "dry_run": False, "schedule_key": "runs/r/schedule.json", "blocks": 2}
+PLANNED = {
+    "run_id": "r",
+    "dry_run": False,
+    "schedule_key": "runs/r/schedule.json",
+    "blocks": 2,
+    "trials": 4,
+    "expected_seconds": 90,
+}
 
 
 class Failure:
@@ -39,6 +46,7 @@ class Functions:
     def __init__(self):
         self.calls = []
         self.answers = {
+            "Wake": {"ready": True, "wait_seconds": 0},
             "Plan": PLANNED,
             "Deploy": {},
             "Ready": {"ready": True, "wait_seconds": 0},
@@ -53,6 +61,7 @@ class Functions:
             "Analyze": {},
             "Report": {},
             "Teardown": {"gone": True},
+            "Rest": {"rested": ["one", "two"], "busy": [], "needed_by": []},
             "Finish": {"status": "succeeded"},
         }
 
@@ -79,8 +88,9 @@ class Functions:
 
 
 @pytest.fixture(scope="module")
-def machine():
-    """The state machine in an emulated Region that all tests here share."""
+def machines():
+    """The state machine of a stack that has nodes all the time, and of one that idles at zero, in
+    an emulated Region that all tests here share; by the value of IdleScaleToZero."""
     config = {"stepfunctions": {"execute_state_machine": True}, "lambda": {"use_docker": False}}
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=config):
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -95,11 +105,14 @@ def machine():
             Key=PLANNED["schedule_key"],
             Body=json.dumps([{"kind": "block", "block": 1}, {"kind": "block", "block": 2}]),
         )
-        filled = definition({**arns, "Partition": "aws", "BucketName": "results"})
-        _retry_once(filled)
-        yield boto3.client("stepfunctions").create_state_machine(
-            name="benchmark", definition=json.dumps(filled), roleArn=role["Role"]["Arn"]
-        )["stateMachineArn"]
+        yield {
+            idles: _create_machine(
+                f"idle-{idles}",
+                {**arns, "Partition": "aws", "BucketName": "results", "IdleScaleToZero": idles},
+                role["Role"]["Arn"],
+            )
+            for idles in ("false", "true")
+        }
 
 
 @pytest.fixture
@@ -112,8 +125,18 @@ def functions(monkeypatch):
 
 
 @pytest.fixture
-def run(machine, functions):
+def run(machines, functions):
     """Executes the definition with an input and returns the execution's description."""
+    return _executing(machines["false"], functions)
+
+
+@pytest.fixture
+def idle_run(machines, functions):
+    """The same for a stack that has no nodes between runs."""
+    return _executing(machines["true"], functions)
+
+
+def _executing(machine, functions):
     states = boto3.client("stepfunctions", region_name=REGION)
 
     def execute(plan):
@@ -127,6 +150,14 @@ def run(machine, functions):
         return found
 
     return execute
+
+
+def _create_machine(name, substitutions, role):
+    filled = definition(substitutions)
+    _retry_once(filled)
+    return boto3.client("stepfunctions").create_state_machine(
+        name=name, definition=json.dumps(filled), roleArn=role
+    )["stateMachineArn"]
 
 
 def _create_functions(role):
@@ -277,3 +308,97 @@ def test_an_end_that_cannot_be_written_down_fails_the_execution(run, functions):
     functions.answers["Finish"] = Failure("ResourceNotFoundException")
     execution = run({})
     assert (execution["status"], execution["error"]) == ("FAILED", "ResourceNotFoundException")
+
+
+class TestIdle:
+    """A stack that has no nodes between runs; a stack that has them calls neither Wake nor Rest,
+    as every test above shows."""
+
+    def test_nodes_wake_first_and_rest_before_the_end_is_written(self, idle_run, functions):
+        execution = idle_run({"blocks": 2})
+        assert execution["status"] == "SUCCEEDED"
+        assert functions.names[:3] == ["Wake", "Plan", "Deploy"]
+        assert functions.names[-4:] == ["Report", "Teardown", "Rest", "Finish"]
+        (wake,) = functions.events("Wake")
+        assert wake == {
+            "run_id": execution["name"],
+            "execution_arn": execution["executionArn"],
+            "plan": {"blocks": 2},
+        }
+        assert functions.events("Plan")[0]["plan"] == {"blocks": 2}
+        assert functions.events("Rest") == [{"run_id": execution["name"]}]
+
+    @pytest.mark.parametrize("plan", [[1, 2], None, "true", {"idle_scale_to_zero": "false"}])
+    def test_any_json_reaches_the_wake_function_as_it_is(self, idle_run, functions, plan):
+        idle_run(plan)
+        assert functions.events("Wake")[0]["plan"] == plan
+
+    def test_it_waits_until_the_nodes_are_ready(self, idle_run, functions):
+        functions.answers["Wake"] = [{"ready": False, "wait_seconds": 0}] * 3 + [
+            {"ready": True, "wait_seconds": 0}
+        ]
+        assert idle_run({})["status"] == "SUCCEEDED"
+        assert functions.names[:5] == ["Wake"] * 4 + ["Plan"]
+
+    def test_an_invalid_plan_wakes_nothing_and_needs_no_rest(self, idle_run, functions):
+        functions.answers["Wake"] = Failure("InvalidPlan", "blocks: is wrong; correct it")
+        execution = idle_run({"blocks": "x"})
+        assert (execution["status"], execution["error"]) == ("FAILED", "InvalidPlan")
+        assert functions.names == ["Wake", "Finish"]
+        assert functions.events("Finish")[0]["state"]["failure"]["Error"] == "InvalidPlan"
+
+    def test_nodes_that_do_not_come_are_sent_to_rest_and_the_run_keeps_the_reason(
+        self, idle_run, functions
+    ):
+        functions.answers["Wake"] = [
+            {"ready": False, "wait_seconds": 0},
+            Failure("NodesUnavailable", "no capacity"),
+        ]
+        execution = idle_run({})
+        assert (execution["status"], execution["error"]) == ("FAILED", "NodesUnavailable")
+        assert json.loads(execution["cause"])["errorMessage"] == "no capacity"
+        assert functions.names == ["Wake", "Wake", "Rest", "Finish"]
+        assert functions.events("Finish")[0]["state"]["failure"]["Error"] == "NodesUnavailable"
+
+    def test_an_eks_that_asks_to_slow_down_is_asked_again(self, idle_run, functions):
+        functions.answers["Wake"] = [
+            Failure("Throttled"),
+            {"ready": True, "wait_seconds": 0},
+        ]
+        assert idle_run({})["status"] == "SUCCEEDED"
+        assert functions.names.count("Wake") == 2
+
+    def test_a_plan_that_fails_on_woken_nodes_still_lets_them_rest(self, idle_run, functions):
+        functions.answers["Plan"] = Failure("InvalidPlan", "too few nodes")
+        assert idle_run({})["error"] == "InvalidPlan"
+        assert functions.names == ["Wake", "Plan", "Rest", "Finish"]
+
+    def test_a_failure_in_the_middle_still_lets_nodes_rest(self, idle_run, functions):
+        functions.answers["Ready"] = Failure("ServersNotReady")
+        assert idle_run({})["error"] == "ServersNotReady"
+        assert functions.names[-4:] == ["Report", "Teardown", "Rest", "Finish"]
+
+    def test_a_teardown_that_fails_still_lets_nodes_rest(self, idle_run, functions):
+        functions.answers["Teardown"] = Failure("ResourceInUse")
+        assert idle_run({})["status"] == "SUCCEEDED"
+        assert functions.names[-2:] == ["Rest", "Finish"]
+
+    @pytest.mark.parametrize("ready", [True, False])
+    def test_nodes_that_cannot_be_put_to_rest_change_nothing_about_the_run(
+        self, idle_run, functions, ready
+    ):
+        functions.answers["Rest"] = Failure("AccessDeniedException")
+        if not ready:
+            functions.answers["Ready"] = Failure("ServersNotReady")
+        execution = idle_run({})
+        assert execution["status"] == ("SUCCEEDED" if ready else "FAILED")
+        assert execution.get("error") == (None if ready else "ServersNotReady")
+        assert functions.names[-1] == "Finish"
+        assert ("failure" in functions.events("Finish")[0]["state"]) is not ready
+
+    def test_a_dry_run_ends_without_rest_because_nothing_was_woken(self, idle_run, functions):
+        functions.answers["Plan"] = {**PLANNED, "dry_run": True}
+        execution = idle_run({"dry_run": True})
+        assert execution["status"] == "SUCCEEDED"
+        assert functions.names == ["Wake", "Plan"]
+        assert json.loads(execution["output"])["trials"] == 4

@@ -14,7 +14,9 @@ ARMS = (
     Arm("treatment", "cluster", False, "ng-1", {LABEL: "ng-1"}),
     Arm("baseline", "none", True, "ng-2", {LABEL: "ng-2"}),
 )
-SETTINGS = Settings("results", "results", "house", "rackrate", "example.test/tools:1", ARMS)
+SETTINGS = Settings(
+    "results", "results", "house", "rackrate", "example.test/tools:1", ARMS, 2, False
+)
 NODES = {"treatment": ["node-a", "node-b"], "baseline": ["node-c", "node-d"]}
 
 

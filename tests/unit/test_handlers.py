@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import replace
 
 import pytest
 
+from handlers import context
 from tests.statemachine.definition import definition, states
 from tests.unit.samples import SETTINGS
 
 RUN = "run-1"
 ARN = "arn:aws:states:us-east-1:123456789012:execution:rackrate-benchmark:run-1"
 MODULES = (
+    "wake",
+    "rest",
     "plan",
     "deploy",
     "ready",
@@ -25,14 +29,26 @@ MODULES = (
 )
 
 
+STACK = "measured"
+
+
 class Eks:
-    def describe_nodegroup(self, **names):
-        return {"nodegroup": {"health": {"issues": []}}}
+    def __init__(self):
+        self.desired = {}
+
+    def describe_nodegroup(self, *, clusterName, nodegroupName):
+        size = {"desiredSize": self.desired.get(nodegroupName, 0)}
+        return {"nodegroup": {"status": "ACTIVE", "scalingConfig": size, "health": {"issues": []}}}
+
+    def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
+        self.desired[nodegroupName] = scalingConfig["desiredSize"]
 
 
 class States:
+    status = "ABORTED"
+
     def describe_execution(self, **names):
-        return {"status": "ABORTED"}
+        return {"status": self.status}
 
 
 class Context:
@@ -46,12 +62,35 @@ class Context:
 
 
 @pytest.fixture
-def call(store, cluster, ec2, monkeypatch):
+def settings(request):
+    """The stack's settings; with a parameter, it has no nodes between runs."""
+    return replace(SETTINGS, idle_scale_to_zero=getattr(request, "param", False))
+
+
+#: For a stack without nodes between runs.
+idle = pytest.mark.parametrize("settings", [True], indirect=True, ids=["idle"])
+
+
+@pytest.fixture
+def eks():
+    return Eks()
+
+
+@pytest.fixture
+def executions():
+    return States()
+
+
+@pytest.fixture
+def call(store, cluster, ec2, eks, executions, settings, monkeypatch):
     """Calls a handler by name; events and answers pass through JSON, as in Lambda."""
-    clients = {"eks": Eks(), "ec2": ec2, "stepfunctions": States()}
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "rackrate")
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", STACK)
+    context._metrics.cache_clear()
+    clients = {"eks": eks, "ec2": ec2, "stepfunctions": executions}
     modules = {name: importlib.import_module(f"handlers.{name}") for name in MODULES}
     for module in modules.values():
-        for name, value in (("cluster", cluster), ("settings", SETTINGS), ("store", store)):
+        for name, value in (("cluster", cluster), ("settings", settings), ("store", store)):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, lambda value=value: value)
         if hasattr(module, "boto3"):
@@ -64,12 +103,27 @@ def call(store, cluster, ec2, monkeypatch):
     return do
 
 
+def metrics(output):
+    """The metrics in a function's output, as CloudWatch reads them: name, unit and value."""
+    found = []
+    for line in output.splitlines():
+        blob = json.loads(line) if line.startswith("{") else {}
+        for entry in blob.get("_aws", {}).get("CloudWatchMetrics", []):
+            assert entry["Namespace"] == "rackrate"
+            assert entry["Dimensions"] == [["service"]], "alarms and dashboard ask for this one"
+            assert blob["service"] == STACK
+            for metric in entry["Metrics"]:
+                (value,) = blob[metric["Name"]]
+                found.append((metric["Name"], metric["Unit"], value))
+    return found
+
+
 def payload_keys(state_name):
     machine = dict(states(definition()))
     return {key.removesuffix(".$") for key in machine[state_name]["Parameters"]["Payload"]}
 
 
-def test_a_run_through_all_handlers(call, store, cluster):
+def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
     plan = {"tests": [{"name": "tcp-1", "seconds": 2}, {"name": "rtt", "count": 10}], "blocks": 1}
 
     def step(name, state, /, **event):
@@ -93,10 +147,80 @@ def test_a_run_through_all_handlers(call, store, cluster):
     assert ended["status"] == store.run(RUN)["status"] == "succeeded"
     assert cluster.objects == {}
 
+    found = metrics(capsys.readouterr().out)
+    assert ("TrialsMeasured", "Count", 4.0) in found
+    assert ("TrialsFailed", "Count", 0.0) in found
+    assert ("RunsSucceeded", "Count", 1.0) in found
+    assert ("RunSeconds", "Seconds", ended["seconds"]) in found
+    telling = {record.module for record in caplog.records if record.levelname == "INFO"}
+    assert telling == set(MODULES) - {"wake", "rest"}, "each function says what it did"
+
+
+def test_finishing_again_counts_the_run_once(call, capsys):
+    call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
+    event = {"run_id": RUN, "execution_arn": ARN, "state": {"failure": {"Error": "TrialsLost"}}}
+    call("finish", event)
+    call("finish", event)
+    assert [name for name, _, _ in metrics(capsys.readouterr().out)] == ["RunsFailed", "RunSeconds"]
+
+
+@pytest.mark.parametrize("status", ["invalid", "aborted"])
+def test_a_run_that_a_person_spoilt_or_stopped_is_no_failure(call, capsys, status):
+    if status == "invalid":
+        state = {"failure": {"Error": "InvalidPlan"}}
+        call("finish", {"run_id": RUN, "execution_arn": ARN, "state": state})
+    else:
+        call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
+        call("teardown", stopped("ABORTED"))
+    names = {name for name, _, _ in metrics(capsys.readouterr().out)}
+    assert not names & {"RunsFailed", "RunsSucceeded"}
+
+
+def test_a_run_that_timed_out_counts_as_failed(call, capsys):
+    call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
+    call("teardown", stopped("TIMED_OUT"))
+    assert ("RunsFailed", "Count", 1.0) in metrics(capsys.readouterr().out)
+
+
+@idle
+def test_nodes_are_woken_for_a_run_and_rest_after_it(call, cluster, eks):
+    event = {"run_id": RUN, "execution_arn": ARN, "plan": {}}
+    assert set(event) == payload_keys("Wake nodes")
+    assert call("wake", event)["ready"] is False
+    assert call("wake", event) == {"ready": True, "wait_seconds": 0}
+    assert set(eks.desired.values()) == {2}
+    assert payload_keys("Let nodes rest") == {"run_id"}
+    assert call("rest", {"run_id": RUN})["rested"] == ["ng-1", "ng-2"]
+    assert set(eks.desired.values()) == {0}
+
+
+@idle
+def test_an_aborted_execution_leaves_no_nodes(call, eks):
+    call("wake", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
+    call("teardown", stopped("ABORTED"))
+    assert set(eks.desired.values()) == {0}
+
+
+def stopped(status):
+    """What EventBridge sends when an execution was stopped."""
+    return {
+        "source": "aws.states",
+        "detail-type": "Step Functions Execution Status Change",
+        "detail": {
+            "name": RUN,
+            "status": status,
+            "executionArn": ARN,
+            "error": None,
+            "cause": None,
+        },
+    }
+
 
 @pytest.mark.parametrize(
     ("state", "field"),
     [
+        ("Wake nodes", "ready"),
+        ("Plan", "dry_run"),
         ("Await servers", "ready"),
         ("Launch", "pods"),
         ("Collect", "finished"),
@@ -128,30 +252,28 @@ def test_a_failed_run_is_finished_with_its_error(call, store):
 def test_an_aborted_execution_is_torn_down(call, store, cluster):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
     call("deploy", {"run_id": RUN, "execution_arn": ARN})
-    call(
-        "teardown",
-        {
-            "source": "aws.states",
-            "detail-type": "Step Functions Execution Status Change",
-            "detail": {
-                "name": RUN,
-                "status": "ABORTED",
-                "executionArn": ARN,
-                "error": None,
-                "cause": None,
-            },
-        },
-    )
+    call("teardown", stopped("ABORTED"))
     assert cluster.objects == {}
     assert store.run(RUN)["status"] == "aborted"
 
 
-def test_the_schedule_sweeps(call, store, cluster):
+SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
+
+
+def test_the_schedule_sweeps(call, store, cluster, capsys):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
     call("deploy", {"run_id": RUN, "execution_arn": ARN})
-    event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
-    assert call("teardown", event) == {"swept": [RUN]}
+    assert call("teardown", SCHEDULED)["swept"] == [RUN]
     assert cluster.objects == {}
+    assert ("OverdueRuns", "Count", 0.0) in metrics(capsys.readouterr().out)
+
+
+def test_the_schedule_counts_runs_that_hang(call, store, executions, capsys):
+    call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
+    executions.status = "RUNNING"
+    store.update_run(RUN, {"started_at": "2020-01-01T00:00:00Z"})
+    call("teardown", SCHEDULED)
+    assert ("OverdueRuns", "Count", 1.0) in metrics(capsys.readouterr().out)
 
 
 def test_an_event_from_elsewhere_is_refused(call):

@@ -59,7 +59,12 @@ def results(**changes):
         "ceiling": {"name": "single-flow", "arm": 1e10, "baseline": 5e9, "source": "https://x/"},
     }
     arms = [
-        {"name": name, "placement": placement, "node_facts": [{"name": f"{name}-1"}]}
+        {
+            "name": name,
+            "placement": placement,
+            "ena_express": name == "treatment",
+            "node_facts": [{"name": f"{name}-1"}],
+        }
         for name, placement in (("treatment", "cluster"), ("baseline", "none"))
     ]
     return {
@@ -136,6 +141,12 @@ def test_the_page_says_what_failed_and_what_was_scaled():
     assert "TrialsLost" in text and "9 of 12 trials" in text
     assert "scaled by 0.15" in text
     assert "2 trials never ran" in text
+
+
+def test_an_arm_is_shown_with_its_placement_and_ena_express():
+    text = render_page(results(), TRIALS)
+    assert "treatment (cluster, ENA Express)" in text
+    assert "baseline (none)" in text
 
 
 def test_every_trial_is_a_dot_with_its_value():

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -39,19 +40,21 @@ class Eks:
 
     def __init__(self, *issues):
         self.issues = [{"code": code, "message": message} for code, message in issues]
+        self.asked = []
 
     def describe_nodegroup(self, *, clusterName, nodegroupName):
-        return {"nodegroup": {"health": {"issues": self.issues}}}
+        self.asked.append(nodegroupName)
+        return {"nodegroup": {"status": "ACTIVE", "health": {"issues": self.issues}}}
 
 
 @pytest.fixture
 def plan(store, cluster, ec2):
-    def do(raw=PLAN, eks=None):
+    def do(raw=PLAN, eks=None, settings=SETTINGS):
         return planning.plan_run(
             raw,
             run_id=RUN,
             execution_arn=ARN,
-            settings=SETTINGS,
+            settings=settings,
             cluster=cluster,
             store=store,
             eks=eks or Eks(),
@@ -63,8 +66,8 @@ def plan(store, cluster, ec2):
 
 @pytest.fixture
 def deploy(plan, store, cluster):
-    def do(raw=PLAN):
-        plan(raw)
+    def do(raw=PLAN, settings=SETTINGS):
+        plan(raw, settings=settings)
         serving.deploy(RUN, ARN, settings=SETTINGS, cluster=cluster, store=store)
         return store.get_json(RUN, "schedule.json")
 
@@ -141,6 +144,29 @@ class TestPlan:
         with pytest.raises(NodesUnavailable, match=r"no c5\.large in this group"):
             plan(eks=eks)
 
+    def test_the_node_group_that_is_to_blame_is_named_by_its_nodes_where_only_a_label_is_known(
+        self, plan, cluster
+    ):
+        arms = tuple(replace(arm, node_group="") for arm in SETTINGS.arms)
+        cluster.nodes[0]["status"]["conditions"][0]["status"] = "False"
+        eks = Eks(("Ec2SubnetInvalidConfiguration", "no addresses left"))
+        with pytest.raises(NodesUnavailable, match=r"node group ng-1: .*no addresses left"):
+            plan(eks=eks, settings=replace(SETTINGS, arms=arms))
+        assert eks.asked == ["ng-1"]
+
+    def test_too_few_nodes_of_no_known_node_group_are_told_by_their_label(self, plan, cluster):
+        arms = tuple(
+            replace(arm, node_group="", selector={"rack": arm.name}) for arm in SETTINGS.arms
+        )
+        with pytest.raises(InvalidPlan, match="enlarge the nodes labelled rack=treatment"):
+            plan(eks=NoEks(), settings=replace(SETTINGS, arms=arms))
+
+    def test_ena_express_of_an_arm_is_stored(self, plan, store):
+        arms = (replace(SETTINGS.arms[0], ena_express=True), SETTINGS.arms[1])
+        plan(settings=replace(SETTINGS, arms=arms))
+        stored = store.get_json(RUN, "plan.json")
+        assert [arm["ena_express"] for arm in stored["arms"]] == [True, False]
+
     def test_a_network_scale_is_noted_and_lowers_the_ceilings(self, plan, cluster, store):
         for found in cluster.nodes:
             found["metadata"]["labels"]["rackrate.dev/network-scale"] = "0.1"
@@ -191,6 +217,19 @@ class TestServers:
         owner["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
         with pytest.raises(ServersNotReady, match=r"node-a.*ErrImagePull: no such image"):
             self.wait(cluster, store)
+
+    def test_a_lost_node_that_no_node_group_manages_is_named_without_one(
+        self, deploy, cluster, store
+    ):
+        for found in cluster.nodes:
+            del found["metadata"]["labels"]["eks.amazonaws.com/nodegroup"]
+            found["metadata"]["labels"]["rack"] = "any"
+        arms = tuple(replace(arm, node_group="", selector={"rack": "any"}) for arm in SETTINGS.arms)
+        deploy(settings=replace(SETTINGS, arms=arms))
+        cluster.nodes = cluster.nodes[1:]
+        cluster.objects.pop(f"{PODS}/server-node-a")
+        with pytest.raises(NodesUnavailable, match="node-a not Ready; EKS reports no health"):
+            self.wait(cluster, store, NoEks())
 
     def test_a_node_that_was_lost_is_named_with_the_health_of_its_group(
         self, deploy, cluster, store
@@ -394,6 +433,7 @@ class TestConclusion:
         assert ceilings["tcp-8"]["name"] == "instance peak"
         assert ceilings["rtt"] is None
         assert results["arms"][1]["nodes"] == ["node-c", "node-d"]
+        assert [arm["ena_express"] for arm in results["arms"]] == [False, False]
         assert results["run"]["lab_scale"] is None
 
         body = s3.get_object(Bucket="results", Key=f"runs/{RUN}/trials.csv")["Body"].read()
@@ -474,6 +514,24 @@ class States:
         return {"status": self.statuses[executionArn.rpartition(":")[2].replace("-", "_")]}
 
 
+class NoEks:
+    """A stack that does not idle asks EKS nothing when it cleans up."""
+
+
+@pytest.fixture
+def sweep(cluster, store):
+    def do(status):
+        return cleaning.sweep(
+            settings=SETTINGS,
+            cluster=cluster,
+            store=store,
+            states=States(run_1=status),
+            eks=NoEks(),
+        )
+
+    return do
+
+
 class TestTeardown:
     def test_everything_of_the_run_goes_and_nothing_else(self, deploy, cluster):
         deploy()
@@ -493,7 +551,10 @@ class TestTeardown:
         self, deploy, cluster, store, status, expected
     ):
         deploy()
-        cleaning.tear_down_stopped(stopped(status), settings=SETTINGS, cluster=cluster, store=store)
+        done = cleaning.tear_down_stopped(
+            stopped(status), settings=SETTINGS, cluster=cluster, store=store, eks=NoEks()
+        )
+        assert [end["status"] for end in done["ended"]] == [expected]
         assert cluster.objects == {}
         assert store.run(RUN)["status"] == expected
 
@@ -501,32 +562,28 @@ class TestTeardown:
         deploy()
         failure = {"Error": "TrialsLost", "Cause": "many"}
         concluding.finish(RUN, execution_arn=ARN, failure=failure, store=store)
-        cleaning.tear_down_stopped(
-            stopped("FAILED"), settings=SETTINGS, cluster=cluster, store=store
+        done = cleaning.tear_down_stopped(
+            stopped("FAILED"), settings=SETTINGS, cluster=cluster, store=store, eks=NoEks()
         )
+        assert [end["written"] for end in done["ended"]] == [False], "it must not count twice"
         assert store.run(RUN)["error"] == "TrialsLost"
 
-    def test_the_sweep_leaves_running_executions_alone(self, deploy, cluster, store):
+    def test_the_sweep_leaves_running_executions_alone(self, deploy, cluster, sweep):
         deploy()
         before = dict(cluster.objects)
-        found = cleaning.sweep(
-            settings=SETTINGS, cluster=cluster, store=store, states=States(run_1="RUNNING")
-        )
-        assert found == {"swept": []}
+        found = sweep("RUNNING")
+        assert (found["swept"], found["ended"], found["overdue"]) == ([], [], [])
         assert cluster.objects == before
 
-    def test_the_sweep_removes_and_records_what_was_stopped(self, deploy, cluster, store):
+    def test_the_sweep_removes_and_records_what_was_stopped(self, deploy, cluster, store, sweep):
         deploy()
-        found = cleaning.sweep(
-            settings=SETTINGS, cluster=cluster, store=store, states=States(run_1="ABORTED")
-        )
-        assert found == {"swept": [RUN]}
+        found = sweep("ABORTED")
+        assert found["swept"] == [RUN]
+        assert [end["status"] for end in found["ended"]] == ["aborted"]
         assert cluster.objects == {}
         assert store.run(RUN)["status"] == "aborted"
 
-    def test_the_sweep_ends_records_that_have_no_owner_any_more(self, plan, cluster, store):
+    def test_the_sweep_ends_records_that_have_no_owner_any_more(self, plan, store, sweep):
         plan()
-        cleaning.sweep(
-            settings=SETTINGS, cluster=cluster, store=store, states=States(run_1="TIMED_OUT")
-        )
+        sweep("TIMED_OUT")
         assert store.run(RUN)["status"] == "timed_out"

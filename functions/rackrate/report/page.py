@@ -181,10 +181,15 @@ def _lost(counts: Json) -> str:
     )
 
 
+def _setting(arm: Json) -> str:
+    """What distinguishes the arm."""
+    return f"{arm['placement']}, ENA Express" if arm["ena_express"] else str(arm["placement"])
+
+
 def _node_table(arms: Sequence[Json]) -> str:
     facts = ("instance_type", "instance_id", "zone", "image", "kernel")
     rows = "".join(
-        f"<tr><td>{escape(arm['name'])} ({escape(arm['placement'])})</td>"
+        f"<tr><td>{escape(arm['name'])} ({escape(_setting(arm))})</td>"
         f"<td>{escape(node['name'])}</td>"
         + "".join(
             f"<td>{escape(str(node[fact])) if node.get(fact) else '&ndash;'}</td>" for fact in facts

@@ -72,6 +72,7 @@ def build_results(
                 "placement": arm["placement"],
                 "baseline": arm["name"] == stored_plan["plan"]["baseline"],
                 "node_group": arm["node_group"],
+                "ena_express": arm.get("ena_express", False),
                 "nodes": [node["name"] for node in arm["nodes"]],
                 "node_facts": arm["nodes"],
                 "network": {**arm["network"], "scale": arm["network_scale"]},

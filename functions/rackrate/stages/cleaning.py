@@ -11,12 +11,17 @@ from rackrate import manifests
 from rackrate.cluster import Cluster
 from rackrate.settings import Settings
 from rackrate.stages.concluding import record_end
-from rackrate.store import TERMINAL, Store
+from rackrate.stages.idling import rest
+from rackrate.store import TERMINAL, Store, now, seconds_between
 
 Json = dict[str, Any]
 
 #: How long one call waits for pods to be gone; they have one second of grace each.
 GONE_SECONDS = 60.0
+
+#: When a run counts as overdue: after so many times its expected seconds, and so many seconds more.
+OVERDUE_FACTOR = 2
+OVERDUE_GRACE_SECONDS = 1800
 
 #: How Step Functions calls the end of an execution, and how we do.
 STATUSES = {"ABORTED": "aborted", "TIMED_OUT": "timed_out", "FAILED": "failed"}
@@ -36,7 +41,7 @@ def tear_down(run_id: str, *, settings: Settings, cluster: Cluster) -> bool:
 
 
 def tear_down_stopped(
-    detail: Mapping[str, Any], *, settings: Settings, cluster: Cluster, store: Store
+    detail: Mapping[str, Any], *, settings: Settings, cluster: Cluster, store: Store, eks: Any
 ) -> Json:
     """Cleans up after an execution that ended badly, and writes its end down if nobody did.
 
@@ -45,15 +50,25 @@ def tear_down_stopped(
         settings: the stack's.
         cluster: the cluster.
         store: the store.
+        eks: an EKS client.
+
+    Returns:
+        run_id: the run.
+        gone: are its pods?
+        ended: what `record_end` says, in a list as the sweep has them.
+        nodes: what `rest` says.
     """
     run_id, status = detail["name"], STATUSES[detail["status"]]
     gone = tear_down(run_id, settings=settings, cluster=cluster)
     failure = {"Error": detail.get("error"), "Cause": detail.get("cause")}
-    record_end(run_id, status, execution_arn=detail["executionArn"], failure=failure, store=store)
-    return {"run_id": run_id, "status": status, "gone": gone}
+    ended = record_end(
+        run_id, status, execution_arn=detail["executionArn"], failure=failure, store=store
+    )
+    nodes = rest(settings=settings, store=store, eks=eks, apart_from={run_id})
+    return {"run_id": run_id, "gone": gone, "ended": [ended], "nodes": nodes}
 
 
-def sweep(*, settings: Settings, cluster: Cluster, store: Store, states: Any) -> Json:
+def sweep(*, settings: Settings, cluster: Cluster, store: Store, states: Any, eks: Any) -> Json:
     """Removes what is left of runs whose execution is no longer running, and ends their records.
 
     Args:
@@ -61,6 +76,13 @@ def sweep(*, settings: Settings, cluster: Cluster, store: Store, states: Any) ->
         cluster: the cluster.
         store: the store.
         states: a Step Functions client.
+        eks: an EKS client.
+
+    Returns:
+        swept: the runs that were cleaned up.
+        ended: what `record_end` says of those whose end nobody had written.
+        overdue: the runs that should have ended long ago.
+        nodes: what `rest` says.
     """
     path = f"/api/v1/namespaces/{settings.namespace}/configmaps"
     owners = cluster.list(path, manifests.selector({manifests.ROLE: "owner"}))
@@ -69,12 +91,17 @@ def sweep(*, settings: Settings, cluster: Cluster, store: Store, states: Any) ->
         for notes in (owner["metadata"]["annotations"] for owner in owners)
     }
     owned = set(arn_of)
-    for run in store.running_runs():
+    running = {run["run_id"]: run for run in store.running_runs()}
+    for run in running.values():
         arn_of.setdefault(run["run_id"], run["execution_arn"])
-    swept = []
+    swept: list[str] = []
+    ended: list[Json] = []
+    overdue: list[str] = []
     for run_id, arn in sorted(arn_of.items()):
         execution = _execution(states, arn)
         if execution["status"] in ("RUNNING", "PENDING_REDRIVE"):
+            if run_id in running and is_overdue(running[run_id]):
+                overdue.append(run_id)
             continue
         if run_id in owned:
             tear_down(run_id, settings=settings, cluster=cluster)
@@ -82,9 +109,23 @@ def sweep(*, settings: Settings, cluster: Cluster, store: Store, states: Any) ->
         if (stored := store.run(run_id)) is not None and stored["status"] not in TERMINAL:
             failure = {"Error": execution.get("error"), "Cause": execution.get("cause")}
             status = STATUSES.get(execution["status"], "failed")
-            record_end(run_id, status, execution_arn=arn, failure=failure, store=store)
+            ended.append(
+                record_end(run_id, status, execution_arn=arn, failure=failure, store=store)
+            )
         swept.append(run_id)
-    return {"swept": swept}
+    nodes = rest(settings=settings, store=store, eks=eks, apart_from=swept)
+    return {"swept": swept, "ended": ended, "overdue": overdue, "nodes": nodes}
+
+
+def is_overdue(run: Mapping[str, Any]) -> bool:
+    """Has a run gone on for twice its expected time and half an hour, and so probably hangs?
+
+    The time of a run that is not planned yet is not known; half an hour is more than waking nodes
+    may take.
+    """
+    expected = float(run.get("expected_seconds", 0))
+    age = seconds_between(run["started_at"], now())
+    return age > OVERDUE_FACTOR * expected + OVERDUE_GRACE_SECONDS
 
 
 def _execution(states: Any, arn: str) -> Json:

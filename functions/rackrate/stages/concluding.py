@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rackrate import conclusion, tools
-from rackrate.ceilings import InstanceNetwork, ceiling, limit
+from rackrate.ceilings import arm_limit, ceiling
 from rackrate.errors import TrialsLost
 from rackrate.report.page import render_page
 from rackrate.report.results import build_results, trials_csv
@@ -59,15 +59,7 @@ def compare_arms(stored_plan: Json, trials: Mapping[TrialKey, Json]) -> list[Jso
     arms = {arm["name"]: arm for arm in stored_plan["arms"]}
     verdicts = []
     for test in (tools.load_test(value) for value in plan["tests"]):
-        limits = {
-            name: limit(
-                flows=test.flows,
-                placement=arm["placement"],
-                network=InstanceNetwork(**arm["network"]),
-                scale=arm["network_scale"],
-            )
-            for name, arm in arms.items()
-        }
+        limits = {name: arm_limit(arm, test.flows) for name, arm in arms.items()}
         baseline = plan["baseline"]
         for name in arms:
             if name == baseline:
@@ -152,10 +144,16 @@ def record_end(
     failure: Mapping[str, Any] | None,
     store: Store,
 ) -> Json:
-    """Writes a terminal status and the error, unless the run has a terminal status already."""
+    """Writes a terminal status and the error, unless the run has a terminal status already.
+
+    Returns:
+        status: the status.
+        written: was it written now?
+        seconds: how long the run took, if it was written now.
+    """
     attributes: Json = {"execution_arn": execution_arn, "phase": status.replace("_", " ")}
     if failure is not None:
         attributes["error"] = str(failure.get("Error") or status)
         attributes["cause"] = str(failure.get("Cause") or "")
-    written = store.finish_run(run_id, status, attributes)
-    return {"status": status, "written": written}
+    seconds = store.finish_run(run_id, status, attributes)
+    return {"status": status, "written": seconds is not None, "seconds": seconds}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 from rackrate import manifests, tools
 from rackrate.cluster import Cluster
@@ -152,6 +152,12 @@ def collect(
         settings: the stack's.
         cluster: the cluster.
         store: the store.
+
+    Returns:
+        finished: is everything stored?
+        wait_seconds: when to ask again, if not.
+        measured: how many trials this call stored as measured.
+        failed: how many it stored as failed.
     """
     stored = store.trial_states(run_id, item["block"])
     scope = [
@@ -169,12 +175,12 @@ def collect(
     left = max(0.0, deadline - time.time())
     pods, finished = cluster.watch(path, labels, settled, seconds=min(watch_seconds, left))
     if not finished and time.time() < deadline:
-        return {"finished": False, "wait_seconds": 1}
+        return {"finished": False, "wait_seconds": 1, "measured": 0, "failed": 0}
     pod_of = {_pair(pod): pod for pod in pods.values()}
     facts = _facts(store.get_json(run_id, "plan.json"))
     tests = {test["name"]: tools.load_test(test) for test in item["tests"]}
 
-    def finish_one(trial: PlannedTrial) -> tuple[int, int]:
+    def finish_one(trial: PlannedTrial) -> Stored:
         pod = pod_of.get((trial.key.client, trial.key.server))
         result = _read_trial(
             run_id, trial, tests[trial.key.test], pod, attempt, settings, cluster, store
@@ -182,18 +188,10 @@ def collect(
         return _put(run_id, trial, {**result, **_about(trial, facts), "attempt": attempt}, store)
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        changes = list(pool.map(finish_one, scope))
-    store.update_run(
-        run_id,
-        {},
-        {
-            "trials_measured": sum(measured for measured, _ in changes),
-            "trials_failed": sum(failed for _, failed in changes),
-        },
-    )
+        counts = _count(run_id, list(pool.map(finish_one, scope)), store)
     if pods:
         cluster.delete_all(path, labels)
-    return {"finished": True, "wait_seconds": 0}
+    return {"finished": True, "wait_seconds": 0, **counts}
 
 
 def give_up(
@@ -215,7 +213,8 @@ def give_up(
             f"/api/v1/namespaces/{settings.namespace}/pods", manifests.selector(labels)
         )
     if item["kind"] == "makeup":
-        return {"finished": True, "wait_seconds": 0}  # the trials keep the reason they have
+        # The trials keep the reason they have.
+        return {"finished": True, "wait_seconds": 0, "measured": 0, "failed": 0}
     reason = f"{failure.get('Error', 'unknown error')}: {failure.get('Cause', '')}"[:_REASON_LENGTH]
     stored = store.trial_states(run_id, item["block"])
     facts = _facts(store.get_json(run_id, "plan.json"))
@@ -235,15 +234,7 @@ def give_up(
         )
         for trial in missing_trials(item, stored)
     ]
-    store.update_run(
-        run_id,
-        {},
-        {
-            "trials_measured": sum(measured for measured, _ in changes),
-            "trials_failed": sum(failed for _, failed in changes),
-        },
-    )
-    return {"finished": True, "wait_seconds": 0}
+    return {"finished": True, "wait_seconds": 0, **_count(run_id, changes, store)}
 
 
 def _pair(pod: Mapping[str, Any]) -> tuple[str, str]:
@@ -302,14 +293,33 @@ def _read_trial(
     return trial_json
 
 
-def _put(run_id: str, trial: PlannedTrial, value: Json, store: Store) -> tuple[int, int]:
-    """Stores a trial; returns the change of the counts of measured and of failed trials."""
+class Stored(NamedTuple):
+    """What storing a trial changed, each 0 or 1."""
+
+    measured: int = 0
+    failed: int = 0
+    failed_before: int = 0
+
+
+def _put(run_id: str, trial: PlannedTrial, value: Json, store: Store) -> Stored:
+    """Stores a trial."""
     before = store.put_trial(run_id, trial.key, value)
     if before is None:
-        return 0, 0
-    measured = int(value["status"] == "measured")
-    failed = int(value["status"] == "failed")
-    return measured, failed - int(before.get("status") == "failed")
+        return Stored()
+    return Stored(
+        measured=int(value["status"] == "measured"),
+        failed=int(value["status"] == "failed"),
+        failed_before=int(before.get("status") == "failed"),
+    )
+
+
+def _count(run_id: str, changes: Sequence[Stored], store: Store) -> dict[str, int]:
+    """Counts trials in the run's item; returns how many were stored as measured and as failed."""
+    measured = sum(change.measured for change in changes)
+    failed = sum(change.failed for change in changes)
+    repaired = sum(change.failed_before for change in changes)
+    store.update_run(run_id, {}, {"trials_measured": measured, "trials_failed": failed - repaired})
+    return {"measured": measured, "failed": failed}
 
 
 def _facts(stored_plan: Json) -> Json:

@@ -7,14 +7,15 @@ from dataclasses import asdict
 from typing import Any
 
 from rackrate import schedule
-from rackrate.ceilings import InstanceNetwork, instance_network, limit
+from rackrate.ceilings import InstanceNetwork, arm_limit, instance_network
 from rackrate.cluster import Cluster
 from rackrate.errors import InvalidPlan, NodesUnavailable
 from rackrate.manifests import selector
+from rackrate.node_groups import describe, health_issues
 from rackrate.nodes import is_ready, node_facts
 from rackrate.plan import LEAST_NODES, Plan, check_plan
 from rackrate.settings import Arm, Settings
-from rackrate.store import RUNNING, Store, now
+from rackrate.store import RUNNING, Store, now, seconds_between
 
 Json = dict[str, Any]
 
@@ -39,12 +40,17 @@ def plan_run(
         InvalidPlan: the user has to change the plan.
         NodesUnavailable: the plan is fine, but nodes are missing and EKS knows why.
     """
-    facts = {arm.name: ready_nodes(cluster, arm) for arm in settings.arms}
+    # Nodes that sleep are not woken only to be counted.
+    placeholders = settings.idle_scale_to_zero and _asks_for_dry_run(raw)
+    if placeholders:
+        facts = {arm.name: _placeholder_nodes(eks, settings, arm) for arm in settings.arms}
+    else:
+        facts = {arm.name: ready_nodes(cluster, arm) for arm in settings.arms}
     counts = {name: len(nodes) for name, nodes in facts.items()}
     try:
         plan = check_plan(raw, stack_arms=settings.arms, nodes=counts, run_id=run_id)
     except InvalidPlan as invalid:
-        _blame_node_groups(invalid, settings, counts, eks)
+        _blame_node_groups(invalid, settings, counts, cluster, eks)
         raise
     networks = _networks(ec2, [node for arm in plan.arms for node in facts[arm.name]])
     items = schedule.build_schedule(
@@ -64,13 +70,16 @@ def plan_run(
             "execution_arn": execution_arn,
             "plan": plan.to_json(),
             "arms": arms,
+            "placeholder_nodes": placeholders,
             "image": settings.tool_image,
             "kubernetes_version": cluster.version,
             "estimates": estimates,
         },
     )
     schedule_key = store.put_json(run_id, "schedule.json", items)
-    _record(store, run_id, execution_arn, plan, items, estimates, arms)
+    waking = _seconds_so_far(store, run_id) if settings.idle_scale_to_zero else 0.0
+    expected = waking + estimates["seconds"]
+    _record(store, run_id, execution_arn, plan, items, {**estimates, "seconds": expected}, arms)
     return {
         "run_id": run_id,
         "dry_run": plan.dry_run,
@@ -87,27 +96,50 @@ def ready_nodes(cluster: Cluster, arm: Arm) -> list[Json]:
     return sorted((node_facts(node) for node in nodes if is_ready(node)), key=lambda f: f["name"])
 
 
-def health_issues(eks: Any, cluster_name: str, node_group: str) -> list[str]:
-    """What EKS says is wrong with a node group."""
-    answer = eks.describe_nodegroup(clusterName=cluster_name, nodegroupName=node_group)
-    issues = answer["nodegroup"].get("health", {}).get("issues", [])
-    return [f"{issue.get('code')}: {issue.get('message')}" for issue in issues]
+def _asks_for_dry_run(raw: object) -> bool:
+    return isinstance(raw, dict) and raw.get("dry_run") is True
+
+
+def _placeholder_nodes(eks: Any, settings: Settings, arm: Arm) -> list[Json]:
+    """The nodes an arm will have, as far as they can be known while there are none."""
+    group = describe(eks, settings.cluster_name, arm.node_group)
+    known = {
+        "instance_type": None if group is None else group.instance_type,
+        "node_group": arm.node_group,
+    }
+    names = (f"{arm.name}-{number}" for number in range(1, settings.node_count + 1))
+    return [{**node_facts({"metadata": {"name": name}}), **known} for name in names]
+
+
+def _seconds_so_far(store: Store, run_id: str) -> float:
+    """What waking the nodes took: the run was recorded when it began."""
+    run = store.run(run_id)
+    return 0.0 if run is None else seconds_between(run["started_at"], now())
 
 
 def _blame_node_groups(
-    invalid: InvalidPlan, settings: Settings, counts: Mapping[str, int], eks: Any
+    invalid: InvalidPlan,
+    settings: Settings,
+    counts: Mapping[str, int],
+    cluster: Cluster,
+    eks: Any,
 ) -> None:
     """When too few nodes are the only fault, and EKS knows why, it is not the user's mistake."""
     if any("Ready node" not in fault.problem for fault in invalid.faults):
         return
-    complaints = [
-        f"node group {arm.node_group}: {issue}"
-        for arm in settings.arms
-        if counts[arm.name] < LEAST_NODES
-        for issue in health_issues(eks, settings.cluster_name, arm.node_group)
-    ]
+    lacking = [arm for arm in settings.arms if counts[arm.name] < LEAST_NODES]
+    names = {name for arm in lacking for name in _node_groups(cluster, arm)}
+    complaints = health_issues(eks, settings.cluster_name, sorted(names))
     if complaints:
         raise NodesUnavailable("\n".join([str(invalid), *complaints])) from invalid
+
+
+def _node_groups(cluster: Cluster, arm: Arm) -> set[str]:
+    """The arm's node groups: the stack's, or those its nodes say they are of."""
+    if arm.node_group:
+        return {arm.node_group}
+    nodes = cluster.list("/api/v1/nodes", selector(arm.selector))
+    return {name for node in nodes if (name := node_facts(node)["node_group"])}
 
 
 def _networks(ec2: Any, nodes: Sequence[Json]) -> dict[str, InstanceNetwork]:
@@ -127,6 +159,7 @@ def _arm_json(arm: Arm, nodes: Sequence[Json], networks: Mapping[str, InstanceNe
         "baseline": arm.baseline,
         "node_group": arm.node_group,
         "selector": dict(arm.selector),
+        "ena_express": arm.ena_express,
         "network": asdict(network),
         "network_scale": nodes[0]["network_scale"],
         "nodes": list(nodes),
@@ -137,12 +170,7 @@ def _estimates(plan: Plan, items: Sequence[Json], arms: Sequence[Json]) -> Json:
     ceilings: dict[str, dict[str, float]] = {}
     for arm in arms:
         for test in plan.tests:
-            bound = limit(
-                flows=test.flows,
-                placement=arm["placement"],
-                network=InstanceNetwork(**arm["network"]),
-                scale=arm["network_scale"],
-            )
+            bound = arm_limit(arm, test.flows)
             if bound is not None:
                 ceilings.setdefault(arm["name"], {})[test.name] = bound.bits_per_second
     return {

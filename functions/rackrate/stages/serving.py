@@ -9,9 +9,9 @@ from typing import Any
 from rackrate import manifests
 from rackrate.cluster import Cluster
 from rackrate.errors import NodesUnavailable, ServersNotReady
+from rackrate.node_groups import health_issues
 from rackrate.nodes import is_ready
 from rackrate.settings import Settings
-from rackrate.stages.planning import health_issues
 from rackrate.store import Store
 
 Json = dict[str, Any]
@@ -100,11 +100,12 @@ def _check_nodes(
     ready = {n["metadata"]["name"] for n in cluster.list("/api/v1/nodes") if is_ready(n)}
     lines = []
     for arm in stored["arms"]:
-        lost = [n["name"] for n in arm["nodes"] if n["name"] in missing and n["name"] not in ready]
+        lost = [n for n in arm["nodes"] if n["name"] in missing and n["name"] not in ready]
         if lost:
-            issues = health_issues(eks, settings.cluster_name, arm["node_group"])
+            groups = {n.get("node_group") or arm["node_group"] for n in lost}
+            issues = health_issues(eks, settings.cluster_name, sorted(groups))
             lines.append(
-                f"arm {arm['name']}: {', '.join(lost)} not Ready; node group {arm['node_group']}:"
+                f"arm {arm['name']}: {', '.join(n['name'] for n in lost)} not Ready;"
                 f" {'; '.join(issues) or 'EKS reports no health issue'}"
             )
     if lines:

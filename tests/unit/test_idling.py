@@ -1,0 +1,391 @@
+"""Stacks without nodes between runs: when nodes are woken, for whom, and when they rest."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from rackrate.errors import InvalidPlan, NodesUnavailable, Throttled
+from rackrate.stages import cleaning, concluding, idling, planning
+from tests.unit.samples import LABEL, SETTINGS, node
+
+RUN, OTHER = "run-1", "run-2"
+ARN = "arn:aws:states:us-east-1:123456789012:execution:rackrate-benchmark:"
+IDLE = replace(SETTINGS, idle_scale_to_zero=True)
+GROUPS = ("ng-1", "ng-2")
+NO_CAPACITY = {"code": "InsufficientInstanceCapacity", "message": "no c5.large in this zone"}
+
+
+def refused(code):
+    return ClientError({"Error": {"Code": code, "Message": "because"}}, "UpdateNodegroupConfig")
+
+
+class Eks:
+    """Two node groups that keep the size they are asked for; their nodes come when tests say so."""
+
+    def __init__(self):
+        self.groups = {
+            name: {
+                "status": "ACTIVE",
+                "instanceTypes": ["c5.large"],
+                "scalingConfig": {"minSize": 0, "desiredSize": 0, "maxSize": 2},
+                "health": {"issues": []},
+            }
+            for name in GROUPS
+        }
+        self.updates = []
+        self.refusals = []
+
+    def describe_nodegroup(self, *, clusterName, nodegroupName):
+        return {"nodegroup": self.groups[nodegroupName]}
+
+    def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.updates.append((nodegroupName, scalingConfig["desiredSize"]))
+        self.groups[nodegroupName]["scalingConfig"] = scalingConfig
+
+    def desired(self):
+        return [self.groups[name]["scalingConfig"]["desiredSize"] for name in GROUPS]
+
+
+@pytest.fixture
+def eks():
+    return Eks()
+
+
+@pytest.fixture
+def sleeping(cluster):
+    """The cluster before anyone asked for nodes."""
+    cluster.nodes = []
+    return cluster
+
+
+def boot(cluster, *groups):
+    """Two nodes of each group become Ready."""
+    cluster.nodes += [node(f"{group}-{n}", group) for group in groups for n in (1, 2)]
+
+
+@pytest.fixture
+def wake(sleeping, store, eks):
+    def do(raw=None, run=RUN, settings=IDLE):
+        return idling.wake(
+            raw if raw is not None else {},
+            run_id=run,
+            execution_arn=ARN + run,
+            settings=settings,
+            connect=lambda: sleeping,
+            store=store,
+            eks=eks,
+        )
+
+    return do
+
+
+def let_pass(store, seconds, run=RUN):
+    """The run began so many seconds earlier."""
+    began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
+    store.update_run(run, {"started_at": began.isoformat()})
+
+
+def rest_after(store, eks, run=RUN, settings=IDLE):
+    return idling.rest_after(run, settings=settings, store=store, eks=eks)
+
+
+class TestWake:
+    @pytest.mark.parametrize("raw", [{"blocks": 0}, [], {"arms": ["treatment"]}])
+    def test_an_invalid_plan_wakes_no_node_and_records_no_run(self, wake, store, eks, raw):
+        with pytest.raises(InvalidPlan):
+            wake(raw)
+        assert eks.updates == []
+        assert store.run(RUN) is None
+
+    def test_a_plan_too_large_for_the_nodes_the_stack_is_to_have_wakes_none(self, wake, eks):
+        plan = {"pairing": "all", "blocks": 1000}
+        with pytest.raises(InvalidPlan, match="more than"):
+            wake(plan, settings=replace(IDLE, node_count=100))
+        assert eks.updates == []
+
+    def test_a_dry_run_wakes_no_node(self, wake, store, eks):
+        assert wake({"dry_run": True}) == {"ready": True, "wait_seconds": 0}
+        assert eks.updates == []
+        assert store.run(RUN) is None
+
+    def test_the_run_is_on_record_before_nodes_are_asked_for(self, wake, store, eks):
+        eks.refusals = [RuntimeError("EKS is down")]
+        with pytest.raises(RuntimeError):
+            wake()
+        run = store.run(RUN)
+        assert (run["status"], run["phase"]) == ("running", "waking nodes")
+        assert run["execution_arn"] == ARN + RUN
+
+    def test_every_arm_is_asked_for_all_its_nodes_and_may_go_back_to_none(self, wake, eks):
+        found = wake()
+        assert (found["ready"], found["wait_seconds"] > 0) == (False, True)
+        assert eks.updates == [("ng-1", 2), ("ng-2", 2)]
+        sizes = eks.groups["ng-1"]["scalingConfig"]
+        assert (sizes["minSize"], sizes["maxSize"]) == (0, 2)
+
+    def test_ready_only_when_every_node_of_every_arm_is(self, wake, sleeping, store):
+        wake()
+        boot(sleeping, "ng-1")
+        assert wake()["ready"] is False
+        assert store.run(RUN)["phase"] == "waking nodes, 2 of 4 Ready"
+        boot(sleeping, "ng-2")
+        sleeping.nodes[-1]["status"]["conditions"][0]["status"] = "False"
+        assert wake()["ready"] is False
+        sleeping.nodes[-1]["status"]["conditions"][0]["status"] = "True"
+        assert wake() == {"ready": True, "wait_seconds": 0}
+
+    def test_nodes_of_one_arm_do_not_stand_in_for_those_of_another(self, wake, sleeping):
+        wake()
+        boot(sleeping, "ng-1")
+        sleeping.nodes += [node(f"more-{n}", "ng-1") for n in (1, 2)]
+        assert wake()["ready"] is False
+
+    def test_a_node_group_that_is_being_updated_is_asked_again(self, wake, eks):
+        eks.refusals = [refused("ResourceInUseException")]
+        wake()
+        assert eks.updates == [("ng-2", 2)]
+        wake()
+        assert eks.updates == [("ng-2", 2), ("ng-1", 2)]
+
+    def test_nodes_that_another_run_puts_to_rest_meanwhile_are_asked_for_again(
+        self, wake, sleeping, eks
+    ):
+        # The other run looked into the table before this one was in it.
+        boot(sleeping, *GROUPS)
+        for group in eks.groups.values():
+            group["scalingConfig"]["desiredSize"] = 2
+        assert wake()["ready"] is False, "the first answer is never the last word"
+        for group in eks.groups.values():
+            group["scalingConfig"]["desiredSize"] = 0
+        assert wake()["ready"] is False
+        assert eks.desired() == [2, 2]
+
+    def test_nodes_are_not_ready_while_their_group_is_still_being_updated(
+        self, wake, sleeping, eks
+    ):
+        wake()
+        boot(sleeping, *GROUPS)
+        eks.groups["ng-2"]["status"] = "UPDATING"
+        assert wake()["ready"] is False
+
+    def test_a_new_health_issue_ends_the_wait_with_eks_own_words(self, wake, eks):
+        wake()
+        eks.groups["ng-1"]["health"]["issues"] = [NO_CAPACITY]
+        with pytest.raises(NodesUnavailable, match=r"ng-1: .*no c5\.large in this zone"):
+            wake()
+
+    def test_a_group_that_turns_degraded_ends_the_wait(self, wake, eks):
+        wake()
+        eks.groups["ng-2"]["status"] = "DEGRADED"
+        with pytest.raises(NodesUnavailable, match="node group ng-2 is DEGRADED"):
+            wake()
+
+    def test_a_trouble_from_before_does_not_keep_a_group_from_being_woken(
+        self, wake, sleeping, eks
+    ):
+        eks.groups["ng-1"] |= {"status": "DEGRADED", "health": {"issues": [NO_CAPACITY]}}
+        wake()
+        assert wake()["ready"] is False
+        boot(sleeping, *GROUPS)
+        assert wake()["ready"] is True
+
+    def test_nodes_that_had_their_time_are_given_up_with_what_eks_says(self, wake, store, eks):
+        eks.groups["ng-1"]["health"]["issues"] = [NO_CAPACITY]
+        wake()
+        let_pass(store, idling.WAKING_SECONDS + 10)
+        with pytest.raises(NodesUnavailable, match=r"(?s)0 of 4 nodes are Ready.*no c5\.large"):
+            wake()
+
+    def test_a_group_that_is_deleted_is_not_waited_for(self, wake, eks):
+        wake()
+        eks.groups["ng-1"]["status"] = "DELETING"
+        with pytest.raises(NodesUnavailable, match="DELETING"):
+            wake()
+
+    def test_a_size_that_eks_refuses_is_no_reason_to_wait(self, wake, eks):
+        eks.refusals = [refused("InvalidRequestException")]
+        with pytest.raises(NodesUnavailable, match="ng-1 cannot be resized: because"):
+            wake()
+
+    def test_throttling_is_tried_again_by_the_machine(self, wake, eks):
+        eks.refusals = [refused("ThrottlingException")]
+        with pytest.raises(Throttled):
+            wake()
+
+
+class TestRest:
+    def test_after_the_last_run_no_node_is_left(self, wake, store, eks):
+        wake()
+        assert rest_after(store, eks)["rested"] == list(GROUPS)
+        assert eks.desired() == [0, 0]
+        assert eks.groups["ng-1"]["scalingConfig"]["maxSize"] == 2
+
+    def test_nodes_stay_while_another_run_needs_them(self, wake, store, eks):
+        wake(run=OTHER)
+        wake()
+        assert rest_after(store, eks)["needed_by"] == [OTHER]
+        assert eks.desired() == [2, 2]
+
+    def test_of_two_runs_that_end_together_the_later_one_turns_off_the_light(
+        self, wake, store, eks
+    ):
+        wake(run=OTHER)
+        wake()
+        rest_after(store, eks)  # neither has written its end yet
+        assert rest_after(store, eks, run=OTHER)["rested"] == list(GROUPS)
+
+    def test_a_record_older_than_any_run_can_be_keeps_no_node_awake(self, wake, store, eks):
+        wake(run=OTHER)
+        wake()
+        let_pass(store, idling.RUN_LIMIT_SECONDS + 60, run=OTHER)
+        assert rest_after(store, eks)["rested"] == list(GROUPS)
+
+    def test_a_run_as_long_as_the_machine_allows_keeps_its_nodes(self, wake, store, eks):
+        wake(run=OTHER)
+        wake()
+        let_pass(store, idling.RUN_LIMIT_SECONDS - 3600, run=OTHER)
+        assert rest_after(store, eks)["needed_by"] == [OTHER]
+
+    def test_groups_without_nodes_are_left_alone(self, store, eks):
+        assert rest_after(store, eks)["rested"] == list(GROUPS)
+        assert eks.updates == []
+
+    def test_a_stack_that_does_not_idle_keeps_its_nodes(self, wake, store, eks):
+        wake()
+        assert rest_after(store, eks, settings=SETTINGS)["rested"] == []
+        assert eks.desired() == [2, 2]
+
+    def test_a_group_in_the_middle_of_an_update_is_waited_for(self, wake, store, eks, monkeypatch):
+        monkeypatch.setattr(idling, "_POLL_SECONDS", 0.01)
+        wake()
+        eks.refusals = [refused("ResourceInUseException")] * 2
+        assert rest_after(store, eks)["busy"] == []
+        assert eks.desired() == [0, 0]
+
+    def test_a_group_that_stays_busy_is_left_to_the_sweep(self, wake, store, eks, monkeypatch):
+        monkeypatch.setattr(idling, "PATIENCE_SECONDS", 0)
+        wake()
+        eks.refusals = [refused("ResourceInUseException")]
+        found = rest_after(store, eks)
+        assert (found["busy"], found["rested"]) == (["ng-1"], ["ng-2"])
+
+
+class States:
+    def __init__(self, status):
+        self.status = status
+
+    def describe_execution(self, *, executionArn):
+        return {"status": self.status}
+
+
+class TestCleaning:
+    def sweep(self, cluster, store, eks, status):
+        return cleaning.sweep(
+            settings=IDLE, cluster=cluster, store=store, states=States(status), eks=eks
+        )
+
+    def test_an_aborted_run_leaves_no_node(self, wake, sleeping, store, eks):
+        wake()
+        detail = {"name": RUN, "status": "ABORTED", "executionArn": ARN + RUN}
+        cleaning.tear_down_stopped(detail, settings=IDLE, cluster=sleeping, store=store, eks=eks)
+        assert eks.desired() == [0, 0]
+        assert store.run(RUN)["status"] == "aborted"
+
+    def test_a_run_that_ends_badly_leaves_the_nodes_of_another(self, wake, sleeping, store, eks):
+        wake(run=OTHER)
+        wake()
+        detail = {"name": RUN, "status": "FAILED", "executionArn": ARN + RUN}
+        done = cleaning.tear_down_stopped(
+            detail, settings=IDLE, cluster=sleeping, store=store, eks=eks
+        )
+        assert done["nodes"]["needed_by"] == [OTHER]
+        assert eks.desired() == [2, 2]
+
+    def test_the_sweep_rests_nodes_that_nobody_needs(self, sleeping, store, eks):
+        for group in eks.groups.values():
+            group["scalingConfig"]["desiredSize"] = 2
+        self.sweep(sleeping, store, eks, "SUCCEEDED")
+        assert eks.desired() == [0, 0]
+
+    def test_the_sweep_rests_nodes_of_a_run_it_finds_dead(self, wake, sleeping, store, eks):
+        wake()
+        self.sweep(sleeping, store, eks, "TIMED_OUT")
+        assert eks.desired() == [0, 0]
+
+    def test_the_sweep_leaves_the_nodes_of_a_run_that_lives(self, wake, sleeping, store, eks):
+        wake()
+        assert self.sweep(sleeping, store, eks, "RUNNING")["nodes"]["needed_by"] == [RUN]
+        assert eks.desired() == [2, 2]
+
+    @pytest.mark.parametrize(
+        ("expected", "age", "overdue"),
+        [(None, 1700, []), (None, 1900, [RUN]), (600, 2900, []), (600, 3100, [RUN])],
+    )
+    def test_a_run_is_overdue_after_twice_its_time_and_half_an_hour(
+        self, wake, sleeping, store, eks, expected, age, overdue
+    ):
+        wake()
+        if expected is not None:
+            store.update_run(RUN, {"expected_seconds": expected})
+        let_pass(store, age)
+        assert self.sweep(sleeping, store, eks, "RUNNING")["overdue"] == overdue
+        assert self.sweep(sleeping, store, eks, "SUCCEEDED")["overdue"] == []
+
+
+class TestPlan:
+    def plan(self, cluster, store, eks, ec2, raw):
+        return planning.plan_run(
+            raw,
+            run_id=RUN,
+            execution_arn=ARN + RUN,
+            settings=IDLE,
+            cluster=cluster,
+            store=store,
+            eks=eks,
+            ec2=ec2,
+        )
+
+    def test_a_dry_run_is_planned_on_placeholders_of_the_groups_instance_type(
+        self, sleeping, store, eks, ec2
+    ):
+        found = self.plan(sleeping, store, eks, ec2, {"dry_run": True, "blocks": 6})
+        assert (found["dry_run"], found["trials"]) == (True, 36)
+        stored = store.get_json(RUN, "plan.json")
+        assert stored["placeholder_nodes"] is True
+        treatment = stored["arms"][0]
+        assert [n["name"] for n in treatment["nodes"]] == ["treatment-1", "treatment-2"]
+        assert {n["instance_type"] for n in treatment["nodes"]} == {"c5.large"}
+        assert treatment["network"]["peak_bits_per_second"] == 10e9
+        assert eks.updates == []
+
+    def test_a_run_is_planned_on_the_nodes_that_woke_and_says_so(
+        self, wake, sleeping, store, eks, ec2
+    ):
+        wake()
+        boot(sleeping, *GROUPS)
+        self.plan(sleeping, store, eks, ec2, {})
+        stored = store.get_json(RUN, "plan.json")
+        assert stored["placeholder_nodes"] is False
+        assert [n["name"] for n in stored["arms"][0]["nodes"]] == ["ng-1-1", "ng-1-2"]
+        assert stored["arms"][0]["nodes"][0]["node_group"] == sleeping.nodes[0]["metadata"][
+            "labels"
+        ].get(LABEL)
+
+    def test_the_time_it_took_to_wake_is_part_of_the_time_a_run_takes(
+        self, wake, sleeping, store, eks, ec2
+    ):
+        wake()
+        boot(sleeping, *GROUPS)
+        let_pass(store, 300)
+        self.plan(sleeping, store, eks, ec2, {})
+        run = store.run(RUN)
+        estimated = store.get_json(RUN, "plan.json")["estimates"]["seconds"]
+        assert run["expected_seconds"] == pytest.approx(estimated + 300, abs=30)
+        concluding.finish(RUN, execution_arn=ARN + RUN, failure=None, store=store)
+        assert store.run(RUN)["seconds"] == pytest.approx(300, abs=30)

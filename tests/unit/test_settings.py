@@ -1,0 +1,98 @@
+"""What the template puts into the environment is what the functions read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rackrate.settings import Arm, Settings
+from tests.templates.cloudformation import ROOT, load
+
+TEMPLATE = load(ROOT / "templates" / "benchmark.yaml")
+LABEL = "eks.amazonaws.com/nodegroup"
+CREATED = {
+    "TreatmentNodeGroup": "one",
+    "BaselineNodeGroup": "two",
+    "TreatmentSelector": f"{LABEL}=one",
+    "BaselineSelector": f"{LABEL}=two",
+    "TreatmentStrategy": "cluster",
+    "EnaExpress": "none",
+    "NodeCount": "3",
+    "IdleScaleToZero": "false",
+}
+EXISTING = {
+    **CREATED,
+    "TreatmentNodeGroup": "",
+    "BaselineNodeGroup": "",
+    "TreatmentSelector": "placementGroup=true",
+    "BaselineSelector": "placementGroup=false",
+}
+
+
+def settings(given):
+    """The settings of a function in a stack with these parameters."""
+    values = {**{name: name.lower() for name in TEMPLATE["Parameters"]}, **given}
+
+    def condition(value):
+        match value:
+            case {"Fn::Equals": [left, right]}:
+                return resolve(left) == resolve(right)
+            case {"Fn::Not": [inner]}:
+                return not condition(inner)
+        raise AssertionError(value)
+
+    def resolve(value):
+        match value:
+            case {"Ref": name}:
+                return values[name]
+            case {"Fn::If": [name, yes, no]}:
+                return resolve(yes if condition(TEMPLATE["Conditions"][name]) else no)
+            case {"Fn::Split": [separator, text]}:
+                return resolve(text).split(separator)
+            case {"Fn::Select": [index, entries]}:
+                return resolve(entries)[int(index)]
+            case {"Fn::Sub": [text, more]}:
+                known = {**values, **{name: resolve(entry) for name, entry in more.items()}}
+                return re.sub(r"\$\{(\w+)\}", lambda found: known[found[1]], text)
+        return value
+
+    variables = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
+    return Settings.from_environment({name: resolve(value) for name, value in variables.items()})
+
+
+def test_a_stack_with_node_groups_of_its_own():
+    found = settings(CREATED)
+    assert found.arms == (
+        Arm("treatment", "cluster", False, "one", {LABEL: "one"}),
+        Arm("baseline", "none", True, "two", {LABEL: "two"}),
+    )
+    assert (found.node_count, found.idle_scale_to_zero) == (3, False)
+    assert settings({**CREATED, "IdleScaleToZero": "true"}).idle_scale_to_zero is True
+
+
+def test_a_cluster_that_exists_has_labels_instead():
+    treatment, baseline = settings(EXISTING).arms
+    assert (treatment.selector, baseline.selector) == (
+        {"placementGroup": "true"},
+        {"placementGroup": "false"},
+    )
+    assert (treatment.node_group, baseline.node_group) == ("", "")
+    assert treatment.whereabouts == "nodes labelled placementGroup=true"
+
+
+def test_the_label_of_a_managed_node_group_names_the_node_group():
+    arm = settings({**EXISTING, "TreatmentSelector": f"{LABEL}=mine"}).arms[0]
+    assert (arm.node_group, arm.whereabouts) == ("mine", "node group mine")
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [("none", [False, False]), ("treatment", [True, False]), ("both", [True, True])],
+)
+def test_ena_express_of_each_arm(choice, expected):
+    assert [a.ena_express for a in settings({**CREATED, "EnaExpress": choice}).arms] == expected
+
+
+def test_the_label_may_have_no_value():
+    assert settings({**EXISTING, "TreatmentSelector": "fast="}).arms[0].selector == {"fast": ""}
