@@ -75,8 +75,8 @@ class RefusedInLaunchTemplate(Rule):
     shortdesc = "A node group's launch template leaves these to EKS"
     description = (
         "EKS refuses a launch template with a subnet, an instance profile, a request for spot "
-        "instances, hibernation or a shutdown behavior. (cfn-lint itself refuses "
-        "TerminateInstances, which is no property.)"
+        "instances, hibernation or a shutdown behavior; cfn-lint itself refuses "
+        "TerminateInstances, which is no property."
     )
     source_url = GUIDE
     remedies: ClassVar[dict[str, str]] = {
