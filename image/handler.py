@@ -1,0 +1,295 @@
+"""Custom::ToolImage: builds the image of this directory into the stack's own registry.
+
+CodeBuild builds it for each processor architecture on a machine of that architecture; this function
+starts the builds, waits for them, and joins the two images under one tag. The tag is a digest of
+what is built, so what is there already is not built again.
+
+Unlike the other functions this one carries its directory with it, and nothing but Lambda's runtime.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import logging
+import os
+import time
+import urllib.request
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError
+
+Json = dict[str, Any]
+
+HERE = Path(__file__).parent
+#: What CodeBuild is given, and what decides about the tag.
+SOURCE = ("Dockerfile", "buildspec.yaml")
+#: By the name that image manifests use: CodeBuild's environment type, and its own image for it.
+ARCHITECTURES = {
+    "amd64": ("LINUX_CONTAINER", "aws/codebuild/amazonlinux-x86_64-standard:5.0"),
+    "arm64": ("ARM_CONTAINER", "aws/codebuild/amazonlinux-aarch64-standard:3.0"),
+}
+
+_DOCKER = "application/vnd.docker.distribution.manifest.v2+json"
+_DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+_OCI = "application/vnd.oci.image.manifest.v1+json"
+_OCI_LIST = "application/vnd.oci.image.index.v1+json"
+
+_PAUSE_SECONDS = 10.0
+#: What is left of the function's time for stopping builds and for the answer.
+_RESERVE_SECONDS = 60.0
+_ANSWER_SECONDS = 10
+#: CloudFormation takes 4096 bytes in all.
+_REASON_CHARACTERS = 2000
+
+logger = logging.getLogger()
+
+
+class BuildFailed(Exception):
+    """The image could not be built; the message quotes CodeBuild and names its log."""
+
+
+def handler(event: Json, context: Any) -> None:
+    """The Lambda entry point: CloudFormation's request, which is always answered."""
+    repository = os.environ["REPOSITORY_URI"]
+    data, error = {}, None
+    try:
+        builder = Builder(
+            repository_uri=repository,
+            project=os.environ["PROJECT_NAME"],
+            bucket=os.environ["BUCKET_NAME"],
+            ecr=boto3.client("ecr"),
+            codebuild=boto3.client("codebuild"),
+            s3=boto3.client("s3"),
+        )
+        if event["RequestType"] == "Delete":
+            # The repository goes with its images: it is EmptyOnDelete.
+            builder.remove_source()
+        else:
+            seconds = context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
+            data = {"ImageUri": builder.image_uri(seconds)}
+    except Exception as failure:
+        # Without an answer CloudFormation would wait for as long as ServiceTimeout says.
+        logger.exception("the request could not be met")
+        error = f"{type(failure).__name__}: {failure}"[:_REASON_CHARACTERS]
+    respond(event, physical_id=repository, data=data, error=error)
+
+
+def respond(event: Json, *, physical_id: str, data: Json, error: str | None) -> None:
+    """Answers CloudFormation.
+
+    Raises:
+        OSError: CloudFormation did not take the answer; Lambda then invokes the function anew.
+    """
+    answer = {
+        "Status": "FAILED" if error else "SUCCESS",
+        "Reason": error or "",
+        "PhysicalResourceId": physical_id,
+        "StackId": event["StackId"],
+        "RequestId": event["RequestId"],
+        "LogicalResourceId": event["LogicalResourceId"],
+        "Data": data,
+    }
+    request = urllib.request.Request(
+        event["ResponseURL"],
+        data=json.dumps(answer).encode(),
+        method="PUT",
+        headers={"Content-Type": ""},  # the URL is signed for an empty one
+    )
+    with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS):
+        pass
+
+
+def source_tag(directory: Path = HERE) -> str:
+    """A digest of what is built: 16 hexadecimal digits."""
+    digest = hashlib.sha256()
+    for name in SOURCE:
+        content = (directory / name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def source_archive(directory: Path = HERE) -> bytes:
+    """What CodeBuild is given: a zip archive."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in SOURCE:
+            archive.writestr(name, (directory / name).read_bytes())
+    return buffer.getvalue()
+
+
+class Builder:
+    """Builds the image; every client is boto3's."""
+
+    def __init__(
+        self, *, repository_uri: str, project: str, bucket: str, ecr: Any, codebuild: Any, s3: Any
+    ) -> None:
+        self._uri, self._project, self._bucket = repository_uri, project, bucket
+        self._ecr, self._codebuild, self._s3 = ecr, codebuild, s3
+        self._name = repository_uri.partition("/")[2]
+        self._tag = source_tag()
+        self._key = f"image/{self._tag}.zip"
+
+    def image_uri(self, seconds: float) -> str:
+        """Where the image is, pinned by digest; built first if it is not there.
+
+        Args:
+            seconds: how long it may take.
+
+        Raises:
+            BuildFailed: a build failed or took too long.
+        """
+        found = self._images([self._tag])
+        digest = found[self._tag]["imageId"]["imageDigest"] if found else self._build(seconds)
+        return f"{self._uri}:{self._tag}@{digest}"
+
+    def remove_source(self) -> None:
+        """Deletes what CodeBuild was given."""
+        self._s3.delete_object(Bucket=self._bucket, Key=self._key)
+
+    def _tags(self) -> dict[str, str]:
+        return {architecture: f"{self._tag}-{architecture}" for architecture in ARCHITECTURES}
+
+    def _images(self, tags: list[str]) -> dict[str, Json]:
+        """The images that there are, by tag."""
+        answer = self._ecr.batch_get_image(
+            repositoryName=self._name,
+            imageIds=[{"imageTag": tag} for tag in tags],
+            acceptedMediaTypes=[_DOCKER, _OCI, _DOCKER_LIST, _OCI_LIST],
+        )
+        return {image["imageId"]["imageTag"]: image for image in answer["images"]}
+
+    def _build(self, seconds: float) -> str:
+        tags = self._tags()
+        there = self._images(list(tags.values()))
+        missing = [name for name, tag in tags.items() if tag not in there]
+        if missing:
+            self._s3.put_object(Bucket=self._bucket, Key=self._key, Body=source_archive())
+            failures = self._run_builds(missing, seconds)
+            there = self._images(list(tags.values()))
+            # What counts is the image: a build also fails when another has pushed it meanwhile.
+            lacking = [name for name, tag in tags.items() if tag not in there]
+            if lacking:
+                raise BuildFailed(" ".join(failures.get(name, _LOST % name) for name in lacking))
+        return self._join({name: there[tag] for name, tag in tags.items()})
+
+    def _run_builds(self, architectures: list[str], seconds: float) -> dict[str, str]:
+        """Builds for each architecture at the same time, and says why some failed."""
+        deadline = time.monotonic() + seconds
+        started: dict[str, str] = {}
+        try:
+            for architecture in architectures:
+                started[architecture] = self._start(architecture)
+            while True:
+                builds = self._describe(started)
+                if all(build["buildStatus"] != "IN_PROGRESS" for build in builds.values()):
+                    break
+                if time.monotonic() + _PAUSE_SECONDS > deadline:
+                    raise BuildFailed(
+                        f"the builds took longer than {seconds:.0f} s and were stopped. "
+                        + " ".join(f"Log of {name}: {_log(b)}." for name, b in builds.items())
+                    )
+                time.sleep(_PAUSE_SECONDS)
+        except Exception:
+            self._stop(started)
+            raise
+        return {
+            name: failure_text(name, build)
+            for name, build in builds.items()
+            if build["buildStatus"] != "SUCCEEDED"
+        }
+
+    def _start(self, architecture: str) -> str:
+        kind, image = ARCHITECTURES[architecture]
+        variables = {"REPOSITORY_URI": self._uri, "IMAGE_TAG": self._tags()[architecture]}
+        build = self._codebuild.start_build(
+            projectName=self._project,
+            sourceTypeOverride="S3",
+            sourceLocationOverride=f"{self._bucket}/{self._key}",
+            environmentTypeOverride=kind,
+            imageOverride=image,
+            environmentVariablesOverride=[
+                {"name": name, "value": value, "type": "PLAINTEXT"}
+                for name, value in variables.items()
+            ],
+        )["build"]
+        return str(build["id"])
+
+    def _describe(self, started: Mapping[str, str]) -> dict[str, Json]:
+        answer = self._codebuild.batch_get_builds(ids=list(started.values()))
+        by_id = {build["id"]: build for build in answer["builds"]}
+        return {architecture: by_id[id_] for architecture, id_ in started.items()}
+
+    def _stop(self, started: Mapping[str, str]) -> None:
+        for id_ in started.values():
+            try:
+                self._codebuild.stop_build(id=id_)
+            except ClientError:
+                logger.exception("build %s could not be stopped", id_)
+
+    def _join(self, images: Mapping[str, Json]) -> str:
+        """Puts the list of the images under the tag, and gives its digest."""
+        kinds = {name: _media_type(image) for name, image in images.items()}
+        media_type = _OCI_LIST if _OCI in kinds.values() else _DOCKER_LIST
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": media_type,
+            "manifests": [
+                {
+                    "mediaType": kinds[name],
+                    "size": len(image["imageManifest"].encode()),
+                    "digest": image["imageId"]["imageDigest"],
+                    "platform": {"architecture": name, "os": "linux"},
+                }
+                for name, image in images.items()
+            ],
+        }
+        try:
+            answer = self._ecr.put_image(
+                repositoryName=self._name,
+                imageTag=self._tag,
+                imageManifest=json.dumps(manifest),
+                imageManifestMediaType=media_type,
+            )
+        except ClientError as error:
+            known = ("ImageAlreadyExistsException", "ImageTagAlreadyExistsException")
+            if error.response["Error"]["Code"] not in known:
+                raise
+            return str(self._images([self._tag])[self._tag]["imageId"]["imageDigest"])
+        return str(answer["image"]["imageId"]["imageDigest"])
+
+
+_LOST = "the build for %s succeeded, and yet its image is not in the registry."
+
+
+def _media_type(image: Json) -> str:
+    media_type = image.get("imageManifestMediaType")
+    return str(media_type or json.loads(image["imageManifest"])["mediaType"])
+
+
+def _log(build: Json) -> str:
+    return str(build.get("logs", {}).get("deepLink") or f"CodeBuild, build {build['id']}")
+
+
+def failure_text(architecture: str, build: Json) -> str:
+    """Why a build failed, for people.
+
+    Args:
+        architecture: what it was for.
+        build: as BatchGetBuilds has it; the first phase that failed tells why.
+    """
+    for phase in build.get("phases", []):
+        if phase.get("phaseStatus", "SUCCEEDED") == "SUCCEEDED":
+            continue
+        messages = [c["message"] for c in phase.get("contexts", []) if c.get("message")]
+        why = f"phase {phase['phaseType']}: {' '.join(messages) or phase['phaseStatus']}"
+        break
+    else:
+        why = str(build["buildStatus"])
+    return f"the build for {architecture} failed, {why.rstrip('.')}. Log: {_log(build)}."
