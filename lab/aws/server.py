@@ -37,6 +37,7 @@ from . import (
 from .cloudformation.api import CloudFormationResponse
 from .cloudformation.engine import StackBackend
 from .cloudformation.resources import resource_types
+from .codebuild import CodeBuild, CodeBuildResponse
 from .eks.api import EksResponse
 from .eks.service import EksService
 from .eks_tokens import review
@@ -138,6 +139,7 @@ def serve(
     CloudFormationResponse.stack_backend = stacks
     CloudFormationResponse.change_sets = {}
     EksResponse.service = services.eks
+    CodeBuildResponse.service = CodeBuild(endpoint_url, eks.publish_image)
     log = _RequestLog(state_directory / "requests.log")
     dispatcher = DomainDispatcherApplication(_create_app)
     application = log.around(_lab_routes(services, dispatcher))
@@ -174,7 +176,11 @@ def _preload(dispatcher: DomainDispatcherApplication) -> None:
 
 def _create_app(service: Any) -> Flask:
     """moto's application for a service, or the lab's own where the lab has one."""
-    own = {"cloudformation": CloudFormationResponse, "eks": EksResponse}.get(service)
+    own = {
+        "cloudformation": CloudFormationResponse,
+        "codebuild": CodeBuildResponse,
+        "eks": EksResponse,
+    }.get(service)
     if own is None:
         return create_backend_app(service)
     app = Flask("lab")

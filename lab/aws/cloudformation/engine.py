@@ -371,6 +371,7 @@ class StackBackend:
                 resource.get("Properties") or {}
             )
             stack.set_resource_status(state, "CREATE_IN_PROGRESS")
+            handler.check(state.properties)
             made = handler.create(context, state.properties)
         except Exception as error:
             stack.set_resource_status(state, "CREATE_FAILED", _reason(error))
@@ -493,7 +494,9 @@ class StackBackend:
         if resource["Type"] == state.type:
             stack.set_resource_status(state, "UPDATE_IN_PROGRESS")
             try:
-                changed = self._handler(state.type).update(context, old, new)
+                handler = self._handler(state.type)
+                handler.check(new)
+                changed = handler.update(context, old, new)
             except Exception as error:
                 stack.set_resource_status(state, "UPDATE_FAILED", _reason(error))
                 raise

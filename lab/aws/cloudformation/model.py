@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from botocore import xform_name
+
 if TYPE_CHECKING:
     from ..services import Services
     from .engine import StackBackend
@@ -176,6 +178,18 @@ class ResourceContext:
         """Tell the stack the id before the resource is finished, so that it can be cleaned up."""
         self.state.physical_id = physical_id
 
+    def call(self, service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
+        """Call an operation (as CreateTable), with scalars of the types that it declares."""
+        from .coercion import request
+
+        client = self.client(service)
+        typed = request(client, operation, parameters)
+        return getattr(client, xform_name(operation))(**typed)
+
+    def tag_list(self, extra: Any = None) -> list[dict[str, str]]:
+        """`tags` as most APIs take them."""
+        return [{"Key": key, "Value": value} for key, value in self.tags(extra).items()]
+
     def tags(self, extra: Any = None) -> dict[str, str]:
         """CloudFormation's own tags, the stack's, and those of the resource."""
         own = {
@@ -192,6 +206,18 @@ class ResourceType(ABC):
     """One CloudFormation resource type. Failures are raised, as any exception."""
 
     type: ClassVar[str]
+    # Properties that are carried out; None for a type whose properties are the user's own.
+    properties: ClassVar[frozenset[str] | None] = frozenset()
+
+    def check(self, properties: Mapping[str, Any]) -> None:
+        """Refuse properties that would be without effect. Raises ResourceFailure."""
+        if self.properties is not None:
+            strange = sorted(set(properties) - self.properties)
+            if strange:
+                raise ResourceFailure(
+                    f"Encountered unsupported property {strange[0]}: of {self.type} this"
+                    f" CloudFormation carries out {', '.join(sorted(self.properties)) or 'none'}"
+                )
 
     @abstractmethod
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:

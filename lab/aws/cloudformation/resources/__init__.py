@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..model import ResourceType
 from . import (
     cloudwatch,
+    containers,
     custom,
     dynamodb,
     ec2,
@@ -12,6 +13,7 @@ from . import (
     events,
     functions,
     iam,
+    kms,
     logs,
     messaging,
     nested,
@@ -21,6 +23,7 @@ from . import (
 
 _MODULES = (
     cloudwatch,
+    containers,
     custom,
     dynamodb,
     ec2,
@@ -28,6 +31,7 @@ _MODULES = (
     events,
     functions,
     iam,
+    kms,
     logs,
     messaging,
     nested,

@@ -6,53 +6,89 @@ from typing import Any
 
 from ..model import Created, ResourceContext, ResourceType
 
-_NUMBERS = {"EvaluationPeriods": int, "DatapointsToAlarm": int, "Period": int, "Threshold": float}
-
 
 class Alarm(ResourceType):
     """An alarm on a metric."""
 
     type = "AWS::CloudWatch::Alarm"
+    properties = frozenset(
+        {
+            "ActionsEnabled",
+            "AlarmActions",
+            "AlarmDescription",
+            "AlarmName",
+            "ComparisonOperator",
+            "DatapointsToAlarm",
+            "Dimensions",
+            "EvaluationPeriods",
+            "ExtendedStatistic",
+            "InsufficientDataActions",
+            "MetricName",
+            "Metrics",
+            "Namespace",
+            "OKActions",
+            "Period",
+            "Statistic",
+            "Tags",
+            "Threshold",
+            "TreatMissingData",
+            "Unit",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         name = properties.get("AlarmName") or context.physical_name(255)
-        request = {
-            key: _NUMBERS[key](value) if key in _NUMBERS else value
-            for key, value in properties.items()
-            if key not in ("AlarmName", "Tags")
-        }
-        cloudwatch = context.client("cloudwatch")
-        cloudwatch.put_metric_alarm(AlarmName=name, **request)
+        self._put(context, name, properties)
         services = context.services
         return Created(
             name,
             {"Arn": f"arn:aws:cloudwatch:{services.region}:{services.account_id}:alarm:{name}"},
         )
 
+    @staticmethod
+    def _put(context: ResourceContext, name: str, properties: dict[str, Any]) -> None:
+        request = {
+            **properties,
+            "AlarmName": name,
+            "Tags": context.tag_list(properties.get("Tags")),
+        }
+        context.call("cloudwatch", "PutMetricAlarm", request)
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if old.get("AlarmName") != new.get("AlarmName"):
+            return None
+        self._put(context, str(context.state.physical_id), new)
+        return Created(str(context.state.physical_id), context.state.attributes)
+
     def delete(self, context: ResourceContext) -> None:
         context.client("cloudwatch").delete_alarms(AlarmNames=[context.state.physical_id])
 
 
 class Dashboard(ResourceType):
-    """A dashboard."""
+    """A dashboard; its body is text in a template, not an object."""
 
     type = "AWS::CloudWatch::Dashboard"
+    properties = frozenset({"DashboardBody", "DashboardName"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         name = properties.get("DashboardName") or context.physical_name(255)
+        self._put(context, name, properties)
+        return Created(name)
+
+    @staticmethod
+    def _put(context: ResourceContext, name: str, properties: dict[str, Any]) -> None:
         context.client("cloudwatch").put_dashboard(
             DashboardName=name, DashboardBody=properties["DashboardBody"]
         )
-        return Created(name)
 
     def update(
         self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
     ) -> Created | None:
         if old.get("DashboardName") != new.get("DashboardName"):
             return None
-        context.client("cloudwatch").put_dashboard(
-            DashboardName=context.state.physical_id, DashboardBody=new["DashboardBody"]
-        )
+        self._put(context, str(context.state.physical_id), new)
         return Created(str(context.state.physical_id))
 
     def delete(self, context: ResourceContext) -> None:

@@ -24,6 +24,7 @@ class CustomResource(ResourceType):
     """AWS::CloudFormation::CustomResource and every Custom::* type."""
 
     type = "AWS::CloudFormation::CustomResource"
+    properties = None
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         return self._ask(context, "Create", properties)

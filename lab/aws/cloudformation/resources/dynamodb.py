@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..model import Created, ResourceContext, ResourceFailure, ResourceType
+from ..model import Created, ResourceContext, ResourceType
 
 _CREATE = {
     "AttributeDefinitions",
@@ -24,15 +24,26 @@ class Table(ResourceType):
     """A table with its indexes, encryption, recovery and expiry."""
 
     type = "AWS::DynamoDB::Table"
+    properties = frozenset(
+        {
+            "AttributeDefinitions",
+            "BillingMode",
+            "DeletionProtectionEnabled",
+            "GlobalSecondaryIndexes",
+            "KeySchema",
+            "LocalSecondaryIndexes",
+            "PointInTimeRecoverySpecification",
+            "ProvisionedThroughput",
+            "SSESpecification",
+            "StreamSpecification",
+            "TableClass",
+            "TableName",
+            "Tags",
+            "TimeToLiveSpecification",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        strange = (
-            set(properties) - _CREATE - _AFTERWARDS - {"TableName", "SSESpecification", "Tags"}
-        )
-        if strange:
-            raise ResourceFailure(
-                f"Table property {sorted(strange)[0]} is not supported by this CloudFormation"
-            )
         dynamodb = context.client("dynamodb")
         name = properties.get("TableName") or context.physical_name(255)
         request = {key: properties[key] for key in _CREATE & set(properties)}
@@ -42,16 +53,11 @@ class Table(ResourceType):
                 **request["StreamSpecification"],
             }
         if "SSESpecification" in properties:
-            encryption = dict(properties["SSESpecification"])
-            request["SSESpecification"] = {
-                ("Enabled" if key == "SSEEnabled" else key): (
-                    str(value).lower() == "true" if key == "SSEEnabled" else value
-                )
-                for key, value in encryption.items()
-            }
-        tags = context.tags(properties.get("Tags"))
-        table = dynamodb.create_table(
-            TableName=name, Tags=[{"Key": k, "Value": v} for k, v in tags.items()], **request
+            request["SSESpecification"] = _encryption(properties["SSESpecification"])
+        table = context.call(
+            "dynamodb",
+            "CreateTable",
+            {"TableName": name, "Tags": context.tag_list(properties.get("Tags")), **request},
         )["TableDescription"]
         context.begin(name)
         self._settings(dynamodb, name, properties)
@@ -76,7 +82,7 @@ class Table(ResourceType):
         self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
     ) -> Created | None:
         changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
-        if changed - _AFTERWARDS - {"DeletionProtectionEnabled", "Tags"}:
+        if changed - _AFTERWARDS - {"DeletionProtectionEnabled", "SSESpecification", "Tags"}:
             return None
         name = str(context.state.physical_id)
         if "DeletionProtectionEnabled" in changed:
@@ -84,6 +90,9 @@ class Table(ResourceType):
                 TableName=name,
                 DeletionProtectionEnabled=bool(new.get("DeletionProtectionEnabled", False)),
             )
+        if "SSESpecification" in changed:
+            wanted = _encryption(new.get("SSESpecification") or {"SSEEnabled": False})
+            context.call("dynamodb", "UpdateTable", {"TableName": name, "SSESpecification": wanted})
         self._settings(
             context.client("dynamodb"), name, {key: new[key] for key in changed & set(new)}
         )
@@ -91,3 +100,10 @@ class Table(ResourceType):
 
     def delete(self, context: ResourceContext) -> None:
         context.client("dynamodb").delete_table(TableName=context.state.physical_id)
+
+
+def _encryption(specification: dict[str, Any]) -> dict[str, Any]:
+    """The API's specification, whose switch has another name."""
+    return {
+        ("Enabled" if key == "SSEEnabled" else key): value for key, value in specification.items()
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..coercion import extraneous, lost
 from ..model import Created, ResourceContext, ResourceFailure, ResourceType
 
 
@@ -21,18 +22,19 @@ def _without(properties: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in properties.items() if key not in names}
 
 
-def _flags(properties: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Booleans written as text in a template, as the API wants them."""
-    return {
-        key: str(value).lower() == "true" if key in names else value
-        for key, value in properties.items()
-    }
-
-
 class Vpc(ResourceType):
     """A VPC."""
 
     type = "AWS::EC2::VPC"
+    properties = frozenset(
+        {
+            "CidrBlock",
+            "EnableDnsHostnames",
+            "EnableDnsSupport",
+            "InstanceTenancy",
+            "Tags",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         ec2 = context.client("ec2")
@@ -69,6 +71,15 @@ class Subnet(ResourceType):
     """A subnet."""
 
     type = "AWS::EC2::Subnet"
+    properties = frozenset(
+        {
+            "AvailabilityZone",
+            "CidrBlock",
+            "MapPublicIpOnLaunch",
+            "Tags",
+            "VpcId",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         ec2 = context.client("ec2")
@@ -100,6 +111,11 @@ class InternetGateway(ResourceType):
     """An internet gateway."""
 
     type = "AWS::EC2::InternetGateway"
+    properties = frozenset(
+        {
+            "Tags",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         gateway = context.client("ec2").create_internet_gateway()["InternetGateway"]
@@ -115,6 +131,12 @@ class VpcGatewayAttachment(ResourceType):
     """The attachment of an internet gateway."""
 
     type = "AWS::EC2::VPCGatewayAttachment"
+    properties = frozenset(
+        {
+            "InternetGatewayId",
+            "VpcId",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         context.client("ec2").attach_internet_gateway(**properties)
@@ -129,6 +151,12 @@ class ElasticIp(ResourceType):
     """An Elastic IP address."""
 
     type = "AWS::EC2::EIP"
+    properties = frozenset(
+        {
+            "Domain",
+            "Tags",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         address = context.client("ec2").allocate_address(
@@ -148,6 +176,14 @@ class NatGateway(ResourceType):
     """A NAT gateway."""
 
     type = "AWS::EC2::NatGateway"
+    properties = frozenset(
+        {
+            "AllocationId",
+            "ConnectivityType",
+            "SubnetId",
+            "Tags",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         gateway = context.client("ec2").create_nat_gateway(**_without(properties, "Tags"))
@@ -163,6 +199,12 @@ class RouteTable(ResourceType):
     """A route table."""
 
     type = "AWS::EC2::RouteTable"
+    properties = frozenset(
+        {
+            "Tags",
+            "VpcId",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         table = context.client("ec2").create_route_table(VpcId=properties["VpcId"])["RouteTable"]
@@ -177,6 +219,18 @@ class Route(ResourceType):
     """A route."""
 
     type = "AWS::EC2::Route"
+    properties = frozenset(
+        {
+            "DestinationCidrBlock",
+            "DestinationIpv6CidrBlock",
+            "GatewayId",
+            "NatGatewayId",
+            "NetworkInterfaceId",
+            "RouteTableId",
+            "TransitGatewayId",
+            "VpcPeeringConnectionId",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         context.client("ec2").create_route(**properties)
@@ -200,6 +254,12 @@ class SubnetRouteTableAssociation(ResourceType):
     """A subnet's route table."""
 
     type = "AWS::EC2::SubnetRouteTableAssociation"
+    properties = frozenset(
+        {
+            "RouteTableId",
+            "SubnetId",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         identity = context.client("ec2").associate_route_table(**properties)["AssociationId"]
@@ -209,8 +269,26 @@ class SubnetRouteTableAssociation(ResourceType):
         context.client("ec2").disassociate_route_table(AssociationId=context.state.physical_id)
 
 
+_RULE = {
+    "CidrIp",
+    "CidrIpv6",
+    "Description",
+    "DestinationPrefixListId",
+    "DestinationSecurityGroupId",
+    "FromPort",
+    "GroupId",
+    "IpProtocol",
+    "SourcePrefixListId",
+    "SourceSecurityGroupId",
+    "ToPort",
+}
+
+
 def _permission(rule: dict[str, Any]) -> dict[str, Any]:
     """An IpPermission of the API from a rule as CloudFormation writes it."""
+    for key in rule:
+        if key not in _RULE:
+            raise extraneous("#/SecurityGroupRule", key)
     permission: dict[str, Any] = {"IpProtocol": str(rule["IpProtocol"])}
     for name in ("FromPort", "ToPort"):
         if name in rule:
@@ -233,6 +311,16 @@ class SecurityGroup(ResourceType):
     """A security group with its inline rules."""
 
     type = "AWS::EC2::SecurityGroup"
+    properties = frozenset(
+        {
+            "GroupDescription",
+            "GroupName",
+            "SecurityGroupEgress",
+            "SecurityGroupIngress",
+            "Tags",
+            "VpcId",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         ec2 = context.client("ec2")
@@ -262,6 +350,28 @@ class SecurityGroup(ResourceType):
             {"GroupId": identity, "Id": identity, "VpcId": properties.get("VpcId", "")},
         )
 
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if any(old.get(key) != new.get(key) for key in ("GroupName", "GroupDescription", "VpcId")):
+            return None
+        if ("SecurityGroupEgress" in old) != ("SecurityGroupEgress" in new):
+            return None
+        ec2, identity = context.client("ec2"), str(context.state.physical_id)
+        for direction in ("ingress", "egress"):
+            before = old.get(f"SecurityGroup{direction.title()}", [])
+            after = new.get(f"SecurityGroup{direction.title()}", [])
+            for verb, rules in (
+                ("revoke", [rule for rule in before if rule not in after]),
+                ("authorize", [rule for rule in after if rule not in before]),
+            ):
+                if rules:
+                    getattr(ec2, f"{verb}_security_group_{direction}")(
+                        GroupId=identity, IpPermissions=[_permission(rule) for rule in rules]
+                    )
+        _tag(context, identity, new)
+        return Created(identity, context.state.attributes)
+
     def delete(self, context: ResourceContext) -> None:
         context.client("ec2").delete_security_group(GroupId=context.state.physical_id)
 
@@ -270,6 +380,19 @@ class SecurityGroupIngress(ResourceType):
     """A rule for what comes in."""
 
     type = "AWS::EC2::SecurityGroupIngress"
+    properties = frozenset(
+        {
+            "CidrIp",
+            "CidrIpv6",
+            "Description",
+            "FromPort",
+            "GroupId",
+            "IpProtocol",
+            "SourcePrefixListId",
+            "SourceSecurityGroupId",
+            "ToPort",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         rules = context.client("ec2").authorize_security_group_ingress(
@@ -289,6 +412,19 @@ class SecurityGroupEgress(ResourceType):
     """A rule for what goes out."""
 
     type = "AWS::EC2::SecurityGroupEgress"
+    properties = frozenset(
+        {
+            "CidrIp",
+            "CidrIpv6",
+            "Description",
+            "DestinationPrefixListId",
+            "DestinationSecurityGroupId",
+            "FromPort",
+            "GroupId",
+            "IpProtocol",
+            "ToPort",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         rules = context.client("ec2").authorize_security_group_egress(
@@ -308,14 +444,20 @@ class PlacementGroup(ResourceType):
     """A placement group; its name is CloudFormation's to choose."""
 
     type = "AWS::EC2::PlacementGroup"
+    properties = frozenset(
+        {
+            "PartitionCount",
+            "SpreadLevel",
+            "Strategy",
+            "Tags",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         name = context.physical_name(255)
         request = {**_without(properties, "Tags"), "GroupName": name}
         if "PartitionCount" in request:
             request["PartitionCount"] = int(request["PartitionCount"])
-        if set(_without(properties, "Tags")) - {"Strategy", "PartitionCount", "SpreadLevel"}:
-            raise ResourceFailure(f"Properties validation failed: {sorted(properties)}")
         group = context.client("ec2").create_placement_group(
             **request,
             TagSpecifications=[
@@ -335,17 +477,50 @@ class LaunchTemplate(ResourceType):
     """A launch template; a change of its data makes a new version."""
 
     type = "AWS::EC2::LaunchTemplate"
+    properties = frozenset(
+        {
+            "LaunchTemplateData",
+            "LaunchTemplateName",
+            "TagSpecifications",
+            "VersionDescription",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        template = context.client("ec2").create_launch_template(
-            LaunchTemplateName=properties.get("LaunchTemplateName") or context.physical_name(125),
-            LaunchTemplateData=properties["LaunchTemplateData"],
-            VersionDescription=properties.get("VersionDescription", ""),
-            TagSpecifications=[
-                {"ResourceType": "launch-template", "Tags": _tag_list(context.tags())}
-            ],
+        tags = {
+            tag["Key"]: tag["Value"]
+            for specification in properties.get("TagSpecifications", [])
+            for tag in specification["Tags"]
+        }
+        data = properties["LaunchTemplateData"]
+        template = context.call(
+            "ec2",
+            "CreateLaunchTemplate",
+            {
+                "LaunchTemplateName": properties.get("LaunchTemplateName")
+                or context.physical_name(125),
+                "LaunchTemplateData": data,
+                "VersionDescription": properties.get("VersionDescription", ""),
+                "TagSpecifications": [
+                    {"ResourceType": "launch-template", "Tags": context.tag_list(tags)}
+                ],
+            },
         )["LaunchTemplate"]
+        context.begin(template["LaunchTemplateId"])
+        self._compare(context, data)
         return Created(template["LaunchTemplateId"], self._attributes(template))
+
+    @staticmethod
+    def _compare(context: ResourceContext, data: dict[str, Any]) -> None:
+        """Whatever the emulated EC2 did not keep would be silently without effect on nodes."""
+        versions = context.client("ec2").describe_launch_template_versions(
+            LaunchTemplateId=context.state.physical_id, Versions=["$Latest"]
+        )["LaunchTemplateVersions"]
+        missing = lost(data, versions[0]["LaunchTemplateData"])
+        if missing:
+            raise ResourceFailure(
+                f"The emulated EC2 did not keep {', '.join(missing)} of LaunchTemplateData"
+            )
 
     @staticmethod
     def _attributes(template: dict[str, Any]) -> dict[str, str]:
@@ -360,12 +535,17 @@ class LaunchTemplate(ResourceType):
     ) -> Created | None:
         if old.get("LaunchTemplateName") != new.get("LaunchTemplateName"):
             return None
-        ec2, identity = context.client("ec2"), str(context.state.physical_id)
-        version = ec2.create_launch_template_version(
-            LaunchTemplateId=identity,
-            LaunchTemplateData=new["LaunchTemplateData"],
-            VersionDescription=new.get("VersionDescription", ""),
+        identity = str(context.state.physical_id)
+        version = context.call(
+            "ec2",
+            "CreateLaunchTemplateVersion",
+            {
+                "LaunchTemplateId": identity,
+                "LaunchTemplateData": new["LaunchTemplateData"],
+                "VersionDescription": new.get("VersionDescription", ""),
+            },
         )["LaunchTemplateVersion"]
+        self._compare(context, new["LaunchTemplateData"])
         attributes = dict(context.state.attributes)
         attributes["LatestVersionNumber"] = str(version["VersionNumber"])
         return Created(identity, attributes)
@@ -378,12 +558,53 @@ class VpcEndpoint(ResourceType):
     """A gateway or interface endpoint."""
 
     type = "AWS::EC2::VPCEndpoint"
+    properties = frozenset(
+        {
+            "IpAddressType",
+            "PolicyDocument",
+            "PrivateDnsEnabled",
+            "RouteTableIds",
+            "SecurityGroupIds",
+            "ServiceName",
+            "SubnetIds",
+            "Tags",
+            "VpcEndpointType",
+            "VpcId",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        endpoint = context.client("ec2").create_vpc_endpoint(
-            **_flags(_without(properties, "Tags"), "PrivateDnsEnabled")
-        )["VpcEndpoint"]
-        return Created(endpoint["VpcEndpointId"], {"Id": endpoint["VpcEndpointId"]})
+        # moto cannot delete an endpoint whose type was left to EC2's default.
+        request = {"VpcEndpointType": "Gateway", **_without(properties, "Tags")}
+        endpoint = context.call("ec2", "CreateVpcEndpoint", request)
+        found = endpoint["VpcEndpoint"]
+        context.begin(found["VpcEndpointId"])
+        _tag(context, found["VpcEndpointId"], properties)
+        return Created(
+            found["VpcEndpointId"],
+            {
+                "Id": found["VpcEndpointId"],
+                "DnsEntries": [
+                    f"{entry.get('HostedZoneId', '')}:{entry['DnsName']}"
+                    for entry in found.get("DnsEntries", [])
+                ],
+                "NetworkInterfaceIds": found.get("NetworkInterfaceIds", []),
+            },
+        )
 
     def delete(self, context: ResourceContext) -> None:
         context.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[context.state.physical_id])
+
+
+class VpcCidrBlock(ResourceType):
+    """A further block of addresses of a VPC."""
+
+    type = "AWS::EC2::VPCCidrBlock"
+    properties = frozenset({"CidrBlock", "VpcId"})
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        made = context.call("ec2", "AssociateVpcCidrBlock", properties)["CidrBlockAssociation"]
+        return Created(made["AssociationId"], {"Id": made["AssociationId"]})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("ec2").disassociate_vpc_cidr_block(AssociationId=context.state.physical_id)

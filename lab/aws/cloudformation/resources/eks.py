@@ -76,6 +76,23 @@ class Cluster(ResourceType):
     """A control plane."""
 
     type = "AWS::EKS::Cluster"
+    properties = frozenset(
+        {
+            "AccessConfig",
+            "BootstrapSelfManagedAddons",
+            "DeletionProtection",
+            "EncryptionConfig",
+            "KubernetesNetworkConfig",
+            "Logging",
+            "Name",
+            "ResourcesVpcConfig",
+            "RoleArn",
+            "Tags",
+            "UpgradePolicy",
+            "Version",
+            "ZonalShiftConfig",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         eks = context.client("eks")
@@ -126,6 +143,27 @@ class Nodegroup(ResourceType):
     """A managed node group; its instances become nodes."""
 
     type = "AWS::EKS::Nodegroup"
+    properties = frozenset(
+        {
+            "AmiType",
+            "CapacityType",
+            "ClusterName",
+            "DiskSize",
+            "ForceUpdateEnabled",
+            "InstanceTypes",
+            "Labels",
+            "LaunchTemplate",
+            "NodeRole",
+            "NodegroupName",
+            "ReleaseVersion",
+            "ScalingConfig",
+            "Subnets",
+            "Tags",
+            "Taints",
+            "UpdateConfig",
+            "Version",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         eks = context.client("eks")
@@ -191,6 +229,18 @@ class Addon(ResourceType):
     """An add-on of a cluster."""
 
     type = "AWS::EKS::Addon"
+    properties = frozenset(
+        {
+            "AddonName",
+            "AddonVersion",
+            "ClusterName",
+            "ConfigurationValues",
+            "PreserveOnDelete",
+            "ResolveConflicts",
+            "ServiceAccountRoleArn",
+            "Tags",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         eks = context.client("eks")
@@ -221,6 +271,17 @@ class AccessEntry(ResourceType):
     """Who may reach a cluster's API server, and as whom."""
 
     type = "AWS::EKS::AccessEntry"
+    properties = frozenset(
+        {
+            "AccessPolicies",
+            "ClusterName",
+            "KubernetesGroups",
+            "PrincipalArn",
+            "Tags",
+            "Type",
+            "Username",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         eks = context.client("eks")
@@ -247,6 +308,15 @@ class PodIdentityAssociation(ResourceType):
     """A service account's role."""
 
     type = "AWS::EKS::PodIdentityAssociation"
+    properties = frozenset(
+        {
+            "ClusterName",
+            "Namespace",
+            "RoleArn",
+            "ServiceAccount",
+            "Tags",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         made = context.client("eks").create_pod_identity_association(

@@ -12,6 +12,18 @@ class Rule(ResourceType):
     """A rule by pattern or schedule, and its targets."""
 
     type = "AWS::Events::Rule"
+    properties = frozenset(
+        {
+            "Description",
+            "EventBusName",
+            "EventPattern",
+            "Name",
+            "RoleArn",
+            "ScheduleExpression",
+            "State",
+            "Targets",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         name = properties.get("Name") or context.physical_name(64)

@@ -26,21 +26,13 @@ _CONFIGURATION = {
     "TracingConfig",
     "VpcConfig",
 }
-_OTHER = {
-    "Architectures",
-    "Code",
-    "FunctionName",
-    "PackageType",
-    "RecursiveLoop",
-    "ReservedConcurrentExecutions",
-    "RuntimeManagementConfig",
-    "Tags",
-}
 _NUMBERS = ("MemorySize", "Timeout")
 
 
 def _configuration(properties: dict[str, Any]) -> dict[str, Any]:
     found = {key: properties[key] for key in _CONFIGURATION & set(properties)}
+    if "KmsKeyArn" in found:
+        found["KMSKeyArn"] = found.pop("KmsKeyArn")
     for name in _NUMBERS:
         if name in found:
             found[name] = int(found[name])
@@ -73,13 +65,31 @@ class Function(ResourceType):
     """A function from a zip archive."""
 
     type = "AWS::Lambda::Function"
+    properties = frozenset(
+        {
+            "Architectures",
+            "Code",
+            "DeadLetterConfig",
+            "Description",
+            "Environment",
+            "EphemeralStorage",
+            "FunctionName",
+            "Handler",
+            "KmsKeyArn",
+            "LoggingConfig",
+            "MemorySize",
+            "PackageType",
+            "ReservedConcurrentExecutions",
+            "Role",
+            "Runtime",
+            "Tags",
+            "Timeout",
+            "TracingConfig",
+            "VpcConfig",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        strange = set(properties) - _CONFIGURATION - _OTHER
-        if strange:
-            raise ResourceFailure(
-                f"Function property {sorted(strange)[0]} is not supported by this CloudFormation"
-            )
         client = context.client("lambda")
         name = properties.get("FunctionName") or context.physical_name(64)
         function = client.create_function(
@@ -117,6 +127,18 @@ class Permission(ResourceType):
     """Who may invoke a function."""
 
     type = "AWS::Lambda::Permission"
+    properties = frozenset(
+        {
+            "Action",
+            "EventSourceToken",
+            "FunctionName",
+            "FunctionUrlAuthType",
+            "Principal",
+            "PrincipalOrgID",
+            "SourceAccount",
+            "SourceArn",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         identity = context.physical_name(100)
@@ -134,6 +156,12 @@ class Version(ResourceType):
     """A published version."""
 
     type = "AWS::Lambda::Version"
+    properties = frozenset(
+        {
+            "Description",
+            "FunctionName",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         version = context.client("lambda").publish_version(
@@ -154,6 +182,13 @@ class LayerVersion(ResourceType):
     """A layer's version."""
 
     type = "AWS::Lambda::LayerVersion"
+    properties = frozenset(
+        {
+            "CompatibleRuntimes",
+            "Content",
+            "LayerName",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         content = dict(properties["Content"])
@@ -175,6 +210,15 @@ class EventInvokeConfig(ResourceType):
     """How asynchronous invocations are retried."""
 
     type = "AWS::Lambda::EventInvokeConfig"
+    properties = frozenset(
+        {
+            "DestinationConfig",
+            "FunctionName",
+            "MaximumEventAgeInSeconds",
+            "MaximumRetryAttempts",
+            "Qualifier",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         client = context.client("lambda")

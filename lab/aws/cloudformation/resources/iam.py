@@ -24,6 +24,19 @@ class Role(ResourceType):
     """A role with its inline and attached policies."""
 
     type = "AWS::IAM::Role"
+    properties = frozenset(
+        {
+            "AssumeRolePolicyDocument",
+            "Description",
+            "ManagedPolicyArns",
+            "MaxSessionDuration",
+            "Path",
+            "PermissionsBoundary",
+            "Policies",
+            "RoleName",
+            "Tags",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         iam = context.client("iam")
@@ -33,6 +46,7 @@ class Role(ResourceType):
             for key in ("Description", "MaxSessionDuration", "PermissionsBoundary", "Path")
             if key in properties
         }
+        self._check_boundary(iam, properties)
         role = iam.create_role(
             RoleName=name,
             AssumeRolePolicyDocument=_document(properties["AssumeRolePolicyDocument"]),
@@ -42,6 +56,12 @@ class Role(ResourceType):
         context.begin(name)
         self._put_policies(iam, name, properties)
         return Created(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
+
+    @staticmethod
+    def _check_boundary(iam: Any, properties: dict[str, Any]) -> None:
+        """IAM refuses a boundary that is not there; moto keeps its ARN."""
+        if "PermissionsBoundary" in properties:
+            iam.get_policy(PolicyArn=properties["PermissionsBoundary"])
 
     def _put_policies(self, iam: Any, name: str, properties: dict[str, Any]) -> None:
         for arn in properties.get("ManagedPolicyArns", []):
@@ -59,6 +79,13 @@ class Role(ResourceType):
         if any(old.get(key) != new.get(key) for key in ("RoleName", "Path")):
             return None
         iam, name = context.client("iam"), str(context.state.physical_id)
+        if "PermissionsBoundary" in new:
+            self._check_boundary(iam, new)
+            iam.put_role_permissions_boundary(
+                RoleName=name, PermissionsBoundary=new["PermissionsBoundary"]
+            )
+        elif "PermissionsBoundary" in old:
+            iam.delete_role_permissions_boundary(RoleName=name)
         iam.update_assume_role_policy(
             RoleName=name, PolicyDocument=_document(new["AssumeRolePolicyDocument"])
         )
@@ -84,6 +111,15 @@ class ManagedPolicy(ResourceType):
     """A customer managed policy."""
 
     type = "AWS::IAM::ManagedPolicy"
+    properties = frozenset(
+        {
+            "Description",
+            "ManagedPolicyName",
+            "Path",
+            "PolicyDocument",
+            "Roles",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         iam = context.client("iam")
@@ -128,6 +164,13 @@ class Policy(ResourceType):
     """An inline policy put into roles."""
 
     type = "AWS::IAM::Policy"
+    properties = frozenset(
+        {
+            "PolicyDocument",
+            "PolicyName",
+            "Roles",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         self._put(context, properties)
@@ -160,6 +203,13 @@ class InstanceProfile(ResourceType):
     """An instance profile with its role."""
 
     type = "AWS::IAM::InstanceProfile"
+    properties = frozenset(
+        {
+            "InstanceProfileName",
+            "Path",
+            "Roles",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         iam = context.client("iam")
@@ -183,6 +233,13 @@ class OidcProvider(ResourceType):
     """An OpenID Connect provider, as roles for service accounts use."""
 
     type = "AWS::IAM::OIDCProvider"
+    properties = frozenset(
+        {
+            "ClientIdList",
+            "ThumbprintList",
+            "Url",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         arn = context.client("iam").create_open_id_connect_provider(

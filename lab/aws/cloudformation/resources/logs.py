@@ -4,26 +4,57 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..model import Created, ResourceContext, ResourceType
+from moto.logs.models import logs_backends
+
+from ...authorization import key_policy_allows
+from ..model import Created, ResourceContext, ResourceFailure, ResourceType
+
+# What CloudWatch Logs must be allowed by the key's own policy.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
+_KEY_ACTIONS = (
+    "kms:Encrypt",
+    "kms:Decrypt",
+    "kms:ReEncryptFrom",
+    "kms:GenerateDataKey",
+    "kms:DescribeKey",
+)
+
+
+def _check_key(context: ResourceContext, key_id: str, group_arn: str) -> None:
+    """A key that CloudWatch Logs may not use is refused when the group is made."""
+    policy = context.client("kms").get_key_policy(KeyId=key_id, PolicyName="default")["Policy"]
+    conditions = {"kms:encryptioncontext:aws:logs:arn": [group_arn]}
+    principals = {f"logs.{context.services.region}.amazonaws.com"}
+    for action in _KEY_ACTIONS:
+        if not key_policy_allows(policy, action, "Service", principals, conditions):
+            raise ResourceFailure(
+                f"The specified KMS key does not exist or is not allowed to be used with Arn"
+                f" '{group_arn}': its policy does not let"
+                f" {min(principals)} {action}"
+            )
 
 
 class LogGroup(ResourceType):
     """A log group with its retention."""
 
     type = "AWS::Logs::LogGroup"
+    properties = frozenset({"KmsKeyId", "LogGroupName", "RetentionInDays", "Tags"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         logs = context.client("logs")
         name = properties.get("LogGroupName") or context.physical_name(512)
-        options = {"kmsKeyId": properties["KmsKeyId"]} if "KmsKeyId" in properties else {}
+        services = context.services
+        arn = f"arn:aws:logs:{services.region}:{services.account_id}:log-group:{name}"
+        options = {}
+        if "KmsKeyId" in properties:
+            _check_key(context, properties["KmsKeyId"], arn)
+            options = {"kmsKeyId": properties["KmsKeyId"]}
         logs.create_log_group(
             logGroupName=name, tags=context.tags(properties.get("Tags")), **options
         )
         context.begin(name)
         self._retain(logs, name, properties)
-        services = context.services
-        arn = f"arn:aws:logs:{services.region}:{services.account_id}:log-group:{name}:*"
-        return Created(name, {"Arn": arn})
+        return Created(name, {"Arn": f"{arn}:*"})
 
     @staticmethod
     def _retain(logs: Any, name: str, properties: dict[str, Any]) -> None:
@@ -37,7 +68,16 @@ class LogGroup(ResourceType):
     ) -> Created | None:
         if old.get("LogGroupName") != new.get("LogGroupName"):
             return None
-        self._retain(context.client("logs"), str(context.state.physical_id), new)
+        logs, name = context.client("logs"), str(context.state.physical_id)
+        if "KmsKeyId" in new:
+            arn = str(context.state.attributes["Arn"]).removesuffix(":*")
+            _check_key(context, new["KmsKeyId"], arn)
+        # moto has neither AssociateKmsKey nor DisassociateKmsKey.
+        group = logs_backends[context.services.account_id][context.services.region].groups[name]
+        group.kms_key_id = new.get("KmsKeyId")
+        if "RetentionInDays" in old and "RetentionInDays" not in new:
+            logs.delete_retention_policy(logGroupName=name)
+        self._retain(logs, name, new)
         return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:

@@ -24,6 +24,13 @@ class NestedStack(ResourceType):
     """A stack in a stack; its outputs are its attributes."""
 
     type = "AWS::CloudFormation::Stack"
+    properties = frozenset(
+        {
+            "Parameters",
+            "Tags",
+            "TemplateURL",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         services, parent = context.services, context.stack
@@ -114,6 +121,7 @@ class WaitConditionHandle(ResourceType):
     """A handle; templates also use it as a resource that does nothing."""
 
     type = "AWS::CloudFormation::WaitConditionHandle"
+    properties = frozenset()
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         name = context.physical_name()

@@ -5,30 +5,27 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..model import Created, ResourceContext, ResourceFailure, ResourceType
-
-_KNOWN = {
-    "BucketName",
-    "BucketEncryption",
-    "LifecycleConfiguration",
-    "OwnershipControls",
-    "PublicAccessBlockConfiguration",
-    "Tags",
-    "VersioningConfiguration",
-}
+from ..coercion import extraneous
+from ..model import Created, ResourceContext, ResourceType
 
 
 class Bucket(ResourceType):
     """A bucket with its encryption, versions, lifecycle and public access block."""
 
     type = "AWS::S3::Bucket"
+    properties = frozenset(
+        {
+            "BucketEncryption",
+            "BucketName",
+            "LifecycleConfiguration",
+            "OwnershipControls",
+            "PublicAccessBlockConfiguration",
+            "Tags",
+            "VersioningConfiguration",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        strange = set(properties) - _KNOWN
-        if strange:
-            raise ResourceFailure(
-                f"Bucket property {sorted(strange)[0]} is not supported by this CloudFormation"
-            )
         s3 = context.client("s3")
         name = properties.get("BucketName") or context.physical_name(63, lower=True)
         s3.create_bucket(Bucket=name)
@@ -112,8 +109,24 @@ class Bucket(ResourceType):
         context.client("s3").delete_bucket(Bucket=context.state.physical_id)
 
 
+_RULE = {
+    "AbortIncompleteMultipartUpload",
+    "ExpirationInDays",
+    "ExpiredObjectDeleteMarker",
+    "Id",
+    "NoncurrentVersionExpiration",
+    "NoncurrentVersionExpirationInDays",
+    "Prefix",
+    "Status",
+    "Transitions",
+}
+
+
 def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
     """A rule of the API from one as CloudFormation writes it."""
+    for key in rule:
+        if key not in _RULE:
+            raise extraneous("#/LifecycleConfiguration/Rules", key)
     converted: dict[str, Any] = {
         "Status": rule["Status"],
         "Filter": {"Prefix": rule.get("Prefix", "")},
@@ -122,6 +135,9 @@ def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
         converted["ID"] = rule["Id"]
     if "ExpirationInDays" in rule:
         converted["Expiration"] = {"Days": int(rule["ExpirationInDays"])}
+    if "ExpiredObjectDeleteMarker" in rule:
+        marker = str(rule["ExpiredObjectDeleteMarker"]).lower() == "true"
+        converted.setdefault("Expiration", {})["ExpiredObjectDeleteMarker"] = marker
     if "NoncurrentVersionExpiration" in rule:
         converted["NoncurrentVersionExpiration"] = {
             key: int(value) for key, value in rule["NoncurrentVersionExpiration"].items()
@@ -146,6 +162,12 @@ class BucketPolicy(ResourceType):
     """A bucket's policy."""
 
     type = "AWS::S3::BucketPolicy"
+    properties = frozenset(
+        {
+            "Bucket",
+            "PolicyDocument",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         self._put(context, properties)

@@ -76,6 +76,20 @@ class StateMachine(ResourceType):
     """A state machine that executes."""
 
     type = "AWS::StepFunctions::StateMachine"
+    properties = frozenset(
+        {
+            "Definition",
+            "DefinitionS3Location",
+            "DefinitionString",
+            "DefinitionSubstitutions",
+            "LoggingConfiguration",
+            "RoleArn",
+            "StateMachineName",
+            "StateMachineType",
+            "Tags",
+            "TracingConfiguration",
+        }
+    )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         name = properties.get("StateMachineName") or context.physical_name(80)

@@ -1,0 +1,100 @@
+"""Template values as an API takes them: text to numbers and truth, by the operation's own model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.model import ListShape, MapShape, Shape, StructureShape
+
+from .model import ResourceFailure
+
+
+def request(client: Any, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """`parameters` with the types that the operation (as CreateTable) of a client declares.
+
+    Raises ResourceFailure for a member that the operation does not have, naming its path, so
+    that no property of a template is lost on its way.
+    """
+    shape = client.meta.service_model.operation_model(operation).input_shape
+    return dict(_typed(parameters, shape, "#"))
+
+
+def _typed(value: Any, shape: Shape, path: str) -> Any:
+    if isinstance(shape, StructureShape):
+        return _structure(value, shape, path)
+    if isinstance(shape, ListShape):
+        items = value if isinstance(value, list) else [value]
+        return [_typed(item, shape.member, f"{path}/{n}") for n, item in enumerate(items)]
+    if isinstance(shape, MapShape):
+        return {key: _typed(item, shape.value, f"{path}/{key}") for key, item in value.items()}
+    return _scalar(value, shape.type_name, path)
+
+
+def _structure(value: Any, shape: StructureShape, path: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ResourceFailure(f"Properties validation failed: {path}: expected an object")
+    typed = {}
+    for key, item in value.items():
+        if key not in shape.members:
+            raise extraneous(path, key)
+        typed[key] = _typed(item, shape.members[key], f"{path}/{key}")
+    return typed
+
+
+def extraneous(path: str, key: str) -> ResourceFailure:
+    """What CloudFormation says of a property that a type does not have."""
+    return ResourceFailure(
+        f"Properties validation failed with message: {path}: extraneous key [{key}] is not"
+        " permitted"
+    )
+
+
+def _scalar(value: Any, kind: str, path: str) -> Any:
+    try:
+        match kind:
+            case "integer" | "long":
+                return int(str(value))
+            case "float" | "double":
+                return float(str(value))
+            case "boolean":
+                return {"true": True, "false": False}[str(value).lower()]
+            case "string":
+                return _string(value)
+    except (ValueError, KeyError):
+        raise ResourceFailure(
+            f"Properties validation failed with message: {path}: {value!r} is no {kind}"
+        ) from None
+    return value
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping | list):
+        return json.dumps(value)
+    return str(value)
+
+
+def lost(given: Any, kept: Any, path: str = "#") -> list[str]:
+    """Paths of members that were given to an API and are not in what it keeps."""
+    if isinstance(given, Mapping):
+        if not isinstance(kept, Mapping):
+            return [path]
+        return [
+            where
+            for key, item in given.items()
+            for where in (
+                lost(item, kept[key], f"{path}/{key}") if key in kept else [f"{path}/{key}"]
+            )
+        ]
+    if isinstance(given, list):
+        if not isinstance(kept, list) or len(kept) < len(given):
+            return [path]
+        return [
+            where
+            for number, (item, found) in enumerate(zip(given, kept, strict=False))
+            for where in lost(item, found, f"{path}/{number}")
+        ]
+    return []

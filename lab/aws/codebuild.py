@@ -1,0 +1,349 @@
+"""AWS CodeBuild, whose builds are a stand-in: no container is built here.
+
+There is no container engine in the lab, so a build does not run its buildspec's commands. What it
+does is what such a build is for: it reads the source and the buildspec, with the service role's
+credentials; pushes a manifest to the repository that the environment variables IMAGE_REPOSITORY
+(the repository's URI) and IMAGE_TAG name, by the calls that a push makes; and lets the nodes run
+the lab's own image of the tools by that reference. The manifest's one layer says so. Whether a
+Dockerfile builds, no lab can tell.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import io
+import json
+import logging
+import threading
+import time
+import uuid
+import zipfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+from botocore.exceptions import ClientError
+from moto.core.responses import ActionResult, BaseResponse
+
+from .errors import ApiError
+from .identity import assume_role
+from .services import ACCOUNT_ID, REGION, ClientFactory
+
+LOG = logging.getLogger(__name__)
+
+_PHASES = (
+    "PROVISIONING",
+    "DOWNLOAD_SOURCE",
+    "INSTALL",
+    "PRE_BUILD",
+    "BUILD",
+    "POST_BUILD",
+    "UPLOAD_ARTIFACTS",
+    "FINALIZING",
+)
+_MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+json"
+_CONFIG_TYPE = "application/vnd.docker.container.image.v1+json"
+_LAYER_TYPE = "application/vnd.docker.image.rootfs.diff.tar.gzip"
+_LAYER = b"This layer stands for an image: the lab's nodes run the lab's own image of the tools."
+
+
+class BuildFailure(Exception):
+    """A phase failed; the message is its context."""
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(tz=datetime.UTC)
+
+
+class CodeBuild:
+    """Projects and their builds.
+
+    `publish_image` is told the full reference of an image once it is in its repository.
+    """
+
+    def __init__(self, endpoint_url: str, publish_image: Callable[[str], None]) -> None:
+        self._endpoint_url = endpoint_url
+        self._publish_image = publish_image
+        self.projects: dict[str, dict[str, Any]] = {}
+        self.builds: dict[str, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+
+    def project(self, name: str) -> dict[str, Any]:
+        """The project of this name or ARN. Raises the API's error."""
+        found = self.projects.get(name.rsplit("/", 1)[-1])
+        if found is None:
+            raise ApiError("ResourceNotFoundException", f"Project cannot be found: {name}")
+        return found
+
+    def put_project(self, parameters: Mapping[str, Any], *, new: bool) -> dict[str, Any]:
+        """Create or change a project. Raises the API's error."""
+        name = parameters["name"]
+        if new and name in self.projects:
+            raise ApiError("ResourceAlreadyExistsException", f"Project already exists: {name}")
+        before = {} if new else self.project(name)
+        project = {
+            "timeoutInMinutes": 60,
+            "queuedTimeoutInMinutes": 480,
+            "created": _now(),
+            "arn": f"arn:aws:codebuild:{REGION}:{ACCOUNT_ID}:project/{name}",
+            **before,
+            **parameters,
+            "lastModified": _now(),
+        }
+        self.projects[name] = project
+        return project
+
+    def start(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Start a build. Raises the API's error."""
+        project = self.project(parameters["projectName"])
+        name = project["name"]
+        identity = f"{name}:{uuid.uuid4()}"
+        environment = dict(project["environment"])
+        variables = {item["name"]: item for item in environment.get("environmentVariables", [])}
+        for item in parameters.get("environmentVariablesOverride", []):
+            variables[item["name"]] = item
+        environment["environmentVariables"] = list(variables.values())
+        source = dict(project["source"])
+        for key, member in (
+            ("buildspecOverride", "buildspec"),
+            ("sourceLocationOverride", "location"),
+            ("sourceTypeOverride", "type"),
+        ):
+            if parameters.get(key):
+                source[member] = parameters[key]
+        number = 1 + sum(build["projectName"] == name for build in self.builds.values())
+        build = {
+            "id": identity,
+            "arn": f"arn:aws:codebuild:{REGION}:{ACCOUNT_ID}:build/{identity}",
+            "buildNumber": number,
+            "startTime": _now(),
+            "currentPhase": "SUBMITTED",
+            "buildStatus": "IN_PROGRESS",
+            "projectName": name,
+            "phases": [],
+            "source": source,
+            "environment": environment,
+            "serviceRole": project["serviceRole"],
+            "timeoutInMinutes": project["timeoutInMinutes"],
+            "queuedTimeoutInMinutes": project["queuedTimeoutInMinutes"],
+            "buildComplete": False,
+        }
+        self.builds[identity] = build
+        answer = {**build, "phases": []}
+        threading.Thread(target=self._run, args=(build,), name="codebuild", daemon=True).start()
+        return answer
+
+    def stop(self, identity: str) -> dict[str, Any]:
+        """Stop a build. Raises the API's error."""
+        build = self.builds.get(identity)
+        if build is None:
+            raise ApiError("ResourceNotFoundException", f"Build cannot be found: {identity}")
+        self._end(build, "STOPPED")
+        return build
+
+    # -- builds
+
+    def _run(self, build: dict[str, Any]) -> None:
+        work = {
+            "DOWNLOAD_SOURCE": self._download_source,
+            "BUILD": self._check_variables,
+            "POST_BUILD": self._push,
+        }
+        for name in ("SUBMITTED", "QUEUED", *_PHASES):
+            if build["buildComplete"]:
+                return
+            phase: dict[str, Any] = {"phaseType": name, "startTime": _now()}
+            build["currentPhase"] = name
+            build["phases"].append(phase)
+            started = time.monotonic()
+            failure = _attempt(work.get(name), build)
+            phase["endTime"] = _now()
+            phase["durationInSeconds"] = int(time.monotonic() - started)
+            phase["phaseStatus"] = "FAILED" if failure else "SUCCEEDED"
+            if failure:
+                phase["contexts"] = [{"statusCode": "COMMAND_EXECUTION_ERROR", "message": failure}]
+                self._end(build, "FAILED")
+                return
+        self._end(build, "SUCCEEDED")
+
+    def _end(self, build: dict[str, Any], status: str) -> None:
+        with self._lock:
+            if build["buildComplete"]:
+                return
+            build["phases"].append({"phaseType": "COMPLETED", "startTime": _now()})
+            build["currentPhase"], build["endTime"] = "COMPLETED", _now()
+            build["buildStatus"] = status
+            build["buildComplete"] = True
+
+    def _clients(self, build: Mapping[str, Any]) -> ClientFactory:
+        credentials = assume_role(build["serviceRole"], "AWSCodeBuild")
+        return ClientFactory(self._endpoint_url, REGION, credentials)
+
+    def _download_source(self, build: dict[str, Any]) -> None:
+        source = build["source"]
+        buildspec = source.get("buildspec") or "buildspec.yml"
+        text = buildspec if "\n" in buildspec else None
+        match source["type"]:
+            case "S3":
+                bucket, _, key = source["location"].removeprefix("arn:aws:s3:::").partition("/")
+                s3 = self._clients(build).get("s3")
+                content = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+                if text is None:
+                    text = _member(content, buildspec)
+            case "NO_SOURCE":
+                if text is None:
+                    raise BuildFailure("a project without a source needs its buildspec inline")
+            case kind:
+                raise BuildFailure(f"sources of type {kind} are not supported here")
+        _check_buildspec(str(text))
+
+    @staticmethod
+    def _check_variables(build: dict[str, Any]) -> None:
+        for name in ("IMAGE_REPOSITORY", "IMAGE_TAG"):
+            if not _variables(build).get(name):
+                raise BuildFailure(f"the environment variable {name} is not set")
+
+    def _push(self, build: dict[str, Any]) -> None:
+        variables = _variables(build)
+        repository, tag = variables["IMAGE_REPOSITORY"], variables["IMAGE_TAG"]
+        push(self._clients(build).get("ecr"), repository.partition("/")[2], tag)
+        self._publish_image(f"{repository}:{tag}")
+
+
+def _attempt(work: Callable[[dict[str, Any]], None] | None, build: dict[str, Any]) -> str | None:
+    """Do a phase's work; returns why it failed."""
+    if work is None:
+        return None
+    try:
+        work(build)
+    except (BuildFailure, ClientError) as error:
+        return str(error)
+    except Exception as error:
+        LOG.exception("build %s", build["id"])
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _variables(build: Mapping[str, Any]) -> dict[str, str]:
+    return {item["name"]: item["value"] for item in build["environment"]["environmentVariables"]}
+
+
+def _member(archive: bytes, name: str) -> str:
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as content:
+            return content.read(name).decode()
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise BuildFailure(f"the source has no buildspec {name}: {error}") from error
+
+
+def _check_buildspec(text: str) -> None:
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BuildFailure(f"YAML_FILE_ERROR Message: {error}") from error
+    if not isinstance(document, dict) or str(document.get("version")) not in ("0.1", "0.2"):
+        raise BuildFailure("YAML_FILE_ERROR Message: the buildspec has no known version")
+    if not document.get("phases"):
+        raise BuildFailure("YAML_FILE_ERROR Message: the buildspec has no phases")
+
+
+def push(ecr: Any, repository: str, tag: str) -> str:
+    """Push an image of one layer by the calls that `docker push` makes; returns its digest."""
+    ecr.get_authorization_token()
+    config = json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers"}})
+    blobs = {_digest(blob): blob for blob in (config.encode(), _LAYER)}
+    ecr.batch_check_layer_availability(repositoryName=repository, layerDigests=list(blobs))
+    for digest, blob in blobs.items():
+        upload = ecr.initiate_layer_upload(repositoryName=repository)["uploadId"]
+        ecr.upload_layer_part(
+            repositoryName=repository,
+            uploadId=upload,
+            partFirstByte=0,
+            partLastByte=len(blob) - 1,
+            layerPartBlob=blob,
+        )
+        ecr.complete_layer_upload(repositoryName=repository, uploadId=upload, layerDigests=[digest])
+    (config_digest, config_blob), (layer_digest, layer_blob) = blobs.items()
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": _MANIFEST_TYPE,
+        "config": {
+            "mediaType": _CONFIG_TYPE,
+            "size": len(config_blob),
+            "digest": config_digest,
+        },
+        "layers": [
+            {"mediaType": _LAYER_TYPE, "size": len(layer_blob), "digest": layer_digest},
+        ],
+    }
+    put = ecr.put_image(
+        repositoryName=repository,
+        imageManifest=json.dumps(manifest),
+        imageManifestMediaType=_MANIFEST_TYPE,
+        imageTag=tag,
+    )
+    return str(put["image"]["imageId"]["imageDigest"])
+
+
+def _digest(blob: bytes) -> str:
+    return f"sha256:{hashlib.sha256(blob).hexdigest()}"
+
+
+class CodeBuildResponse(BaseResponse):
+    """One request. `service` is set when the server starts."""
+
+    service: CodeBuild
+
+    def __init__(self) -> None:
+        super().__init__(service_name="codebuild")
+        self.automated_parameter_parsing = True
+
+    def create_project(self) -> ActionResult:
+        return ActionResult({"project": self.service.put_project(self._get_params(), new=True)})
+
+    def update_project(self) -> ActionResult:
+        return ActionResult({"project": self.service.put_project(self._get_params(), new=False)})
+
+    def delete_project(self) -> ActionResult:
+        # As CodeBuild: deleting what is not there succeeds.
+        self.service.projects.pop(self._get_param("name"), None)
+        return ActionResult({})
+
+    def list_projects(self) -> ActionResult:
+        return ActionResult({"projects": sorted(self.service.projects)})
+
+    def batch_get_projects(self) -> ActionResult:
+        names = {name: name.rsplit("/", 1)[-1] for name in self._get_param("names")}
+        projects = self.service.projects
+        return ActionResult(
+            {
+                "projects": [projects[key] for key in names.values() if key in projects],
+                "projectsNotFound": [name for name, key in names.items() if key not in projects],
+            }
+        )
+
+    def start_build(self) -> ActionResult:
+        return ActionResult({"build": self.service.start(self._get_params())})
+
+    def stop_build(self) -> ActionResult:
+        return ActionResult({"build": self.service.stop(self._get_param("id"))})
+
+    def batch_get_builds(self) -> ActionResult:
+        wanted = [identity.rsplit("/", 1)[-1] for identity in self._get_param("ids")]
+        builds = self.service.builds
+        return ActionResult(
+            {
+                "builds": [
+                    {**builds[identity], "phases": list(builds[identity]["phases"])}
+                    for identity in wanted
+                    if identity in builds
+                ],
+                "buildsNotFound": [identity for identity in wanted if identity not in builds],
+            }
+        )
+
+    def list_builds_for_project(self) -> ActionResult:
+        name = self.service.project(self._get_param("projectName"))["name"]
+        builds = self.service.builds.values()
+        return ActionResult({"ids": [b["id"] for b in builds if b["projectName"] == name][::-1]})
