@@ -13,12 +13,6 @@ def benchmark_template():
 
 
 @pytest.fixture(scope="session")
-def declared_substitutions(benchmark_template):
-    machine = benchmark_template["Resources"]["StateMachine"]["Properties"]
-    return set(machine["DefinitionSubstitutions"])
-
-
-@pytest.fixture(scope="session")
 def function_timeouts(benchmark_template):
     default = benchmark_template["Globals"]["Function"]["Timeout"]
     return {

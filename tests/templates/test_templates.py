@@ -1,14 +1,14 @@
-"""The templates hold together, and keep the promises of the design and of EC2's fine print."""
+"""The templates hold together, and keep the promises of the design.
+
+What can be said of any template is a lint rule (lint/); here is what is true of ours.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 
-import cfnlint.api
-import cfnlint.core
 import pytest
-from cfnlint.config import ManualArgs
 
 from lab.setup import kubernetes
 from tests.templates.cloudformation import ROOT, TEMPLATES, load, walk
@@ -30,105 +30,246 @@ def resources(template, kind):
     return {n: r for n, r in template["Resources"].items() if r["Type"] == kind}
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=ids(TEMPLATES))
-def test_cfn_lint_finds_nothing(path):
-    found = cfnlint.api.lint(path.read_text(), config=ManualArgs(regions=["us-east-1"]))
-    assert [f"{match.linenumber}: {match.rule.id} {match.message}" for match in found] == []
+def every(kind):
+    """Each resource of a type in any template, as a test's parameters."""
+    return [
+        pytest.param(resource["Properties"], id=f"{path.stem}-{name}")
+        for path, template in LOADED.items()
+        for name, resource in resources(template, kind).items()
+    ]
+
+
+def references(value):
+    """The parameters and resources a value refers to."""
+    found = set()
+    for inner in walk(value):
+        if isinstance(inner, dict):
+            found |= {inner["Ref"]} if isinstance(inner.get("Ref"), str) else set()
+            text = inner.get("Fn::Sub", "")
+            found |= set(re.findall(r"\$\{(\w+)", text[0] if isinstance(text, list) else text))
+    return found
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=ids(TEMPLATES))
-def test_every_parameter_and_output_is_described(path):
-    for section in ("Parameters", "Outputs"):
-        for name, entry in LOADED[path].get(section, {}).items():
-            assert entry.get("Description"), f"{section} {name}"
+def test_every_output_is_described(path):
+    for name, output in LOADED[path].get("Outputs", {}).items():
+        assert output.get("Description"), name
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=ids(TEMPLATES))
-def test_nothing_is_exported_and_no_partition_is_written_out(path):
-    assert "Export:" not in path.read_text()
-    assert not re.search(r"arn:aws[:-]", path.read_text())
+def test_conditions_are_named_as_predicates(path):
+    """A verb in the third person: IsSpread, HasKey, CreatesCluster, TreatmentUsesEnaExpress."""
+    for name in LOADED[path].get("Conditions", {}):
+        words = re.findall("[A-Z][a-z]+", name)
+        assert any(word.endswith("s") for word in words[:2]), name
 
 
-@pytest.mark.parametrize("name", NESTED)
-def test_a_nested_stack_is_given_exactly_the_parameters_it_needs(name):
-    child = LOADED[ROOT / NESTED[name]["TemplateURL"]]
-    given = set(NESTED[name].get("Parameters", {}))
-    declared = child["Parameters"]
-    required = {key for key, value in declared.items() if "Default" not in value}
-    assert given <= set(declared)
-    assert required <= given
+class TestNestedStacks:
+    @pytest.mark.parametrize("name", NESTED)
+    def test_each_is_given_exactly_the_parameters_it_declares(self, name):
+        child = LOADED[ROOT / NESTED[name]["TemplateURL"]]
+        assert set(NESTED[name].get("Parameters", {})) == set(child["Parameters"])
+
+    @pytest.mark.parametrize("name", NESTED)
+    def test_each_leaves_defaults_to_the_root(self, name):
+        child = LOADED[ROOT / NESTED[name]["TemplateURL"]]
+        assert not [n for n, p in child["Parameters"].items() if "Default" in p]
+
+    @pytest.mark.parametrize("name", NESTED)
+    def test_each_hands_the_cost_allocation_tags_to_its_resources(self, name):
+        assert {tag["Key"]: tag["Value"] for tag in NESTED[name]["Tags"]} == {
+            "rackrate:stack": {"Ref": "AWS::StackName"},
+            "rackrate:cost-center": {"Ref": "CostCenter"},
+        }
+
+    def test_every_output_that_is_used_exists(self):
+        used = re.findall(r"(\w+)\.Outputs\.(\w+)", json.dumps(ROOT_TEMPLATE).replace('", "', "."))
+        assert used
+        for stack, output in used:
+            assert output in LOADED[ROOT / NESTED[stack]["TemplateURL"]]["Outputs"], (stack, output)
+
+    def test_every_template_is_used(self):
+        used = {ROOT / properties["TemplateURL"] for properties in NESTED.values()}
+        assert used == set(TEMPLATES) - {ROOT / "template.yaml"}
 
 
-def test_every_output_that_is_used_exists():
-    used = re.findall(r"(\w+)\.Outputs\.(\w+)", json.dumps(ROOT_TEMPLATE).replace('", "', "."))
-    assert used
-    for stack, output in used:
-        assert output in LOADED[ROOT / NESTED[stack]["TemplateURL"]]["Outputs"], (stack, output)
+class TestRoot:
+    def test_the_lab_builds_the_kubernetes_that_the_stack_defaults_to(self):
+        default = ROOT_TEMPLATE["Parameters"]["KubernetesVersion"]["Default"]
+        assert kubernetes.version().startswith(f"{default}.")
+
+    def test_what_other_programs_read_is_among_the_outputs(self):
+        assert {
+            *("StateMachineArn", "TableName", "BucketName", "ClusterName"),
+            *("UpdateKubeconfigCommand", "Namespace"),
+        } <= set(ROOT_TEMPLATE["Outputs"])
+
+    def test_it_deploys_without_any_parameter(self):
+        defaults = {n: p.get("Default") for n, p in ROOT_TEMPLATE["Parameters"].items()}
+        assert None not in defaults.values()
+        assert defaults["InstanceType"] == "c5.large"
+        assert "@sha256:" in defaults["ToolImage"], "an image that is not pinned changes under us"
+
+    def test_every_default_keeps_its_own_constraints(self):
+        for name, parameter in ROOT_TEMPLATE["Parameters"].items():
+            default = str(parameter["Default"])
+            if "AllowedPattern" in parameter:
+                assert re.fullmatch(parameter["AllowedPattern"], default), name
+            if "AllowedValues" in parameter:
+                assert default in map(str, parameter["AllowedValues"]), name
+            if "MinValue" in parameter:
+                assert parameter["MinValue"] <= float(default) <= parameter["MaxValue"], name
+            if "MinLength" in parameter or "MaxLength" in parameter:
+                length = range(parameter.get("MinLength", 0), parameter.get("MaxLength", 4096) + 1)
+                assert len(default) in length, name
+
+    def test_every_parameter_does_something(self):
+        working = {k: ROOT_TEMPLATE[k] for k in ("Resources", "Conditions", "Outputs")}
+        assert set(ROOT_TEMPLATE["Parameters"]) - references(working) == set()
+
+    def test_every_parameter_is_labelled_and_in_one_group_of_the_form(self):
+        interface = ROOT_TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]
+        grouped = [p for group in interface["ParameterGroups"] for p in group["Parameters"]]
+        assert sorted(grouped) == sorted(ROOT_TEMPLATE["Parameters"])
+        assert set(interface["ParameterLabels"]) == set(ROOT_TEMPLATE["Parameters"])
+        labels = [label["default"] for label in interface["ParameterLabels"].values()]
+        assert len(set(labels)) == len(labels), "two fields of the form read the same"
+
+    def test_every_refusal_says_which_parameter_to_change(self):
+        for name, rule in ROOT_TEMPLATE["Rules"].items():
+            for assertion in rule["Assertions"]:
+                said = assertion["AssertDescription"]
+                asked = references(assertion["Assert"])
+                words = {word for name in asked for word in (name, *_words(name))}
+                assert any(word in said for word in words), (name, said)
 
 
-def test_the_lab_builds_the_kubernetes_that_the_stack_defaults_to():
-    default = ROOT_TEMPLATE["Parameters"]["KubernetesVersion"]["Default"]
-    assert kubernetes.version().startswith(f"{default}.")
+def _words(name):
+    """A parameter's name as a person writes it: `instance type`."""
+    return [" ".join(re.findall("[A-Z][a-z]*|[A-Z]+", name)).lower()]
 
 
-def test_the_public_contract_of_the_root():
-    assert {
-        *("StateMachineArn", "TableName", "BucketName", "ClusterName"),
-        *("UpdateKubeconfigCommand", "Namespace"),
-    } <= set(ROOT_TEMPLATE["Outputs"])
-    defaults = {n: p.get("Default") for n, p in ROOT_TEMPLATE["Parameters"].items()}
-    assert None not in defaults.values(), "the stack deploys without any parameter"
-    assert defaults["InstanceType"] == "c5.large"
-    assert "@sha256:" in defaults["ToolImage"], "an image that is not pinned changes under us"
+class TestArms:
+    def test_both_are_one_template_and_differ_only_in_what_is_compared(self):
+        treatment, baseline = NESTED["TreatmentNodes"], NESTED["BaselineNodes"]
+        assert treatment["TemplateURL"] == baseline["TemplateURL"]
+        different = {
+            key
+            for key in treatment["Parameters"]
+            if treatment["Parameters"][key] != baseline["Parameters"][key]
+        }
+        assert different == {"PlacementGroupName", "CapacityReservationId", "EnaExpress"}
+        assert baseline["Parameters"]["PlacementGroupName"] == ""
+
+    def test_nodes_are_closed_and_encrypted(self):
+        template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
+        data = template["Resources"]["LaunchTemplate"]["Properties"]["LaunchTemplateData"]
+        assert data["MetadataOptions"] == {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
+        disks = [value["Ebs"] for value in walk(data) if isinstance(value, dict) and "Ebs" in value]
+        assert disks and all(disk["Encrypted"] is True for disk in disks)
+        assert all(i["AssociatePublicIpAddress"] is False for i in data["NetworkInterfaces"])
+
+    def test_the_number_of_nodes_is_fixed_unless_they_idle(self):
+        group = LOADED[ROOT / "templates" / "nodegroup.yaml"]["Resources"]["NodeGroup"]
+        assert group["Properties"]["ScalingConfig"] == {
+            "MinSize": {"Fn::If": ["IsIdleAtTimes", 0, {"Ref": "NodeCount"}]},
+            "DesiredSize": {"Ref": "NodeCount"},
+            "MaxSize": {"Ref": "NodeCount"},
+        }
+
+    def test_nodes_and_group_carry_the_label_and_tag_of_their_placement(self):
+        template = LOADED[ROOT / "templates" / "nodegroup.yaml"]["Resources"]
+        says = {"Fn::If": ["IsInPlacementGroup", "true", "false"]}
+        group = template["NodeGroup"]["Properties"]
+        assert group["Labels"]["placementGroup"] == says
+        assert group["Tags"]["placementGroup"] == says
+        data = template["LaunchTemplate"]["Properties"]["LaunchTemplateData"]
+        for specification in data["TagSpecifications"]:
+            assert {"Key": "placementGroup", "Value": says} in specification["Tags"]
+
+    @pytest.mark.parametrize(
+        ("ena_express", "treatment_uses", "baseline_uses"),
+        [("none", False, False), ("treatment", True, False), ("both", True, True)],
+    )
+    def test_the_functions_can_read_them_from_the_environment(
+        self, ena_express, treatment_uses, baseline_uses
+    ):
+        from rackrate.settings import Arm
+
+        template = LOADED[ROOT / "templates" / "benchmark.yaml"]
+        environment = template["Globals"]["Function"]["Environment"]["Variables"]
+        values = {
+            "EnaExpress": ena_express,
+            "TreatmentStrategy": "cluster",
+            "TreatmentNodeGroup": "one",
+            "BaselineNodeGroup": "",
+            "TreatmentSelector": "eks.amazonaws.com/nodegroup=one",
+            "BaselineSelector": "placementGroup=false",
+        }
+        text = _evaluate(environment["ARMS"], values, template["Conditions"])
+        treatment, baseline = (Arm.from_json(arm) for arm in json.loads(text))
+        assert (treatment.placement, treatment.baseline) == ("cluster", False)
+        assert (baseline.placement, baseline.baseline) == ("none", True)
+        assert (treatment.node_group, baseline.node_group) == ("one", "")
+        assert treatment.selector == {"eks.amazonaws.com/nodegroup": "one"}
+        assert baseline.selector == {"placementGroup": "false"}
+        assert (treatment.ena_express, baseline.ena_express) == (treatment_uses, baseline_uses)
 
 
-def test_every_root_parameter_is_labelled_and_in_one_group():
-    interface = ROOT_TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]
-    grouped = [p for group in interface["ParameterGroups"] for p in group["Parameters"]]
-    assert sorted(grouped) == sorted(ROOT_TEMPLATE["Parameters"])
-    assert set(interface["ParameterLabels"]) == set(ROOT_TEMPLATE["Parameters"])
+def _evaluate(value, parameters, conditions):
+    """A value with the functions in it carried out, as far as templates here use them."""
 
+    def evaluate(value):
+        return _evaluate(value, parameters, conditions)
 
-def test_both_arms_are_one_template_and_differ_only_in_their_placement_group():
-    treatment, baseline = NESTED["TreatmentNodes"], NESTED["BaselineNodes"]
-    assert treatment["TemplateURL"] == baseline["TemplateURL"]
-    different = {
-        key
-        for key in treatment["Parameters"]
-        if treatment["Parameters"][key] != baseline["Parameters"][key]
-    }
-    assert different == {"PlacementGroupName"}
-
-
-def test_what_eks_refuses_in_a_launch_template_is_not_there():
-    template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
-    data = template["Resources"]["LaunchTemplate"]["Properties"]["LaunchTemplateData"]
-    refused = {"IamInstanceProfile", "InstanceMarketOptions", "HibernationOptions", "InstanceType"}
-    assert not refused & set(data)
-    group = template["Resources"]["NodeGroup"]["Properties"]
-    assert "InstanceTypes" in group
-    assert not {"DiskSize", "RemoteAccess"} & set(group), "belong in the launch template"
-    assert data["MetadataOptions"] == {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
-    (disk,) = data["BlockDeviceMappings"]
-    assert disk["Ebs"]["Encrypted"] is True
-    assert len(group["Subnets"]) == 1, "a cluster group with several zones cannot be upgraded"
-    sizes = group["ScalingConfig"]
-    assert sizes["MinSize"] == sizes["DesiredSize"] == sizes["MaxSize"]
-
-
-def test_placement_group_properties_appear_only_with_their_strategy():
-    properties = LOADED[ROOT / "templates" / "placement.yaml"]["Resources"]["Group"]["Properties"]
-    assert properties["SpreadLevel"]["Fn::If"][0] == "IsSpread"
-    assert properties["PartitionCount"]["Fn::If"][0] == "IsPartition"
-    assert "GroupName" not in properties
+    if not isinstance(value, dict):
+        return [evaluate(each) for each in value] if isinstance(value, list) else value
+    ((function, argument),) = value.items()
+    match function:
+        case "Ref":
+            return parameters[argument]
+        case "Fn::If":
+            return evaluate(argument[1 if evaluate(conditions[argument[0]]) else 2])
+        case "Fn::Equals":
+            return evaluate(argument[0]) == evaluate(argument[1])
+        case "Fn::Not":
+            return not evaluate(argument[0])
+        case "Fn::Split":
+            return evaluate(argument[1]).split(argument[0])
+        case "Fn::Select":
+            return evaluate(argument[1])[int(argument[0])]
+        case "Fn::Sub":
+            text, own = argument if isinstance(argument, list) else (argument, {})
+            known = {**parameters, **{name: evaluate(each) for name, each in own.items()}}
+            return re.sub(r"\$\{(\w+)\}", lambda found: known[found[1]], text)
+    raise NotImplementedError(function)
 
 
 def test_what_is_kept_and_what_is_dropped_are_the_same_but_for_their_policy():
-    template = LOADED[ROOT / "templates" / "results.yaml"]["Resources"]
-    for kind in ("Table", "Bucket"):
-        kept, dropped = template[f"Kept{kind}"], template[f"Dropped{kind}"]
-        assert kept["Properties"] == dropped["Properties"]
-        assert (kept["DeletionPolicy"], dropped["DeletionPolicy"]) == ("Retain", "Delete")
+    pairs = 0
+    for template in LOADED.values():
+        for name, kept in template["Resources"].items():
+            if name.startswith("Kept"):
+                dropped = template["Resources"][name.replace("Kept", "Dropped")]
+                assert kept["Properties"] == dropped["Properties"], name
+                assert (kept["DeletionPolicy"], dropped["DeletionPolicy"]) == ("Retain", "Delete")
+                pairs += 1
+    assert pairs >= 2, "the table and the bucket"
+
+
+@pytest.mark.parametrize("properties", every("AWS::Logs::LogGroup"))
+def test_every_log_group_is_kept_as_long_as_the_stack_is_told(properties):
+    assert properties["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+
+
+def test_every_log_group_is_encrypted_with_the_key_of_the_stack_where_there_is_one():
+    for path, template in LOADED.items():
+        if "KeyArn" not in template.get("Parameters", {}):
+            continue
+        for name, group in resources(template, "AWS::Logs::LogGroup").items():
+            assert group["Properties"].get("KmsKeyId") == {
+                "Fn::If": ["HasKey", {"Ref": "KeyArn"}, {"Ref": "AWS::NoValue"}]
+            }, (path.stem, name)
 
 
 def functions():
@@ -142,23 +283,23 @@ def functions():
 
 @pytest.mark.parametrize(("path", "name", "properties"), list(functions()))
 class TestFunctions:
-    def test_its_handler_exists(self, path, name, properties):
+    def test_its_handler_exists_and_is_thin(self, path, name, properties):
         module, _, function = properties["Handler"].rpartition(".")
         code = (path.parent / properties["CodeUri"]).resolve()
-        assert code == ROOT / "functions"
         source = (code / f"{module.replace('.', '/')}.py").read_text()
         assert f"def {function}(" in source
-        assert len(source.splitlines()) < 55, "handlers are thin"
+        if code == ROOT / "functions":
+            assert len(source.splitlines()) < 55
 
-    def test_it_has_its_own_role_and_a_log_group_that_forgets(self, path, name, properties):
+    def test_its_role_is_named_after_it(self, path, name, properties):
         assert properties["Role"] == {"Fn::GetAtt": [name.replace("Function", "Role"), "Arn"]}
-        logs = LOADED[path]["Resources"][properties["LoggingConfig"]["LogGroup"]["Ref"]]
-        assert logs["Properties"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
 
-    def test_it_has_python_memory_and_time(self, path, name, properties):
+    def test_it_has_python_and_no_more_memory_and_time_than_it_may_need(
+        self, path, name, properties
+    ):
         assert properties["Runtime"] == "python3.13"
-        assert 256 <= properties["MemorySize"] <= 512
-        assert 0 < properties["Timeout"] <= 300
+        assert 128 <= properties["MemorySize"] <= 512
+        assert 0 < properties["Timeout"] <= 900
 
 
 def test_functions_that_talk_to_the_cluster_and_no_others_may_enter_it():
@@ -170,43 +311,19 @@ def test_functions_that_talk_to_the_cluster_and_no_others_may_enter_it():
     talking = {
         path.stem
         for path in (ROOT / "functions" / "handlers").glob("*.py")
-        if "cluster" in path.read_text() and path.stem not in ("context", "bootstrap", "__init__")
+        if re.search(r"^from handlers.context import .*\bcluster\b", path.read_text(), re.M)
     }
-    assert entries == talking
+    assert entries == talking - {"bootstrap"}
     for entry in resources(template, "AWS::EKS::AccessEntry").values():
         assert "AccessPolicies" not in entry["Properties"]
         assert entry["Properties"]["KubernetesGroups"] == [{"Ref": "RunnersGroup"}]
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=ids(TEMPLATES))
-def test_every_star_in_a_policy_has_a_reason_beside_it(path):
-    lines = path.read_text().splitlines()
-    for number, line in enumerate(lines):
-        if "AllowedPattern" in line or line.lstrip().startswith("#"):
-            continue
-        if re.search(r'(: "\*"|/\*$|/\*"?$|:\*$|runs/\*)', line.rstrip()):
-            # The reason stands above the statement or above the value.
-            nearby = lines[max(0, number - 14) : number + 1]
-            assert any("#" in near for near in nearby), f"{path.name}:{number + 1}: {line.strip()}"
-
-
-def test_no_policy_allows_an_action_with_a_star():
+def test_no_policy_but_that_of_a_key_for_its_account_allows_every_action():
     for path, template in LOADED.items():
-        for value in walk(template):
-            if isinstance(value, dict) and value.get("Effect") == "Allow":
-                actions = (
-                    value["Action"] if isinstance(value["Action"], list) else [value["Action"]]
-                )
-                assert not [action for action in actions if "*" in action], path
-
-
-def test_the_state_machine_may_call_every_function_it_names():
-    template = LOADED[ROOT / "templates" / "benchmark.yaml"]["Resources"]
-    called = {
-        value["Fn::GetAtt"][0]
-        for value in template["StateMachine"]["Properties"]["DefinitionSubstitutions"].values()
-        if "Fn::GetAtt" in value
-    }
-    policy = template["StateMachineRole"]["Properties"]["Policies"][0]["PolicyDocument"]
-    (statement,) = (s for s in policy["Statement"] if s.get("Action") == "lambda:InvokeFunction")
-    assert {arn["Fn::GetAtt"][0] for arn in statement["Resource"]} == called
+        for name, resource in template["Resources"].items():
+            for value in walk(resource["Properties"]):
+                if isinstance(value, dict) and value.get("Effect") == "Allow":
+                    stars = [a for a in walk(value["Action"]) if isinstance(a, str) and "*" in a]
+                    is_key = resource["Type"] == "AWS::KMS::Key"
+                    assert stars == [] or (is_key and stars == ["kms:*"]), (path.stem, name)
