@@ -43,11 +43,13 @@ class NodeGroup:
 
 
 def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
-    """A node group, or None when there is none of that name.
+    """A node group, or None when there is none of that name, or no name.
 
     Raises:
         Throttled: EKS asks to slow down.
     """
+    if not name:
+        return None
     try:
         with translated():
             answer = eks.describe_nodegroup(clusterName=cluster_name, nodegroupName=name)
@@ -69,9 +71,9 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
 def health_issues(eks: Any, cluster_name: str, names: Iterable[str]) -> list[str]:
     """What EKS says is wrong with node groups, each with the group's name.
 
-    A name that EKS does not know, such as that of nodes managed otherwise, has no issues.
+    What EKS does not know, such as nodes managed otherwise, has no issues.
     """
-    groups = (describe(eks, cluster_name, name) for name in names if name)
+    groups = (describe(eks, cluster_name, name) for name in names)
     return [
         f"node group {group.name}: {issue}"
         for group in groups

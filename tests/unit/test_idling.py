@@ -40,6 +40,9 @@ class Eks:
         self.refusals = []
 
     def describe_nodegroup(self, *, clusterName, nodegroupName):
+        assert nodegroupName, "the client itself refuses an empty name"
+        if nodegroupName not in self.groups:
+            raise refused("ResourceNotFoundException")
         return {"nodegroup": self.groups[nodegroupName]}
 
     def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
@@ -212,6 +215,13 @@ class TestWake:
         eks.refusals = [refused("InvalidRequestException")]
         with pytest.raises(NodesUnavailable, match="ng-1 cannot be resized: because"):
             wake()
+
+    @pytest.mark.parametrize("name", ["", "gone"])
+    def test_a_group_that_is_not_there_cannot_be_woken(self, wake, eks, name):
+        arms = (replace(IDLE.arms[0], node_group=name), IDLE.arms[1])
+        with pytest.raises(NodesUnavailable, match=f"treatment: there is no node group '{name}'"):
+            wake(settings=replace(IDLE, arms=arms))
+        assert eks.updates == []
 
     def test_throttling_is_tried_again_by_the_machine(self, wake, eks):
         eks.refusals = [refused("ThrottlingException")]
