@@ -1,15 +1,16 @@
 """AWS CodeBuild, whose builds are a stand-in: no container is built here.
 
 There is no container engine in the lab, so a build does not run its buildspec's commands. What it
-does is what such a build is for: it reads the source and the buildspec, with the service role's
-credentials; pushes a manifest to the repository that the environment variables IMAGE_REPOSITORY
-(the repository's URI) and IMAGE_TAG name, by the calls that a push makes; and lets the nodes run
-the lab's own image of the tools by that reference. The manifest's one layer says so. Whether a
-Dockerfile builds, no lab can tell.
+does is what such a build is for: it reads the source and the buildspec, writes a log, and pushes a
+manifest to the repository that the environment variables REPOSITORY_URI and IMAGE_TAG name, by the
+calls that a push makes, all with the service role's credentials. The manifest's one layer says
+what it is. Nor do the lab's nodes pull: whatever reference is pushed to the emulated registry, they
+run the lab's own image of the tools by it. Whether a Dockerfile builds, this lab cannot tell.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import io
@@ -25,6 +26,7 @@ from typing import Any
 import yaml
 from botocore.exceptions import ClientError
 from moto.core.responses import ActionResult, BaseResponse
+from moto.ecr.models import ECRBackend, Image
 
 from .errors import ApiError
 from .identity import assume_role
@@ -57,14 +59,10 @@ def _now() -> datetime.datetime:
 
 
 class CodeBuild:
-    """Projects and their builds.
+    """Projects and their builds."""
 
-    `publish_image` is told the full reference of an image once it is in its repository.
-    """
-
-    def __init__(self, endpoint_url: str, publish_image: Callable[[str], None]) -> None:
+    def __init__(self, endpoint_url: str) -> None:
         self._endpoint_url = endpoint_url
-        self._publish_image = publish_image
         self.projects: dict[str, dict[str, Any]] = {}
         self.builds: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
@@ -112,6 +110,14 @@ class CodeBuild:
         ):
             if parameters.get(key):
                 source[member] = parameters[key]
+        for key, member in (
+            ("computeTypeOverride", "computeType"),
+            ("environmentTypeOverride", "type"),
+            ("imageOverride", "image"),
+        ):
+            if parameters.get(key):
+                environment[member] = parameters[key]
+        logs = {**project.get("logsConfig", {}), **parameters.get("logsConfigOverride", {})}
         number = 1 + sum(build["projectName"] == name for build in self.builds.values())
         build = {
             "id": identity,
@@ -128,6 +134,7 @@ class CodeBuild:
             "timeoutInMinutes": project["timeoutInMinutes"],
             "queuedTimeoutInMinutes": project["queuedTimeoutInMinutes"],
             "buildComplete": False,
+            "logs": _log_location(name, identity, logs.get("cloudWatchLogs") or {}),
         }
         self.builds[identity] = build
         answer = {**build, "phases": []}
@@ -161,6 +168,9 @@ class CodeBuild:
             phase["endTime"] = _now()
             phase["durationInSeconds"] = int(time.monotonic() - started)
             phase["phaseStatus"] = "FAILED" if failure else "SUCCEEDED"
+            if name in _PHASES:
+                outcome = f"Phase complete: {name} State: {phase['phaseStatus']} {failure or ''}"
+                self._log(build, outcome.strip())
             if failure:
                 phase["contexts"] = [{"statusCode": "COMMAND_EXECUTION_ERROR", "message": failure}]
                 self._end(build, "FAILED")
@@ -179,6 +189,21 @@ class CodeBuild:
     def _clients(self, build: Mapping[str, Any]) -> ClientFactory:
         credentials = assume_role(build["serviceRole"], "AWSCodeBuild")
         return ClientFactory(self._endpoint_url, REGION, credentials)
+
+    def _log(self, build: dict[str, Any], message: str) -> None:
+        """Write to the build's log; a role that may not leaves the build without one."""
+        place = build["logs"]
+        if place["cloudWatchLogs"]["status"] == "DISABLED":
+            return
+        logs = self._clients(build).get("logs")
+        where = {"logGroupName": place["groupName"], "logStreamName": place["streamName"]}
+        try:
+            with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+                logs.create_log_stream(**where)
+            event = {"timestamp": int(time.time() * 1000), "message": f"[Container] {message}"}
+            logs.put_log_events(**where, logEvents=[event])
+        except ClientError as error:
+            LOG.warning("log of build %s: %s", build["id"], error)
 
     def _download_source(self, build: dict[str, Any]) -> None:
         source = build["source"]
@@ -200,15 +225,19 @@ class CodeBuild:
 
     @staticmethod
     def _check_variables(build: dict[str, Any]) -> None:
-        for name in ("IMAGE_REPOSITORY", "IMAGE_TAG"):
+        for name in ("REPOSITORY_URI", "IMAGE_TAG"):
             if not _variables(build).get(name):
                 raise BuildFailure(f"the environment variable {name} is not set")
 
     def _push(self, build: dict[str, Any]) -> None:
         variables = _variables(build)
-        repository, tag = variables["IMAGE_REPOSITORY"], variables["IMAGE_TAG"]
-        push(self._clients(build).get("ecr"), repository.partition("/")[2], tag)
-        self._publish_image(f"{repository}:{tag}")
+        architecture = "arm64" if "ARM" in build["environment"]["type"] else "amd64"
+        push(
+            self._clients(build).get("ecr"),
+            variables["REPOSITORY_URI"].partition("/")[2],
+            variables["IMAGE_TAG"],
+            architecture,
+        )
 
 
 def _attempt(work: Callable[[dict[str, Any]], None] | None, build: dict[str, Any]) -> str | None:
@@ -248,10 +277,54 @@ def _check_buildspec(text: str) -> None:
         raise BuildFailure("YAML_FILE_ERROR Message: the buildspec has no phases")
 
 
-def push(ecr: Any, repository: str, tag: str) -> str:
+def _log_location(project: str, identity: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    group = config.get("groupName") or f"/aws/codebuild/{project}"
+    stream = identity.rpartition(":")[2]
+    if config.get("streamName"):
+        stream = f"{config['streamName']}/{stream}"
+    return {
+        "groupName": group,
+        "streamName": stream,
+        "deepLink": (
+            f"https://console.aws.amazon.com/cloudwatch/home?region={REGION}"
+            f"#logsV2:log-groups/log-group/{group}/log-events/{stream}"
+        ),
+        "cloudWatchLogs": {"status": "ENABLED", **config},
+    }
+
+
+def publish_pushed(publish_image: Callable[[str], None]) -> None:
+    """From now on, let nodes run what is pushed to the registry, by tag and by digest."""
+    put = _moto_put_image
+
+    def put_image(
+        self: ECRBackend,
+        repository_name: str,
+        image_manifest: str,
+        image_tag: str,
+        image_manifest_mediatype: str | None = None,
+        digest: str | None = None,
+    ) -> Image:
+        # moto's own digest is of the layers' names, and random for a list of images.
+        digest = digest or _digest(image_manifest.encode())
+        image = put(
+            self, repository_name, image_manifest, image_tag, image_manifest_mediatype, digest
+        )
+        uri = self.repositories[repository_name].uri
+        publish_image(f"{uri}:{image.image_tag}")
+        publish_image(f"{uri}@{image.get_image_digest()}")
+        return image
+
+    ECRBackend.put_image = put_image  # type: ignore[method-assign]
+
+
+_moto_put_image: Callable[..., Image] = ECRBackend.put_image
+
+
+def push(ecr: Any, repository: str, tag: str, architecture: str) -> str:
     """Push an image of one layer by the calls that `docker push` makes; returns its digest."""
     ecr.get_authorization_token()
-    config = json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers"}})
+    config = json.dumps({"architecture": architecture, "os": "linux", "rootfs": {"type": "layers"}})
     blobs = {_digest(blob): blob for blob in (config.encode(), _LAYER)}
     ecr.batch_check_layer_availability(repositoryName=repository, layerDigests=list(blobs))
     for digest, blob in blobs.items():

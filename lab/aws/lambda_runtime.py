@@ -33,8 +33,20 @@ from .lambda_worker import Invocation, Outcome, Worker
 
 LOG = logging.getLogger(__name__)
 
-# Packages of the runtime itself; everything else comes from the function's archive.
-_RUNTIME_PACKAGES = ("awslambdaric", "snapshot-restore-py", "simplejson")
+# Packages of the runtime itself, with the SDK that every Python runtime of Lambda has; everything
+# else comes from the function's archive, which also goes before these.
+_RUNTIME_PACKAGES = (
+    "awslambdaric",
+    "snapshot-restore-py",
+    "simplejson",
+    "boto3",
+    "botocore",
+    "jmespath",
+    "python-dateutil",
+    "s3transfer",
+    "six",
+    "urllib3",
+)
 _IDLE_SECONDS = 120.0
 _MAX_IDLE = 8
 # Workers hold credentials, so they end well before those do.

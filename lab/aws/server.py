@@ -37,7 +37,7 @@ from . import (
 from .cloudformation.api import CloudFormationResponse
 from .cloudformation.engine import StackBackend
 from .cloudformation.resources import resource_types
-from .codebuild import CodeBuild, CodeBuildResponse
+from .codebuild import CodeBuild, CodeBuildResponse, publish_pushed
 from .eks.api import EksResponse
 from .eks.service import EksService
 from .eks_tokens import review
@@ -139,7 +139,8 @@ def serve(
     CloudFormationResponse.stack_backend = stacks
     CloudFormationResponse.change_sets = {}
     EksResponse.service = services.eks
-    CodeBuildResponse.service = CodeBuild(endpoint_url, eks.publish_image)
+    CodeBuildResponse.service = CodeBuild(endpoint_url)
+    publish_pushed(eks.publish_image)
     log = _RequestLog(state_directory / "requests.log")
     dispatcher = DomainDispatcherApplication(_create_app)
     application = log.around(_lab_routes(services, dispatcher))

@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
+from lab.aws.authorization_record import RECORD_FILE, read_calls
 from lab.aws.cloudformation.coercion import lost
 from lab.aws.cloudformation.resources import resource_types
 
@@ -507,7 +508,7 @@ Resources:
         ComputeType: BUILD_GENERAL1_SMALL
         Image: aws/codebuild/amazonlinux-x86_64-standard:5.0
         PrivilegedMode: true
-        EnvironmentVariables: [{Name: IMAGE_REPOSITORY, Value: !GetAtt Repository.RepositoryUri}]
+        EnvironmentVariables: [{Name: REPOSITORY_URI, Value: !GetAtt Repository.RepositoryUri}]
 Outputs:
   Repository: {Value: !Ref Repository}
   Uri: {Value: !GetAtt Repository.RepositoryUri}
@@ -541,7 +542,8 @@ def test_a_build_puts_an_image_where_nodes_find_it(lab: Lab, tmp_path: Path) -> 
     image = lab.client("ecr").describe_images(repositoryName=found["Repository"])
     assert image["imageDetails"][0]["imageTags"] == ["1"]
     assert image["imageDetails"][0]["imageDigest"].startswith("sha256:")
-    assert f"{found['Uri']}:1" in lab.backend.images
+    digest = image["imageDetails"][0]["imageDigest"]
+    assert lab.backend.images[-2:] == [f"{found['Uri']}:1", f"{found['Uri']}@{digest}"]
 
     failed = built(lab, found["Project"], "")
     assert failed["buildStatus"] == "FAILED"
@@ -552,6 +554,39 @@ def test_a_build_puts_an_image_where_nodes_find_it(lab: Lab, tmp_path: Path) -> 
     failed = built(lab, found["Project"], "2")
     contexts = [context for phase in failed["phases"] for context in phase.get("contexts", [])]
     assert "s3:GetObject" in contexts[0]["message"]
+    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+
+
+def test_the_stacks_own_image_is_built_by_its_template(lab: Lab) -> None:
+    """The template and the function of the house, in the emulated CodeBuild and registry."""
+    root = Path(__file__).parents[2]
+    source = {file.name: file.read_text() for file in (root / "image").iterdir() if file.is_file()}
+    bucket = lab.bucket()
+    lab.client("s3").put_object(Bucket=bucket, Key="image.zip", Body=archive("", **source))
+    template = (root / "templates" / "image.yaml").read_text()
+    template = template.replace("../image/", f"s3://{bucket}/image.zip")
+    key = made(
+        lab, f"Resources:\n{KEY.replace('/mine/', '')}\nOutputs: {{K: {{Value: !GetAtt Key.Arn}}}}"
+    )
+    values = {
+        "StackName": "s",
+        "BucketName": bucket,
+        "BucketArn": f"arn:aws:s3:::{bucket}",
+        "LogRetentionDays": "7",
+        "KeyArn": key["K"],
+        "PermissionsBoundaryArn": "",
+    }
+    found = made(
+        lab,
+        template,
+        Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in values.items()],
+    )
+    uri, _, digest = found["ImageUri"].partition("@")
+    assert uri in lab.backend.images
+    assert f"{uri.rpartition(':')[0]}@{digest}" in lab.backend.images
+    calls = read_calls(lab.state_directory / RECORD_FILE)
+    refusals = [c for c in calls if found["StackName"] in c.role and not c.allowed]
+    assert refusals == []
     assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
 
 

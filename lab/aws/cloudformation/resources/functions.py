@@ -178,6 +178,31 @@ class Version(ResourceType):
         )
 
 
+class Alias(ResourceType):
+    """A name for a version."""
+
+    type = "AWS::Lambda::Alias"
+    properties = frozenset({"Description", "FunctionName", "FunctionVersion", "Name"})
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        arn = context.client("lambda").create_alias(**properties)["AliasArn"]
+        return Created(arn, {"AliasArn": arn})
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if any(old[key] != new[key] for key in ("FunctionName", "Name")):
+            return None
+        context.client("lambda").update_alias(**new)
+        return Created(str(context.state.physical_id), context.state.attributes)
+
+    def delete(self, context: ResourceContext) -> None:
+        properties = context.state.properties
+        context.client("lambda").delete_alias(
+            FunctionName=properties["FunctionName"], Name=properties["Name"]
+        )
+
+
 class LayerVersion(ResourceType):
     """A layer's version."""
 
