@@ -1,0 +1,81 @@
+"""The rules bite on our own templates: what breaks one of them is found."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from lint import rules
+from tests.lint.checking import check
+from tests.templates.cloudformation import ROOT
+
+DEFINITION = "statemachine/benchmark.asl.yaml"
+BENCHMARK = "templates/benchmark.yaml"
+NODES = "templates/nodegroup.yaml"
+PLACEMENT = "templates/placement.yaml"
+#: The rule, the template it reads, the file to break, the pattern to replace there, and by what.
+BREAKAGES = [
+    (rules.SpreadLevelNeedsSpread, PLACEMENT, PLACEMENT, r"\[IsSpread, ", "[HasGroup, "),
+    (rules.PartitionCountNeedsPartition, PLACEMENT, PLACEMENT, r"\[IsPartition, ", "[IsSpread, "),
+    (
+        rules.GroupNameOrGroupId,
+        NODES,
+        NODES,
+        r"GroupName: (!Ref \w+)",
+        r"{GroupName: \1, GroupId: x}",
+    ),
+    (
+        rules.SeveralSubnetsInPlacementGroup,
+        NODES,
+        NODES,
+        r"\[!Ref SubnetId\]",
+        "[!Ref SubnetId, x]",
+    ),
+    (rules.InstanceTypeInOnePlace, NODES, NODES, r"InstanceTypes:.*", "DiskSize: 20"),
+    (rules.DiskOrAccessBesideLaunchTemplate, NODES, NODES, r"InstanceTypes:.*", "DiskSize: 20"),
+    (rules.RefusedInLaunchTemplate, NODES, NODES, r"AssociatePublicIpAddress:.*", "SubnetId: x"),
+    (rules.StarsHaveReasons, BENCHMARK, BENCHMARK, r"(?m)^\s*#.*\n", ""),
+    (rules.PermissionsBoundary, BENCHMARK, BENCHMARK, r" +PermissionsBoundary:.*\n", ""),
+    (rules.OwnRole, BENCHMARK, BENCHMARK, r"!GetAtt PlanRole.Arn", "!GetAtt ReadyRole.Arn"),
+    (rules.LogRetention, BENCHMARK, BENCHMARK, r" +RetentionInDays:.*\n", ""),
+    (rules.NestedStackTags, "template.yaml", "template.yaml", r"(?m)^      Tags:", "      Labels:"),
+    (rules.DescribedParameters, "template.yaml", "template.yaml", r" +ConstraintDescr.*\n", ""),
+    (rules.DefinitionFlow, BENCHMARK, DEFINITION, r"Next: Await servers", "Next: Await nobody"),
+    (rules.DefinitionTasks, BENCHMARK, DEFINITION, r" +TimeoutSeconds: 90\n", ""),
+    (rules.DefinitionErrors, BENCHMARK, DEFINITION, r"ClusterUnreachable", "RackrateError"),
+    (rules.DefinitionSubstitutions, BENCHMARK, BENCHMARK, r" +PlanFunctionArn:.*\n", ""),
+    (rules.DefinitionPermissions, BENCHMARK, BENCHMARK, r" +- !GetAtt ReportFunction.Arn\n", ""),
+    (rules.DefinitionPermissions, BENCHMARK, DEFINITION, r"states:::s3:getObject", "states:::x:y"),
+]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy of everything that the rules read."""
+    copy = tmp_path_factory.mktemp("checkout")
+    shutil.copy(ROOT / "template.yaml", copy)
+    for folder in ("templates", "statemachine", "functions", "image"):
+        shutil.copytree(ROOT / folder, copy / folder)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("rule", "template", "broken", "pattern", "replacement"),
+    BREAKAGES,
+    ids=[f"{rule.id}-{pattern}" for rule, _, _, pattern, _ in BREAKAGES],
+)
+def test_a_template_of_ours_that_is_broken_is_found(
+    checkout, rule, template, broken, pattern, replacement
+):
+    path = checkout / broken
+    whole = path.read_text()
+    text = re.sub(pattern, replacement, whole)
+    assert text != whole, "there is nothing to break any more"
+    assert check(checkout / template, rule, (checkout / template).read_text()) == []
+    try:
+        path.write_text(text)
+        assert check(checkout / template, rule, (checkout / template).read_text()) != []
+    finally:
+        path.write_text(whole)
