@@ -194,3 +194,13 @@ def test_more_than_seven_nodes_in_a_spread_group_are_refused(findings, size):
 )
 def test_seven_nodes_or_another_group_are_taken(findings, template):
     assert findings(rules.SpreadHoldsSeven, template) == []
+
+
+def test_a_condition_made_of_others_narrows_the_strategies_too(findings):
+    template = STRATEGY_PARAMETER.replace(
+        "Resources:",
+        '  HasNewGroup: !And [!Condition HasGroup, !Not [!Equals [!Ref Strategy, "cluster"]]]\n'
+        "Resources:",
+    ).replace("Condition: HasGroup", "Condition: HasNewGroup")
+    (found,) = findings(rules.SpreadLevelNeedsSpread, template + "      SpreadLevel: rack\n")
+    assert "can be partition;" in found
