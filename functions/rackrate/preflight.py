@@ -60,7 +60,6 @@ class PreflightFailed(Exception):
 class Request:
     """The stack's parameters, as the custom resource is given them; see preflight.yaml."""
 
-    stack_name: str
     existing_cluster_name: str
     existing_subnet_ids: tuple[str, ...]
     public_endpoint: bool
@@ -70,6 +69,7 @@ class Request:
     strategy: str
     partition_count: int
     spread_level: str
+    existing_group: str
     ena_express: str
     max_pods: int | None
     prefix_delegation: bool
@@ -90,7 +90,6 @@ class Request:
         subnets = properties["ExistingSubnetIds"]
         given = subnets.split(",") if isinstance(subnets, str) else subnets
         return cls(
-            stack_name=properties["StackName"],
             existing_cluster_name=properties["ExistingClusterName"],
             existing_subnet_ids=tuple(name.strip() for name in given if name.strip()),
             public_endpoint=properties["PublicEndpoint"] == "true",
@@ -100,6 +99,7 @@ class Request:
             strategy=properties["TreatmentStrategy"],
             partition_count=int(properties["PartitionCount"]),
             spread_level=properties["SpreadLevel"],
+            existing_group=properties["ExistingPlacementGroup"],
             ena_express=properties["EnaExpress"],
             max_pods=int(properties["MaxPods"]) if properties["MaxPods"] else None,
             prefix_delegation=properties.get("PrefixDelegation") == "true",
@@ -148,6 +148,8 @@ class Facts:
         offered: names of the zones that offer the instance type.
         reservations: entries of DescribeCapacityReservations by id; None for an unknown one.
         held: reservations that the stack uses already, so that its own nodes take up of them.
+        group: the placement group that is to be used, as DescribePlacementGroups has it; None when
+            none is named or there is none of that name.
     """
 
     instance_type: Json | None
@@ -155,6 +157,7 @@ class Facts:
     offered: frozenset[str]
     reservations: Mapping[str, Json | None] = field(default_factory=dict)
     held: frozenset[str] = frozenset()
+    group: Json | None = None
 
 
 def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones, list[Fault]]:
@@ -181,6 +184,8 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     else:
         faults += _type_faults(request, facts.instance_type)
     faults += _group_faults(request)
+    if request.existing_group:
+        faults += _existing_group_faults(request, facts.group)
     faults += _reservation_faults(request, facts, zones)
     faults += _network_faults(request, facts.instance_type)
     return zones, faults
@@ -315,6 +320,28 @@ def _group_faults(request: Request) -> Iterator[Fault]:
         )
 
 
+def _existing_group_faults(request: Request, group: Json | None) -> Iterator[Fault]:
+    where = f"ExistingPlacementGroup {request.existing_group}"
+    if request.strategy == "none":
+        yield Fault(
+            where,
+            "TreatmentStrategy is none, which uses no placement group",
+            "leave it empty, or name the group's strategy",
+        )
+    elif group is None:
+        yield Fault(
+            where, "this Region has no such placement group", "check the name and the Region"
+        )
+    elif group.get("State", "available") != "available":
+        yield Fault(where, f"the placement group is {group['State']}", "name another")
+    elif group["Strategy"] != request.strategy:
+        yield Fault(
+            where,
+            f"its strategy is {group['Strategy']} and TreatmentStrategy is {request.strategy}",
+            f"set TreatmentStrategy to {group['Strategy']}, or name another group",
+        )
+
+
 # -- capacity reservations
 
 
@@ -348,13 +375,8 @@ def _reservation_faults(request: Request, facts: Facts, zones: Zones) -> Iterato
                 "name a reservation of that zone, or choose its zone when the stack is created;"
                 " both arms share one",
             )
-        if found.get("PlacementGroupArn"):
-            yield Fault(
-                where,
-                f"it belongs to the placement group {found['PlacementGroupArn'].split('/')[-1]},"
-                " and the nodes are in one of the stack's or in none",
-                "name a reservation without a placement group",
-            )
+        if fault := _reserved_group_fault(request, parameter, found):
+            yield fault
         needed = request.node_count * list(given.values()).count(id_)
         free = found["TotalInstanceCount" if id_ in facts.held else "AvailableInstanceCount"]
         if free < needed:
@@ -363,6 +385,34 @@ def _reservation_faults(request: Request, facts: Facts, zones: Zones) -> Iterato
                 f"{free} instances are free in it and {needed} nodes are to use it",
                 "enlarge the reservation, or lower NodeCount",
             )
+
+
+def _reserved_group_fault(request: Request, parameter: str, found: Json) -> Fault | None:
+    """Cluster groups and reservations go together or not at all.
+
+    Source: EC2 user guide, "Use Capacity Reservations with cluster placement groups".
+    """
+    where = f"{parameter} {request.reservations[parameter]}"
+    actual = found.get("PlacementGroupArn", "").rpartition("/")[2]
+    if parameter == "TreatmentCapacityReservationId" and request.strategy == "cluster":
+        wanted = request.existing_group
+        if wanted and actual == wanted:
+            return None
+        made_in = f"the placement group {actual}" if actual else "no placement group"
+        return Fault(
+            where,
+            f"it was made in {made_in}, and a cluster placement group takes only reservations made in it",
+            f"set ExistingPlacementGroup to {actual}"
+            if actual
+            else "name one that was, and set ExistingPlacementGroup to its group",
+        )
+    if actual:
+        return Fault(
+            where,
+            f"it was made in the placement group {actual}, and is only for instances there",
+            "name a reservation that was made in none",
+        )
+    return None
 
 
 # -- addresses

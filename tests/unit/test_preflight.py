@@ -28,7 +28,6 @@ from tests.unit.custom_resources import Context, listener, only
 from tests.unit.custom_resources import request as cloudformation_request
 
 PROPERTIES = {
-    "StackName": "rackrate",
     "ExistingClusterName": "",
     "ExistingSubnetIds": "",
     "InstanceType": "c5.large",
@@ -37,6 +36,7 @@ PROPERTIES = {
     "TreatmentStrategy": "cluster",
     "PartitionCount": "2",
     "SpreadLevel": "rack",
+    "ExistingPlacementGroup": "",
     "EnaExpress": "none",
     "MaxPods": "",
     "PrefixDelegation": "false",
@@ -158,6 +158,24 @@ def test_a_group_takes_seven_partitions():
     assert faults(TreatmentStrategy="cluster", PartitionCount="8") == []
 
 
+def test_a_group_that_exists_must_be_there_and_of_the_strategy():
+    base = region()
+
+    def found(group, **properties):
+        facts = Facts(base.instance_type, base.zones, base.offered, group=group)
+        return faults(facts, ExistingPlacementGroup="theirs", **properties)
+
+    assert found({"State": "available", "Strategy": "cluster"}) == []
+    (fault,) = found(None)
+    assert fault.startswith("ExistingPlacementGroup theirs: this Region has no such")
+    (fault,) = found({"State": "deleting", "Strategy": "cluster"})
+    assert "the placement group is deleting" in fault
+    (fault,) = found({"State": "available", "Strategy": "spread"})
+    assert "its strategy is spread and TreatmentStrategy is cluster" in fault
+    (fault,) = found({"State": "available", "Strategy": "spread"}, TreatmentStrategy="none")
+    assert "none, which uses no placement group" in fault
+
+
 # -- zones
 
 
@@ -217,7 +235,7 @@ def test_zones_survive_the_physical_id(first, data):
 
 def test_a_reservation_chooses_the_zone():
     zones, found = check(
-        with_reservations(**{"cr-1": reservation()}), TreatmentCapacityReservationId="cr-1"
+        with_reservations(**{"cr-1": reservation()}), BaselineCapacityReservationId="cr-1"
     )
     assert (zones, found) == (Zones("us-east-1c", "us-east-1a"), [])
 
@@ -229,13 +247,13 @@ def test_a_reservation_chooses_the_zone():
         ({"InstanceType": "m5.large"}, "it reserves m5.large, not c5.large"),
         ({"InstancePlatform": "Windows"}, "it reserves Windows"),
         ({"AvailableInstanceCount": 1}, "1 instances are free in it and 2 nodes are to use it"),
-        ({"PlacementGroupArn": "arn:x:placement-group/theirs"}, "the placement group theirs"),
+        ({"PlacementGroupArn": "arn:x:placement-group/theirs"}, "only for instances there"),
     ],
 )
 def test_a_reservation_that_does_not_fit_is_refused(changes, words):
     facts = with_reservations(**{"cr-1": reservation(**changes)})
-    (fault,) = faults(facts, TreatmentCapacityReservationId="cr-1")
-    assert fault.startswith("TreatmentCapacityReservationId cr-1: ") and words in fault
+    (fault,) = faults(facts, BaselineCapacityReservationId="cr-1")
+    assert fault.startswith("BaselineCapacityReservationId cr-1: ") and words in fault
 
 
 def test_reservations_that_do_not_exist_or_are_elsewhere_are_refused():
@@ -256,6 +274,7 @@ def test_one_reservation_for_both_arms_must_hold_both_and_own_nodes_count_on_an_
     both = {
         "TreatmentCapacityReservationId": "cr-1",
         "BaselineCapacityReservationId": "cr-1",
+        "TreatmentStrategy": "none",
     }
     assert faults(with_reservations(**{"cr-1": reservation()}), **both) == []
     found = faults(with_reservations(**{"cr-1": reservation(AvailableInstanceCount=3)}), **both)
@@ -265,6 +284,34 @@ def test_one_reservation_for_both_arms_must_hold_both_and_own_nodes_count_on_an_
         used.instance_type, used.zones, used.offered, used.reservations, frozenset({"cr-1"})
     )
     assert faults(held, **both) == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "existing_group", "made_in", "words"),
+    [
+        ("cluster", "theirs", "theirs", None),
+        ("cluster", "theirs", "other", "set ExistingPlacementGroup to other"),
+        ("cluster", "", "theirs", "set ExistingPlacementGroup to theirs"),
+        ("cluster", "theirs", "", "made in no placement group"),
+        ("cluster", "", "", "made in no placement group"),
+        ("spread", "", "", None),
+        ("none", "", "theirs", "only for instances there"),
+    ],
+)
+def test_a_cluster_group_takes_only_reservations_made_in_it(
+    strategy, existing_group, made_in, words
+):
+    more = {"PlacementGroupArn": f"arn:x:placement-group/{made_in}"} if made_in else {}
+    base = with_reservations(**{"cr-1": reservation(**more)})
+    group = {"State": "available", "Strategy": strategy}
+    facts = Facts(base.instance_type, base.zones, base.offered, base.reservations, group=group)
+    found = faults(
+        facts,
+        TreatmentStrategy=strategy,
+        ExistingPlacementGroup=existing_group,
+        TreatmentCapacityReservationId="cr-1",
+    )
+    assert (found == []) if words is None else (len(found) == 1 and words in found[0])
 
 
 # -- addresses
@@ -478,6 +525,20 @@ def test_an_unknown_reservation_is_a_fault_and_no_crash(clients):
     wanted = {"BaselineCapacityReservationId": "cr-0123"}
     with pytest.raises(PreflightFailed, match="cr-0123: there is no such"):
         ask({**clients, "ec2": Ec2()}, changes=wanted)
+
+
+def test_the_named_placement_group_is_looked_up():
+    asked = []
+
+    class Ec2:
+        """moto has no placement groups."""
+
+        def describe_placement_groups(self, Filters):
+            asked.extend(Filters)
+            return {"PlacementGroups": [{"GroupName": "theirs", "Strategy": "cluster"}]}
+
+    assert preflighting._group("theirs", Ec2())["Strategy"] == "cluster"
+    assert asked == [{"Name": "group-name", "Values": ["theirs"]}]
 
 
 def test_an_existing_cluster_is_described_to_the_stack(clients):

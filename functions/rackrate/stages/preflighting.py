@@ -74,6 +74,7 @@ def _facts(request: Request, old: Mapping[str, Any], ec2: Any) -> Facts:
         ),
         reservations={id_: _reservation(id_, ec2) for id_ in asked},
         held=frozenset(asked & before),
+        group=_group(request.existing_group, ec2) if request.existing_group else None,
     )
 
 
@@ -85,6 +86,13 @@ def _reservation(id_: str, ec2: Any) -> Json | None:
             return None
         raise
     found: list[Json] = answer["CapacityReservations"]
+    return found[0] if found else None
+
+
+def _group(name: str, ec2: Any) -> Json | None:
+    found: list[Json] = ec2.describe_placement_groups(
+        Filters=[{"Name": "group-name", "Values": [name]}]
+    )["PlacementGroups"]
     return found[0] if found else None
 
 
