@@ -144,6 +144,74 @@ class TestRoot:
                 assert any(word in said for word in words), (name, said)
 
 
+def refusals(**parameters):
+    """What CloudFormation says to these parameters, by the root's Rules."""
+    values = {name: str(p["Default"]) for name, p in ROOT_TEMPLATE["Parameters"].items()}
+    assert parameters.keys() <= values.keys()
+    values |= parameters
+    return [
+        " ".join(assertion["AssertDescription"].split())
+        for rule in ROOT_TEMPLATE["Rules"].values()
+        if _evaluate(rule["RuleCondition"], values, {})
+        for assertion in rule["Assertions"]
+        if not _evaluate(assertion["Assert"], values, {})
+    ]
+
+
+class TestRules:
+    @pytest.mark.parametrize(
+        ("parameters", "said"),
+        [
+            ({"InstanceType": "t3.large"}, "This instance type cannot be in a cluster placement"),
+            ({"InstanceType": "m7i-flex.large"}, "This instance type cannot be in a cluster"),
+            ({"TreatmentStrategy": "spread", "NodeCount": "8"}, "at most seven running instances"),
+            ({"AvailabilityZone": "us-east-1a"}, "Choose both zones"),
+            ({"OtherAvailabilityZone": "us-east-1a"}, "Choose both zones"),
+            (
+                {"AvailabilityZone": "us-east-1a", "OtherAvailabilityZone": "us-east-1a"},
+                "must differ",
+            ),
+            (
+                {"KubeletConfig": '{"a": 1}', "AmiType": "BOTTLEROCKET_x86_64"},
+                "KubeletConfig is for Amazon Linux",
+            ),
+            ({"EncryptSecrets": "true"}, "EncryptSecrets needs a key"),
+            ({"Egress": "endpoints"}, "nodes cannot pull the public image"),
+            (
+                {"ExistingClusterName": "mine", "PublicEndpoint": "false"},
+                "Set ExistingSubnetIds, or PublicEndpoint to true",
+            ),
+            (
+                {"ExistingClusterName": "mine", "IdleScaleToZero": "true"},
+                "IdleScaleToZero is for node groups the stack creates",
+            ),
+            (
+                {"ExistingClusterName": "mine", "BaselineLabel": "placementGroup=true"},
+                "TreatmentLabel and BaselineLabel must differ",
+            ),
+        ],
+    )
+    def test_what_cannot_work_is_refused_for_one_reason(self, parameters, said):
+        (refusal,) = refusals(**parameters)
+        assert said in refusal
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {},
+            {"TreatmentStrategy": "none", "InstanceType": "t3.large"},
+            {"TreatmentStrategy": "spread", "NodeCount": "7"},
+            {"TreatmentStrategy": "partition", "NodeCount": "450"},
+            {"ExistingClusterName": "mine", "InstanceType": "t3.large"},
+            {"AvailabilityZone": "us-east-1a", "OtherAvailabilityZone": "us-east-1b"},
+            {"EncryptSecrets": "true", "EncryptionKey": "create"},
+            {"Egress": "endpoints", "ToolImage": "build"},
+        ],
+    )
+    def test_what_works_is_taken(self, parameters):
+        assert refusals(**parameters) == []
+
+
 def _words(name):
     """A parameter's name as a person writes it: `instance type`."""
     return [" ".join(re.findall("[A-Z][a-z]*|[A-Z]+", name)).lower()]
@@ -234,6 +302,12 @@ def _evaluate(value, parameters, conditions):
             return evaluate(argument[0]) == evaluate(argument[1])
         case "Fn::Not":
             return not evaluate(argument[0])
+        case "Fn::And":
+            return all(evaluate(each) for each in argument)
+        case "Fn::Or":
+            return any(evaluate(each) for each in argument)
+        case "Fn::Contains":
+            return evaluate(argument[1]) in argument[0]
         case "Fn::Split":
             return evaluate(argument[1]).split(argument[0])
         case "Fn::Select":
