@@ -5,16 +5,18 @@ SHELL := /bin/sh
 
 python := .venv/bin/python
 # Values in, values out, and the templates; then the command and the emulated AWS, over real sockets.
-unit := tests/unit tests/templates tests/statemachine tests/lab_unit
+unit := tests/unit tests/templates tests/lint tests/taskcat tests/statemachine tests/lab_unit
 integration := tests/cli tests/lab_aws
+compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
+	--python-version $$(cat .python-version)
 shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
 
 .PHONY: help
 help: ## Say what there is
-	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | expand -t 18
 
 .PHONY: setup
-setup: ## Make .venv what the lock says
+setup: ## Make the environments what their locks say
 	@scripts/setup
 
 .PHONY: demo
@@ -58,29 +60,44 @@ lint: setup ## Formatter, linters and type checker
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/cfn-lint template.yaml templates/*.yaml
+	.venv/bin/cfn-lint
 	.venv/bin/yamllint --strict .
 	.venv/bin/shellcheck $(shell_scripts)
+	@$(MAKE) --no-print-directory taskcat-lint
+
+.PHONY: taskcat-lint
+taskcat-lint: setup ## Let taskcat read its tests and lint the templates; needs no AWS
+	@.venv-taskcat/bin/python -W ignore tests/taskcat/lint_templates.py
+
+.PHONY: taskcat-package
+taskcat-package: setup ## Build and upload what the taskcat tests deploy (AWS; S3_BUCKET=name)
+	@$(python) -m scripts.taskcat_tests package
+
+.PHONY: taskcat
+taskcat: setup ## Deploy the taskcat tests in AWS and delete them (AWS; S3_BUCKET=name)
+	@$(python) -m scripts.taskcat_tests test
 
 .PHONY: format
 format: setup ## Let ruff format and mend what it can
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
+.PHONY: docs
+docs: setup ## Write docs/parameters.md anew from the template
+	@$(python) -m scripts.parameters
+
 .PHONY: lock
 lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer versions
-	scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
-		--python-version $$(cat .python-version) --group dev $(LOCK) -o requirements/dev.txt
-	scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
-		--python-version $$(cat .python-version) --group functions \
-		-c requirements/dev.txt -o functions/requirements.txt
-	scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
-		--python-version $$(cat .python-version) --group go $(LOCK) -o requirements/go.txt
+	$(compile) --group dev $(LOCK) -o requirements/dev.txt
+	$(compile) --group functions -c requirements/dev.txt -o functions/requirements.txt
+	$(compile) --group go $(LOCK) -o requirements/go.txt
+	$(compile) --group taskcat $(LOCK) -o requirements/taskcat.txt
+	$(compile) --group checkov $(LOCK) -o requirements/checkov.txt
 
 .PHONY: clean
 clean: ## Remove what builds and tests left here; the cache and the lab stay
-	rm -rf .aws-sam build out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
-	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	rm -rf .aws-sam build out .taskcat taskcat_outputs .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 .PHONY: clean-cache
 clean-cache: ## Remove the downloads and builds that clones of this repository share

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from lab.aws.cloudformation.intrinsics import Resolver
-from lab.aws.cloudformation.parameters import check_rules, resolve_parameters
+from lab.aws.cloudformation.parameters import Rules, resolve_parameters
 from lab.aws.cloudformation.template import TemplateError, parse_template
 from tests.lab.running import SHORT
 from tests.taskcat.deploying import CONFIGURATION, ROOT
@@ -145,4 +145,4 @@ def check(given: Mapping[str, str]) -> None:
         import_value=unknown,
         zones=unknown,
     )
-    check_rules(TEMPLATE, resolver)
+    Rules(TEMPLATE, values, unknown).check(resolver)

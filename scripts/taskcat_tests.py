@@ -1,0 +1,196 @@
+"""Package the template for taskcat, and let taskcat deploy it in AWS, a few tests at a time.
+
+Usage: .venv/bin/python -m scripts.taskcat_tests package|test
+
+Variables: S3_BUCKET, where the package goes, in the Region of the tests; AWS_REGION (us-east-1);
+TESTS, names separated by commas (all); PARALLEL, the tests deployed at a time (4). Exits 0 when
+every test passed, 1 when one failed, 2 when something is missing to begin with.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import boto3
+import yaml
+from botocore.exceptions import BotoCoreError, ClientError
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGURATION = ROOT / ".taskcat.yml"
+PACKAGED = ROOT / "build" / "packaged.yaml"
+GENERATED = ROOT / "build" / "taskcat.yml"
+TASKCAT = ROOT / ".venv-taskcat" / "bin" / "taskcat"
+
+# An account has five VPCs and five Elastic IPs in a Region unless it asked for more.
+DEFAULT_PARALLEL = 4
+# us-east-1, on demand: a control plane 0.10, four c5.large 0.34, a NAT gateway 0.045 US dollars an
+# hour; four c6gn.4xlarge are 2.76. A test takes about three quarters of an hour.
+DOLLARS_PER_TEST = 0.4
+DOLLARS_MORE = {"ena-express": 1.9}
+
+_IN_THE_ACCOUNT = re.compile(r"\$\[taskcat_ssm_(.+?)\]")
+_PARAMETERS_PER_REQUEST = 10
+
+
+class Refusal(Exception):
+    """What is missing and how to get it."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    if arguments not in (["package"], ["test"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        session = boto3.session.Session(region_name=os.environ.get("AWS_REGION") or "us-east-1")
+        bucket = check_bucket(session)
+        configured = yaml.safe_load(CONFIGURATION.read_text("utf-8"))
+        if arguments == ["package"]:
+            package(session.region_name, bucket)
+            return 0
+        wanted = chosen(configured["tests"], os.environ.get("TESTS", ""))
+        parallel = count(os.environ.get("PARALLEL", ""))
+        tests = runnable(session, wanted)
+        package(session.region_name, bucket)
+        return deploy(configured, tests, parallel, session.region_name, bucket)
+    except subprocess.CalledProcessError as error:
+        print(f"taskcat: `sam {error.cmd[3]}` failed, see above.", file=sys.stderr)
+        return 2
+    except Refusal as refusal:
+        print(f"taskcat: {refusal}", file=sys.stderr)
+        return 2
+
+
+def check_bucket(session: boto3.session.Session) -> str:
+    """The bucket for the package, which is there and in the Region. Raises Refusal."""
+    bucket = os.environ.get("S3_BUCKET", "")
+    if not bucket:
+        raise Refusal(
+            "S3_BUCKET is not set. Name a bucket of yours in the Region of the tests, for example:"
+            " make taskcat S3_BUCKET=my-artifacts"
+        )
+    try:
+        session.client("sts").get_caller_identity()
+    except (BotoCoreError, ClientError) as error:
+        raise Refusal(
+            f"AWS accepts no credentials from here ({error}). Sign in, for example with: aws sso"
+            " login; in CI, assume a role (docs/ci.md)."
+        ) from error
+    try:
+        found = session.client("s3").get_bucket_location(Bucket=bucket)["LocationConstraint"]
+    except ClientError as error:
+        raise Refusal(f"The bucket {bucket} of S3_BUCKET cannot be used: {error}.") from error
+    if (found or "us-east-1") != session.region_name:
+        raise Refusal(
+            f"The bucket {bucket} is in {found or 'us-east-1'}, the tests are in"
+            f" {session.region_name}, and Lambda takes functions only from a bucket of its own"
+            " Region. Name another S3_BUCKET or AWS_REGION."
+        )
+    return bucket
+
+
+def chosen(tests: Mapping[str, Any], names: str) -> dict[str, Any]:
+    """The tests of a list of names; all of an empty one. Raises Refusal."""
+    wanted = [name.strip() for name in names.split(",") if name.strip()] or list(tests)
+    unknown = [name for name in wanted if name not in tests]
+    if unknown:
+        raise Refusal(
+            f"TESTS names {', '.join(unknown)}, which {CONFIGURATION.name} has not. It has:"
+            f" {', '.join(tests)}."
+        )
+    return {name: tests[name] for name in wanted}
+
+
+def count(text: str) -> int:
+    """How many tests to deploy at a time. Raises Refusal."""
+    if not text:
+        return DEFAULT_PARALLEL
+    if not text.isdecimal() or int(text) == 0:
+        raise Refusal(f"PARALLEL must be a number from 1, not {text!r}.")
+    return int(text)
+
+
+def needed(test: Mapping[str, Any]) -> set[str]:
+    """Names in the account's Parameter Store that a test's parameters refer to."""
+    return set(_IN_THE_ACCOUNT.findall(" ".join(test["parameters"].values())))
+
+
+def runnable(session: boto3.session.Session, tests: Mapping[str, Any]) -> list[str]:
+    """Names of the tests for which the account has what they need; says which it leaves out."""
+    asked = sorted(set().union(*map(needed, tests.values())))
+    there: set[str] = set()
+    store = session.client("ssm")
+    for start in range(0, len(asked), _PARAMETERS_PER_REQUEST):
+        answer = store.get_parameters(Names=asked[start : start + _PARAMETERS_PER_REQUEST])
+        there.update(parameter["Name"] for parameter in answer["Parameters"])
+    left_out = {name: sorted(needed(test) - there) for name, test in tests.items()}
+    for name, missing in left_out.items():
+        if missing:
+            print(f"taskcat: {name} is left out: Parameter Store has no {', '.join(missing)}")
+    kept = [name for name in tests if not left_out[name]]
+    if not kept:
+        raise Refusal("No test is left. docs/ci.md tells what the account has to hold for them.")
+    return kept
+
+
+def package(region: str, bucket: str) -> None:
+    """Build the functions and write the template that refers to them in the bucket."""
+    PACKAGED.parent.mkdir(exist_ok=True)
+    to = ["--region", region, "--s3-bucket", bucket, "--s3-prefix", "rackrate"]
+    for command in (["build"], ["package", *to, "--output-template-file", str(PACKAGED)]):
+        subprocess.run([sys.executable, "-m", "samcli", *command], cwd=ROOT, check=True)
+
+
+def configuration(configured: Mapping[str, Any], tests: Iterable[str], region: str) -> Any:
+    """The configuration with some of its tests and in another Region, which no option can do."""
+    return {
+        "project": configured["project"] | {"regions": [region]},
+        "tests": {name: configured["tests"][name] for name in tests},
+    }
+
+
+def groups(tests: Sequence[str], size: int) -> list[Sequence[str]]:
+    return [tests[start : start + size] for start in range(0, len(tests), size)]
+
+
+def deploy(
+    configured: Mapping[str, Any], tests: Sequence[str], parallel: int, region: str, bucket: str
+) -> int:
+    dollars = sum(DOLLARS_PER_TEST + DOLLARS_MORE.get(name, 0) for name in tests)
+    print(
+        f"taskcat: {len(tests)} stacks in {region}, {parallel} at a time: {', '.join(tests)}.\n"
+        f"taskcat: about {dollars:.0f} US dollars and"
+        f" {len(groups(tests, parallel)) * 0.75:.1f} hours. Each stack is deleted after its test,"
+        " also when it fails.",
+        flush=True,
+    )
+    variables = os.environ | {
+        "TASKCAT_PROJECT_S3_BUCKET": bucket,
+        # In the configuration it has no effect, and a bucket without ACLs refuses any other.
+        "TASKCAT_PROJECT_S3_OBJECT_ACL": "bucket-owner-full-control",
+    }
+    failed = []
+    for group in groups(tests, parallel):
+        GENERATED.write_text(yaml.safe_dump(configuration(configured, group, region)))
+        # `make taskcat-lint` lints; here it would be done for each pair of tests.
+        command = ["test", "run", "--lint-disable", "--minimal-output", "-p", ".", "-i"]
+        done = subprocess.run(
+            [TASKCAT, *command, str(GENERATED.relative_to(ROOT))],
+            cwd=ROOT,
+            env=variables,
+            check=False,
+        )
+        if done.returncode != 0:
+            failed.append(", ".join(group))
+    if failed:
+        print(f"taskcat: failed among: {'; '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
