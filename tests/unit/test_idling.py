@@ -328,6 +328,23 @@ class TestCleaning:
         self.sweep(sleeping, store, eks, "TIMED_OUT")
         assert eks.desired() == [0, 0]
 
+    @pytest.mark.parametrize("how", ["sweep", "event"])
+    def test_an_index_that_lags_behind_keeps_no_node_awake(
+        self, wake, sleeping, store, eks, monkeypatch, how
+    ):
+        wake()
+        before = store.running_runs()
+        monkeypatch.setattr(store, "running_runs", lambda: before)
+        if how == "sweep":
+            self.sweep(sleeping, store, eks, "ABORTED")
+        else:
+            detail = {"name": RUN, "status": "ABORTED", "executionArn": ARN + RUN}
+            cleaning.tear_down_stopped(
+                detail, settings=IDLE, cluster=sleeping, store=store, eks=eks
+            )
+        assert store.run(RUN)["status"] == "aborted"
+        assert eks.desired() == [0, 0]
+
     def test_the_sweep_leaves_the_nodes_of_a_run_that_lives(self, wake, sleeping, store, eks):
         wake()
         assert self.sweep(sleeping, store, eks, "RUNNING")["nodes"]["needed_by"] == [RUN]
