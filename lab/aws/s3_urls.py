@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlparse
 from botocore.exceptions import ClientError
 
 from .cloudformation.engine import StackError
+from .cloudformation.template import URL_BYTES
 
 if TYPE_CHECKING:
     from .services import Services
@@ -39,3 +40,11 @@ def read_s3_url(services: Services, url: str) -> bytes:
             "ValidationError", f"S3 error: {error.response['Error']['Message']} ({url})"
         ) from error
     return bytes(found["Body"].read())
+
+
+def read_template_url(services: Services, url: str) -> str:
+    """A template named by URL. Raises StackError, also for one that is too large."""
+    content = read_s3_url(services, url)
+    if len(content) > URL_BYTES:
+        raise StackError("ValidationError", f"Template may not exceed {URL_BYTES} bytes in size.")
+    return content.decode()

@@ -83,6 +83,28 @@ class Services:
         )
         return [zone["ZoneName"] for zone in found["AvailabilityZones"]]
 
+    def parameter_attribute(self, kind: str, value: str, attribute: str) -> Any:
+        """What a rule's Fn::ValueOf yields: an attribute of a subnet, VPC or security group.
+
+        Raises ValueError for what such a parameter has not.
+        """
+        ec2 = self.clients.get("ec2")
+        match kind:
+            case "AWS::EC2::Subnet::Id":
+                found = ec2.describe_subnets(SubnetIds=[value])["Subnets"][0]
+            case "AWS::EC2::VPC::Id":
+                found = ec2.describe_vpcs(VpcIds=[value])["Vpcs"][0]
+            case "AWS::EC2::SecurityGroup::Id":
+                found = ec2.describe_security_groups(GroupIds=[value])["SecurityGroups"][0]
+            case _:
+                raise ValueError(f"parameters of type {kind} have no attributes")
+        if attribute.startswith("Tags."):
+            tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags", [])}
+            return tags.get(attribute.removeprefix("Tags."), "")
+        if attribute not in found:
+            raise ValueError(f"{kind} has no attribute {attribute}")
+        return found[attribute]
+
     def read_ssm(self, name: str) -> str:
         """The value of a Systems Manager parameter."""
         found = self.clients.get("ssm").get_parameter(Name=name)

@@ -11,10 +11,10 @@ from typing import Any
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
 from ..errors import ApiError
-from ..s3_urls import read_s3_url
+from ..s3_urls import read_template_url
 from .engine import StackBackend, StackError, new_stack_id
 from .model import ResourceState, Stack, utcnow
-from .template import transforms_of
+from .template import BODY_BYTES, transforms_of
 
 
 @dataclass
@@ -306,11 +306,11 @@ class CloudFormationResponse(BaseResponse):
     def _body(self) -> str:
         body = self._get_param("TemplateBody")
         if body:
-            if len(body.encode()) > 51_200:
+            if len(body.encode()) > BODY_BYTES:
                 raise ApiError(
                     "ValidationError",
                     "1 validation error detected: Value at 'templateBody' failed to satisfy"
-                    " constraint: Member must have length less than or equal to 51200",
+                    f" constraint: Member must have length less than or equal to {BODY_BYTES}",
                 )
             return str(body)
         url = self._get_param("TemplateURL")
@@ -319,7 +319,7 @@ class CloudFormationResponse(BaseResponse):
                 "ValidationError", "Either Template URL or Template Body must be specified."
             )
         with _refusals():
-            return read_s3_url(self.stack_backend.services, url).decode()
+            return read_template_url(self.stack_backend.services, url)
 
     def _parameters(self, stack: Stack | None) -> dict[str, str]:
         values = {}

@@ -21,8 +21,14 @@ from .model import (
     Stack,
     utcnow,
 )
-from .parameters import check_rules, resolve_parameters
-from .template import TemplateError, apply_transforms, parse_template, transforms_of
+from .parameters import Rules, resolve_parameters
+from .template import (
+    TemplateError,
+    apply_transforms,
+    check_limits,
+    parse_template,
+    transforms_of,
+)
 
 if TYPE_CHECKING:
     from ..services import Services
@@ -176,16 +182,24 @@ class StackBackend:
                     "InsufficientCapabilitiesException",
                     f"Requires capabilities : [CAPABILITY_AUTO_EXPAND] for {declared}",
                 )
+            check_limits(source)
             stack.parameters = resolve_parameters(source, given, self.services.read_ssm)
             stack.template = apply_transforms(source, stack.parameters, self.services.region)
+            check_limits(stack.template)
             self._check_capabilities(stack)
             resolver = self._resolver(stack, stack.template)
-            check_rules(stack.template, resolver)
+            Rules(source, stack.parameters, self._attribute_of).check(resolver)
             resolver.evaluate_conditions()
             stack.conditions = resolver.conditions
             self._check_resources(stack)
         except TemplateError as error:
             raise StackError("ValidationError", str(error)) from error
+
+    def _attribute_of(self, kind: str, value: str, attribute: str) -> Any:
+        try:
+            return self.services.parameter_attribute(kind, value, attribute)
+        except (ClientError, ValueError) as error:
+            raise TemplateError(f"Template validation error: {error}") from error
 
     def _check_capabilities(self, stack: Stack) -> None:
         granted = set(stack.capabilities)

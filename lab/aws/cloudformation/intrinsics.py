@@ -192,7 +192,7 @@ class Resolver:
             case "Fn::Length":
                 return len(self.resolve(argument))
             case "Fn::RefAll" | "Fn::ValueOf" | "Fn::ValueOfAll":
-                raise TemplateError(f"Template error: {function} is not supported here")
+                raise TemplateError(f"Template error: {function} belongs to Rules")
             case "Fn::Equals" | "Fn::And" | "Fn::Or" | "Fn::Not":
                 return self.truth({function: argument})
         raise TemplateError(f"Template error: unsupported function {function}")

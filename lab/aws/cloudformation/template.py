@@ -16,6 +16,13 @@ logging.getLogger("samtranslator").setLevel(logging.ERROR)
 SAM_TRANSFORM = "AWS::Serverless-2016-10-31"
 
 
+# How many there may be of each, and how large a template may be, given in the request or by URL.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+_MOST = {"Parameters": 200, "Mappings": 200, "Resources": 500, "Outputs": 200}
+BODY_BYTES = 51_200
+URL_BYTES = 1_000_000
+
+
 class TemplateError(Exception):
     """The template cannot be used; the message is what CloudFormation's ValidationError says."""
 
@@ -71,6 +78,17 @@ def parse_template(body: str) -> dict[str, Any]:
                 " contain a Type."
             )
     return template
+
+
+def check_limits(template: dict[str, Any]) -> None:
+    """Refuse a template with more than CloudFormation takes. Raises TemplateError."""
+    for section, most in _MOST.items():
+        count = len(template.get(section) or {})
+        if count > most:
+            raise TemplateError(
+                f"Template format error: Number of {section.lower()}, {count}, is greater than"
+                f" maximum allowed, {most}"
+            )
 
 
 def transforms_of(template: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..model import Created, ResourceContext, ResourceFailure, ResourceType
 
-# CloudFormation waits an hour unless ServiceTimeout says otherwise.
+# CloudFormation waits an hour at most, and unless ServiceTimeout says otherwise.
 _DEFAULT_TIMEOUT_SECONDS = 3600
 # Answers larger than this are refused.
 _ANSWER_BYTES = 4096
@@ -91,7 +91,7 @@ class CustomResource(ResourceType):
         self, context: ResourceContext, event: dict[str, Any], answers: queue.Queue[bytes]
     ) -> dict[str, Any]:
         properties = event["ResourceProperties"]
-        remaining = float(properties.get("ServiceTimeout", _DEFAULT_TIMEOUT_SECONDS))
+        remaining = _timeout_seconds(properties)
         arn = event["ServiceToken"]
         if ":lambda:" not in arn:
             raise ResourceFailure(f"ServiceToken {arn} is not the ARN of a Lambda function")
@@ -120,6 +120,17 @@ class CustomResource(ResourceType):
             "CloudFormation did not receive a response from your Custom Resource. Please check"
             f" your logs for requestId [{event['RequestId']}]."
         )
+
+
+def _timeout_seconds(properties: dict[str, Any]) -> float:
+    """How long the answer may take; it may come from another invocation than the first."""
+    given = str(properties.get("ServiceTimeout", _DEFAULT_TIMEOUT_SECONDS))
+    if not given.isdigit() or not 1 <= int(given) <= _DEFAULT_TIMEOUT_SECONDS:
+        raise ResourceFailure(
+            f"ServiceTimeout must be a whole number of seconds from 1 to"
+            f" {_DEFAULT_TIMEOUT_SECONDS}, not {given}"
+        )
+    return float(given)
 
 
 def _words(value: Any) -> Any:

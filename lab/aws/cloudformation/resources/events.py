@@ -27,11 +27,11 @@ class Rule(ResourceType):
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         name = properties.get("Name") or context.physical_name(64)
-        arn = self._put(context, name, properties)
+        arn = self._put(context, name, properties, Tags=context.tag_list(properties.get("Tags")))
         return Created(name, {"Arn": arn})
 
     @staticmethod
-    def _put(context: ResourceContext, name: str, properties: dict[str, Any]) -> str:
+    def _put(context: ResourceContext, name: str, properties: dict[str, Any], **more: Any) -> str:
         events = context.client("events")
         request: dict[str, Any] = {
             key: properties[key]
@@ -41,7 +41,7 @@ class Rule(ResourceType):
         if "EventPattern" in properties:
             pattern = properties["EventPattern"]
             request["EventPattern"] = pattern if isinstance(pattern, str) else json.dumps(pattern)
-        arn = events.put_rule(Name=name, **request)["RuleArn"]
+        arn = events.put_rule(Name=name, **request, **more)["RuleArn"]
         context.begin(name)
         bus = {"EventBusName": properties["EventBusName"]} if "EventBusName" in properties else {}
         if properties.get("Targets"):

@@ -128,6 +128,7 @@ class ManagedPolicy(ResourceType):
             PolicyDocument=_document(properties["PolicyDocument"]),
             Path=properties.get("Path", "/"),
             Description=properties.get("Description", ""),
+            Tags=_tag_list(context.tags()),
         )["Policy"]
         context.begin(policy["Arn"])
         for role in properties.get("Roles", []):

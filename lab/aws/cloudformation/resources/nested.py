@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...s3_urls import read_s3_url
+from ...s3_urls import read_template_url
 from ..engine import StackError, new_stack_id
 from ..model import Created, ResourceContext, ResourceFailure, ResourceType, Stack
 
@@ -14,6 +14,11 @@ def _parameters(properties: dict[str, Any]) -> dict[str, str]:
         name: ",".join(map(str, value)) if isinstance(value, list) else _text(value)
         for name, value in (properties.get("Parameters") or {}).items()
     }
+
+
+def _tags(parent: Stack, properties: dict[str, Any]) -> dict[str, str]:
+    """The parent's tags and the nested stack's own; every resource in it gets them."""
+    return {**parent.tags, **{tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}}
 
 
 def _text(value: Any) -> str:
@@ -39,13 +44,10 @@ class NestedStack(ResourceType):
         stack = Stack(
             stack_id,
             name,
-            read_s3_url(services, properties["TemplateURL"]).decode(),
+            read_template_url(services, properties["TemplateURL"]),
             _parameters(properties),
             parent.capabilities,
-            {
-                **parent.tags,
-                **{tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])},
-            },
+            _tags(parent, properties),
             disable_rollback=parent.disable_rollback,
             parent_id=parent.stack_id,
             root_id=parent.root_id or parent.stack_id,
@@ -76,14 +78,14 @@ class NestedStack(ResourceType):
         self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
     ) -> Created | None:
         stack = context.backend.find(str(context.state.physical_id))
-        body = read_s3_url(context.services, new["TemplateURL"]).decode()
+        body = read_template_url(context.services, new["TemplateURL"])
         try:
             context.backend.update(
                 stack,
                 body,
                 _parameters(new),
                 capabilities=context.stack.capabilities,
-                tags=stack.tags,
+                tags=_tags(context.stack, new),
                 wait_for=True,
             )
         except StackError as error:
