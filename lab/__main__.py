@@ -32,10 +32,14 @@ console = Console(highlight=False)
 
 
 @app.command()
-def up() -> None:
-    """Start a lab with the stack deployed, and keep it."""
+def up(
+    with_stack: Annotated[
+        bool, typer.Option("--stack/--no-stack", help="whether the stack is deployed")
+    ] = True,
+) -> None:
+    """Start a lab, with the stack deployed unless told otherwise, and keep it."""
     with Progress(console) as progress:
-        status = bring_up(progress.say, tied=False)
+        status = bring_up(progress.say, tied=False, deploy=with_stack)
     _print_environment(status)
 
 

@@ -1,18 +1,23 @@
-"""The project's own stack in the lab: built and packaged by the SAM CLI, created and watched."""
+"""The project's own stacks in the lab: built and packaged by the SAM CLI, created, deleted."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from lab.errors import LabError
 
@@ -21,6 +26,9 @@ STACK = "rackrate"
 BUILD_DIRECTORY = REPOSITORY / ".aws-sam" / "build"
 SAM_SETTINGS = REPOSITORY / "samconfig.toml"
 CREATE_SECONDS = 300.0
+DELETE_SECONDS = 300.0
+# What CreateStack takes in TemplateBody; a larger template comes by its URL.
+LARGEST_TEMPLATE_BODY_BYTES = 51_200
 POLL_SECONDS = 0.5
 
 Say = Callable[[str], None]
@@ -50,73 +58,145 @@ def child_environment(status: Mapping[str, Any] | None = None) -> dict[str, str]
     return inherited | own | (environment(status) if status else {"AWS_REGION": "us-east-1"})
 
 
+@dataclass(frozen=True)
+class Packaged:
+    """The template with its artifacts in the lab's S3: as a file, and as a URL of that S3."""
+
+    path: Path
+    url: str
+
+
 def build() -> None:
     """`sam build`, as a user would; what did not change is taken from its cache."""
-    _sam(["build"], child_environment())
+    with _build_directory():
+        _sam(["build"], child_environment())
 
 
-def deploy(status: Mapping[str, Any], say: Say) -> None:
-    """Package the built artifacts into the lab's S3 and create the stack from them.
+def package(status: Mapping[str, Any]) -> Packaged:
+    """Upload what `sam build` built to the lab's S3; good for any number of stacks.
 
-    The stack is created through CloudFormation's API: under an endpoint of http `sam deploy`
-    refuses the URLs that `sam package` writes. Raises LabError with the events' reasons when it
-    fails.
+    Raises LabError when nothing was built.
     """
-    session = boto3.session.Session(
+    s3 = _client(status, "s3")
+    artifacts = f"{STACK}-artifacts"
+    s3.create_bucket(Bucket=artifacts)
+    # Not beside what was built: labs of several caches share that.
+    packaged = Path(str(status["kubeconfig"])).parent / "packaged.yaml"
+    with _build_directory():
+        _sam(
+            [
+                "package",
+                *("--template-file", str(BUILD_DIRECTORY / "template.yaml")),
+                *("--s3-bucket", artifacts),
+                *("--output-template-file", str(packaged)),
+            ],
+            child_environment(status),
+        )
+    body = packaged.read_bytes()
+    key = f"{hashlib.sha256(body).hexdigest()}.template"
+    s3.put_object(Bucket=artifacts, Key=key, Body=body)
+    return Packaged(packaged, f"{status['endpoint_url']}/{artifacts}/{key}")
+
+
+def deploy(
+    status: Mapping[str, Any],
+    say: Say,
+    *,
+    name: str = STACK,
+    parameters: Mapping[str, str] | None = None,
+    packaged: Packaged | None = None,
+    seconds: float = CREATE_SECONDS,
+) -> None:
+    """Create a stack of the packaged template and wait until it is there.
+
+    `parameters` go over the lab's own, which are ToolImage alone. The stack is created through
+    CloudFormation's API: under an endpoint of http `sam deploy` refuses the URLs that `sam package`
+    writes. Raises LabError with the events' reasons when it fails; the stack then stays as
+    CloudFormation left it, to be looked at and deleted.
+    """
+    packaged = packaged or package(status)
+    cloudformation = _client(status, "cloudformation")
+    wanted = {"ToolImage": str(status["tools_image"]), **(parameters or {})}
+    large = packaged.path.stat().st_size > LARGEST_TEMPLATE_BODY_BYTES
+    try:
+        stack_id = cloudformation.create_stack(
+            StackName=name,
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
+            Parameters=[
+                {"ParameterKey": key, "ParameterValue": value} for key, value in wanted.items()
+            ],
+            **(
+                {"TemplateURL": packaged.url}
+                if large
+                else {"TemplateBody": packaged.path.read_text("utf-8")}
+            ),
+        )["StackId"]
+    except ClientError as error:
+        raise LabError(f"The stack was not created: {error.response['Error']['Message']}") from None
+    _watch(cloudformation, say, stack_id, "CREATE_COMPLETE", seconds)
+
+
+def delete(
+    status: Mapping[str, Any], say: Say, *, name: str = STACK, seconds: float = DELETE_SECONDS
+) -> None:
+    """Delete a stack and wait until it is gone. Raises LabError with the events' reasons."""
+    cloudformation = _client(status, "cloudformation")
+    try:
+        found = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    except ClientError as error:
+        raise LabError(f"There is no stack {name}: {error}") from None
+    cloudformation.delete_stack(StackName=found["StackId"])
+    _watch(cloudformation, say, found["StackId"], "DELETE_COMPLETE", seconds)
+
+
+def _client(status: Mapping[str, Any], service: str) -> Any:
+    return boto3.client(
+        service,  # type: ignore[call-overload]
+        endpoint_url=status["endpoint_url"],
+        region_name=status["region"],
         aws_access_key_id=status["access_key_id"],
         aws_secret_access_key=status["secret_access_key"],
-        region_name=status["region"],
+        config=Config(read_timeout=CREATE_SECONDS, retries={"max_attempts": 0}),
     )
-    settings: Any = {
-        "endpoint_url": status["endpoint_url"],
-        "config": Config(read_timeout=CREATE_SECONDS, retries={"max_attempts": 0}),
-    }
-    artifacts = f"{STACK}-artifacts"
-    s3 = session.client("s3", **settings)
-    s3.create_bucket(Bucket=artifacts)
-    packaged = BUILD_DIRECTORY / "packaged.yaml"
-    _sam(
-        [
-            "package",
-            *("--template-file", str(BUILD_DIRECTORY / "template.yaml")),
-            *("--s3-bucket", artifacts),
-            *("--output-template-file", str(packaged)),
-        ],
-        child_environment(status),
-    )
-    cloudformation = session.client("cloudformation", **settings)
-    cloudformation.create_stack(
-        StackName=STACK,
-        TemplateBody=packaged.read_text("utf-8"),
-        Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
-        Parameters=[{"ParameterKey": "ToolImage", "ParameterValue": str(status["tools_image"])}],
-    )
-    _watch(cloudformation, say)
 
 
-def _watch(cloudformation: Any, say: Say) -> None:
-    deadline = time.monotonic() + CREATE_SECONDS
-    told: set[str] = set()
+@contextlib.contextmanager
+def _build_directory() -> Iterator[None]:
+    """Hold what `sam build` writes: it begins by emptying it, whoever is reading."""
+    BUILD_DIRECTORY.parent.mkdir(exist_ok=True)
+    with (BUILD_DIRECTORY.parent / "build.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _watch(cloudformation: Any, say: Say, stack_id: str, goal: str, seconds: float) -> None:
+    """Wait for the stack's status, telling of its nested stacks. Raises LabError."""
+    verb = goal.partition("_")[0]
+    begun, done = ("being created", "created") if verb == "CREATE" else ("being deleted", "deleted")
+    deadline = time.monotonic() + seconds
+    told = {} if verb == "CREATE" else {e["EventId"]: e for e in _events(cloudformation, stack_id)}
     while True:
-        state = cloudformation.describe_stacks(StackName=STACK)["Stacks"][0]["StackStatus"]
-        for event in reversed(_events(cloudformation, STACK)):
+        state = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]
+        for event in reversed(_events(cloudformation, stack_id)):
             if event["EventId"] in told:
                 continue
-            told.add(event["EventId"])
+            told[event["EventId"]] = event
             if (
                 event["ResourceType"] == "AWS::CloudFormation::Stack"
-                and event["LogicalResourceId"] != STACK
-                and event["ResourceStatus"] in ("CREATE_IN_PROGRESS", "CREATE_COMPLETE")
+                and event.get("PhysicalResourceId") != stack_id
+                and event["ResourceStatus"] in (f"{verb}_IN_PROGRESS", f"{verb}_COMPLETE")
             ):
-                done = event["ResourceStatus"] == "CREATE_COMPLETE"
-                say(f"{event['LogicalResourceId']} {'created' if done else 'being created'}")
-        if state == "CREATE_COMPLETE":
+                ended = event["ResourceStatus"] == f"{verb}_COMPLETE"
+                say(f"{event['LogicalResourceId']} {done if ended else begun}")
+        if state == goal:
             return
-        if state.endswith(("FAILED", "ROLLBACK_COMPLETE")):
-            raise LabError(f"The stack was not created: {_reasons(cloudformation)}.")
+        if state.endswith(("FAILED", "ROLLBACK_COMPLETE")) or (
+            state == "DELETE_COMPLETE" and verb == "CREATE"
+        ):
+            raise LabError(f"The stack was not {done}: {_reasons(cloudformation, stack_id)}.")
         if time.monotonic() > deadline:
             raise LabError(
-                f"The stack is still {state} after {CREATE_SECONDS:.0f} s: look at the lab's log."
+                f"The stack is still {state} after {seconds:.0f} s: look at the lab's log."
             )
         time.sleep(POLL_SECONDS)
 
@@ -126,9 +206,9 @@ def _events(cloudformation: Any, stack: str) -> list[dict[str, Any]]:
     return [event for page in pages for event in page["StackEvents"]]
 
 
-def _reasons(cloudformation: Any) -> str:
+def _reasons(cloudformation: Any, stack: str) -> str:
     """Why resources failed: for a nested stack what failed in it, which is the cause."""
-    found = dict.fromkeys(_reasons_in(cloudformation, STACK))
+    found = dict.fromkeys(_reasons_in(cloudformation, stack))
     return "; ".join(found) or "no event names a reason"
 
 
@@ -162,16 +242,9 @@ def _sam(arguments: list[str], variables: dict[str, str]) -> None:
         raise LabError(f"`sam {arguments[0]}` failed: {' '.join(lines[-6:])}")
 
 
-def outputs(status: Mapping[str, Any]) -> dict[str, str]:
-    """The stack's outputs."""
-    cloudformation = boto3.client(
-        "cloudformation",
-        endpoint_url=status["endpoint_url"],
-        region_name=status["region"],
-        aws_access_key_id=status["access_key_id"],
-        aws_secret_access_key=status["secret_access_key"],
-    )
-    stack = cloudformation.describe_stacks(StackName=STACK)["Stacks"][0]
+def outputs(status: Mapping[str, Any], name: str = STACK) -> dict[str, str]:
+    """A stack's outputs."""
+    stack = _client(status, "cloudformation").describe_stacks(StackName=name)["Stacks"][0]
     return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
 
 

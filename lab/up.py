@@ -1,4 +1,4 @@
-"""Bring a lab up: what is missing is made, the keeper is started, the stack is deployed."""
+"""Bring a lab up: what is missing is made, the keeper is started, a stack is deployed."""
 
 from __future__ import annotations
 
@@ -55,8 +55,11 @@ def prepare(say: Say) -> Artifacts:
     return Artifacts(programs, binaries, image.archive(programs, binaries / "pause"))
 
 
-def bring_up(say: Say, *, tied: bool) -> dict[str, Any]:
-    """Start a lab with the stack deployed and return its status. On any error nothing is left."""
+def bring_up(say: Say, *, tied: bool, deploy: bool = True) -> dict[str, Any]:
+    """Start a lab and return its status. On any error nothing is left.
+
+    With `deploy` the stack is built and deployed with its default parameters.
+    """
     preflight.check()
     scale = network_scale()
     lock = daemon.acquire_lock()
@@ -65,7 +68,7 @@ def bring_up(say: Say, *, tied: bool) -> dict[str, Any]:
         with ThreadPoolExecutor(max_workers=1) as pool:
             say("checking what is missing")
             artifacts = prepare(say)
-            building = pool.submit(stack.build)
+            building = pool.submit(stack.build) if deploy else None
             say("starting the lab")
             started, lock = lock, -1
             keeper = daemon.start(
@@ -77,10 +80,12 @@ def bring_up(say: Say, *, tied: bool) -> dict[str, Any]:
                 tied=tied,
             )
             status = _wait_for_region(keeper)
-            say("building the stack (sam build)")
-            building.result()
-        say("deploying the stack")
-        stack.deploy(status, say)
+            if building is not None:
+                say("building the stack (sam build)")
+                building.result()
+        if deploy:
+            say("deploying the stack")
+            stack.deploy(status, say)
     except BaseException:
         if lock == -1:
             say("taking the lab down")

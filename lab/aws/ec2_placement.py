@@ -15,6 +15,8 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.instances import InstanceResponse
 
+from . import ec2_capacity
+
 # A rack spread group runs at most this many instances per zone.
 _SPREAD_INSTANCES_PER_ZONE = 7
 _MAX_PARTITIONS = 7
@@ -67,6 +69,11 @@ class PlacementGroups:
         """Raises EC2ClientError as EC2 does for what it refuses."""
         if strategy not in ("cluster", "partition", "spread"):
             raise EC2ClientError("InvalidParameterValue", f"The strategy '{strategy}' is unknown.")
+        if spread_level == "host" and strategy == "spread":
+            raise EC2ClientError(
+                "InvalidParameterValue",
+                "Host level spread placement groups are only supported on AWS Outposts.",
+            )
         if partition_count is not None and strategy != "partition":
             raise EC2ClientError(
                 "InvalidParameterCombination",
@@ -188,6 +195,12 @@ def _delete_placement_group(self: EC2Response) -> EmptyResult:
             "InvalidPlacementGroup.InUse",
             f"The placement group '{group.name}' is in use and may not be deleted.",
         )
+    if ec2_capacity.RESERVATIONS.active_in_group(group.arn):
+        raise EC2ClientError(
+            "InvalidPlacementGroup.InUse",
+            f"The placement group '{group.name}' has an active Capacity Reservation and may not be"
+            " deleted.",
+        )
     GROUPS.delete(group.name)
     return EmptyResult()
 
@@ -195,24 +208,128 @@ def _delete_placement_group(self: EC2Response) -> EmptyResult:
 _moto_run_instances = InstanceResponse.run_instances
 
 
+# Placement and capacity are decided on what runs; two launches at once must not see the same.
+_launching = threading.Lock()
+
+
 def _run_instances(self: EC2Response) -> ActionResult:
-    """moto's RunInstances, with the placement group checked and kept."""
+    """moto's RunInstances, with placement, network interfaces and reserved capacity checked and
+    kept."""
     placement = self._get_param("Placement", {}) or {}
-    group = None
-    if placement.get("GroupName") or placement.get("GroupId"):
-        if placement.get("GroupName") and placement.get("GroupId"):
+    if placement.get("GroupName") and placement.get("GroupId"):
+        raise EC2ClientError(
+            "InvalidParameterCombination",
+            "The parameters GroupName and GroupId cannot be used together.",
+        )
+    interfaces = self._get_param("NetworkInterfaces", []) or []
+    _check_interfaces(self, interfaces)
+    with _launching:
+        group = None
+        if placement.get("GroupName") or placement.get("GroupId"):
+            group = GROUPS.find(name=placement.get("GroupName"), group_id=placement.get("GroupId"))
+            _check_launch(self, group)
+        count = int(self._get_param("MaxCount", "1"))
+        partitions = _partitions(self, group, placement.get("PartitionNumber"), count)
+        reservation_id = ec2_capacity.choose(
+            self.ec2_backend,
+            self._get_param("CapacityReservationSpecification", {}) or {},
+            instance_type=self._get_param("InstanceType", "m1.small"),
+            zone=_zone(self, placement, interfaces),
+            placement_group_arn=group.arn if group else None,
+            count=count,
+        )
+        result = _moto_run_instances(self)
+        launched: Any = result.result
+        for instance, partition in zip(launched.instances, partitions, strict=False):
+            if group is not None:
+                instance.placement.group_name = group.name
+                instance.placement.group_id = group.id
+                instance.placement.partition_number = partition
+            instance.capacity_reservation_id = reservation_id
+            _note_interfaces(instance, interfaces)
+    return result
+
+
+def _partitions(
+    self: EC2Response, group: PlacementGroup | None, wanted: Any, count: int
+) -> list[int | None]:
+    """The partition of each new instance: the one that is asked for, else the emptiest."""
+    if group is None or group.strategy != "partition":
+        if wanted:
             raise EC2ClientError(
                 "InvalidParameterCombination",
-                "The parameters GroupName and GroupId cannot be used together.",
+                "The parameter PartitionNumber needs a partition placement group.",
             )
-        group = GROUPS.find(name=placement.get("GroupName"), group_id=placement.get("GroupId"))
-        _check_launch(self, group)
-    result = _moto_run_instances(self)
-    if group is not None:
-        reservation: Any = result.result
-        for instance in reservation.instances:
-            instance.placement.group_name = group.name
-    return result
+        return [None] * count
+    partition_count = group.partition_count or 1
+    if wanted:
+        if not 1 <= int(wanted) <= partition_count:
+            raise EC2ClientError(
+                "InvalidParameterValue",
+                f"The partition number {wanted} is invalid: the placement group '{group.name}' has"
+                f" {partition_count} partitions.",
+            )
+        return [int(wanted)] * count
+    sizes = dict.fromkeys(range(1, partition_count + 1), 0)
+    for instance in _instances_of(self.ec2_backend, group.name):
+        sizes[instance.placement.partition_number] += 1
+    chosen: list[int | None] = []
+    for _ in range(count):
+        emptiest = min(sizes, key=lambda number: (sizes[number], number))
+        sizes[emptiest] += 1
+        chosen.append(emptiest)
+    return chosen
+
+
+def _zone(self: EC2Response, placement: dict[str, Any], interfaces: list[dict[str, Any]]) -> str:
+    subnet = self._get_param("SubnetId") or next(
+        (one["SubnetId"] for one in interfaces if one.get("SubnetId")), None
+    )
+    if subnet:
+        return str(self.ec2_backend.get_subnet(subnet).availability_zone)
+    return str(placement.get("AvailabilityZone") or f"{self.region}a")
+
+
+def _check_interfaces(self: EC2Response, interfaces: list[dict[str, Any]]) -> None:
+    if interfaces and (self._get_param("SecurityGroupIds") or self._get_param("SecurityGroups")):
+        raise EC2ClientError(
+            "InvalidParameterCombination",
+            "Network interfaces and an instance-level security groups may not be specified on the"
+            " same request",
+        )
+    for interface in interfaces:
+        specification = interface.get("EnaSrdSpecification") or {}
+        enabled = _true(specification.get("EnaSrdEnabled"))
+        udp = specification.get("EnaSrdUdpSpecification") or {}
+        if _true(udp.get("EnaSrdUdpEnabled")) and not enabled:
+            raise EC2ClientError(
+                "InvalidParameterCombination",
+                "ENA Express for UDP (EnaSrdUdpEnabled) requires ENA Express (EnaSrdEnabled).",
+            )
+        if not enabled:
+            continue
+        instance_type = self._get_param("InstanceType", "m1.small")
+        described = self.ec2_backend.describe_instance_types([instance_type])[0]
+        if not described.get("NetworkInfo", {}).get("EnaSrdSupported"):
+            raise EC2ClientError(
+                "InvalidParameterCombination",
+                f"ENA Express is not supported for the instance type '{instance_type}'.",
+            )
+
+
+def _note_interfaces(instance: Any, interfaces: list[dict[str, Any]]) -> None:
+    asked = {int(one.get("DeviceIndex", 0)): one for one in interfaces}
+    for index, interface in instance.nics.items():
+        # The network interfaces that a launch makes go with the instance, unless it says not.
+        keep = asked.get(index, {}).get("DeleteOnTermination")
+        interface.delete_on_termination = keep is None or _true(keep)
+        specification = asked.get(index, {}).get("EnaSrdSpecification")
+        if specification:
+            interface.ena_srd_specification = specification
+
+
+def _true(value: Any) -> bool:
+    return str(value).lower() == "true"
 
 
 def _check_launch(self: EC2Response, group: PlacementGroup) -> None:
@@ -238,7 +355,8 @@ def _check_launch(self: EC2Response, group: PlacementGroup) -> None:
 
 
 def install() -> None:
-    """Teach moto's EC2 placement groups."""
+    """Teach moto's EC2 placement groups, and RunInstances what else depends on placement."""
+    ec2_capacity.install()
     additions: dict[str, Any] = {
         "create_placement_group": _create_placement_group,
         "describe_placement_groups": _describe_placement_groups,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import itertools
 import json
 import logging
 import os
+import shutil
 import threading
 import time
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from lab.eks.control_plane import ControlPlane, Programs, kubeconfig
 from lab.eks.node import Node
 from lab.eks.process import wait_until
 from lab.errors import LabError
-from lab.fabric.network import MTU_BYTES, Network
-from lab.fabric.shaping import Limits
+from lab.fabric.network import MTU_BYTES, Network, Placement
+from lab.fabric.shaping import EnaExpress, Limits
 from lab.setup import kubernetes
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +42,9 @@ class Backend:
     endpoint_port: int
     network_scale: float
     cluster: Cluster | None = None
-    _blocks: dict[str, itertools.count[int]] = field(default_factory=dict)
+    _taken: dict[str, set[int]] = field(default_factory=dict)
+    _cursors: dict[str, int] = field(default_factory=dict)
+    _published: dict[str, None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def create_cluster(
@@ -50,7 +52,7 @@ class Backend:
         *,
         name: str,
         version: str,
-        vpc_cidr: str,
+        vpc_cidrs: Sequence[str],
         service_cidr: str,
         authentication_webhook_url: str,
     ) -> Cluster:
@@ -69,55 +71,93 @@ class Backend:
                 )
             try:
                 self.cluster = Cluster(
-                    self, name, vpc_cidr, service_cidr, authentication_webhook_url
+                    self, name, vpc_cidrs, service_cidr, authentication_webhook_url
                 )
             except (OSError, TimeoutError, LabError) as error:
                 raise ClusterLaunchError(str(error)) from error
             return self.cluster
 
     def allocate_block(self, subnet_cidr: str) -> ipaddress.IPv4Network:
-        """The next /26 of the subnet; the first is left to what AWS reserves."""
+        """A free /26 of the subnet; the first is left to what AWS reserves."""
         subnet = ipaddress.IPv4Network(subnet_cidr)
-        with self._lock:
-            number = next(self._blocks.setdefault(subnet_cidr, itertools.count(1)))
         room = 1 << max(NODE_BLOCK_PREFIX - subnet.prefixlen, 0)
-        if number >= room:
-            raise NodeLaunchError(
-                f"Subnet {subnet_cidr} has room for {room - 1} nodes of the lab (a /26 each): "
-                "use a wider subnet."
-            )
+        with self._lock:
+            taken = self._taken.setdefault(subnet_cidr, set())
+            start = self._cursors.get(subnet_cidr, 0)
+            # In a circle: the address of a node that ended is not given to the very next one.
+            candidates = (1 + (start + step) % (room - 1) for step in range(room - 1))
+            number = next((one for one in candidates if one not in taken), None)
+            if number is None:
+                raise NodeLaunchError(
+                    f"Subnet {subnet_cidr} has room for {room - 1} nodes of the lab (a /26 each): "
+                    "use a wider subnet."
+                )
+            taken.add(number)
+            self._cursors[subnet_cidr] = number
         size = 1 << (32 - NODE_BLOCK_PREFIX)
         return ipaddress.IPv4Network((int(subnet.network_address) + number * size, 26))
+
+    def release_block(self, block: ipaddress.IPv4Network) -> None:
+        """Let another node have the block; see `EksBackend`."""
+        with self._lock:
+            for subnet_cidr, taken in self._taken.items():
+                subnet = ipaddress.IPv4Network(subnet_cidr)
+                if block.subnet_of(subnet):
+                    offset = int(block.network_address) - int(subnet.network_address)
+                    taken.discard(offset // block.num_addresses)
+
+    def publish_image(self, reference: str) -> None:
+        """Give the tools' image one more reference on every node; see `EksBackend`."""
+        with self._lock:
+            self._published[reference] = None
+            cluster = self.cluster
+        if cluster is not None:
+            cluster.tag_tools(reference)
+
+    def published(self) -> list[str]:
+        """The further references of the tools' image, in the order they came."""
+        with self._lock:
+            return list(self._published)
 
 
 class Cluster:
     """A running cluster: its control plane, its network and its nodes."""
 
     def __init__(
-        self, backend: Backend, name: str, vpc_cidr: str, service_cidr: str, webhook_url: str
+        self,
+        backend: Backend,
+        name: str,
+        vpc_cidrs: Sequence[str],
+        service_cidr: str,
+        webhook_url: str,
     ) -> None:
         self.name = name
         self._backend = backend
         self._nodes: dict[str, Node] = {}
         self._lock = threading.Lock()
         directory = backend.state_directory / "eks"
-        directory.mkdir(parents=True, exist_ok=True)
-        MEMORY.mkdir(parents=True, exist_ok=True)
-        vpc = ipaddress.IPv4Network(vpc_cidr)
+        for leftover in (directory, MEMORY):
+            shutil.rmtree(leftover, ignore_errors=True)
+            leftover.mkdir(parents=True)
+        vpc = [ipaddress.IPv4Network(cidr) for cidr in vpc_cidrs]
         # EKS puts its network interfaces into the VPC; the lab's takes the last usable address.
-        address = vpc.broadcast_address - 1
+        address = vpc[0].broadcast_address - 1
         self.network = Network(vpc)
-        self.network.attach_services(address)
-        self.control_plane = ControlPlane(
-            programs=backend.programs,
-            directory=directory,
-            data_directory=MEMORY,
-            logs=backend.state_directory / "logs",
-            port=backend.endpoint_port,
-            address=address,
-            service_cidr=service_cidr,
-            webhook_url=webhook_url,
-        )
+        try:
+            self.network.attach_services(address)
+            self.control_plane = ControlPlane(
+                programs=backend.programs,
+                directory=directory,
+                data_directory=MEMORY,
+                logs=backend.state_directory / "logs",
+                port=backend.endpoint_port,
+                address=address,
+                service_cidr=service_cidr,
+                webhook_url=webhook_url,
+            )
+        except BaseException:
+            self.network.stop()
+            raise
         self.endpoint = self.control_plane.endpoint
         self.certificate_authority = self.control_plane.authority.pem
         path = backend.state_directory / "kubeconfig"
@@ -133,14 +173,28 @@ class Cluster:
             with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
                 list(pool.map(self._launch, specs))
             names = {spec.name for spec in specs}
+            with self._lock:
+                programs = [program for name in names for program in self._nodes[name].running]
             wait_until(
                 lambda: names <= self._ready_nodes(),
                 seconds=READY_SECONDS,
                 describe=lambda: self._describe_unready(names),
+                programs=programs,
                 poll_seconds=0.2,
             )
         except (OSError, TimeoutError, LabError) as error:
             raise NodeLaunchError(str(error)) from error
+
+    def tag_tools(self, reference: str) -> None:
+        """Give the tools' image one more reference on the nodes that run."""
+        with self._lock:
+            nodes = list(self._nodes.values())
+        for node in nodes:
+            try:
+                node.tag_tools(reference)
+            except OSError as error:
+                # A node that starts asks for all references as soon as it has the image.
+                LOG.warning("%s has no %s yet: %s", node.spec.name, reference, error)
 
     def terminate_nodes(self, names: Sequence[str]) -> None:
         """Stop nodes and remove their Node objects."""
@@ -160,7 +214,11 @@ class Cluster:
         self.network.add_node(
             name=spec.name,
             block=spec.block,
-            cluster_group=spec.placement_group if spec.placement_strategy == "cluster" else None,
+            zone=spec.zone,
+            placement=Placement.of(
+                spec.placement_strategy, spec.placement_group, spec.partition_number
+            ),
+            ena_express=EnaExpress(tcp=spec.ena_express, udp=spec.ena_express_udp),
             limits=Limits.of_instance(spec.instance_bits_per_second, self._backend.network_scale),
         )
         node = Node(
@@ -175,7 +233,7 @@ class Cluster:
         )
         with self._lock:
             self._nodes[spec.name] = node
-        node.start()
+        node.start(self._backend.published)
         LOG.info("%s started in %.1f s", spec.name, time.monotonic() - started)
 
     def _terminate(self, name: str) -> None:

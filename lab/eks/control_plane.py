@@ -112,7 +112,11 @@ class ControlPlane:
         )
         self._accounts = self.authority.signing_key("service-accounts")
         self.admin = self.authority.issue("admin", "lab-admin", organization="system:masters")
-        self._start(programs, data_directory, service_cidr, webhook_url)
+        try:
+            self._start(programs, data_directory, service_cidr, webhook_url)
+        except BaseException:
+            self.stop()
+            raise
 
     def client_file(
         self, file_name: str, common_name: str, organization: str | None = None

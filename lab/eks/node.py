@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lab import control_groups
 from lab.aws.substrate import NodeSpec
+from lab.eks import kubelet
 from lab.eks.control_plane import ControlPlane, Programs
 from lab.eks.process import Program, wait_until
-from lab.setup.image import PAUSE_IMAGE
+from lab.setup.image import PAUSE_IMAGE, TOOLS_IMAGE
 
 SCALE_LABEL = "rackrate.dev/network-scale"
 START_SECONDS = 30.0
@@ -39,8 +43,14 @@ class Node:
         self.address = next(self.spec.block.hosts())
         self._running: list[Program] = []
 
-    def start(self) -> None:
-        """Start containerd, import the images, start the kubelet. Raises OSError, TimeoutError."""
+    def start(self, published: Callable[[], Sequence[str]]) -> None:
+        """Start containerd, import the images, start the kubelet.
+
+        `published` gives further references of the tools' image. Raises OSError, TimeoutError, and
+        LabError for settings of the kubelet that the lab cannot carry out.
+        """
+        fields, flags = kubelet.split_flags(self.spec.kubelet_flags)
+        settings = self._kubelet_configuration(fields)
         self.directory.mkdir(parents=True, exist_ok=True)
         self._write_cni()
         self._run(
@@ -59,19 +69,28 @@ class Node:
         )
         with _importing:
             self._ctr("images", "import", str(self.images))
+        for reference in published():
+            self.tag_tools(reference)
+        path = self.directory / "kubelet.json"
+        path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
         self._run(
             "kubelet",
             [
                 str(self.programs.kubernetes / "kubelet"),
-                f"--config={self._write_kubelet()}",
+                f"--config={path}",
                 f"--kubeconfig={self._credentials()}",
                 f"--hostname-override={self.spec.name}",
                 f"--node-ip={self.address}",
                 f"--root-dir={self.directory / 'kubelet'}",
                 f"--cert-dir={self.directory / 'kubelet-certificates'}",
                 f"--node-labels={self._labels()}",
+                *flags,
             ],
         )
+
+    def tag_tools(self, reference: str) -> None:
+        """Give the tools' image one more reference. Raises OSError before containerd answers."""
+        self._ctr("images", "tag", "--force", TOOLS_IMAGE, reference)
 
     @property
     def running(self) -> list[Program]:
@@ -79,12 +98,26 @@ class Node:
         return self._running
 
     def stop(self) -> None:
-        """End the kubelet, the node's containers and containerd."""
+        """End the kubelet, the node's containers and containerd; remove the node's files."""
         for program in reversed(self._running):
             if program.name.startswith("containerd"):
-                self._end_containers()
+                # A containerd that never answered has no containers.
+                with contextlib.suppress(OSError):
+                    self._end_containers()
             program.stop()
         self._running.clear()
+        self._remove_files()
+
+    def _remove_files(self) -> None:
+        """An instance's disk goes with it; a later node of this name begins with an empty one."""
+        own = (self.directory, self._socket.parent)
+        lines = Path("/proc/self/mountinfo").read_text("utf-8").splitlines()
+        mounted = [Path(line.split()[4]) for line in lines]
+        for point in reversed(mounted):
+            if any(point.is_relative_to(directory) for directory in own):
+                subprocess.run(["umount", "--lazy", str(point)], check=False, capture_output=True)
+        for directory in own:
+            shutil.rmtree(directory, ignore_errors=True)
 
     def _run(self, name: str, argv: list[str]) -> None:
         program = Program(
@@ -137,7 +170,7 @@ class Node:
         for task in self._ctr("tasks", "list", "--quiet").split():
             # It may have ended by itself meanwhile.
             with contextlib.suppress(OSError):
-                self._ctr("tasks", "kill", "--signal", "SIGKILL", task)
+                self._ctr("tasks", "delete", "--force", task)
 
     def _write_containerd(self) -> Path:
         run = self._socket.parent
@@ -207,7 +240,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         directory.mkdir(exist_ok=True)
         (directory / "10-vpc.conflist").write_text(json.dumps(configuration), encoding="utf-8")
 
-    def _write_kubelet(self) -> Path:
+    def _kubelet_configuration(self, flag_fields: dict[str, Any]) -> dict[str, Any]:
         serving = self.control_plane.authority.issue(
             f"{self.spec.name}-serving",
             f"system:node:{self.spec.name}",
@@ -215,7 +248,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
             addresses=[self.address],
             names=[self.spec.name],
         )
-        configuration = {
+        own = {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
             "address": str(self.address),
@@ -240,7 +273,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
             "oomScoreAdj": 0,
             "readOnlyPort": 0,
             "healthzPort": 0,
-            "maxPods": self.spec.block.num_addresses - 8,
+            # EKS's choice for a large type counts on more addresses than a block of the lab has.
+            "maxPods": min(self.spec.default_max_pods, kubelet.pod_addresses(self.spec.block)),
             "podLogsDir": str(self.directory / "pod-logs"),
             "volumePluginDir": str(self.directory / "volume-plugins"),
             "serializeImagePulls": False,
@@ -257,9 +291,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
             "registerWithTaints": [dict(taint) for taint in self.spec.taints],
             "logging": {"verbosity": 1},
         }
-        path = self.directory / "kubelet.json"
-        path.write_text(json.dumps(configuration, indent=2), encoding="utf-8")
-        return path
+        wanted = {**self.spec.kubelet_configuration, **flag_fields}
+        return kubelet.configuration(own, wanted, self.spec.block)
 
     def _credentials(self) -> Path:
         return self.control_plane.client_file(

@@ -2,9 +2,9 @@
 
 One namespace holds the fabric: a bridge per rack, and the spine that joins them. Every node is a
 namespace of its own with one link, `eth0`, to its rack's bridge. Nodes of one cluster placement
-group share a rack; any other node has a rack to itself. Frames between racks cross the spine after
-a fixed delay. All addresses of the VPC are on one link, as they seem to be on EC2; a node's pods
-are reached through the node.
+group share a rack, and so do nodes of one partition of a partition placement group; any other node
+has a rack to itself. Frames between racks cross the spine after a fixed delay. All addresses of the
+VPC are on one link, as they seem to be on EC2; a node's pods are reached through the node.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +24,9 @@ from pyroute2 import NetNS, netns
 
 from lab.errors import LabError
 from lab.fabric.shaping import (
+    EnaExpress,
     Limits,
+    Peer,
     classifier_command,
     egress_commands,
     ingress_command,
@@ -36,6 +38,24 @@ FABRIC = "fabric"
 SERVICES_RACK = "services"
 
 
+@dataclass(frozen=True)
+class Placement:
+    """Where an instance is placed. `rack` names the rack it shares, None for one of its own;
+    `cluster_group` is the cluster placement group it is in, None outside one."""
+
+    rack: str | None = None
+    cluster_group: str | None = None
+
+    @classmethod
+    def of(cls, strategy: str | None, group: str | None, partition: int | None) -> Placement:
+        """The placement of an instance in a placement group, or in none."""
+        if strategy == "cluster":
+            return cls(rack=f"group-{group}", cluster_group=group)
+        if strategy == "partition":
+            return cls(rack=f"group-{group}-partition-{partition}")
+        return cls()
+
+
 @dataclass
 class Port:
     """A namespace's link to its rack."""
@@ -45,15 +65,28 @@ class Port:
     device: str
     address: ipaddress.IPv4Address
     block: ipaddress.IPv4Network
+    zone: str
     group: str | None
-    limits: Limits | None
+    ena_express: EnaExpress
+
+    def sees(self, other: Port) -> Peer:
+        """The other node as this node's classifier knows it."""
+        same_zone = self.zone == other.zone
+        return Peer(
+            block=other.block,
+            same_cluster_group=self.group is not None and self.group == other.group,
+            ena_express=EnaExpress(
+                tcp=same_zone and self.ena_express.tcp and other.ena_express.tcp,
+                udp=same_zone and self.ena_express.udp and other.ena_express.udp,
+            ),
+        )
 
 
 @dataclass
 class Network:
-    """The fabric of one VPC. Thread-safe."""
+    """The fabric of one VPC, whose CIDR blocks are given, the primary one first. Thread-safe."""
 
-    vpc: ipaddress.IPv4Network
+    vpc: Sequence[ipaddress.IPv4Network]
     spine_delay_seconds: float = SPINE_DELAY_SECONDS
     ports: dict[str, Port] = field(default_factory=dict)
 
@@ -61,6 +94,7 @@ class Network:
         self._lock = threading.RLock()
         self._numbers = itertools.count()
         self._racks: dict[str, str] = {}
+        self._classifiers: dict[str, str] = {}
         self._relay: subprocess.Popen[str] | None = None
         netns.create(FABRIC)
         with namespace(FABRIC):
@@ -98,35 +132,50 @@ class Network:
                 )
                 _enslave(fabric, "services0", rack)
             subprocess.run(["ip", "link", "set", "vpc0", "up"], check=True)
+            own = self._cidr_of(address)
             subprocess.run(
-                ["ip", "address", "add", f"{address}/{self.vpc.prefixlen}", "dev", "vpc0"],
-                check=True,
+                ["ip", "address", "add", f"{address}/{own.prefixlen}", "dev", "vpc0"], check=True
             )
+            for cidr in self.vpc:
+                if cidr != own:
+                    subprocess.run(["ip", "route", "add", str(cidr), "dev", "vpc0"], check=True)
+
+    def _cidr_of(self, address: ipaddress.IPv4Address) -> ipaddress.IPv4Network:
+        for cidr in self.vpc:
+            if address in cidr:
+                return cidr
+        raise LabError(
+            f"{address} is in none of the VPC's address blocks that the cluster was made with"
+            f" ({', '.join(map(str, self.vpc))}): associate a block before the cluster is created."
+        )
 
     def add_node(
         self,
         *,
         name: str,
         block: ipaddress.IPv4Network,
-        cluster_group: str | None,
+        zone: str,
+        placement: Placement,
+        ena_express: EnaExpress,
         limits: Limits,
     ) -> Port:
         """A namespace `name` with `eth0` in its rack, shaped, and routes to and from its pods.
 
-        `cluster_group` is the cluster placement group whose rack it shares, None for a rack of its
-        own.
+        Raises LabError when the block is outside the VPC.
         """
         with self._lock:
+            own = self._cidr_of(next(block.hosts()))
             number = next(self._numbers)
-            rack = self._rack(f"group-{cluster_group}" if cluster_group else f"alone-{name}")
+            rack = self._rack(placement.rack or f"alone-{name}")
             port = Port(
                 namespace=name,
                 rack=rack,
                 device=f"node{number}",
                 address=next(block.hosts()),
                 block=block,
-                group=cluster_group,
-                limits=limits,
+                zone=zone,
+                group=placement.cluster_group,
+                ena_express=ena_express,
             )
             netns.create(name)
             with namespace(name):
@@ -149,18 +198,26 @@ class Network:
             with NetNS(name) as node:
                 node.link("set", index=node.link_lookup(ifname="lo")[0], state="up")
                 eth0 = node.link_lookup(ifname="eth0")[0]
-                node.addr("add", index=eth0, address=str(port.address), mask=self.vpc.prefixlen)
+                node.addr("add", index=eth0, address=str(port.address), mask=own.prefixlen)
                 node.link("set", index=eth0, state="up")
+                for cidr in self.vpc:
+                    if cidr != own:
+                        node.route("add", dst=str(cidr), oif=eth0)
                 for peer in self.ports.values():
                     node.route("add", dst=str(peer.block), gateway=str(peer.address))
             _tc(FABRIC, [ingress_command(port.device, limits)])
-            _tc(name, egress_commands("eth0", limits))
+            _tc(
+                name,
+                egress_commands(
+                    "eth0", limits, ena_express=any((ena_express.tcp, ena_express.udp))
+                ),
+            )
             for peer in self.ports.values():
                 with NetNS(peer.namespace) as other:
                     other.route("add", dst=str(block), gateway=str(port.address))
             subprocess.run(["ip", "route", "add", str(block), "via", str(port.address)], check=True)
             self.ports[name] = port
-            self._classify_again(cluster_group, name)
+            self._classify_again()
             return port
 
     def remove_node(self, name: str) -> None:
@@ -169,12 +226,13 @@ class Network:
             port = self.ports.pop(name, None)
             if port is None:
                 return
+            self._classifiers.pop(name, None)
             netns.remove(name)
             subprocess.run(["ip", "route", "del", str(port.block)], check=False)
             for peer in self.ports.values():
                 with NetNS(peer.namespace) as other:
                     other.route("del", dst=str(port.block), gateway=str(port.address))
-            self._classify_again(port.group, None)
+            self._classify_again()
 
     def stop(self) -> None:
         """Take away every namespace and the relay."""
@@ -183,21 +241,19 @@ class Network:
         if self._relay is not None:
             self._relay.kill()
             self._relay.wait()
+        # The kernel takes a namespace's links away some time after it is gone; the next network
+        # needs the name at once.
+        subprocess.run(["ip", "link", "delete", "vpc0"], check=False, capture_output=True)
         netns.remove(FABRIC)
 
-    def _classify_again(self, group: str | None, newcomer: str | None) -> None:
-        members = [
-            port
-            for port in self.ports.values()
-            if port.namespace == newcomer or (group is not None and port.group == group)
-        ]
-        for port in members:
-            peers = [
-                other.block
-                for other in self.ports.values()
-                if group is not None and other.group == group and other is not port
-            ]
-            _tc(port.namespace, [classifier_command("eth0", peers)])
+    def _classify_again(self) -> None:
+        """Tell every node's classifier who its peers are, where that changed."""
+        for port in self.ports.values():
+            peers = [port.sees(other) for other in self.ports.values() if other is not port]
+            command = classifier_command("eth0", peers)
+            if self._classifiers.get(port.namespace) != command:
+                _tc(port.namespace, [command])
+                self._classifiers[port.namespace] = command
 
     def _rack(self, key: str) -> str:
         """The bridge of a rack, made and joined to the spine when it is new."""

@@ -2,24 +2,27 @@
 
 EC2 limits a single flow (5-tuple) to 5 Gb/s, and to 10 Gb/s between instances of one cluster
 placement group; all flows together may use the instance's own bandwidth (AWS EC2 user guide,
-"Amazon EC2 instance network bandwidth"). Here the instance is an htb class, and a flow falls by a
-hash of its ports into one of 256 leaves of it, each with the limit of a flow. There are two sets of
-leaves: one for peers of the same cluster placement group, one for all else.
+"Amazon EC2 instance network bandwidth"); between two instances with ENA Express in one zone it may
+use 25 Gb/s. Here the instance is an htb class, and a flow falls by a hash of its ports into one of
+256 leaves of it, each with the limit of a flow. There are three sets of leaves: one for peers of
+the same cluster placement group, one for peers with ENA Express, one for all else.
 """
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 FLOW_BITS_PER_SECOND = 5e9
 CLUSTER_FLOW_BITS_PER_SECOND = 10e9
+ENA_EXPRESS_FLOW_BITS_PER_SECOND = 25e9
 
 LEAVES = 256
 DEFAULT_CLASS = 0x2
 OUTSIDE_BASE = 0x100  # leaves 1:100 to 1:1ff: peers outside the cluster placement group
 CLUSTER_BASE = 0x200  # leaves 1:200 to 1:2ff: peers of the same group
+ENA_EXPRESS_BASE = 0x300  # leaves 1:300 to 1:3ff: peers with ENA Express, as this node has it
 
 # A leaf may send this much at once: two of the largest segments that TCP hands down (64 KiB). More
 # would show in a trial's mean: 128 KiB is 0.03 % of three seconds at 1 Gb/s.
@@ -36,6 +39,7 @@ class Limits:
     instance: float
     flow: float
     cluster_flow: float
+    ena_express_flow: float
 
     @classmethod
     def of_instance(cls, instance_bits_per_second: float, scale: float) -> Limits:
@@ -44,11 +48,33 @@ class Limits:
             instance=instance_bits_per_second * scale,
             flow=min(FLOW_BITS_PER_SECOND, instance_bits_per_second) * scale,
             cluster_flow=min(CLUSTER_FLOW_BITS_PER_SECOND, instance_bits_per_second) * scale,
+            ena_express_flow=min(ENA_EXPRESS_FLOW_BITS_PER_SECOND, instance_bits_per_second)
+            * scale,
         )
 
 
-def egress_commands(device: str, limits: Limits) -> list[str]:
+@dataclass(frozen=True)
+class EnaExpress:
+    """Which flows use ENA Express, by their protocol."""
+
+    tcp: bool = False
+    udp: bool = False
+
+
+@dataclass(frozen=True, order=True)
+class Peer:
+    """Another node: `block` holds it and its pods. `ena_express` tells what both ends have."""
+
+    block: ipaddress.IPv4Network
+    same_cluster_group: bool = False
+    ena_express: EnaExpress = field(default=EnaExpress(), compare=False)
+
+
+def egress_commands(device: str, limits: Limits, *, ena_express: bool) -> list[str]:
     """The lines for `tc -batch` that shape what a node sends."""
+    sets = [(OUTSIDE_BASE, limits.flow), (CLUSTER_BASE, limits.cluster_flow)]
+    if ena_express:
+        sets.append((ENA_EXPRESS_BASE, limits.ena_express_flow))
     lines = [
         f"qdisc replace dev {device} root handle 1: htb default {DEFAULT_CLASS:x}",
         _class(device, "1:", "1:1", limits.instance, limits.instance),
@@ -56,7 +82,7 @@ def egress_commands(device: str, limits: Limits) -> list[str]:
     ]
     # A small guaranteed rate, the limit as ceiling: the leaves borrow from the instance's class by
     # turns, so flows share the instance evenly.
-    for base, ceiling in ((OUTSIDE_BASE, limits.flow), (CLUSTER_BASE, limits.cluster_flow)):
+    for base, ceiling in sets:
         for leaf in range(LEAVES):
             identity = f"1:{base + leaf:x}"
             lines.append(_class(device, "1:1", identity, limits.instance / LEAVES, ceiling))
@@ -72,8 +98,8 @@ def ingress_command(device: str, limits: Limits) -> str:
     )
 
 
-def classifier_command(device: str, peers: Iterable[ipaddress.IPv4Network]) -> str:
-    """The line for `tc -batch` that sorts frames into leaves; `peers` share the cluster group."""
+def classifier_command(device: str, peers: Iterable[Peer]) -> str:
+    """The line for `tc -batch` that sorts frames into leaves by who they are for."""
     program = classifier(sorted(peers))
     code = ",".join(" ".join(str(number) for number in step) for step in program)
     return (
@@ -92,9 +118,13 @@ _JEQ = 0x15
 _RET_K, _RET_A = 0x06, 0x16
 
 _ETHERTYPE, _PROTOCOL, _DESTINATION, _IP = 12, 23, 30, 14
+_TCP, _UDP = 6, 17
 
 
-def classifier(peers: Sequence[ipaddress.IPv4Network]) -> list[tuple[int, int, int, int]]:
+type Step = tuple[int, int, int, int]
+
+
+def classifier(peers: Sequence[Peer]) -> list[Step]:
     """A classic BPF program: (code, jump if true, jump if false, operand) for each step.
 
     It returns the class of an Ethernet frame: TCP and UDP over IPv4 hash on (source port xor
@@ -103,27 +133,25 @@ def classifier(peers: Sequence[ipaddress.IPv4Network]) -> list[tuple[int, int, i
     the instance's limit applies.
     """
     default = (_RET_K, 0, 0, 0x10000 | DEFAULT_CLASS)
-    outside, inside = 0x10000 | OUTSIDE_BASE, 0x10000 | CLUSTER_BASE
-    steps: list[tuple[int, int, int, int]] = [
+    steps: list[Step] = [
         (_LDH, 0, 0, _ETHERTYPE),
         (_JEQ, 1, 0, 0x0800),
         default,
         (_LDB, 0, 0, _PROTOCOL),
-        (_JEQ, 2, 0, 6),
-        (_JEQ, 1, 0, 17),
+        (_JEQ, 2, 0, _TCP),
+        (_JEQ, 1, 0, _UDP),
         default,
         # M[0] = the base of the leaves
-        (_LD_IMM, 0, 0, outside),
+        (_LD_IMM, 0, 0, 0x10000 | OUTSIDE_BASE),
         (_ST, 0, 0, 0),
     ]
     for peer in peers:
-        steps += [
-            (_LD, 0, 0, _DESTINATION),
-            (_AND, 0, 0, int(peer.netmask)),
-            (_JEQ, 0, 2, int(peer.network_address)),
-            (_LD_IMM, 0, 0, inside),
-            (_ST, 0, 0, 0),
-        ]
+        if peer.same_cluster_group:
+            steps += _for_peer(peer, CLUSTER_BASE)
+        for number, used in ((_TCP, peer.ena_express.tcp), (_UDP, peer.ena_express.udp)):
+            if used:
+                chosen = _for_peer(peer, ENA_EXPRESS_BASE)
+                steps += [(_LDB, 0, 0, _PROTOCOL), (_JEQ, 0, len(chosen), number), *chosen]
     steps += [
         (_LDX_MSH, 0, 0, _IP),
         (_LDH_IND, 0, 0, _IP),
@@ -137,6 +165,17 @@ def classifier(peers: Sequence[ipaddress.IPv4Network]) -> list[tuple[int, int, i
         (_RET_A, 0, 0, 0),
     ]
     return steps
+
+
+def _for_peer(peer: Peer, base: int) -> list[Step]:
+    """M[0] = the base of the leaves, when the frame is for the peer."""
+    return [
+        (_LD, 0, 0, _DESTINATION),
+        (_AND, 0, 0, int(peer.block.netmask)),
+        (_JEQ, 0, 2, int(peer.block.network_address)),
+        (_LD_IMM, 0, 0, 0x10000 | base),
+        (_ST, 0, 0, 0),
+    ]
 
 
 def _class(device: str, parent: str, identity: str, rate: float, ceiling: float) -> str:

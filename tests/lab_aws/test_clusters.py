@@ -39,7 +39,7 @@ def test_node_groups_become_nodes_with_their_placement(lab: Lab) -> None:
     cluster = lab.backend.clusters[values["Name"]]
     request = next(r for r in lab.backend.requests if r["name"] == values["Name"])
     assert request["version"] == "1.36"
-    assert request["vpc_cidr"] == "10.0.0.0/16"
+    assert request["vpc_cidrs"] == ("10.0.0.0/16",)
     assert request["service_cidr"] == "172.20.0.0/16"
     assert request["authentication_webhook_url"] == (
         f"{lab.region.endpoint_url}/_lab/eks/{values['Name']}/token-review"

@@ -59,6 +59,12 @@ class EksResponse(BaseResponse):
         )
         return ActionResult({"update": update})
 
+    def describe_update(self) -> ActionResult:
+        update = self.service.update(
+            self._get_param("name"), self._get_param("nodegroupName"), self._get_param("updateId")
+        )
+        return ActionResult({"update": update})
+
     def delete_nodegroup(self) -> ActionResult:
         description = self.service.delete_node_group(
             self._get_param("clusterName"), self._get_param("nodegroupName")
@@ -79,13 +85,7 @@ class EksResponse(BaseResponse):
         return ActionResult({"addons": sorted(cluster.addons)})
 
     def update_addon(self) -> ActionResult:
-        addon = self.service.addon(self._get_param("clusterName"), self._get_param("addonName"))
-        for name in ("addonVersion", "configurationValues", "serviceAccountRoleArn"):
-            if self._get_param(name) is not None:
-                addon[name] = self._get_param(name)
-        return ActionResult(
-            {"update": {"id": str(uuid.uuid4()), "status": "Successful", "type": "AddonUpdate"}}
-        )
+        return ActionResult({"update": self.service.update_addon(self._get_params())})
 
     def delete_addon(self) -> ActionResult:
         cluster_name, name = self._get_param("clusterName"), self._get_param("addonName")

@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from ..services import Services
 from ..substrate import EksBackend, NodeSpec
+from .user_data import KubeletSettings
 
 # EKS's names of taint effects, and Kubernetes'.
 _TAINT_EFFECTS = {
@@ -16,6 +19,20 @@ _TAINT_EFFECTS = {
     "NO_EXECUTE": "NoExecute",
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
 }
+
+
+@dataclass(frozen=True)
+class NetworkFacts:
+    """What DescribeInstanceTypes says of a type's network."""
+
+    peak_bits_per_second: float
+    interfaces: int
+    addresses_per_interface: int
+
+    @property
+    def max_pods(self) -> int:
+        """EKS's choice without prefix delegation: an address per pod, two pods without one."""
+        return self.interfaces * (self.addresses_per_interface - 1) + 2
 
 
 @dataclass(frozen=True)
@@ -30,7 +47,10 @@ class Instance:
     block: ipaddress.IPv4Network
     placement_group: str | None
     placement_strategy: str | None
-    bits_per_second: float
+    partition_number: int | None
+    network: NetworkFacts
+    ena_express: bool
+    ena_express_udp: bool
 
 
 def launch_instances(
@@ -62,7 +82,8 @@ def launch_instances(
         found = ec2.describe_placement_groups(**by)["PlacementGroups"][0]
         group, strategy = found["GroupName"], found["Strategy"]
     instance_type = template["InstanceType"]
-    bits_per_second = _peak_bits_per_second(ec2, instance_type)
+    network = _network_facts(ec2, instance_type)
+    ena_express = _ena_express(template)
     instances = []
     for index in range(count):
         subnet = subnets[index % len(subnets)]
@@ -73,21 +94,23 @@ def launch_instances(
             "InstanceType": instance_type,
             "MinCount": 1,
             "MaxCount": 1,
-            "SubnetId": subnet["SubnetId"],
-            "PrivateIpAddress": address,
-            # With custom security groups the cluster's own is not added.
-            "SecurityGroupIds": template.get("SecurityGroupIds") or [cluster_security_group],
             "TagSpecifications": [
                 {"ResourceType": "instance", "Tags": _tags(description, template)}
             ],
+            **_interfaces(template, subnet["SubnetId"], address, cluster_security_group),
         }
         if group is not None:
             request["Placement"] = {"GroupName": group}
-        if template.get("UserData"):
-            request["UserData"] = template["UserData"]
-        if template.get("MetadataOptions"):
-            request["MetadataOptions"] = template["MetadataOptions"]
-        launched = ec2.run_instances(**request)["Instances"][0]
+            if placement.get("PartitionNumber"):
+                request["Placement"]["PartitionNumber"] = placement["PartitionNumber"]
+        for key in ("UserData", "MetadataOptions", "CapacityReservationSpecification"):
+            if template.get(key):
+                request[key] = template[key]
+        try:
+            launched = ec2.run_instances(**request)["Instances"][0]
+        except ClientError:
+            backend.release_block(block)
+            raise
         instance = Instance(
             launched["InstanceId"],
             f"ip-{address.replace('.', '-')}.ec2.internal",
@@ -97,7 +120,9 @@ def launch_instances(
             block,
             group,
             strategy,
-            bits_per_second,
+            launched["Placement"].get("PartitionNumber"),
+            network,
+            *ena_express,
         )
         started(instance)
         instances.append(instance)
@@ -109,6 +134,7 @@ def node_spec(
     labels: Mapping[str, str],
     taints: Sequence[Mapping[str, str]],
     region: str,
+    kubelet: KubeletSettings,
 ) -> NodeSpec:
     """The node an instance is to be."""
     return NodeSpec(
@@ -135,15 +161,56 @@ def node_spec(
         ],
         placement_group=instance.placement_group,
         placement_strategy=instance.placement_strategy,
-        instance_bits_per_second=instance.bits_per_second,
+        instance_bits_per_second=instance.network.peak_bits_per_second,
+        partition_number=instance.partition_number,
+        ena_express=instance.ena_express,
+        ena_express_udp=instance.ena_express_udp,
+        default_max_pods=instance.network.max_pods,
+        kubelet_configuration=kubelet.configuration,
+        kubelet_flags=kubelet.flags,
     )
 
 
-def _peak_bits_per_second(ec2: Any, instance_type: str) -> float:
-    """The documented peak of the type's network cards together, in bit/s."""
+def _network_facts(ec2: Any, instance_type: str) -> NetworkFacts:
+    """Of the type's network cards together."""
     described = ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"][0]
-    cards = described["NetworkInfo"]["NetworkCards"]
-    return float(sum(card["PeakBandwidthInGbps"] for card in cards)) * 1e9
+    network = described["NetworkInfo"]
+    cards = network["NetworkCards"]
+    return NetworkFacts(
+        float(sum(card["PeakBandwidthInGbps"] for card in cards)) * 1e9,
+        int(network["MaximumNetworkInterfaces"]),
+        int(network["Ipv4AddressesPerInterface"]),
+    )
+
+
+def _ena_express(template: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether the primary interface's TCP flows, and its UDP flows, use ENA Express."""
+    for interface in template.get("NetworkInterfaces") or []:
+        if int(interface.get("DeviceIndex", 0)) == 0:
+            asked = interface.get("EnaSrdSpecification") or {}
+            udp = asked.get("EnaSrdUdpSpecification") or {}
+            return bool(asked.get("EnaSrdEnabled")), bool(udp.get("EnaSrdUdpEnabled"))
+    return False, False
+
+
+def _interfaces(
+    template: Mapping[str, Any], subnet_id: str, address: str, cluster_security_group: str
+) -> dict[str, Any]:
+    """RunInstances' part about the network: interfaces where the template has some."""
+    interfaces = [dict(interface) for interface in template.get("NetworkInterfaces") or []]
+    groups = template.get("SecurityGroupIds")
+    if not interfaces:
+        return {
+            "SubnetId": subnet_id,
+            "PrivateIpAddress": address,
+            # With custom security groups the cluster's own is not added.
+            "SecurityGroupIds": groups or [cluster_security_group],
+        }
+    for interface in interfaces:
+        interface["SubnetId"] = subnet_id
+        if int(interface.get("DeviceIndex", 0)) == 0:
+            interface["PrivateIpAddress"] = address
+    return {"NetworkInterfaces": interfaces, **({"SecurityGroupIds": groups} if groups else {})}
 
 
 def _tags(description: Mapping[str, Any], template: Mapping[str, Any]) -> list[dict[str, str]]:

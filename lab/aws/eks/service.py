@@ -20,7 +20,10 @@ from botocore.exceptions import ClientError
 from ..errors import ApiError
 from ..services import Services
 from ..substrate import ClusterLaunchError, EksBackend, EksCluster, NodeLaunchError
+from . import checks
+from .checks import invalid
 from .nodes import Instance, launch_instances, node_spec
+from .user_data import KubeletSettings, NeverJoins, WrongForm, kubelet_settings
 
 LOG = logging.getLogger(__name__)
 
@@ -48,11 +51,6 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(tz=datetime.UTC)
 
 
-def invalid(message: str) -> ApiError:
-    """A parameter that EKS does not accept."""
-    return ApiError("InvalidParameterException", message)
-
-
 @dataclass
 class AccessEntry:
     """A principal's way into a cluster."""
@@ -68,6 +66,7 @@ class NodeGroup:
     description: dict[str, Any]
     template: Mapping[str, Any]
     instances: list[Instance] = field(default_factory=list)
+    updates: dict[str, dict[str, Any]] = field(default_factory=dict)
     busy: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -76,7 +75,7 @@ class Cluster:
     """A cluster, what the API says of it, and the control plane behind it."""
 
     description: dict[str, Any]
-    vpc_cidr: str
+    vpc_cidrs: tuple[str, ...]
     control_plane: EksCluster | None = None
     node_groups: dict[str, NodeGroup] = field(default_factory=dict)
     addons: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -114,7 +113,11 @@ class EksService:
         if any(subnet["VpcId"] != vpc_id for subnet in subnets):
             raise invalid("Subnets specified must belong to the same VPC")
         ec2 = self._services.clients.get("ec2")
-        vpc_cidr = ec2.describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]["CidrBlock"]
+        found = ec2.describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]
+        vpc_cidr = found["CidrBlock"]
+        associated = [one["CidrBlock"] for one in found.get("CidrBlockAssociationSet", [])]
+        vpc_cidrs = tuple(dict.fromkeys([vpc_cidr, *associated]))
+        checks.cluster(request, self._services.clients.get("kms"))
         network = request.get("kubernetesNetworkConfig") or {}
         # EKS takes the one of the two that does not overlap with the VPC.
         default_services = "172.20.0.0/16" if vpc_cidr.startswith("10.") else "10.100.0.0/16"
@@ -143,7 +146,7 @@ class EksService:
                     "serviceIpv4Cidr": network.get("serviceIpv4Cidr") or default_services,
                     "ipFamily": network.get("ipFamily") or "ipv4",
                 },
-                "logging": request.get("logging") or {"clusterLogging": []},
+                "logging": checks.logging(request.get("logging")),
                 "identity": {
                     "oidc": {
                         "issuer": f"https://oidc.eks.{self._services.region}.amazonaws.com/id/"
@@ -164,7 +167,7 @@ class EksService:
             for key in ("encryptionConfig", "zonalShiftConfig"):
                 if request.get(key):
                     description[key] = request[key]
-            cluster = self.clusters[name] = Cluster(description, vpc_cidr)
+            cluster = self.clusters[name] = Cluster(description, vpc_cidrs)
         group = ec2.create_security_group(
             GroupName=f"eks-cluster-sg-{name}-{uuid.uuid4().int % 10**9}",
             Description="EKS created security group applied to ENI that is attached to EKS"
@@ -187,7 +190,7 @@ class EksService:
             plane = self._backend.create_cluster(
                 name=name,
                 version=description["version"],
-                vpc_cidr=cluster.vpc_cidr,
+                vpc_cidrs=cluster.vpc_cidrs,
                 service_cidr=description["kubernetesNetworkConfig"]["serviceIpv4Cidr"],
                 authentication_webhook_url=(
                     f"{self._services.endpoint_url}/_lab/eks/{name}/token-review"
@@ -258,17 +261,16 @@ class EksService:
         template, version = self._template(request)
         types = self._instance_types(request, template)
         scaling = {"minSize": 1, "maxSize": 2, "desiredSize": 2, **request.get("scalingConfig", {})}
-        if not scaling["minSize"] <= scaling["desiredSize"] <= scaling["maxSize"]:
-            raise invalid(
-                "Desired capacity must lie between minSize and maxSize:"
-                f" {scaling['minSize']} <= {scaling['desiredSize']} <= {scaling['maxSize']}"
-            )
+        checks.scaling(scaling)
         ami_type = "CUSTOM" if template.get("ImageId") else request.get("amiType")
         if template.get("ImageId") and request.get("amiType") not in (None, "CUSTOM"):
             raise invalid(
                 "You cannot specify an AMI Type other than CUSTOM, when specifying an image id in"
                 " your launch template."
             )
+        checks.instance_types(
+            self._services.clients.get("ec2"), types, ami_type or _DEFAULT_AMI_TYPE
+        )
         description: dict[str, Any] = {
             "nodegroupName": name,
             "nodegroupArn": self._arn(f"nodegroup/{cluster_name}/{name}/{uuid.uuid4()}"),
@@ -381,8 +383,9 @@ class EksService:
             LOG.exception("node group %s", description["nodegroupName"])
             self._report(group, failure, "InternalFailure", f"{type(error).__name__}: {error}", [])
         else:
-            description["status"] = "ACTIVE"
+            description["health"]["issues"] = []
             description["modifiedAt"] = _now()
+            description["status"] = "ACTIVE"
 
     @staticmethod
     def _report(
@@ -399,6 +402,16 @@ class EksService:
         image_id = group.template.get("ImageId") or self._ami(
             description["version"], description["amiType"]
         )
+        try:
+            kubelet: KubeletSettings | NeverJoins = kubelet_settings(
+                group.template.get("UserData"), description["amiType"]
+            )
+        except WrongForm as error:
+            raise _NodeGroupIssue(
+                "Ec2LaunchTemplateInvalidConfiguration", str(error), [asg]
+            ) from error
+        except NeverJoins as error:
+            kubelet = error  # such an instance is launched, and only then found out
         try:
             instances = launch_instances(
                 self._services,
@@ -422,6 +435,9 @@ class EksService:
             ) from error
         except NodeLaunchError as error:
             raise _NodeGroupIssue("InsufficientFreeAddresses", str(error), [asg]) from error
+        joining = [instance.instance_id for instance in instances]
+        if isinstance(kubelet, NeverJoins):
+            raise _never_joined(kubelet, joining)
         labels = {
             **description["labels"],
             "eks.amazonaws.com/nodegroup": description["nodegroupName"],
@@ -436,7 +452,7 @@ class EksService:
         if self._network_scale != 1.0:
             labels[NETWORK_SCALE_LABEL] = f"{self._network_scale:g}"
         specs = [
-            node_spec(instance, labels, description["taints"], self._services.region)
+            node_spec(instance, labels, description["taints"], self._services.region, kubelet)
             for instance in instances
         ]
         if cluster.control_plane is None:
@@ -444,11 +460,7 @@ class EksService:
         try:
             cluster.control_plane.launch_nodes(specs)
         except NodeLaunchError as error:
-            raise _NodeGroupIssue(
-                "NodeCreationFailure",
-                f"Instances failed to join the kubernetes cluster: {error}",
-                [instance.instance_id for instance in instances],
-            ) from error
+            raise _never_joined(error, joining) from error
 
     def _terminate(self, cluster: Cluster, group: NodeGroup, instances: list[Instance]) -> None:
         if not instances:
@@ -458,6 +470,8 @@ class EksService:
         self._services.clients.get("ec2").terminate_instances(
             InstanceIds=[instance.instance_id for instance in instances]
         )
+        for instance in instances:
+            self._backend.release_block(instance.block)
         group.instances = [i for i in group.instances if i not in instances]
 
     def update_node_group(
@@ -465,25 +479,55 @@ class EksService:
     ) -> dict[str, Any]:
         """Change a node group's size."""
         cluster, group = self.cluster(cluster_name), self.node_group(cluster_name, name)
-        if group.description["status"] != "ACTIVE":
+        if group.description["status"] not in ("ACTIVE", "DEGRADED"):
             raise ApiError(
                 "ResourceInUseException",
-                f"Nodegroup {name} is {group.description['status']}; wait until it is ACTIVE",
+                "Nodegroup cannot be updated as it is currently not in Active State",
             )
         wanted = {**group.description["scalingConfig"], **(scaling or {})}
-        if not wanted["minSize"] <= wanted["desiredSize"] <= wanted["maxSize"]:
-            raise invalid("Desired capacity must lie between minSize and maxSize")
-        group.description["scalingConfig"] = wanted
-        group.description["status"] = "UPDATING"
-        self._in_background(lambda: self._scale(cluster, group, "DEGRADED"))
-        return {
+        checks.scaling(wanted)
+        update: dict[str, Any] = {
             "id": str(uuid.uuid4()),
             "status": "InProgress",
             "type": "ConfigUpdate",
-            "params": [],
+            "params": [
+                {"type": key[0].upper() + key[1:], "value": str(value)}
+                for key, value in (scaling or {}).items()
+            ],
             "createdAt": _now(),
             "errors": [],
         }
+        asked = dict(update)
+        group.updates[update["id"]] = update
+        group.description["scalingConfig"] = wanted
+        group.description["status"] = "UPDATING"
+
+        def scale() -> None:
+            self._scale(cluster, group, "DEGRADED")
+            issues = group.description["health"]["issues"]
+            update["errors"] = [
+                {
+                    # UpdateConfig has error codes of its own, fewer than health issues have.
+                    "errorCode": issue["code"]
+                    if issue["code"] == "NodeCreationFailure"
+                    else "Unknown",
+                    "errorMessage": issue["message"],
+                    "resourceIds": issue["resourceIds"],
+                }
+                for issue in issues
+            ]
+            update["status"] = "Failed" if issues else "Successful"
+
+        self._in_background(scale)
+        return asked
+
+    def update(self, cluster_name: str, group_name: str | None, update_id: str) -> dict[str, Any]:
+        """One update of a node group. Raises ResourceNotFoundException."""
+        self.cluster(cluster_name)
+        updates = self.node_group(cluster_name, group_name).updates if group_name else {}
+        if update_id not in updates:
+            raise ApiError("ResourceNotFoundException", f"No update found for ID: {update_id}")
+        return updates[update_id]
 
     def delete_node_group(self, cluster_name: str, name: str) -> dict[str, Any]:
         """Terminate a node group's instances."""
@@ -518,6 +562,7 @@ class EksService:
         cluster, name = self.cluster(request["clusterName"]), request["addonName"]
         if name in cluster.addons:
             raise ApiError("ResourceInUseException", f"Addon already exists: {name}")
+        checks.addon(name, request)
         addon = {
             "addonName": name,
             "clusterName": request["clusterName"],
@@ -533,6 +578,27 @@ class EksService:
         }
         cluster.addons[name] = addon
         return addon
+
+    def update_addon(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Change an add-on's version or configuration."""
+        addon = self.addon(request["clusterName"], request["addonName"])
+        checks.addon(request["addonName"], request)
+        changed = {
+            name: request[name]
+            for name in ("addonVersion", "configurationValues", "serviceAccountRoleArn")
+            if request.get(name) is not None
+        }
+        addon.update(changed, modifiedAt=_now())
+        return {
+            "id": str(uuid.uuid4()),
+            "status": "Successful",
+            "type": "AddonUpdate",
+            "params": [
+                {"type": key[0].upper() + key[1:], "value": value} for key, value in changed.items()
+            ],
+            "createdAt": _now(),
+            "errors": [],
+        }
 
     def addon(self, cluster_name: str, name: str) -> dict[str, Any]:
         """Raises ResourceNotFoundException."""
@@ -688,6 +754,14 @@ class EksService:
     @staticmethod
     def _in_background(work: Callable[[], None]) -> None:
         threading.Thread(target=work, name="eks", daemon=True).start()
+
+
+def _never_joined(why: Exception, instance_ids: list[str]) -> _NodeGroupIssue:
+    return _NodeGroupIssue(
+        "NodeCreationFailure",
+        f"Instances failed to join the kubernetes cluster: {why}",
+        instance_ids,
+    )
 
 
 class _NodeGroupIssue(Exception):
