@@ -131,7 +131,8 @@ def test_rules_compare_attributes_of_what_parameters_name(lab: Lab) -> None:
                   - !RefAll AWS::EC2::VPC::Id
                 AssertDescription: the subnets lie in the VPC
               - Assert: !EachMemberEquals [!ValueOf [Subnets, VpcId], !Ref Vpc]
-        """ + textwrap.indent(LOG, "        ")
+        Resources: {Log: {Type: AWS::Logs::LogGroup}}
+    """
     accepted(lab, template, Vpc=vpcs[0], Subnets=f"{subnets[0]},{subnets[1]}")
     message = refusal(lab, template, Vpc=vpcs[0], Subnets=f"{subnets[0]},{subnets[2]}")
     assert "Rule OneVpc: the subnets lie in the VPC" in message
