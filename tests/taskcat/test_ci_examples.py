@@ -1,0 +1,108 @@
+"""docs/ci.md and its examples keep up with .taskcat.yml, and let in nobody but the workflow."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lab.aws.cloudformation.template import parse_template
+from tests.taskcat.deploying import ROOT
+from tests.taskcat.test_configuration import IN_AN_ACCOUNT, PLACEHOLDER, TESTS
+
+PAGE = (ROOT / "docs" / "ci.md").read_text("utf-8")
+WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / "docs" / "ci" / "nightly.yml").read_text("utf-8"))
+JOBS: dict[str, dict[str, Any]] = WORKFLOW["jobs"]
+ROLES = ROOT / "docs" / "ci" / "roles.yaml"
+
+
+def test_the_nightly_groups_hold_every_test_once_and_fit_in_an_account() -> None:
+    groups = [group.split(",") for group in JOBS["taskcat"]["strategy"]["matrix"]["tests"]]
+    assert sorted(name for group in groups for name in group) == sorted(TESTS)
+    assert max(map(len, groups)) <= 4
+
+
+def test_one_workflow_and_one_group_run_at_a_time_and_every_job_has_a_time_out() -> None:
+    assert WORKFLOW["concurrency"] == {"group": "rackrate-taskcat", "cancel-in-progress": False}
+    assert JOBS["taskcat"]["strategy"]["max-parallel"] == 1
+    assert {name for name, job in JOBS.items() if "timeout-minutes" not in job} == set()
+
+
+def test_only_jobs_that_use_aws_may_ask_for_a_token_and_none_may_write() -> None:
+    granted = {name: job.get("permissions", WORKFLOW["permissions"]) for name, job in JOBS.items()}
+    assert granted == {
+        "checks": {"contents": "read"},
+        "taskcat": {"contents": "read", "id-token": "write"},
+        "leftovers": {"id-token": "write"},
+    }
+
+
+def test_credentials_come_from_a_role_and_last_as_long_as_the_job() -> None:
+    role = parse_template(ROLES.read_text("utf-8"))["Resources"]["WorkflowRole"]["Properties"]
+    for name in ("taskcat", "leftovers"):
+        (step,) = (
+            step
+            for step in JOBS[name]["steps"]
+            if step.get("uses", "").startswith("aws-actions/configure-aws-credentials@")
+        )
+        assert "role-to-assume" in step["with"]
+        seconds = step["with"].get("role-duration-seconds", 3600)
+        assert JOBS[name]["timeout-minutes"] * 60 <= seconds <= role["MaxSessionDuration"]
+
+
+def test_the_trust_policy_names_one_repository_and_environment_without_a_pattern() -> None:
+    role = parse_template(ROLES.read_text("utf-8"))["Resources"]["WorkflowRole"]["Properties"]
+    (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert statement["Condition"] == {
+        "StringEquals": {
+            "token.actions.githubusercontent.com:aud": "sts.amazonaws.com",
+            "token.actions.githubusercontent.com:sub": {
+                "Fn::Sub": "repo:${Repository}:environment:${Environment}"
+            },
+        }
+    }
+    assert JOBS["taskcat"]["environment"] == JOBS["leftovers"]["environment"] == "aws-tests"
+
+
+def test_cfn_lint_finds_nothing_in_the_roles() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("cfn-lint"), "-t", ROLES],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_page_lists_what_an_account_has_to_hold_for_which_test() -> None:
+    listed = dict(re.findall(r"\| `(/rackrate/taskcat/[a-z-]+)` \| `([a-z-]+)` \|", PAGE))
+    used = {
+        found: test
+        for test, given in TESTS.items()
+        for value in given.values()
+        for found in PLACEHOLDER.findall(value)
+    }
+    assert listed == used
+    assert set(listed) == set(IN_AN_ACCOUNT)
+
+
+def test_every_block_of_commands_says_where_it_runs() -> None:
+    blocks = re.findall(r"^ *```sh\n(.*)$", PAGE, re.MULTILINE)
+    assert blocks
+    assert [first for first in blocks if not re.match(r" *# (AWS only|runs anywhere)", first)] == []
+
+
+def test_the_targets_and_options_on_the_page_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"(?:^ *|`)make ([a-z-]+)", PAGE, re.MULTILINE))
+    assert targets
+    assert [name for name in targets if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
+    template = parse_template((ROOT / "template.yaml").read_text("utf-8"))
+    overridden = set(re.findall(r"(RunOnCreate|RetainResults|ExistingClusterName)", PAGE))
+    assert overridden <= set(template["Parameters"])
+    assert "RunOnCreateConclusion" in template["Outputs"]
