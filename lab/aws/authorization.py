@@ -416,7 +416,7 @@ def _customer_key(key_id: str | None) -> str | None:
     key = backend.keys.get(found or "")
     if key is None or getattr(key, "key_manager", "CUSTOMER") == "AWS":
         return None
-    if (key.description or "").startswith("Default key that protects my"):
+    if (key.description or "").startswith("Default master key that protects my"):
         return None  # moto's own way to make AWS-managed keys
     return str(key.arn)
 

@@ -201,16 +201,29 @@ def test_a_customers_key_needs_permission_of_its_own(lab: Lab) -> None:
     assert "no key policy allows" in str(refused(lab, role, "s3", "get_object", **request))
 
 
-def test_a_tables_key_needs_permission_of_its_own(lab: Lab) -> None:
-    key = lab.client("kms").create_key()["KeyMetadata"]["Arn"]
+def encrypted_table(lab: Lab, **encryption: str) -> str:
+    """A table encrypted by KMS; returns its name."""
     name = f"table-{uuid.uuid4().hex[:8]}"
     lab.client("dynamodb").create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        SSESpecification={"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": key},
+        SSESpecification={"Enabled": True, "SSEType": "KMS", **encryption},
     )
+    return name
+
+
+def test_a_table_under_awss_own_key_needs_no_permission_for_the_key(lab: Lab) -> None:
+    name = encrypted_table(lab)
+    role = lab.role("lambda.amazonaws.com", allow("dynamodb:GetItem", "*"))
+    answer = lab.as_role(role, "dynamodb").get_item(TableName=name, Key={"pk": {"S": "1"}})
+    assert "Item" not in answer
+
+
+def test_a_tables_key_needs_permission_of_its_own(lab: Lab) -> None:
+    key = lab.client("kms").create_key()["KeyMetadata"]["Arn"]
+    name = encrypted_table(lab, KMSMasterKeyId=key)
     role = lab.role("lambda.amazonaws.com", allow("dynamodb:*", "*"))
     request = {"TableName": name, "Key": {"pk": {"S": "1"}}}
     assert "kms:Decrypt" in str(refused(lab, role, "dynamodb", "get_item", **request))
