@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import xmltodict  # type: ignore[import-untyped]
+from moto.awslambda.exceptions import UnknownFunctionException
+from moto.awslambda_simple.models import lambda_simple_backends
 from moto.core.parse import PROTOCOL_PARSERS
 from moto.core.request import determine_request_protocol
 from moto.core.responses import ActionResult, BaseResponse
@@ -117,6 +119,7 @@ class Authorizer:
             "aws:principalarn": [role_arn],
             "aws:principalaccount": [ACCOUNT_ID],
             "aws:principaltype": ["AssumedRole"],
+            **_function_of(role_arn, caller),
             **context,
         }
         for action, resource in needed:
@@ -285,6 +288,22 @@ class Authorizer:
         if response.data["Action"] == "GetObject":
             listing = [("s3:ListBucket", f"arn:aws:s3:::{bucket_name}")]
             self.require(role_arn, listing, {}, caller=caller)
+
+
+def _function_of(role_arn: str, caller: str) -> dict[str, list[str]]:
+    """The function whose code calls, where a session is one of a function's.
+
+    Absent when Lambda itself acts with the role, as on AWS.
+    """
+    name = caller.rpartition("/")[2]
+    functions = lambda_simple_backends[ACCOUNT_ID][REGION]
+    try:
+        function = functions.get_function(name) if name else None
+    except UnknownFunctionException:
+        return {}
+    if function is None or function.role != role_arn:
+        return {}
+    return {"lambda:sourcefunctionarn": [arn("lambda", f"function:{name}")]}
 
 
 # -- policies as deployed
@@ -510,6 +529,19 @@ def map_run_needs(state_machine_arn: str) -> list[Need]:
     https://docs.aws.amazon.com/step-functions/latest/dg/iam-policies-eg-dist-map.html
     """
     return [("states:StartExecution", state_machine_arn)]
+
+
+def network_needs() -> list[Need]:
+    """What Lambda does with a function's role to reach a VPC, and checks when it is told to.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
+    """
+    interface = arn("ec2", "network-interface/eni-lambda")
+    return [
+        ("ec2:CreateNetworkInterface", interface),
+        ("ec2:DescribeNetworkInterfaces", "*"),
+        ("ec2:DeleteNetworkInterface", interface),
+    ]
 
 
 def log_needs(group: str, stream: str) -> list[Need]:

@@ -21,12 +21,13 @@ from importlib.metadata import files
 from pathlib import Path
 from typing import Any
 
+from moto.awslambda.exceptions import InvalidParameterValueException
 from moto.awslambda.models import LambdaBackend, LambdaFunction
 from moto.awslambda_simple.models import LambdaSimpleBackend, lambda_simple_backends
 from moto.logs.models import LogsBackend, logs_backends
 
 from . import embedded_metrics
-from .authorization import AccessDenied, Authorizer, log_needs
+from .authorization import AccessDenied, Authorizer, log_needs, network_needs
 from .identity import SESSION_SECONDS, assume_role
 from .lambda_memory import MemoryLimiter
 from .lambda_worker import Invocation, Outcome, Worker
@@ -141,6 +142,19 @@ class LambdaRuntime:
 
         threading.Thread(target=work, name="lambda-event", daemon=True).start()
         return invocation
+
+    def check_network(self, role: str, spec: Mapping[str, Any]) -> None:
+        """Refuse a VPC for a role that may not make interfaces. Raises Lambda's own error."""
+        if not (spec.get("VpcConfig") or {}).get("SubnetIds"):
+            return
+        for need in network_needs():
+            try:
+                self._authorizer.require(role, [need], {})
+            except AccessDenied as denied:
+                raise InvalidParameterValueException(
+                    "The provided execution role does not have permissions to call"
+                    f" {need[0].partition(':')[2]} on EC2"
+                ) from denied
 
     def _function(self, name_or_arn: str) -> LambdaFunction:
         backend = lambda_simple_backends[self._account_id][self._region]
@@ -395,13 +409,15 @@ def install(runtime: LambdaRuntime) -> None:
     create, configure = _moto_init, _moto_update_configuration
 
     def init(self: LambdaFunction, *args: Any, **kwargs: Any) -> None:
-        create(self, *args, **kwargs)
         spec = kwargs["spec"] if "spec" in kwargs else args[1]
+        runtime.check_network(spec["Role"], spec)
+        create(self, *args, **kwargs)
         _keep_logging(self, spec)
 
     def update_configuration(
         self: LambdaFunction, config_updates: dict[str, Any]
     ) -> dict[str, Any]:
+        runtime.check_network(config_updates.get("Role", self.role), config_updates)
         _keep_logging(self, config_updates)
         return configure(self, config_updates)
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import uuid
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from lab.aws.authorization_record import RECORD_FILE, deployed_policies, read_calls
+from lab.aws.authorization_record import (
+    RECORD_FILE,
+    deployed_policies,
+    read_calls,
+    table_of,
+)
 
 from .conftest import Lab, allow, eventually
 
@@ -240,6 +246,32 @@ def test_a_function_without_permission_for_its_log_runs_without_one(lab: Lab) ->
     assert "said" in (lab.state_directory / "lambda" / "logs" / f"{name}.log").read_text()
 
 
+def test_a_function_gets_into_a_vpc_only_with_a_role_that_may(lab: Lab) -> None:
+    ec2 = lab.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.8.0.0/24")["Subnet"]["SubnetId"]
+    network = {"VpcConfig": {"SubnetIds": [subnet], "SecurityGroupIds": []}}
+    interfaces = ["ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"]
+    itself = {
+        "Effect": "Deny",
+        "Action": "ec2:*",
+        "Resource": "*",
+        "Condition": {"ArnLike": {"lambda:SourceFunctionArn": "arn:*:function:*"}},
+    }
+    code = """
+        import boto3
+        def handler(event, context): boto3.client("ec2").describe_network_interfaces()
+    """
+    role = lab.role("lambda.amazonaws.com", allow(interfaces, "*"), itself)
+    with pytest.raises(ClientError, match="call DescribeNetworkInterfaces on EC2"):
+        lab.function(textwrap.dedent(code), Role=role, **network)
+    lab.permit(role, allow([*interfaces, "ec2:DescribeNetworkInterfaces"], "*"), itself)
+    name = lab.function(textwrap.dedent(code), Role=role, **network)
+    answer = lab.client("lambda").invoke(FunctionName=name)
+    # Lambda may use the role's permissions, and the function's code may not.
+    assert "explicit deny" in json.loads(answer["Payload"].read())["errorMessage"]
+
+
 def test_a_state_machines_own_role_calls_its_tasks(lab: Lab) -> None:
     name = lab.function("def handler(event, context): return 1\n")
     definition = {
@@ -339,3 +371,14 @@ def test_calls_are_recorded_with_the_roles_place_in_its_stack(lab: Lab, table: s
     ]
     policies = deployed_policies(lab.client("cloudformation"), lab.client("iam"))
     assert policies["Reader"][0]["Action"] == "dynamodb:GetItem"
+    status = {
+        "access_key_id": lab.region.access_key_id,
+        "secret_access_key": lab.region.secret_access_key,
+        "region": "us-east-1",
+        "endpoint_url": lab.region.endpoint_url,
+    }
+    found = [row for row in table_of(status, lab.state_directory / RECORD_FILE) if "Reader" in row]
+    assert found == [
+        ("Reader", "dynamodb:GetItem", "used", table),
+        ("Reader", "dynamodb:Scan", "REFUSED", table),
+    ]
