@@ -167,6 +167,19 @@ def test_the_end_told_twice_is_answered_once(runner):
     assert "was stopped" in only(told)["Reason"]
 
 
+def test_the_stack_is_answered_also_when_the_end_cannot_be_looked_up(runner, monkeypatch):
+    def refuse(**_):
+        raise runner.states._error("AccessDeniedException")
+
+    with listener() as (url, told):
+        run_id = start(runner, url)
+        monkeypatch.setattr(runner.states, "describe_execution", refuse)
+        assert end(runner, run_id, "SUCCEEDED") == {"answered": True}
+    assert only(told)["Status"] == "FAILED"
+    assert "AccessDeniedException" in only(told)["Reason"]
+    assert kept(runner) == []
+
+
 def test_an_answer_that_was_not_taken_is_tried_again(runner):
     with listener(status=400) as (url, _):
         run_id = start(runner, url)

@@ -15,7 +15,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from rackrate.custom_resource import NOTHING, Answer, respond, sentences
+from rackrate.custom_resource import NOTHING, Answer, logger, reason, respond, sentences
 from rackrate.store import Store
 
 Json = dict[str, Any]
@@ -172,12 +172,19 @@ def answer_ended(detail: Mapping[str, Any], runner: Runner) -> Json:
     request = _request(run_id, runner)
     if request is None:
         return {"answered": False}
-    execution = runner.states.describe_execution(executionArn=detail["executionArn"])
+    answer: Answer | None = None
+    error: str | None = None
     try:
-        respond(request, answer=_ended(run_id, execution, runner))
+        execution = runner.states.describe_execution(executionArn=detail["executionArn"])
+        answer = _ended(run_id, execution, runner)
     except RunFailed as failure:
-        # A creation that failed has the run's id, so that the rollback asks for its deletion.
-        respond({"PhysicalResourceId": run_id, **request}, error=sentences(str(failure)))
+        error = sentences(str(failure))
+    except Exception as failure:
+        # Without an answer CloudFormation would wait for as long as ServiceTimeout says.
+        logger.exception("how the run ended could not be found out")
+        error = f"the run {run_id} has ended, and how could not be found out: {reason(failure)}"
+    # A creation that failed has the run's id, so that the rollback asks for its deletion.
+    respond({"PhysicalResourceId": run_id, **request}, answer=answer, error=error)
     _forget(run_id, runner)
     return {"answered": True}
 
