@@ -327,6 +327,32 @@ Resources:
     } == dict.fromkeys(asked, inherited)
 
 
+def test_new_tags_of_a_stack_reach_the_resources_it_has(lab: Lab) -> None:
+    bucket = lab.bucket()
+    lab.client("s3").put_object(Bucket=bucket, Key="leaf.yaml", Body=LEAF.encode())
+    root = f"""
+Parameters: {{Center: {{Type: String, Default: one}}}}
+Resources:
+  Leaf:
+    Type: AWS::CloudFormation::Stack
+    Properties:
+      TemplateURL: "{lab.region.endpoint_url}/{bucket}/leaf.yaml"
+      Tags: [{{Key: "rackrate:stack", Value: retagged}}, {{Key: center, Value: !Ref Center}}]
+"""
+    stack = lab.stack(root)
+    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
+    lab.client("cloudformation").update_stack(
+        StackName=stack["StackId"],
+        UsePreviousTemplate=True,
+        Capabilities=["CAPABILITY_IAM"],
+        Parameters=[{"ParameterKey": "Center", "ParameterValue": "two"}],
+    )
+    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    for resource_type in ("ec2:vpc", "ec2:security-group", "dynamodb:table", "s3"):
+        found = tagged(lab, resource_type, "retagged")
+        assert [tags["center"] for tags in found] == ["two"], resource_type
+
+
 LATER = """
 import json, urllib.request
 

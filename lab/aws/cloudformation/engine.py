@@ -22,6 +22,7 @@ from .model import (
     utcnow,
 )
 from .parameters import Rules, resolve_parameters
+from .tagging import retag
 from .template import (
     TemplateError,
     apply_transforms,
@@ -442,6 +443,7 @@ class StackBackend:
             parameters=stack.parameters,
             conditions=stack.conditions,
         )
+        stack.tags_changed = candidate.tags != stack.tags
         _adopt(stack, candidate)
         undo: list[Callable[[], None]] = []
         retired: list[ResourceState] = []
@@ -502,9 +504,10 @@ class StackBackend:
         state.deletion_policy = resource.get("DeletionPolicy", "Delete")
         old = state.properties
         new = self._resolver(stack, stack.template).resolve(resource.get("Properties") or {})
-        if new == old and resource["Type"] == state.type:
-            return
         context = ResourceContext(self.services, self, stack, state)
+        if new == old and resource["Type"] == state.type:
+            self._retag(stack, context, undo)
+            return
         if resource["Type"] == state.type:
             stack.set_resource_status(state, "UPDATE_IN_PROGRESS")
             try:
@@ -518,6 +521,7 @@ class StackBackend:
                 undo.append(lambda: self._revert(stack, state, new, old))
                 state.properties = new
                 _apply(state, changed)
+                self._retag(stack, context, undo)
                 stack.set_resource_status(state, "UPDATE_COMPLETE")
                 return
             stack.set_resource_status(
@@ -534,6 +538,17 @@ class StackBackend:
         undo.append(restore)
         self._create_resource(stack, name)
         retired.append(state)
+
+    def _retag(
+        self, stack: Stack, context: ResourceContext, undo: list[Callable[[], None]]
+    ) -> None:
+        if stack.tags_changed:
+            undo.append(lambda: self._tag(context))
+            self._tag(context)
+
+    @staticmethod
+    def _tag(context: ResourceContext) -> None:
+        retag(context, context.state.properties)
 
     def _revert(
         self, stack: Stack, state: ResourceState, new: dict[str, Any], old: dict[str, Any]

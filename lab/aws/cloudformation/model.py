@@ -99,6 +99,8 @@ class Stack:
     resources: dict[str, ResourceState] = field(default_factory=dict)
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     events: list[StackEvent] = field(default_factory=list)
+    # Whether the update under way brings other tags than before.
+    tags_changed: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
     cancelled: threading.Event = field(default_factory=threading.Event)
 
