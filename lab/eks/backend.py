@@ -188,7 +188,7 @@ class Cluster:
     def tag_tools(self, reference: str) -> None:
         """Give the tools' image one more reference on the nodes that run."""
         with self._lock:
-            nodes = list(self._nodes.values())
+            nodes = [node for node in self._nodes.values() if node.has_containerd]
         for node in nodes:
             try:
                 node.tag_tools(reference)

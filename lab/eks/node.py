@@ -93,6 +93,11 @@ class Node:
         self._ctr("images", "tag", "--force", TOOLS_IMAGE, reference)
 
     @property
+    def has_containerd(self) -> bool:
+        """Whether its containerd has begun to listen."""
+        return self._socket.exists()
+
+    @property
     def running(self) -> list[Program]:
         """The node's programs, for watching."""
         return self._running

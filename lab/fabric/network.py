@@ -94,6 +94,8 @@ class Network:
         self._lock = threading.RLock()
         self._numbers = itertools.count()
         self._racks: dict[str, str] = {}
+        self._empty_racks: list[str] = []
+        self._rack_numbers = itertools.count()
         self._classifiers: dict[str, str] = {}
         self._relay: subprocess.Popen[str] | None = None
         netns.create(FABRIC)
@@ -227,6 +229,9 @@ class Network:
             if port is None:
                 return
             self._classifiers.pop(name, None)
+            if not any(other.rack == port.rack for other in self.ports.values()):
+                self._racks = {key: rack for key, rack in self._racks.items() if rack != port.rack}
+                self._empty_racks.append(port.rack)
             netns.remove(name)
             subprocess.run(["ip", "route", "del", str(port.block)], check=False)
             for peer in self.ports.values():
@@ -256,10 +261,12 @@ class Network:
                 self._classifiers[port.namespace] = command
 
     def _rack(self, key: str) -> str:
-        """The bridge of a rack, made and joined to the spine when it is new."""
+        """The bridge of a rack: one that became empty, or a new one, joined to the spine."""
+        if key not in self._racks and self._empty_racks:
+            self._racks[key] = self._empty_racks.pop()
         if key in self._racks:
             return self._racks[key]
-        number = len(self._racks)
+        number = next(self._rack_numbers)
         rack, uplink = f"rack{number}", f"up{number}"
         with NetNS(FABRIC) as fabric:
             _add_bridge(fabric, rack)

@@ -10,18 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.fabric import shaping
-from lab.fabric.shaping import Limits, classifier, classifier_command, egress_commands
+from lab.fabric.shaping import (
+    EnaExpress,
+    Limits,
+    Peer,
+    classifier,
+    classifier_command,
+    egress_commands,
+)
 from tests.lab_unit.bpf import run
 
-PEERS = [ipaddress.IPv4Network("10.0.33.0/26"), ipaddress.IPv4Network("10.0.33.128/26")]
+BLOCKS = [ipaddress.IPv4Network("10.0.33.0/26"), ipaddress.IPv4Network("10.0.33.128/26")]
+PEERS = [Peer(block, same_cluster_group=True) for block in BLOCKS]
 PROGRAM = classifier(PEERS)
 TCP, UDP, ICMP = 6, 17, 1
 DEFAULT = 0x10000 | shaping.DEFAULT_CLASS
 
 ports = st.integers(1, 65535)
 addresses = st.ip_addresses(v=4)
-in_group = st.sampled_from(PEERS).flatmap(lambda net: st.ip_addresses(network=net))
-outside = addresses.filter(lambda found: not any(found in peer for peer in PEERS))
+in_group = st.sampled_from(BLOCKS).flatmap(lambda net: st.ip_addresses(network=net))
+outside = addresses.filter(lambda found: not any(found in block for block in BLOCKS))
 protocols = st.sampled_from([TCP, UDP])
 options = st.integers(0, 10).map(lambda words: b"\1" * 4 * words)  # up to 40 bytes of NOP
 
@@ -84,6 +92,39 @@ def test_frames_to_peers_of_the_group_take_the_groups_leaves(
     assert leaf(run(classifier([]), sent)) == (shaping.OUTSIDE_BASE, number)
 
 
+@pytest.mark.parametrize("same_group", [True, False])
+@given(in_group, ports, ports, options)
+def test_ena_express_takes_its_own_leaves_for_the_protocols_it_is_on_for(
+    same_group: bool,
+    peer: ipaddress.IPv4Address,
+    from_port: int,
+    to_port: int,
+    extra: bytes,
+) -> None:
+    """It wins over the cluster group's cap, and leaves UDP alone where it is on for TCP only."""
+    plain = shaping.CLUSTER_BASE if same_group else shaping.OUTSIDE_BASE
+    source = ipaddress.IPv4Address("10.0.40.5")
+    for express in (EnaExpress(tcp=True), EnaExpress(tcp=True, udp=True), EnaExpress()):
+        program = classifier([Peer(block, same_group, express) for block in BLOCKS])
+        for protocol, on in ((TCP, express.tcp), (UDP, express.udp)):
+            sent = frame(source, peer, protocol, from_port, to_port, extra)
+            base, number = leaf(run(program, sent))
+            assert base == (shaping.ENA_EXPRESS_BASE if on else plain)
+            assert number == leaf(run(PROGRAM, sent))[1]
+        ping = frame(source, peer, ICMP, 8, 0)
+        assert run(program, ping) == DEFAULT
+
+
+def test_ena_express_to_one_peer_leaves_the_others_as_they_are() -> None:
+    program = classifier([Peer(BLOCKS[0], False, EnaExpress(tcp=True)), Peer(BLOCKS[1], True)])
+    source = ipaddress.IPv4Address("10.0.40.5")
+    bases = [
+        leaf(run(program, frame(source, next(block.hosts()), TCP, 40000, 5201)))[0]
+        for block in (*BLOCKS, ipaddress.IPv4Network("10.0.50.0/26"))
+    ]
+    assert bases == [shaping.ENA_EXPRESS_BASE, shaping.CLUSTER_BASE, shaping.OUTSIDE_BASE]
+
+
 @given(outside, st.binary(min_size=0, max_size=80))
 def test_what_is_neither_tcp_nor_udp_goes_to_the_default_class(
     destination: ipaddress.IPv4Address, rest: bytes
@@ -112,7 +153,7 @@ def test_eight_flows_from_neighbouring_ports_have_eight_leaves() -> None:
 
 def test_every_leaf_a_frame_can_get_exists_and_has_the_cap_of_its_set() -> None:
     limits = Limits.of_instance(10e9, 0.1)
-    lines = egress_commands("eth0", limits)
+    lines = egress_commands("eth0", limits, ena_express=False)
     ceilings = {
         words[words.index("classid") + 1]: words[words.index("ceil") + 1]
         for words in map(str.split, lines)
@@ -125,20 +166,38 @@ def test_every_leaf_a_frame_can_get_exists_and_has_the_cap_of_its_set() -> None:
     assert len(ceilings) == 2 + 2 * shaping.LEAVES
 
 
+def test_only_a_node_with_ena_express_has_its_leaves() -> None:
+    lines = egress_commands("eth0", Limits.of_instance(50e9, 0.1), ena_express=True)
+    ceilings = {
+        words[words.index("classid") + 1]: words[words.index("ceil") + 1]
+        for words in map(str.split, lines)
+        if words[0] == "class"
+    }
+    for number in range(shaping.LEAVES):
+        assert ceilings[f"1:{shaping.ENA_EXPRESS_BASE + number:x}"] == "2500000000bit"
+    assert len(ceilings) == 2 + 3 * shaping.LEAVES
+
+
 @pytest.mark.parametrize(
-    ("gigabits", "flow", "cluster_flow"), [(25, 5e9, 10e9), (10, 5e9, 10e9), (4, 4e9, 4e9)]
+    ("gigabits", "flow", "cluster_flow", "ena_express_flow"),
+    [(50, 5e9, 10e9, 25e9), (10, 5e9, 10e9, 10e9), (4, 4e9, 4e9, 4e9)],
 )
 def test_a_flow_is_never_allowed_more_than_its_instance(
-    gigabits: float, flow: float, cluster_flow: float
+    gigabits: float, flow: float, cluster_flow: float, ena_express_flow: float
 ) -> None:
     limits = Limits.of_instance(gigabits * 1e9, 1)
     assert (limits.flow, limits.cluster_flow) == (flow, cluster_flow)
+    assert limits.ena_express_flow == ena_express_flow
 
 
 def test_the_guaranteed_rates_of_the_leaves_do_not_exceed_the_instance() -> None:
     """htb gives guaranteed rates even beyond the parent's: the instance's cap would not hold."""
     limits = Limits.of_instance(10e9, 0.1)
-    words = [line.split() for line in egress_commands("eth0", limits) if line.startswith("class")]
+    words = [
+        line.split()
+        for line in egress_commands("eth0", limits, ena_express=False)
+        if line.startswith("class")
+    ]
     rates = {
         line[line.index("classid") + 1]: int(line[line.index("rate") + 1].removesuffix("bit"))
         for line in words

@@ -1,0 +1,50 @@
+"""Which instances share a rack, and what a node knows of another."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+
+from lab.fabric.network import Placement, Port
+from lab.fabric.shaping import EnaExpress
+
+
+def port(number: int, zone: str, express: EnaExpress, group: str | None = None) -> Port:
+    block = ipaddress.IPv4Network(f"10.0.{number}.0/26")
+    return Port(
+        namespace=f"node{number}",
+        rack="rack0",
+        device="eth0",
+        address=next(block.hosts()),
+        block=block,
+        zone=zone,
+        group=group,
+        ena_express=express,
+    )
+
+
+def test_only_a_cluster_group_and_a_partition_share_a_rack() -> None:
+    assert Placement.of("cluster", "g", None) == Placement("group-g", "g")
+    first, again = Placement.of("partition", "g", 1), Placement.of("partition", "g", 1)
+    assert first == again
+    assert first.rack not in (None, Placement.of("partition", "g", 2).rack)
+    assert first.rack != Placement.of("partition", "other", 1).rack
+    assert first.cluster_group is None, "a partition has no larger flows"
+    # None is a rack of its own.
+    assert Placement.of("spread", "g", None) == Placement.of(None, None, None) == Placement()
+
+
+@pytest.mark.parametrize("zone", ["us-east-1a", "us-east-1b"])
+@pytest.mark.parametrize("other", [EnaExpress(), EnaExpress(tcp=True), EnaExpress(True, True)])
+def test_ena_express_needs_both_ends_and_one_zone(zone: str, other: EnaExpress) -> None:
+    one = port(1, "us-east-1a", EnaExpress(tcp=True, udp=True))
+    seen = one.sees(port(2, zone, other)).ena_express
+    assert seen == (other if zone == "us-east-1a" else EnaExpress())
+
+
+def test_no_group_is_not_a_group_in_common() -> None:
+    plain = EnaExpress()
+    assert not port(1, "a", plain).sees(port(2, "a", plain)).same_cluster_group
+    assert port(1, "a", plain, "g").sees(port(2, "a", plain, "g")).same_cluster_group
+    assert not port(1, "a", plain, "g").sees(port(2, "a", plain, "h")).same_cluster_group
