@@ -16,7 +16,7 @@ from lab.aws.cloudformation.coercion import lost
 from lab.aws.cloudformation.resources import resource_types
 
 from .conftest import Lab, archive, eventually
-from .templates import CLUSTER, NETWORK
+from .templates import CLUSTER, NETWORK, node_group
 
 
 def made(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
@@ -632,3 +632,25 @@ def test_a_bucket_that_is_not_empty_stays(lab: Lab) -> None:
     assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
     with pytest.raises(ClientError):
         s3.head_bucket(Bucket=bucket)
+
+
+def test_an_update_scales_a_node_group_to_none_and_back(lab: Lab) -> None:
+    template = (
+        f"Resources:\n{NETWORK}{CLUSTER}"
+        + node_group("Nodes", placement=None, instance_type="c5.large")
+        + "Outputs: {Cluster: {Value: !Ref Cluster}}\n"
+    )
+    found = made(lab, template)
+    cluster = lab.backend.clusters[found["Cluster"]]
+    assert len(cluster.nodes) == 2
+    for size in (0, 2):
+        changed = template.replace("{MinSize: 2, MaxSize: 2, DesiredSize: 2}", "SIZES").replace(
+            "SIZES", f'{{MinSize: "{size}", MaxSize: 2, DesiredSize: "{size}"}}'
+        )
+        lab.client("cloudformation").update_stack(
+            StackName=found["StackId"], TemplateBody=changed, Capabilities=["CAPABILITY_IAM"]
+        )
+        settled = lab.settled(found["StackId"])
+        assert settled["StackStatus"] == "UPDATE_COMPLETE", lab.reasons(found["StackId"])
+        assert len(cluster.nodes) == size
+    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
