@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lab import stack as lab_stack
+
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-taskcat" / "bin" / "python"
 DRIVER = Path(__file__).with_name("driver.py")
@@ -121,6 +123,12 @@ class Taskcat:
         # taskcat asks for the profile "default", which would be stronger than the variables.
         none = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
         return dict(self.environment) | none
+
+
+def in_lab(status: Mapping[str, Any], template: Path, directory: Path) -> Taskcat:
+    """taskcat in the lab that is up, with the template that was packaged into the lab's S3."""
+    environment = lab_stack.child_environment(status)
+    return Taskcat(environment, template, f"{lab_stack.STACK}-artifacts", directory)
 
 
 def _stack(driver: subprocess.Popen[bytes], seconds: float) -> Deployment:
