@@ -179,16 +179,23 @@ def test_nodes_of_a_secondary_address_block_have_it_and_the_cluster_knows(cluste
 
 def test_node_configs_are_merged_in_order_into_the_kubelets_settings(cluster: Setup) -> None:
     data = user_data(
-        node_config(config={"maxPods": 10, "evictionHard": {"memory.available": "1Gi"}}),
-        node_config(config={"maxPods": 20, "evictionHard": {"pid.available": "5%"}}),
+        node_config(config={"podsPerCore": 10, "evictionHard": {"memory.available": "1Gi"}}),
+        node_config(config={"podsPerCore": 20, "evictionHard": {"pid.available": "5%"}}),
         node_config(flags=["--v=4"]),
     )
     (node,) = cluster.nodes(cluster.node_group(desired=1, UserData=data))
     assert node.kubelet_configuration == {
-        "maxPods": 20,
+        "podsPerCore": 20,
         "evictionHard": {"memory.available": "1Gi", "pid.available": "5%"},
     }
     assert tuple(node.kubelet_flags) == ("--v=4",)
+
+
+def test_the_most_pods_are_ekss_own_field_which_only_a_flag_overrides(cluster: Setup) -> None:
+    data = user_data(node_config(config={"maxPods": 10}, flags=["--max-pods=20"]))
+    (node,) = cluster.nodes(cluster.node_group(desired=1, UserData=data))
+    assert node.kubelet_configuration == {}
+    assert tuple(node.kubelet_flags) == ("--max-pods=20",)
 
 
 def test_bottlerocket_settings_become_the_kubelets(cluster: Setup) -> None:

@@ -2,8 +2,10 @@
 
 Amazon Linux 2023 takes a MIME multi-part document, whose parts of type application/node.eks.aws are
 NodeConfig objects; nodeadm merges them in order and the last value wins
-(https://awslabs.github.io/amazon-eks-ami/nodeadm/). Bottlerocket takes TOML
-(https://bottlerocket.dev/en/os/latest/api/settings/kubernetes/).
+(https://awslabs.github.io/amazon-eks-ami/nodeadm/). The last is EKS's own unless the image is
+custom, and it sets maxPods, which only a flag can then change
+(https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html). Bottlerocket takes
+TOML (https://bottlerocket.dev/en/os/latest/api/settings/kubernetes/).
 """
 
 from __future__ import annotations
@@ -136,6 +138,8 @@ def _amazon_linux(content: bytes, ami_type: str) -> KubeletSettings:
         spec = _node_config(document).get("kubelet") or {}
         kubelet = merged(kubelet, spec.get("config") or {})
         flags += tuple(spec.get("flags") or ())
+    if ami_type != "CUSTOM" and kubelet.pop("maxPods", None) is not None:
+        LOG.warning("maxPods of the user data has no effect: EKS's own NodeConfig comes last")
     return KubeletSettings(kubelet, flags)
 
 

@@ -48,9 +48,7 @@ def _await(context: ResourceContext, describe: Callable[[], dict[str, Any]]) -> 
                 f" ResourceIds={issue.get('resourceIds', [])})"
                 for issue in found.get("health", {}).get("issues", [])
             ]
-            raise ResourceFailure(
-                f"{context.state.type} failed to stabilize: [{'; '.join(issues)}]"
-            )
+            raise ResourceFailure(f'Resource handler returned message: "[{"; ".join(issues)}]"')
         if context.stack.cancelled.is_set():
             raise ResourceFailure("Resource creation cancelled")
         time.sleep(_POLL_SECONDS)
