@@ -21,6 +21,7 @@ from kubernetes import config as kubeconfig
 
 from lab import daemon, stack
 from tests.lab.waiting import eventually
+from tests.taskcat.deploying import Deployment
 
 TOOLS = Path(sys.executable).parent
 RUN_LABEL = "rackrate.dev/run"
@@ -210,6 +211,23 @@ class Lab:
             lambda: found if (found := self.execution(run_id))["status"] != "RUNNING" else {},
             seconds=seconds,
         )
+
+    def start_in(self, made: Deployment, run_id: str, plan: Mapping[str, Any] = SHORT) -> None:
+        """Start an execution of another stack than the one that all tests share."""
+        self.aws("stepfunctions").start_execution(
+            stateMachineArn=made.outputs["StateMachineArn"], name=run_id, input=json.dumps(plan)
+        )
+
+    def ended_in(self, made: Deployment, run_id: str, seconds: float = 120) -> dict[str, Any]:
+        """The description of an execution of another stack, once it is over."""
+        prefix = made.outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
+        states = self.aws("stepfunctions")
+
+        def ended() -> dict[str, Any]:
+            found: dict[str, Any] = states.describe_execution(executionArn=f"{prefix}:{run_id}")
+            return found if found["status"] != "RUNNING" else {}
+
+        return eventually(ended, seconds=seconds)
 
     def items(self, run_id: str, prefix: str) -> list[dict[str, Any]]:
         """A run's items in the table whose sort key begins so."""
