@@ -18,12 +18,15 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests here need root; those that need the machine to themselves come first."""
+    """All tests here need root. Those that need the machine to themselves come first, and the
+    toggles last: they delete the stack that the others share.
+    """
     own = [item for item in items if item.path.is_relative_to(HERE)]
     for item in own:
         item.add_marker(pytest.mark.lab)
     shared = [item for item in own if "lab" in getattr(item, "fixturenames", ())]
     alone = [item for item in own if item not in shared]
+    shared.sort(key=lambda item: item.path.stem == "test_toggles")
     items[:] = [item for item in items if item not in own] + alone + shared
 
 

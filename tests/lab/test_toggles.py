@@ -18,15 +18,23 @@ import yaml
 from botocore.exceptions import ClientError
 from kubernetes import client as kubernetes
 
-from lab import stack
-from lab.aws.authorization_record import deployed_policies
+from lab import daemon, stack
+from lab.aws.authorization_record import (
+    RECORD_FILE,
+    audit,
+    deployed_policies,
+    read_calls,
+    read_unobserved,
+    rows,
+)
 from tests.lab.account import customer_keys, holdings, instances
 from tests.lab.running import Lab
 from tests.lab.waiting import eventually
 from tests.taskcat.deploying import CONFIGURATION, ROOT, Deployment, Taskcat, in_lab
 
 STORE = "/rackrate/taskcat"
-RESULTS = ("key", "alias", "table", "bucket")
+# Actions that a role needs and whose use cannot be seen, with the reason.
+UNOBSERVED = Path(__file__).with_name("unused_actions.yaml")
 
 
 @dataclass
@@ -619,3 +627,21 @@ def test_every_taskcat_test_is_deployed_here() -> None:
     configured = yaml.safe_load(CONFIGURATION.read_text("utf-8"))["tests"]
     text = (ROOT / Path(__file__).relative_to(ROOT)).read_text("utf-8")
     assert [name for name in configured if f'deployed("{name}"' not in text] == []
+
+
+# -- what the roles were allowed, against what they called in all the tests of the lab
+
+
+def test_every_call_was_allowed_and_every_allowed_action_was_used(
+    toggles: Toggles, request: pytest.FixtureRequest
+) -> None:
+    ran = {item.path.name for item in request.session.items}
+    if not {path.name for path in Path(__file__).parent.glob("test_*.py")} <= ran:
+        pytest.skip("only all tests of the lab together use every action")
+    calls = read_calls(daemon.state_directory() / "aws" / RECORD_FILE)
+    for row in rows(toggles.policies, calls):
+        print(" | ".join(row))
+    found = audit(toggles.policies, calls, read_unobserved(UNOBSERVED))
+    assert [call for call in found.refused if call.logical_id in toggles.policies] == []
+    assert found.unused == ()
+    assert found.stale == ()
