@@ -93,8 +93,9 @@ class Lab:
 
     # -- the cluster
 
-    @cached_property
+    @property
     def core(self) -> kubernetes.CoreV1Api:
+        """The API of the cluster that is up now."""
         return kubernetes.CoreV1Api(
             kubeconfig.new_client_from_config(config_file=self.status["kubeconfig"])
         )
