@@ -401,8 +401,8 @@ def _reserved_group_fault(request: Request, parameter: str, found: Json) -> Faul
         made_in = f"the placement group {actual}" if actual else "no placement group"
         return Fault(
             where,
-            f"it was made in {made_in}, and a cluster placement group takes only reservations made in"
-            " it",
+            f"it was made in {made_in}, and a cluster placement group takes only reservations"
+            " made in it",
             f"set ExistingPlacementGroup to {actual}"
             if actual
             else "name one that was, and set ExistingPlacementGroup to its group",
