@@ -229,7 +229,7 @@ def _reasons_in(cloudformation: Any, stack: str) -> list[str]:
 def _sam(arguments: list[str], variables: dict[str, str]) -> None:
     done = subprocess.run(
         # The settings would be looked for beside the built template.
-        [sys.executable, "-m", "samcli", *arguments, "--config-file", str(SAM_SETTINGS)],
+        [sys.executable, "-m", "lab.sam", *arguments, "--config-file", str(SAM_SETTINGS)],
         cwd=REPOSITORY,
         env=variables,
         capture_output=True,
