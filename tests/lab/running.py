@@ -112,7 +112,7 @@ class Lab:
     def pods(self, run_id: str, role: str | None = None) -> list[kubernetes.V1Pod]:
         """A run's pods."""
         selector = f"{RUN_LABEL}={run_id}" + (f",rackrate.dev/role={role}" if role else "")
-        found = self.core.list_namespaced_pod(self.namespace, label_selector=selector).items
+        found = self.core.list_pod_for_all_namespaces(label_selector=selector).items
         return list(found)
 
     def left_in_cluster(self, run_id: str) -> list[str]:
@@ -219,13 +219,17 @@ class Lab:
             stateMachineArn=made.outputs["StateMachineArn"], name=run_id, input=json.dumps(plan)
         )
 
+    def arn_in(self, made: Deployment, run_id: str) -> str:
+        """The ARN of an execution of another stack."""
+        prefix = made.outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
+        return f"{prefix}:{run_id}"
+
     def ended_in(self, made: Deployment, run_id: str, seconds: float = 120) -> dict[str, Any]:
         """The description of an execution of another stack, once it is over."""
-        prefix = made.outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
-        states = self.aws("stepfunctions")
+        arn, states = self.arn_in(made, run_id), self.aws("stepfunctions")
 
         def ended() -> dict[str, Any]:
-            found: dict[str, Any] = states.describe_execution(executionArn=f"{prefix}:{run_id}")
+            found: dict[str, Any] = states.describe_execution(executionArn=arn)
             return found if found["status"] != "RUNNING" else {}
 
         return eventually(ended, seconds=seconds)

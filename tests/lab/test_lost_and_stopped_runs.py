@@ -199,7 +199,8 @@ def test_a_node_that_is_lost_while_servers_are_awaited_fails_the_run_as_nodes_un
     execution = lab.execution("node-lost")
     assert (execution["status"], execution["error"]) == ("FAILED", "NodesUnavailable")
     node = lab.nodes(placement_group=False)[0]
-    assert explained(execution).startswith(f"arm baseline: {node} not Ready; node group ")
+    quoted = f"arm baseline: {node} not Ready; EKS reports no health issue of node group "
+    assert explained(execution).startswith(quoted)
     assert lab.left_in_cluster("node-lost") == []
     # A run that ends badly still reports, with what there is: nothing measured, nothing claimed.
     results = lab.document("node-lost", "results.json")

@@ -436,8 +436,8 @@ def test_kubelets_take_the_configuration_that_the_stack_was_given(
     with toggles.deployed("kubelet"):
         assert {node.status.capacity["pods"] for node in nodes(lab)} == {"20"}
         for node in nodes(lab):
-            answer = lab.core.connect_get_node_proxy_with_path(node.metadata.name, "configz")
-            told = json.loads(answer.replace("'", '"')) if isinstance(answer, str) else answer
+            path = f"/api/v1/nodes/{node.metadata.name}/proxy/configz"
+            told = json.loads(lab.command("kubectl", "get", "--raw", path).stdout)
             allowed = told["kubeletconfig"]["allowedUnsafeSysctls"]
             assert allowed == ["net.core.somaxconn"]
         for template in launch_templates(lab):
@@ -576,16 +576,34 @@ def test_idle_nodes_go_to_zero_and_come_back_for_a_run(lab: Lab, toggles: Toggle
     with toggles.deployed("idle") as made:
         assert run_of(lab, made)["run"]["status"] == "succeeded"
         eventually(lambda: not nodes(lab) and not instances(lab), seconds=60)
-        lab.start_in(made, "awake")
-        seen = eventually(lambda: len(nodes(lab)), seconds=60)
-        assert seen > 0
-        assert lab.ended_in(made, "awake")["status"] == "SUCCEEDED"
-        eventually(lambda: not nodes(lab) and not instances(lab), seconds=60)
+        # A run that is stopped does not keep its nodes either.
+        lab.start_in(made, "stopped")
+        eventually(lambda: lab.pods("stopped", "client"), seconds=90)
+        swept = lab.aws("lambda").invoke(
+            FunctionName=teardown_function(lab, made),
+            Payload=json.dumps({"detail-type": "Scheduled Event"}),
+        )
+        assert "FunctionError" not in swept
+        assert len(nodes(lab)) == 4, "the hourly sweep leaves them to the run"
+        lab.aws("stepfunctions").stop_execution(executionArn=lab.arn_in(made, "stopped"))
+        eventually(lambda: not nodes(lab) and not instances(lab), seconds=90)
         # What cannot run wakes nobody.
         lab.start_in(made, "invalid", {"blocks": 0})
         ended = lab.ended_in(made, "invalid")
         assert (ended["status"], ended["error"]) == ("FAILED", "InvalidPlan")
         assert instances(lab) == []
+
+
+def teardown_function(lab: Lab, made: Deployment) -> str:
+    functions = lab.aws("lambda").get_paginator("list_functions").paginate()
+    (name,) = (
+        function["FunctionName"]
+        for page in functions
+        for function in page["Functions"]
+        if function["FunctionName"].startswith(made.name)
+        and "-Teardown" in function["FunctionName"]
+    )
+    return str(name)
 
 
 def test_a_bucket_with_results_goes_with_the_stack_when_it_is_not_to_be_kept(

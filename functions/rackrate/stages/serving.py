@@ -102,11 +102,12 @@ def _check_nodes(
     for arm in stored["arms"]:
         lost = [n for n in arm["nodes"] if n["name"] in missing and n["name"] not in ready]
         if lost:
-            groups = {n.get("node_group") or arm["node_group"] for n in lost}
-            issues = health_issues(eks, settings.cluster_name, sorted(groups))
+            groups = sorted({n.get("node_group") or arm["node_group"] for n in lost} - {""})
+            issues = health_issues(eks, settings.cluster_name, groups)
+            healthy = " of node group ".join(["EKS reports no health issue", *groups])
             lines.append(
                 f"arm {arm['name']}: {', '.join(n['name'] for n in lost)} not Ready;"
-                f" {'; '.join(issues) or 'EKS reports no health issue'}"
+                f" {'; '.join(issues) or healthy}"
             )
     if lines:
         raise NodesUnavailable("\n".join(lines))

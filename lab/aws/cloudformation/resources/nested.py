@@ -52,13 +52,13 @@ class NestedStack(ResourceType):
             parent_id=parent.stack_id,
             root_id=parent.root_id or parent.stack_id,
         )
+        # Known while it is being made: functions that run by then belong to it.
+        context.begin(stack_id)
         try:
             context.backend.create(stack, wait_for=True)
         except StackError as error:
+            context.state.physical_id = None  # refused, so there is nothing to delete
             raise ResourceFailure(error.message) from error
-        finally:
-            if stack_id in context.backend.stacks:
-                context.begin(stack_id)
         if stack.status == "CREATE_IN_PROGRESS":
             raise ResourceFailure("Resource creation cancelled")
         if stack.status != "CREATE_COMPLETE":
