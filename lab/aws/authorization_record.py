@@ -146,8 +146,8 @@ def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str,
         for resource in resources["StackResourceSummaries"]:
             logical_id = f"{path}{resource['LogicalResourceId']}"
             physical_id = resource.get("PhysicalResourceId")
-            if not physical_id:
-                continue
+            if not physical_id or resource["ResourceStatus"] == "DELETE_COMPLETE":
+                continue  # a stack that was rolled back still lists what it had
             if resource["ResourceType"] == "AWS::CloudFormation::Stack":
                 walk(physical_id, f"{logical_id}/")
             elif resource["ResourceType"] == "AWS::IAM::Role":

@@ -33,6 +33,7 @@ from tests.lab.waiting import eventually
 from tests.taskcat.deploying import CONFIGURATION, ROOT, Deployment, Taskcat, in_lab
 
 STORE = "/rackrate/taskcat"
+GUEST = "existing-cluster"
 # Actions that a role needs and whose use cannot be seen, with the reason.
 UNOBSERVED = Path(__file__).with_name("unused_actions.yaml")
 
@@ -48,6 +49,8 @@ class Toggles:
     @contextlib.contextmanager
     def deployed(self, test: str, **override: str) -> Iterator[Deployment]:
         """A stack that was created; when it is gone, nothing may be left of it."""
+        if test != GUEST:
+            self.make_room()
         before = holdings(self.lab)
         parameters = {"ToolImage": str(self.lab.status["tools_image"])} | override
         with self.taskcat.deployed(test, parameters_override=parameters) as made:
@@ -63,6 +66,12 @@ class Toggles:
             assert not failed.created
         assert holdings(self.lab) - before == set()
         return "\n".join(failed.reasons)
+
+    def make_room(self) -> None:
+        """Delete the stack that the other tests used: a lab has one cluster at a time."""
+        stacks = self.lab.aws("cloudformation").describe_stacks()["Stacks"]
+        if any(found["StackName"] == stack.STACK for found in stacks):
+            stack.delete(self.lab.status, lambda step: None)
 
     def remember(self) -> None:
         """Note the policies as they are deployed now."""
