@@ -589,7 +589,7 @@ def test_idle_nodes_go_to_zero_and_come_back_for_a_run(lab: Lab, toggles: Toggle
         lab.start_in(made, "stopped")
         eventually(lambda: lab.pods("stopped", "client"), seconds=90)
         swept = lab.aws("lambda").invoke(
-            FunctionName=teardown_function(lab, made),
+            FunctionName=name_of_clean_up(lab, made),
             Payload=json.dumps({"detail-type": "Scheduled Event"}),
         )
         assert "FunctionError" not in swept
@@ -603,7 +603,7 @@ def test_idle_nodes_go_to_zero_and_come_back_for_a_run(lab: Lab, toggles: Toggle
         assert instances(lab) == []
 
 
-def teardown_function(lab: Lab, made: Deployment) -> str:
+def name_of_clean_up(lab: Lab, made: Deployment) -> str:
     functions = lab.aws("lambda").get_paginator("list_functions").paginate()
     (name,) = (
         function["FunctionName"]
