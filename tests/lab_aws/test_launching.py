@@ -191,6 +191,15 @@ def test_node_configs_are_merged_in_order_into_the_kubelets_settings(cluster: Se
     assert tuple(node.kubelet_flags) == ("--v=4",)
 
 
+def test_user_data_whose_header_does_not_end_never_joins(cluster: Setup) -> None:
+    whole = base64.b64decode(user_data(node_config(flags=["--v=4"]))).decode()
+    header, _, body = whole.partition("\n\n")
+    data = base64.b64encode(f"{header}\n{body}".encode()).decode()
+    code, message = cluster.issue(desired=1, UserData=data)
+    assert code == "NodeCreationFailure"
+    assert "no MIME document" in message
+
+
 def test_the_most_pods_are_ekss_own_field_which_only_a_flag_overrides(cluster: Setup) -> None:
     data = user_data(node_config(config={"maxPods": 10}, flags=["--max-pods=20"]))
     (node,) = cluster.nodes(cluster.node_group(desired=1, UserData=data))

@@ -121,6 +121,9 @@ def kubelet_settings(user_data: str | None, ami_type: str) -> KubeletSettings:
 def _amazon_linux(content: bytes, ami_type: str) -> KubeletSettings:
     message = email.parser.BytesParser(policy=email.policy.default).parsebytes(content)
     if message.get_content_maintype() == "multipart" and message.is_multipart():
+        # Go's reader of mail, which nodeadm uses, forgives nothing.
+        if message.defects:
+            raise NeverJoins(f"nodeadm: the user data is no MIME document: {message.defects[0]!r}")
         documents = []
         for part in message.walk():
             if part.get_content_type() == _NODE_CONFIG_TYPE:
