@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from cfnlint.template import Template
 from lint.template import Place
 
 
-class Rule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint ships no types
+class Rule(CloudFormationLintRule, ABC):  # type: ignore[misc] # cfn-lint ships no types
     """A rule that yields findings. E9xxx: AWS refuses it or it does not work. W9xxx: our own style.
 
     A finding's message names the property and the remedy.
@@ -24,6 +25,6 @@ class Rule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint ships no ty
         found = dict.fromkeys((tuple(place), said) for place, said in self.findings(cfn))
         return [RuleMatch(list(place), said) for place, said in found]
 
+    @abstractmethod
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
         """Yields the place and the message of everything that breaks the rule."""
-        raise NotImplementedError
