@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import yaml
+
+from lab.aws.cloudformation.intrinsics import Resolver
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = [ROOT / "template.yaml", *sorted((ROOT / "templates").glob("*.yaml"))]
@@ -47,3 +49,18 @@ def walk(value: Any) -> Iterator[Any]:
     elif isinstance(value, list):
         for entry in value:
             yield from walk(entry)
+
+
+def resolver(template: Mapping[str, Any], parameters: Mapping[str, Any]) -> Resolver:
+    """Carries out the functions of a template that refer to parameters alone."""
+
+    def unknown(*names: str) -> Never:
+        raise AssertionError(f"{' '.join(names)} is no parameter")
+
+    return Resolver(
+        template,
+        reference=lambda name: parameters[name] if name in parameters else unknown(name),
+        attribute=unknown,
+        import_value=unknown,
+        zones=unknown,
+    )

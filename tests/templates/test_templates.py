@@ -11,7 +11,7 @@ import re
 import pytest
 
 from lab.setup import kubernetes
-from tests.templates.cloudformation import ROOT, TEMPLATES, load, walk
+from tests.templates.cloudformation import ROOT, TEMPLATES, load, resolver, walk
 
 ROOT_TEMPLATE = load(ROOT / "template.yaml")
 LOADED = {path: load(path) for path in TEMPLATES}
@@ -149,12 +149,13 @@ def refusals(**parameters):
     values = {name: str(p["Default"]) for name, p in ROOT_TEMPLATE["Parameters"].items()}
     assert parameters.keys() <= values.keys()
     values |= parameters
+    rules = resolver(ROOT_TEMPLATE, values)
     return [
         " ".join(assertion["AssertDescription"].split())
         for rule in ROOT_TEMPLATE["Rules"].values()
-        if _evaluate(rule["RuleCondition"], values, {})
+        if rules.truth(rule["RuleCondition"])
         for assertion in rule["Assertions"]
-        if not _evaluate(assertion["Assert"], values, {})
+        if not rules.truth(assertion["Assert"])
     ]
 
 
@@ -274,7 +275,7 @@ class TestArms:
             "TreatmentSelector": "eks.amazonaws.com/nodegroup=one",
             "BaselineSelector": "placementGroup=false",
         }
-        text = _evaluate(environment["ARMS"], values, template["Conditions"])
+        text = resolver(template, values).resolve(environment["ARMS"])
         treatment, baseline = (Arm.from_json(arm) for arm in json.loads(text))
         assert (treatment.placement, treatment.baseline) == ("cluster", False)
         assert (baseline.placement, baseline.baseline) == ("none", True)
@@ -282,41 +283,6 @@ class TestArms:
         assert treatment.selector == {"eks.amazonaws.com/nodegroup": "one"}
         assert baseline.selector == {"placementGroup": "false"}
         assert (treatment.ena_express, baseline.ena_express) == (treatment_uses, baseline_uses)
-
-
-def _evaluate(value, parameters, conditions):
-    """A value with the functions in it carried out, as far as templates here use them."""
-
-    def evaluate(value):
-        return _evaluate(value, parameters, conditions)
-
-    if not isinstance(value, dict):
-        return [evaluate(each) for each in value] if isinstance(value, list) else value
-    ((function, argument),) = value.items()
-    match function:
-        case "Ref":
-            return parameters[argument]
-        case "Fn::If":
-            return evaluate(argument[1 if evaluate(conditions[argument[0]]) else 2])
-        case "Fn::Equals":
-            return evaluate(argument[0]) == evaluate(argument[1])
-        case "Fn::Not":
-            return not evaluate(argument[0])
-        case "Fn::And":
-            return all(evaluate(each) for each in argument)
-        case "Fn::Or":
-            return any(evaluate(each) for each in argument)
-        case "Fn::Contains":
-            return evaluate(argument[1]) in argument[0]
-        case "Fn::Split":
-            return evaluate(argument[1]).split(argument[0])
-        case "Fn::Select":
-            return evaluate(argument[1])[int(argument[0])]
-        case "Fn::Sub":
-            text, own = argument if isinstance(argument, list) else (argument, {})
-            known = {**parameters, **{name: evaluate(each) for name, each in own.items()}}
-            return re.sub(r"\$\{(\w+)\}", lambda found: known[found[1]], text)
-    raise NotImplementedError(function)
 
 
 def test_what_is_kept_and_what_is_dropped_are_the_same_but_for_their_policy():

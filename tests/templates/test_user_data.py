@@ -6,16 +6,13 @@ import base64
 import email.parser
 import email.policy
 import tomllib
-from typing import Never
 
 import pytest
 import yaml
 
-from lab.aws.cloudformation.intrinsics import Resolver
-from lab.aws.cloudformation.template import parse_template
-from tests.templates.cloudformation import ROOT
+from tests.templates.cloudformation import ROOT, load, resolver
 
-TEMPLATE = parse_template((ROOT / "templates" / "nodegroup.yaml").read_text("utf-8"))
+TEMPLATE = load(ROOT / "templates" / "nodegroup.yaml")
 KUBELET_CONFIG = '{"cpuManagerPolicy": "static", "allowedUnsafeSysctls": ["net.core.*"]}'
 
 
@@ -27,20 +24,9 @@ def user_data(ami_type: str, max_pods: str, kubelet_config: str) -> str | None:
         "MaxPods": max_pods,
         "KubeletConfig": kubelet_config,
     }
-
-    def unused(*_: str) -> Never:
-        raise AssertionError("user data refers to parameters only")
-
-    resolver = Resolver(
-        TEMPLATE,
-        reference=lambda name: parameters.get(name, name),
-        attribute=unused,
-        import_value=unused,
-        zones=unused,
-    )
-    resolver.evaluate_conditions()
     data = TEMPLATE["Resources"]["LaunchTemplate"]["Properties"]["LaunchTemplateData"]
-    rendered = resolver.resolve({"UserData": data["UserData"]}).get("UserData")
+    known = resolver(TEMPLATE, parameters)
+    rendered = known.resolve({"UserData": data["UserData"]}).get("UserData")
     return None if rendered is None else base64.b64decode(rendered).decode()
 
 
