@@ -46,9 +46,9 @@ def test_iperf3s_value_is_what_the_receiver_got():
     text = read("iperf3", "one-stream.json")
     found = tools.parse(ONE, text)
     end = json.loads(text)["end"]
-    assert found.value == end["sum_received"]["bits_per_second"]
-    assert found.value != end["sum_sent"]["bits_per_second"]
-    assert len(found.samples) == 2
+    assert found.values["throughput"] == end["sum_received"]["bits_per_second"]
+    assert found.values["throughput"] != end["sum_sent"]["bits_per_second"]
+    assert len(found.series) == 2
     assert found.details["retransmits"] == end["sum_sent"]["retransmits"]
     assert found.version == "iperf 3.12"
 
@@ -111,9 +111,9 @@ def test_iperf3_without_a_count_of_retransmits_is_measured_all_the_same():
 
 def test_pings_value_is_the_median_round_trip_in_seconds():
     found = tools.parse(TEN, read("ping", "ten-replies.txt"))
-    assert len(found.samples) == 10
-    assert found.samples[0] == pytest.approx(151e-6)
-    assert found.value == pytest.approx(45e-6)
+    assert len(found.samples["rtt"]) == 10
+    assert found.samples["rtt"][0] == pytest.approx(151e-6)
+    assert found.values["rtt"] == pytest.approx(45e-6)
     assert found.details["received"] == 10
     assert found.details["min_seconds"] == pytest.approx(20e-6)
 
@@ -128,7 +128,7 @@ def test_ping_with_some_packets_lost_is_a_measurement_that_says_so():
 def test_an_answer_that_came_twice_counts_once():
     lines = read("ping", "ten-replies.txt").splitlines()
     text = "\n".join([*lines[:2], f"{lines[1]} (DUP!)", *lines[2:]])
-    assert len(tools.parse(TEN, text).samples) == 10
+    assert len(tools.parse(TEN, text).samples["rtt"]) == 10
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_output_cut_anywhere_is_never_a_different_measurement(sample, data):
     whole = tools.parse(test, text)
     cut = text[: data.draw(st.integers(0, len(text) - 1))]
     try:
-        assert tools.parse(test, cut).value == whole.value
+        assert tools.parse(test, cut).values == whole.values
     except ParseError as error:
         assert str(error)
 

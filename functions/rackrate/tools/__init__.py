@@ -13,9 +13,20 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from rackrate.tools.base import Measurement, ParseError, TestBase
+from rackrate.tools.base import Interval, Measurement, Metric, ParseError, Server, TestBase
 
-__all__ = ["Measurement", "ParseError", "TestBase", "load_test", "names", "parse", "test_class"]
+__all__ = [
+    "Interval",
+    "Measurement",
+    "Metric",
+    "ParseError",
+    "Server",
+    "TestBase",
+    "load_test",
+    "names",
+    "parse",
+    "test_class",
+]
 
 
 @functools.cache

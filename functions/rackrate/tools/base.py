@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,41 +19,121 @@ class ParseError(ValueError):
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A quantity that a test measures.
+
+    Attributes:
+        name: `throughput`, `rtt`, `latency`, `latency_p99`, ...
+        unit: SI, `bit/s` or `s`.
+        better: which way is better.
+        statistic: how a trial's value comes about, for people: `receiver's mean`, `median`.
+        samples: the key in `Measurement.samples` of the raw values that percentiles may be pooled
+            from; None when there are none.
+    """
+
+    name: str
+    unit: str
+    better: Literal["higher", "lower"]
+    statistic: str
+    samples: str | None = None
+
+
+@dataclass(frozen=True)
+class Server:
+    """What must listen on the other side of a test.
+
+    Attributes:
+        name: names the container; tests with the same server share it.
+        argv: the command line; no shell reads it.
+        port: the port that a client connects to.
+        protocol: that port's protocol.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    port: int
+    protocol: Literal["TCP", "UDP"] = "TCP"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One interval of a trial's series, of all streams together.
+
+    Attributes:
+        start_seconds, end_seconds: since the first interval that counts began.
+        bits_per_second: what the client counted; of a bidirectional test both directions.
+        retransmits: segments sent again, where the client is the sender and knows.
+        congestion_window_bytes: at the interval's end, summed over the streams.
+    """
+
+    start_seconds: float
+    end_seconds: float
+    bits_per_second: float
+    retransmits: int | None = None
+    congestion_window_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class Measurement:
     """What one trial measured.
 
     Attributes:
-        value: the trial's value, in the unit of its test's metric.
-        samples: the raw values the trial's value was made of, in the same unit.
+        values: the trial's value of each metric of its test, in the metric's unit.
+        samples: raw values by kind, in SI units, e.g. {"rtt": (0.0001, ...)}; empty if none.
+        series: the trial's course, interval by interval.
         details: further figures, their units in their names.
         version: the tool's own version, where its output tells.
+
+    Raises:
+        ParseError: a number that is not finite, or a value or sample below zero.
     """
 
-    value: float
-    samples: tuple[float, ...]
+    values: Mapping[str, float]
+    samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    series: tuple[Interval, ...] = ()
     details: Mapping[str, float | int | str] = field(default_factory=dict)
     version: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, number in (
+            *self.values.items(),
+            *((name, number) for name, numbers in self.samples.items() for number in numbers),
+            *((name, value) for name, value in self.details.items() if not isinstance(value, str)),
+        ):
+            if not math.isfinite(number) or number < 0:
+                raise ParseError(f"{name} is {number}, which no measurement can be")
 
 
 class TestBase(BaseModel, ABC):
     """A test: a tool with its parameters. Subclasses add the parameters."""
 
     __test__: ClassVar[bool] = False  # pytest would take the name for a test case
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
-    #: What a trial's value is, its SI unit, and which way is better.
-    metric: ClassVar[str]
-    unit: ClassVar[str]
-    better: ClassVar[Literal["higher", "lower"]]
     #: Kernel settings of the pod's own network namespace the tool needs.
     sysctls: ClassVar[Mapping[str, str]] = {}
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=40)]
     tool: str
 
+    @property
+    @abstractmethod
+    def metrics(self) -> tuple[Metric, ...]:
+        """What the test measures; the first is the primary one."""
+
+    @property
+    def primary(self) -> Metric:
+        """The metric that a test's value without further words is of."""
+        return self.metrics[0]
+
     @abstractmethod
     def argv(self, server: str) -> list[str]:
         """The command line against a server's IP address; no shell reads it."""
+
+    @property
+    @abstractmethod
+    def server(self) -> Server | None:
+        """What must listen on the other side; None: the kernel there answers."""
 
     @property
     @abstractmethod
@@ -63,3 +144,15 @@ class TestBase(BaseModel, ABC):
     @abstractmethod
     def flows(self) -> int:
         """How many flows (5-tuples) carry the traffic; 0 when throughput does not matter."""
+
+    @property
+    @abstractmethod
+    def offered_bits_per_second(self) -> float | None:
+        """The rate the test limits itself to, all streams together, in each direction it sends in.
+
+        None: as fast as it can.
+        """
+
+    @abstractmethod
+    def warm_up(self) -> Self:
+        """The same test of the same name, a second or so long."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from rackrate.tools.base import Measurement, ParseError, TestBase
+from rackrate.tools.base import Interval, Measurement, Metric, ParseError, Server, TestBase
 
 PORT = 5201
 
@@ -17,10 +17,6 @@ class Test(TestBase):
     """A throughput test; its value is the receiver's mean over the whole test."""
 
     __test__: ClassVar[bool] = False
-    metric: ClassVar[str] = "throughput"
-    unit: ClassVar[str] = "bit/s"
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
-
     tool: Literal["iperf3"] = "iperf3"
     streams: Annotated[int, Field(ge=1, le=128)] = 1  # 128 is iperf3's own limit
     seconds: Annotated[int, Field(ge=1, le=3600)] = 10
@@ -43,14 +39,35 @@ class Test(TestBase):
         """One flow for each stream."""
         return self.streams
 
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Throughput."""
+        return (Metric("throughput", "bit/s", "higher", "receiver's mean"),)
+
+    @property
+    def server(self) -> Server:
+        """A server that serves one client at a time.
+
+        When a client vanishes without a word, the server gives up after 15 s without data, instead
+        of refusing every later client.
+        """
+        return Server(
+            "iperf3", ("iperf3", "--server", "--port", str(PORT), "--rcv-timeout", "15000"), PORT
+        )
+
+    @property
+    def offered_bits_per_second(self) -> float | None:
+        """As fast as it can."""
+        return None
+
+    def warm_up(self) -> Self:
+        """One second."""
+        return self.model_copy(update={"seconds": 1})
+
 
 def server_argv() -> list[str]:
-    """The server's command line.
-
-    A server serves one client at a time. When a client vanishes without a word, the server gives up
-    after 15 s without data, instead of refusing every later client.
-    """
-    return ["iperf3", "--server", "--port", str(PORT), "--rcv-timeout", "15000"]
+    """The server's command line, for who does not yet ask the test for it."""
+    return list(Test(name="any").server.argv)
 
 
 def parse(text: str, test: Test) -> Measurement:
@@ -97,17 +114,21 @@ def parse(text: str, test: Test) -> Measurement:
     congestion = report["end"].get("sender_tcp_congestion")
     if isinstance(congestion, str):
         details["tcp_congestion_control"] = congestion
-    intervals = tuple(
-        float(interval["sum"]["bits_per_second"])
+    series = tuple(
+        Interval(
+            _number(interval, "sum", "start"),
+            _number(interval, "sum", "end"),
+            _number(interval, "sum", "bits_per_second"),
+        )
         for interval in report.get("intervals", [])
-        if isinstance(interval, dict) and _is_number(interval.get("sum"), "bits_per_second")
     )
     version = report["start"].get("version")
-    return Measurement(received, intervals, details, version if isinstance(version, str) else None)
-
-
-def _is_number(value: Any, key: str) -> bool:
-    return isinstance(value, dict) and isinstance(value.get(key), int | float)
+    return Measurement(
+        {"throughput": received},
+        series=series,
+        details=details,
+        version=version if isinstance(version, str) else None,
+    )
 
 
 def _number(report: Any, *path: str) -> float:

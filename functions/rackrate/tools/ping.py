@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from rackrate.tools.base import Measurement, ParseError, TestBase
+from rackrate.tools.base import Measurement, Metric, ParseError, TestBase
 
 _REPLY = re.compile(r"icmp_seq=(\d+) ttl=\d+ time=([0-9.]+) ms( \(DUP!\))?$")
 _SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received")
@@ -20,9 +20,6 @@ class Test(TestBase):
     """A latency test; its value is the median of its round-trip times."""
 
     __test__: ClassVar[bool] = False
-    metric: ClassVar[str] = "rtt"
-    unit: ClassVar[str] = "s"
-    better: ClassVar[Literal["higher", "lower"]] = "lower"
     # Lets any group send ICMP echo requests without a capability; one of Kubernetes' safe sysctls.
     sysctls: ClassVar[Mapping[str, str]] = {"net.ipv4.ping_group_range": "0 2147483647"}
 
@@ -47,6 +44,25 @@ class Test(TestBase):
     def flows(self) -> int:
         """Throughput does not matter."""
         return 0
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The round-trip time."""
+        return (Metric("rtt", "s", "lower", "median", samples="rtt"),)
+
+    @property
+    def server(self) -> None:
+        """The kernel answers."""
+
+    @property
+    def offered_bits_per_second(self) -> float | None:
+        """What the packets amount to on the wire is next to nothing."""
+        return 0.0
+
+    def warm_up(self) -> Self:
+        """A few packets, a second at most."""
+        count = max(1, min(self.count, 5, int(1 / self.interval_seconds)))
+        return self.model_copy(update={"count": count})
 
 
 def parse(text: str, test: Test) -> Measurement:
@@ -80,9 +96,9 @@ def parse(text: str, test: Test) -> Measurement:
         raise ParseError(f"ping was interrupted after {transmitted} of {test.count} packets")
     samples = tuple(seconds_of.values())
     return Measurement(
-        statistics.median(samples),
-        samples,
-        {
+        {"rtt": statistics.median(samples)},
+        {"rtt": samples},
+        details={
             "transmitted": transmitted,
             "received": len(samples),
             "min_seconds": min(samples),
