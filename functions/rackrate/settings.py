@@ -67,6 +67,8 @@ class Settings:
         arms: what is compared.
         node_count: nodes in each arm when all are there.
         idle_scale_to_zero: do the node groups have no nodes between runs?
+        host_namespace: the Kubernetes namespace of pods in the nodes' own network; empty when the
+            stack does not allow host networking.
     """
 
     table_name: str
@@ -77,6 +79,7 @@ class Settings:
     arms: tuple[Arm, ...]
     node_count: int
     idle_scale_to_zero: bool
+    host_namespace: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -94,4 +97,5 @@ class Settings:
             arms=tuple(Arm.from_json(arm) for arm in json.loads(environment["ARMS"])),
             node_count=int(environment["NODE_COUNT"]),
             idle_scale_to_zero=environment["IDLE_SCALE_TO_ZERO"] == "true",
+            host_namespace=environment["HOST_NAMESPACE"],
         )
