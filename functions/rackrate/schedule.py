@@ -32,6 +32,7 @@ class TrialKey:
     """What names a trial within a run. `client` and `server` are node names."""
 
     block: int
+    arm: str
     test: str
     client: str
     server: str
@@ -39,7 +40,7 @@ class TrialKey:
     @property
     def id(self) -> str:
         """The trial's name in file names."""
-        return f"{self.block:04d}_{self.test}_{self.client}_{self.server}"
+        return f"{self.block:04d}_{self.arm}_{self.test}_{self.client}_{self.server}"
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def planned_trials(items: Iterable[Mapping[str, Any]]) -> list[PlannedTrial]:
     """Every trial of the items, in order; make-up items have none of their own."""
     return [
         PlannedTrial(
-            TrialKey(item["block"], test["name"], pair["client"], pair["server"]),
+            TrialKey(item["block"], pair["arm"], test["name"], pair["client"], pair["server"]),
             pair["arm"],
             item["round"],
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
@@ -25,7 +28,14 @@ TERMINAL = frozenset(
     {"succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"}
 )
 
-_KEY_FIELDS = ("block", "test", "client", "server")  # in the order of TrialKey
+_KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of TrialKey
+#: What decides about a run: everything but what only a reader of its results wants to know.
+_STATE_FIELDS = (
+    *("round", "status", "attempt", "reason", "value", "values", "details"),
+    *("samples", "samples_key", "started_at", "finished_at"),
+)
+#: Objects that are read at the same time.
+_READERS = 16
 
 _serializer = TypeSerializer()
 _deserializer = TypeDeserializer()
@@ -85,6 +95,41 @@ class Store:
         with translated():
             answer = self._s3.get_object(Bucket=self._bucket_name, Key=self.key(run_id, name))
             return json.load(answer["Body"])
+
+    def put_samples(self, run_id: str, name: str, value: Mapping[str, Any]) -> str:
+        """Writes raw values and series, gzipped JSON by the trials' ids, and returns the key.
+
+        Args:
+            run_id: the run.
+            name: the object's, such as `samples/0001-1.1.0a1b2c3d.json.gz`.
+            value: `{"<trial id>": {"samples": {...}, "series": [...]}}`.
+        """
+        key = self.key(run_id, name)
+        # Without a time stamp the same values are the same bytes.
+        body = gzip.compress(json.dumps(value, separators=(",", ":")).encode(), mtime=0)
+        with translated():
+            self._s3.put_object(
+                Bucket=self._bucket_name, Key=key, Body=body, ContentType="application/gzip"
+            )
+        return key
+
+    def samples(self, keys: Iterable[str]) -> Json:
+        """What `put_samples` wrote under the keys, merged: samples and series by trial id.
+
+        A trial's are in the object its `samples_key` names; objects of a call that was repeated
+        hold the same values.
+        """
+        merged: Json = {}
+        with ThreadPoolExecutor(_READERS) as pool:
+            for found in pool.map(self._get_samples, sorted(set(keys))):
+                merged |= found
+        return merged
+
+    def _get_samples(self, key: str) -> Json:
+        with translated():
+            answer = self._s3.get_object(Bucket=self._bucket_name, Key=key)
+            found: Json = json.loads(gzip.decompress(answer["Body"].read()))
+            return found
 
     # -- the run itself
 
@@ -214,10 +259,14 @@ class Store:
         return _by_key(self._query(run_id, "trial#"))
 
     def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, Json]:
-        """Only `arm`, `status`, `attempt`, `value` and `reason` of the trials of a run or block."""
+        """The trials of a run or block with what decides about them, but not their nodes' facts.
+
+        That is their key, `round`, `status`, `attempt`, `reason`, `value`, `values`, `details`,
+        `samples`, `samples_key`, `started_at` and `finished_at`. Trials of the warm-up are those of
+        block 0.
+        """
         prefix = "trial#" if block is None else f"trial#{block:04d}#"
-        fields = ("arm", "status", "attempt", "value", "reason")
-        return _by_key(self._query(run_id, prefix, (*_KEY_FIELDS, *fields)))
+        return _by_key(self._query(run_id, prefix, (*_KEY_FIELDS, *_STATE_FIELDS)))
 
     def put_trial(self, run_id: str, key: TrialKey, trial: Mapping[str, Any]) -> Json | None:
         """Writes a trial, unless it was measured already or a later attempt is stored.
@@ -234,12 +283,9 @@ class Store:
         item = {
             **trial,
             "pk": f"run#{run_id}",
-            "sk": f"trial#{key.block:04d}#{key.test}#{key.client}#{key.server}",
+            "sk": "#".join(("trial", f"{key.block:04d}", *dataclasses.astuple(key)[1:])),
             "run_id": run_id,
-            "block": key.block,
-            "test": key.test,
-            "client": key.client,
-            "server": key.server,
+            **dataclasses.asdict(key),
         }
         try:
             with translated():
