@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+Json = Mapping[str, Any]
+
 #: How a run may end for which the benchmark answers. That a plan was refused, only checked, or
 #: stopped by a person is neither.
 GOOD = frozenset({"succeeded", "degraded"})
@@ -13,8 +15,21 @@ BAD = frozenset({"failed", "timed_out"})
 
 _REASONS_SHOWN = 3
 
+#: What a mark says of a trial, after "5 of 36 trials". A mark of another name is quoted.
+MARKS = {
+    "client_cpu": "were limited by the client's CPU",
+    "server_cpu": "were limited by the server's CPU",
+    "clock": "have doubtful times: clocks disagreed",
+    "burst_drop_in_trial": "fell towards the baseline bandwidth while they ran (burst credits)",
+    "burst_drop_across_blocks": "fell towards the baseline bandwidth over the blocks"
+    " (burst credits)",
+    "ena_allowance": "ran on a node where ENA counted packets beyond an allowance",
+}
+#: From this share of the measured trials on, a mark is part of the conclusion.
+MANY_MARKED = 0.1
 
-def status_of(failure: Mapping[str, Any] | None, *, lost: int) -> str:
+
+def status_of(failure: Json | None, *, lost: int) -> str:
     """How a run that came to its end ended.
 
     Args:
@@ -26,32 +41,172 @@ def status_of(failure: Mapping[str, Any] | None, *, lost: int) -> str:
     return "degraded" if lost else "succeeded"
 
 
-def sentence(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """The conclusion of all verdicts in a few words."""
-    if not verdicts:
+def sentence(
+    verdicts: Sequence[Json],
+    regressions: Sequence[Json] = (),
+    *,
+    marks: Sequence[Json] = (),
+    measured: int = 0,
+) -> str:
+    """The conclusion of a run in a few sentences: one for each comparison, then what qualifies it.
+
+    Args:
+        verdicts: as in analysis.json.
+        regressions: the same, against an earlier run.
+        marks: the marks of trials, as in analysis.json.
+        measured: how many trials were measured.
+    """
+    if not verdicts and not regressions:
         return "Nothing can be said: no arm could be compared with the baseline."
-    comparisons: dict[tuple[str, str], list[str]] = {}
+    said = [*_comparisons(verdicts), *_comparisons(regressions)]
+    said.append(_about_intervals([*verdicts, *regressions]))
+    said += mark_notes(marks, measured, least_share=MANY_MARKED)
+    return " ".join(part for part in said if part)
+
+
+def mark_notes(marks: Sequence[Json], measured: int, *, least_share: float = 0.0) -> list[str]:
+    """A sentence for each kind of mark that at least this share of the measured trials bears.
+
+    Returns:
+        Such as `12 of 36 trials were limited by the client's CPU.`, the commonest mark first.
+    """
+    marked: dict[str, set[tuple[Any, ...]]] = {}
+    for mark in marks:
+        trial = tuple(mark.get(field) for field in ("block", "arm", "test", "client", "server"))
+        marked.setdefault(str(mark["mark"]), set()).add(trial)
+    notes = []
+    for name, trials in sorted(marked.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+        if len(trials) < least_share * measured:
+            continue
+        meaning = MARKS.get(name, f"bear the mark {name}")
+        notes.append(f"{len(trials)} of {_count(measured, 'trial')} {_agreed(meaning, trials)}.")
+    return notes
+
+
+def _agreed(meaning: str, trials: set[tuple[Any, ...]]) -> str:
+    """The meaning with its verb in the singular for a single trial."""
+    if len(trials) > 1:
+        return meaning
+    verb, _, rest = meaning.partition(" ")
+    singular = {"were": "was", "have": "has", "bear": "bears"}.get(verb, verb)
+    return f"{singular} {rest}".replace(" they ", " it ")
+
+
+def _comparisons(verdicts: Sequence[Json]) -> list[str]:
+    """One sentence for each pair of arms and claim, in the order of the verdicts."""
+    found: dict[tuple[str, str], list[Json]] = {}
     for verdict in verdicts:
-        arms = (verdict["arm"], verdict["baseline"])
-        comparisons.setdefault(arms, []).append(_finding(verdict))
-    return " ".join(
-        f"{arm} against {baseline}: {'; '.join(findings)}."
-        for (arm, baseline), findings in comparisons.items()
-    )
+        heading = _heading(verdict)
+        found.setdefault((heading, _claim(verdict)), []).append(verdict)
+    return [
+        f"{heading}{claim}: {'; '.join(_findings(alike))}."
+        for (heading, claim), alike in found.items()
+    ]
 
 
-def _finding(verdict: Mapping[str, Any]) -> str:
+def _heading(verdict: Json) -> str:
+    baseline = str(verdict["baseline"])
+    if baseline.startswith("run "):
+        return f"{verdict['arm']} since {baseline}"
+    return f"{verdict['arm']} against {baseline}"
+
+
+def _claim(verdict: Json) -> str:
+    """What the verdict may be said of, with a comma before it."""
+    scope = verdict.get("scope")
+    if scope == "the placement":
+        return f", for the placement, from {_pairs(verdict.get('pairs') or {})}"
+    return f", on {scope}" if scope else ""
+
+
+def _pairs(pairs: Json) -> str:
+    arm, baseline = pairs.get("arm"), pairs.get("baseline")
+    if arm is None or baseline is None:
+        return "several pairs an arm"
+    if arm == baseline:
+        return f"{_count(arm, 'pair')} an arm"
+    return f"{arm} and {_count(baseline, 'pair')}"
+
+
+def _findings(verdicts: Sequence[Json]) -> list[str]:
+    findings = [_finding(verdict) for verdict in verdicts]
+    return findings + [said for verdict in verdicts if (said := _steadiness(verdict))]
+
+
+def _finding(verdict: Json) -> str:
+    figures = _figures(verdict["ratio"], interval_of(verdict))
+    verb = "shows" if verdict["verdict"] == "no meaningful difference" else "is"
+    said = f"{subject(verdict)} {verb} {verdict['verdict']}"
+    if figures:
+        said += f", {figures}"
+    if (ceiling := verdict.get("ceiling")) and ceiling.get("explains"):
+        said += f", as the documented limits explain ({ceiling['name']})"
+    if verdict["reason"]:
+        said += f" ({verdict['reason']})"
+    if (settled := more_blocks(verdict)) is not None:
+        said += f", and {settled}"
+    return said
+
+
+def _steadiness(verdict: Json) -> str | None:
+    """How steady the arm is compared with the baseline, if that was decided."""
+    steadiness = verdict.get("steadiness") or {}
+    words = {
+        "better": "steadier",
+        "worse": "less steady",
+        "no meaningful difference": "equally steady",
+    }
+    word = words.get(steadiness.get("verdict", ""))
+    if word is None:
+        return None
+    interval = steadiness.get("ci95")
+    figures = _figures(steadiness.get("ratio"), interval)
+    than = f", spread {figures}" if figures else ""
+    return f"{subject(verdict)} is {word}{than}"
+
+
+def subject(verdict: Json) -> str:
+    """The test and the metric, once where they have one name."""
     test, metric = verdict["test"], verdict["metric"]
-    subject = test if test == metric else f"{test} {metric}"
-    because = f" ({verdict['reason']})" if verdict["reason"] else ""
-    if verdict["ratio"] is None or verdict["ci95"] is None:
-        return f"{subject} {verdict['verdict']}{because}"
-    low, high = verdict["ci95"]
-    figures = f"{verdict['ratio']:.2f} times (95 % interval {low:.2f} to {high:.2f})"
-    return f"{subject} {figures}, {verdict['verdict']}{because}"
+    return str(test) if test == metric else f"{test} {metric}"
 
 
-def loss(missing: Iterable[Mapping[str, Any]], *, lost: int, planned: int) -> str:
+def interval_of(verdict: Json) -> Sequence[float] | None:
+    """The interval that decides the verdict: the simultaneous one where there is one."""
+    interval: Sequence[float] | None = verdict.get("ci_simultaneous") or verdict.get("ci95")
+    return interval
+
+
+def more_blocks(verdict: Json) -> str | None:
+    """What would settle an inconclusive verdict, or None."""
+    more = verdict.get("more_blocks")
+    if verdict["verdict"] != "inconclusive" or not more:
+        return None
+    return f"about {_count(more, 'more block')} would settle it"
+
+
+def _figures(ratio: float | None, interval: Sequence[float] | None) -> str:
+    if ratio is None:
+        return ""
+    if interval is None:
+        return f"{ratio:.2f} times"
+    return f"{ratio:.2f} times ({interval[0]:.2f} to {interval[1]:.2f})"
+
+
+def _about_intervals(verdicts: Sequence[Json]) -> str:
+    """What the intervals in brackets are."""
+    if not any(interval_of(verdict) for verdict in verdicts):
+        return ""
+    if any(verdict.get("ci_simultaneous") for verdict in verdicts) and len(verdicts) > 1:
+        return "In brackets: intervals that hold for all verdicts at once with 95 %."
+    return "In brackets: 95 % intervals."
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def loss(missing: Iterable[Json], *, lost: int, planned: int) -> str:
     """Why trials were lost: the commonest reasons."""
     counted = Counter(trial.get("reason", "never ran") for trial in missing)
     reasons = "; ".join(f"{n} x {reason}" for reason, n in counted.most_common(_REASONS_SHOWN))
