@@ -22,6 +22,7 @@ from rich.table import Table
 from lab import daemon, stack
 from lab.aws.authorization_record import RECORD_FILE, table_of
 from lab.errors import LabError
+from lab.fabric.caps import change
 from lab.progress import Progress
 from lab.up import bring_up
 
@@ -73,6 +74,21 @@ def calls() -> None:
     for row in table_of(_status(), record):
         table.add_row(*row)
     console.print(table)
+
+
+@app.command()
+def caps(
+    selector: Annotated[str, typer.Argument(help="a node label, such as placementGroup=false")],
+    factor: Annotated[float, typer.Argument(help="what the caps are multiplied by; 1 restores")],
+) -> None:
+    """Lower the bandwidth caps of the nodes with a label, for a known difference between arms."""
+    _status()
+    for link in change(selector, factor):
+        console.print(
+            f"{link.node}: {factor:g} of its caps: {link.limits.instance / 1e6:.0f} Mb/s in all,"
+            f" {link.limits.flow / 1e6:.0f} Mb/s per flow, {link.limits.cluster_flow / 1e6:.0f}"
+            " Mb/s per flow within a cluster group"
+        )
 
 
 @app.command(name="exec", context_settings={"ignore_unknown_options": True})

@@ -20,6 +20,7 @@ from lab.eks.control_plane import ControlPlane, Programs, kubeconfig
 from lab.eks.node import Node
 from lab.eks.process import wait_until
 from lab.errors import LabError
+from lab.fabric.caps import Link
 from lab.fabric.network import MTU_BYTES, Network, Placement
 from lab.fabric.shaping import EnaExpress, Limits
 from lab.setup import kubernetes
@@ -211,7 +212,8 @@ class Cluster:
 
     def _launch(self, spec: NodeSpec) -> None:
         started = time.monotonic()
-        self.network.add_node(
+        directory = self._backend.state_directory / "nodes" / spec.name
+        port = self.network.add_node(
             name=spec.name,
             block=spec.block,
             zone=spec.zone,
@@ -224,7 +226,7 @@ class Cluster:
         node = Node(
             spec=spec,
             programs=self._backend.programs,
-            directory=self._backend.state_directory / "nodes" / spec.name,
+            directory=directory,
             logs=self._backend.state_directory / "logs",
             images=self._backend.images,
             control_plane=self.control_plane,
@@ -233,6 +235,9 @@ class Cluster:
         )
         with self._lock:
             self._nodes[spec.name] = node
+        Link(spec.name, port.device, port.limits, port.has_ena_express, spec.labels).write(
+            directory
+        )
         node.start(self._backend.published)
         LOG.info("%s started in %.1f s", spec.name, time.monotonic() - started)
 

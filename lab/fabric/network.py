@@ -68,6 +68,12 @@ class Port:
     zone: str
     group: str | None
     ena_express: EnaExpress
+    limits: Limits
+
+    @property
+    def has_ena_express(self) -> bool:
+        """Does its link use ENA Express for anything?"""
+        return self.ena_express.tcp or self.ena_express.udp
 
     def sees(self, other: Port) -> Peer:
         """The other node as this node's classifier knows it."""
@@ -178,12 +184,16 @@ class Network:
                 zone=zone,
                 group=placement.cluster_group,
                 ena_express=ena_express,
+                limits=limits,
             )
             netns.create(name)
             with namespace(name):
                 _quiet_ipv6()
                 _sysctl("net/ipv4/ip_forward", "1")
                 _sysctl("net/ipv4/conf/all/rp_filter", "0")
+                # What systemd sets at boot (its sysctl.d/50-default.conf): pods in the node's own
+                # network ping without a capability, and may not set sysctls of their own.
+                _sysctl("net/ipv4/ping_group_range", "0 2147483647")
             with NetNS(FABRIC) as fabric:
                 fabric.link(
                     "add",
@@ -208,12 +218,7 @@ class Network:
                 for peer in self.ports.values():
                     node.route("add", dst=str(peer.block), gateway=str(peer.address))
             _tc(FABRIC, [ingress_command(port.device, limits)])
-            _tc(
-                name,
-                egress_commands(
-                    "eth0", limits, ena_express=any((ena_express.tcp, ena_express.udp))
-                ),
-            )
+            _tc(name, egress_commands("eth0", limits, ena_express=port.has_ena_express))
             for peer in self.ports.values():
                 with NetNS(peer.namespace) as other:
                     other.route("add", dst=str(block), gateway=str(port.address))

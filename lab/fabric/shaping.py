@@ -52,6 +52,15 @@ class Limits:
             * scale,
         )
 
+    def times(self, factor: float) -> Limits:
+        """All limits multiplied, for an experiment whose outcome is known beforehand."""
+        return Limits(
+            instance=self.instance * factor,
+            flow=self.flow * factor,
+            cluster_flow=self.cluster_flow * factor,
+            ena_express_flow=self.ena_express_flow * factor,
+        )
+
 
 @dataclass(frozen=True)
 class EnaExpress:
@@ -72,22 +81,38 @@ class Peer:
 
 def egress_commands(device: str, limits: Limits, *, ena_express: bool) -> list[str]:
     """The lines for `tc -batch` that shape what a node sends."""
-    sets = [(OUTSIDE_BASE, limits.flow), (CLUSTER_BASE, limits.cluster_flow)]
-    if ena_express:
-        sets.append((ENA_EXPRESS_BASE, limits.ena_express_flow))
-    lines = [
-        f"qdisc replace dev {device} root handle 1: htb default {DEFAULT_CLASS:x}",
-        _class(device, "1:", "1:1", limits.instance, limits.instance),
-        _class(device, "1:1", f"1:{DEFAULT_CLASS:x}", limits.instance / LEAVES, limits.instance),
+    queues = [
+        f"qdisc replace dev {device} parent 1:{base + leaf:x} bfifo limit {QUEUE_BYTES}"
+        for base, _ in _sets(limits, ena_express)
+        for leaf in range(LEAVES)
     ]
+    return [
+        f"qdisc replace dev {device} root handle 1: htb default {DEFAULT_CLASS:x}",
+        *class_commands(device, limits, ena_express=ena_express),
+        *queues,
+    ]
+
+
+def class_commands(device: str, limits: Limits, *, ena_express: bool) -> list[str]:
+    """The lines for `tc -batch` that give a tree's classes their limits, also of a tree in use."""
     # A small guaranteed rate, the limit as ceiling: the leaves borrow from the instance's class by
     # turns, so flows share the instance evenly.
-    for base, ceiling in sets:
-        for leaf in range(LEAVES):
-            identity = f"1:{base + leaf:x}"
-            lines.append(_class(device, "1:1", identity, limits.instance / LEAVES, ceiling))
-            lines.append(f"qdisc replace dev {device} parent {identity} bfifo limit {QUEUE_BYTES}")
-    return lines
+    rate = limits.instance / LEAVES
+    return [
+        _class(device, "1:", "1:1", limits.instance, limits.instance),
+        _class(device, "1:1", f"1:{DEFAULT_CLASS:x}", rate, limits.instance),
+        *(
+            _class(device, "1:1", f"1:{base + leaf:x}", rate, ceiling)
+            for base, ceiling in _sets(limits, ena_express)
+            for leaf in range(LEAVES)
+        ),
+    ]
+
+
+def _sets(limits: Limits, ena_express: bool) -> list[tuple[int, float]]:
+    """The sets of leaves that a node has: the first one's number, and the limit of each."""
+    sets = [(OUTSIDE_BASE, limits.flow), (CLUSTER_BASE, limits.cluster_flow)]
+    return [*sets, (ENA_EXPRESS_BASE, limits.ena_express_flow)] if ena_express else sets
 
 
 def ingress_command(device: str, limits: Limits) -> str:

@@ -1,0 +1,89 @@
+"""Change the caps of nodes in a running lab, for experiments whose outcome is known beforehand.
+
+A cap that is a tenth lower than EC2's is a difference that a verdict must find. What is measured
+stays true: it is the network that differs. Nothing outside the lab can do this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import daemon
+from lab.errors import LabError
+from lab.fabric.network import FABRIC
+from lab.fabric.shaping import Limits, class_commands, ingress_command
+
+#: In a node's directory of the lab's state.
+FILE = "link.json"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A node's link as it was made: its caps in bits per second, before they are changed."""
+
+    node: str
+    device: str
+    limits: Limits
+    ena_express: bool
+    labels: Mapping[str, str]
+
+    def write(self, directory: Path) -> None:
+        """Leave it where `links` finds it."""
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / FILE).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
+
+
+def links() -> list[Link]:
+    """The links of all nodes of the lab that is up, by name."""
+    found = []
+    for path in sorted((daemon.state_directory() / "nodes").glob(f"*/{FILE}")):
+        # A node may end at any time.
+        with contextlib.suppress(FileNotFoundError):
+            value = json.loads(path.read_text("utf-8"))
+            found.append(Link(**{**value, "limits": Limits(**value["limits"])}))
+    return found
+
+
+def change(selector: str, factor: float) -> list[Link]:
+    """Multiply the caps of the nodes with a label `key=value` by a factor; 1 restores them.
+
+    The factor is of what the caps were when the node started, both ways and for every flow. Returns
+    the links with their new limits. Raises LabError when no node has the label.
+    """
+    key, _, value = selector.partition("=")
+    known = links()
+    chosen = [link for link in known if key in link.labels and link.labels[key] == value]
+    if not chosen:
+        values = sorted({link.labels[key] for link in known if key in link.labels})
+        raise LabError(
+            f"No node has the label {selector!r}: "
+            + (f"{key} is {', '.join(values)}." if values else f"no node has {key!r} at all.")
+        )
+    if not 0.01 <= factor <= 1:
+        raise LabError(f"The factor is {factor:g}: give a number from 0.01 to 1, such as 0.9.")
+    changed = []
+    for link in chosen:
+        limits = link.limits.times(factor)
+        _tc(daemon.enter(link.node), class_commands("eth0", limits, ena_express=link.ena_express))
+        fabric = [*daemon.enter("region"), "nsenter", f"--net=/run/netns/{FABRIC}"]
+        _tc(fabric, [ingress_command(link.device, limits)])
+        changed.append(dataclasses.replace(link, limits=limits))
+    return changed
+
+
+def _tc(enter: Sequence[str], lines: Sequence[str]) -> None:
+    done = subprocess.run(
+        [*enter, "tc", "-batch", "-"],
+        input="\n".join(lines) + "\n",
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise LabError(f"The kernel refused other caps: {done.stderr.strip()[-300:]}.")
