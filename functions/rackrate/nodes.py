@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,9 +50,26 @@ def node_facts(node: Mapping[str, Any]) -> dict[str, Any]:
         "os_image": info.get("osImage"),
         "kubernetes": info.get("kubeletVersion"),
         "container_runtime": info.get("containerRuntimeVersion"),
+        "cpus": _cpus(node.get("status", {}).get("capacity", {}).get("cpu")),
         "network_scale": _scale(labels.get(NETWORK_SCALE_LABEL)),
         "network_layers": [topology[layer] for layer in sorted(topology)],
     }
+
+
+def _cpus(quantity: str | None) -> int | None:
+    """The CPUs of a node's capacity, a Kubernetes quantity such as `2` or `1930m`.
+
+    A part of a CPU counts as one, since a thread may run on it. What is no quantity of CPUs is as
+    good as untold: nothing but a guard looks at it.
+    """
+    if quantity is None:
+        return None
+    text = str(quantity)
+    try:
+        cpus = float(text[:-1]) / 1000 if text.endswith("m") else float(text)
+    except ValueError:
+        return None
+    return math.ceil(cpus) if math.isfinite(cpus) and cpus > 0 else None
 
 
 def _scale(label: str | None) -> float | None:
