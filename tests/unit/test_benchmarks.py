@@ -1,0 +1,129 @@
+"""The benchmarks' pure parts: what counts as a wrong verdict, and what is printed of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import lab_verdicts
+from benchmarks.lab_verdicts import AA, AB, Kept, Series, criterion, is_wrong, rows, tally
+from lab.errors import LabError
+
+
+def verdict(word: str, test: str = "tcp-1", metric: str = "throughput", **more: Any) -> Any:
+    """A verdict as results.json has it."""
+    return {
+        "test": test,
+        "metric": metric,
+        "verdict": word,
+        "ratio": 1.1,
+        "ci_simultaneous": [1.0601, 1.1404],
+        **more,
+    }
+
+
+def results(*verdicts: Any) -> dict[str, Any]:
+    return {"verdicts": list(verdicts)}
+
+
+SAME = verdict("no meaningful difference")
+UNSURE_RTT = verdict("inconclusive", "rtt", "rtt", ratio=None, ci_simultaneous=None)
+
+
+@pytest.mark.parametrize("word", ["better", "worse"])
+@pytest.mark.parametrize(("test", "metric"), [("tcp-1", "throughput"), ("rtt", "rtt")])
+def test_any_difference_between_identical_arms_is_wrong(word: str, test: str, metric: str) -> None:
+    assert is_wrong(AA, results(SAME, verdict(word, test, metric)))
+
+
+def test_a_difference_in_steadiness_between_identical_arms_is_wrong_too() -> None:
+    unsteady = verdict("no meaningful difference", steadiness={"verdict": "worse"})
+    assert is_wrong(AA, results(unsteady))
+
+
+def test_identical_arms_may_be_told_alike_or_be_inconclusive() -> None:
+    steady = verdict("no meaningful difference", steadiness={"verdict": "inconclusive"})
+    assert not is_wrong(AA, results(steady, UNSURE_RTT))
+
+
+@pytest.mark.parametrize("word", ["worse", "no meaningful difference", "inconclusive"])
+def test_caps_that_differ_are_missed_by_every_word_but_better(word: str) -> None:
+    assert is_wrong(AB, results(verdict(word), verdict("better", "tcp-8")))
+
+
+def test_caps_that_differ_are_found_by_the_single_flow_whatever_else_is_said() -> None:
+    assert not is_wrong(AB, results(UNSURE_RTT, verdict("better")))
+
+
+@pytest.mark.parametrize("series", [AA, AB])
+@pytest.mark.parametrize("nothing", [None, {"verdicts": []}])
+def test_a_run_without_verdicts_is_wrong_in_either_series(series: Series, nothing: Any) -> None:
+    assert is_wrong(series, nothing)
+
+
+@pytest.mark.parametrize("series", [AA, AB])
+@pytest.mark.parametrize(
+    ("runs", "wrong", "holds"),
+    [(20, 0, True), (20, 1, True), (20, 2, False), (10, 0, True), (10, 1, False), (40, 2, True)],
+)
+def test_one_of_twenty_runs_may_be_wrong(
+    series: Series, runs: int, wrong: int, holds: bool
+) -> None:
+    held, line = criterion(series, [True] * wrong + [False] * (runs - wrong))
+    assert held is holds
+    assert line.startswith("PASS" if holds else "FAIL")
+    assert f"{wrong if series is AA else runs - wrong} of {runs} runs" in line
+
+
+def test_no_runs_prove_nothing() -> None:
+    assert not criterion(AA, [])[0]
+
+
+def test_the_series_use_seeds_of_their_own() -> None:
+    assert not set(AA.seeds(500)) & set(AB.seeds(500))
+    assert list(AA.seeds(2)) == [AA.first_seed, AA.first_seed + 1]
+
+
+def test_the_caps_of_the_baseline_make_the_treatments_a_tenth_higher() -> None:
+    assert AA.baseline_factor == 1.0
+    assert 1 / AB.baseline_factor == pytest.approx(1.10)
+
+
+def test_a_row_tells_seed_ratio_interval_and_word_of_every_verdict() -> None:
+    found = rows(
+        7, results(verdict("better", steadiness={"verdict": "worse"}), UNSURE_RTT), wrong=True
+    )
+    assert found == [
+        "     7  tcp-1 throughput   1.100    1.060 to 1.140  better; steadiness: worse",
+        "     7  rtt rtt                -                 -  inconclusive  <- wrong",
+    ]
+
+
+def test_a_run_without_verdicts_has_a_row() -> None:
+    assert rows(7, None, wrong=True) == ["     7  no verdicts  <- wrong"]
+
+
+def test_the_tally_counts_words_and_skips_runs_without_verdicts() -> None:
+    assert tally([results(SAME), None, results(SAME), results(verdict("better"))]) == [
+        "  tcp-1 throughput: 2 no meaningful difference, 1 better"
+    ]
+
+
+def test_what_is_kept_is_found_again_and_not_mixed_with_other_plans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(tmp_path / "new")
+    kept.claim()
+    assert kept.results(AA, 1001) is None
+    run = kept.directory / lab_verdicts.run_name(AA, 1001)
+    run.mkdir()
+    (run / "results.json").write_text('{"verdicts": []}', encoding="utf-8")
+    kept.claim()
+    assert kept.results(AA, 1001) == {"verdicts": []}
+    assert kept.has_all(AA, 1)
+    assert not kept.has_all(AA, 2)
+    monkeypatch.setattr(lab_verdicts, "PLAN", {"blocks": 12})
+    with pytest.raises(LabError, match="give --keep a new directory"):
+        kept.claim()
