@@ -109,14 +109,15 @@ def deploy(
 ) -> None:
     """Create a stack of the packaged template and wait until it is there.
 
-    `parameters` go over the lab's own, which are ToolImage alone. The stack is created through
-    CloudFormation's API: under an endpoint of http `sam deploy` refuses the URLs that `sam package`
+    `parameters` go over the lab's own: its ToolImage, and HostNetwork, so that every plan can be run
+    in the lab. The stack is created through CloudFormation's API: under an endpoint of http `sam deploy` refuses the URLs that `sam package`
     writes. Raises LabError with the events' reasons when it fails; the stack then stays as
     CloudFormation left it, to be looked at and deleted.
     """
     packaged = packaged or package(status)
     cloudformation = _client(status, "cloudformation")
-    wanted = {"ToolImage": str(status["tools_image"]), **(parameters or {})}
+    own = {"ToolImage": str(status["tools_image"]), "HostNetwork": "true"}
+    wanted = {**own, **(parameters or {})}
     large = packaged.path.stat().st_size > LARGEST_TEMPLATE_BODY_BYTES
     try:
         stack_id = cloudformation.create_stack(

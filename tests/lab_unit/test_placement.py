@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 
 from lab.fabric.network import Placement, Port
-from lab.fabric.shaping import EnaExpress
+from lab.fabric.shaping import EnaExpress, Limits
 
 
 def port(number: int, zone: str, express: EnaExpress, group: str | None = None) -> Port:
@@ -21,6 +21,7 @@ def port(number: int, zone: str, express: EnaExpress, group: str | None = None) 
         zone=zone,
         group=group,
         ena_express=express,
+        limits=Limits.of_instance(10e9, 0.1),
     )
 
 

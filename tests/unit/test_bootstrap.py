@@ -17,8 +17,16 @@ from tests.unit.fake_cluster import FakeCluster
 NAMESPACE = "/api/v1/namespaces/bench"
 
 
-def request(kind, *, namespace="bench", owner="my-stack", **extra):
-    properties = {"Namespace": namespace, "Group": f"rackrate:{namespace}", "Owner": owner}
+TENANT = bootstrapping.Tenant("bench", "rackrate:bench", "my-stack", host_network=True)
+
+
+def request(kind, *, namespace="bench", owner="my-stack", host="false", **extra):
+    properties = {
+        "Namespace": namespace,
+        "HostNetwork": host,
+        "Group": f"rackrate:{namespace}",
+        "Owner": owner,
+    }
     if kind != "Create":
         extra.setdefault("PhysicalResourceId", namespace)
     return cloudformation_request(kind, properties, **extra)
@@ -38,7 +46,7 @@ def empty():
 def test_create_makes_everything_and_again_changes_nothing(empty):
     answer = serve("Create", empty)
     assert answer.physical_id == "bench"
-    assert answer.data == {"Namespace": "bench", "Group": "rackrate:bench"}
+    assert answer.data == {"Namespace": "bench", "HostNamespace": "", "Group": "rackrate:bench"}
     before = copy.deepcopy(empty.objects)
     assert len(before) == 5
     serve("Create", empty)
@@ -54,11 +62,81 @@ def test_update_corrects_what_somebody_changed(empty):
     assert empty.objects[path]["rules"] == rules
 
 
-def test_delete_removes_everything_and_again_is_fine(empty):
+@pytest.mark.parametrize("host", ["false", "true"])
+def test_delete_removes_everything_and_again_is_fine(empty, host):
+    serve("Create", empty, host=host)
+    serve("Delete", empty, host=host)
+    assert empty.objects == {}
+    serve("Delete", empty, host=host)
+
+
+def test_host_networking_gets_a_namespace_of_its_own_behind_a_guard_that_comes_first(empty):
+    serve("Create", empty)
+    before = set(empty.objects)
+    answer = serve("Update", empty, host="true")
+    assert answer.data["HostNamespace"] == "bench-host"
+    added = [thing for path, thing in empty.objects.items() if path not in before]
+    assert [(thing["kind"], thing["metadata"]["name"]) for thing in added] == [
+        ("ValidatingAdmissionPolicy", "bench-host.rackrate.dev"),
+        ("ValidatingAdmissionPolicyBinding", "bench-host.rackrate.dev"),
+        ("Namespace", "bench-host"),
+        ("Role", "runner"),
+        ("RoleBinding", "runners"),
+    ]
+    policy, binding, _, role, granted = added
+    selector = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchLabels"]
+    assert selector == {"kubernetes.io/metadata.name": "bench-host"}
+    assert (policy["spec"]["failurePolicy"], binding["spec"]["validationActions"]) == (
+        "Fail",
+        ["Deny"],
+    )
+    first = empty.objects["/apis/rbac.authorization.k8s.io/v1/namespaces/bench/roles/runner"]
+    assert role["rules"] == first["rules"]
+    assert granted["subjects"][0]["name"] == "rackrate:bench"
+
+
+def test_an_update_that_forbids_host_networking_removes_all_of_it(empty):
+    serve("Create", empty)
+    without = copy.deepcopy(empty.objects)
+    serve("Update", empty, host="true")
+    serve("Update", empty, host="false")
+    assert set(empty.objects) == set(without)
+
+
+def test_a_host_namespace_of_somebody_else_is_refused_and_left_as_it_was(empty):
+    path = "/api/v1/namespaces/bench-host"
+    theirs = {"metadata": {"name": "bench-host"}}
+    empty.objects[path] = copy.deepcopy(theirs)
+    with pytest.raises(bootstrapping.NotOurs, match="Namespace bench-host exists"):
+        serve("Create", empty, host="true")
+    assert empty.objects == {path: theirs}
     serve("Create", empty)
     serve("Delete", empty)
+    assert empty.objects == {path: theirs}
+
+
+def test_a_namespace_is_not_taken_for_the_other_one_of_the_same_stack(empty):
+    """A stack whose Namespace becomes `bench-host` has had a namespace of that name, and drops it."""
+    serve("Create", empty, host="true")
+    with pytest.raises(bootstrapping.NotOurs, match="Namespace bench-host exists"):
+        serve("Update", empty, namespace="bench-host", PhysicalResourceId="bench")
+
+
+def test_what_is_replaced_is_replaced_in_the_version_that_was_seen(empty):
+    """The API refuses a policy without it."""
+    serve("Create", empty, host="true")
+    path = next(path for path in empty.objects if "/validatingadmissionpolicies/" in path)
+    empty.objects[path]["metadata"]["resourceVersion"] = "41"
+    serve("Update", empty, host="true")
+    assert empty.objects[path]["metadata"]["resourceVersion"] == "41"
+
+
+def test_a_stack_of_before_host_networking_is_updated_and_deleted(empty):
+    properties = {"Namespace": "bench", "Group": "rackrate:bench", "Owner": "my-stack"}
+    for kind in ("Create", "Update", "Delete"):
+        event = cloudformation_request(kind, properties, PhysicalResourceId="bench")
+        assert bootstrapping.serve_request(event, lambda: empty, 5).data["HostNamespace"] == ""
     assert empty.objects == {}
-    serve("Delete", empty)
 
 
 def test_delete_succeeds_when_the_cluster_is_gone_already():
@@ -162,7 +240,7 @@ def test_deleting_waits_for_the_namespace_but_not_for_ever(empty):
     serve("Create", empty)
     empty.delete = lambda path, foreground=False: None
     with pytest.raises(ClusterUnreachable, match="still being deleted"):
-        bootstrapping.remove(empty, "bench", "rackrate:bench", "my-stack", seconds=0)
+        bootstrapping.remove(empty, TENANT, seconds=0)
 
 
 def test_the_handler_answers_when_it_went_well(empty, monkeypatch):

@@ -20,6 +20,7 @@ CREATED = {
     "EnaExpress": "none",
     "NodeCount": "3",
     "IdleScaleToZero": "false",
+    "HostNamespace": "",
 }
 EXISTING = {
     **CREATED,
@@ -69,6 +70,11 @@ def test_a_stack_with_node_groups_of_its_own():
     )
     assert (found.node_count, found.idle_scale_to_zero) == (3, False)
     assert settings({**CREATED, "IdleScaleToZero": "true"}).idle_scale_to_zero is True
+
+
+def test_the_host_namespace_is_known_where_the_stack_has_one():
+    assert settings(CREATED).host_namespace == ""
+    assert settings({**CREATED, "HostNamespace": "bench-host"}).host_namespace == "bench-host"
 
 
 def test_a_cluster_that_exists_has_labels_instead():
