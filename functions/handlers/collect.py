@@ -30,6 +30,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             **shared,
         )
     logger.info("collected trials", extra=found)
-    if found["finished"]:
+    if found["finished"] and not found["warm_up"]:
         count(TrialsMeasured=found["measured"], TrialsFailed=found["failed"])
     return found

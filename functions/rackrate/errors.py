@@ -55,5 +55,9 @@ class ServersNotReady(RackrateError):
     """Servers did not come up in time although their nodes are there."""
 
 
+class LinksDown(RackrateError):
+    """More pairs cannot talk to each other than the plan tolerates; nothing was measured."""
+
+
 class TrialsLost(RackrateError):
     """More trials were lost than the plan tolerates."""

@@ -1,7 +1,9 @@
 """The Kubernetes objects of a run. Pure: values in, manifests out.
 
-Everything obeys the Pod Security Standard "restricted" and belongs to one owner object, so that
-deleting the owner deletes the run (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
+Everything obeys the Pod Security Standard "restricted", but that pods of the network `host` use
+their node's (https://kubernetes.io/docs/concepts/security/pod-security-standards/). Everything
+belongs to one owner object in its namespace, so that deleting the owners deletes the run: owner
+references do not cross namespaces.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rackrate.networks import HOST
 from rackrate.schedule import traffic_seconds
-from rackrate.tools import TestBase
-from rackrate.tools.iperf3 import PORT, server_argv
+from rackrate.tools import TestBase, load_test
+from rackrate.tools.base import Server
 
 Json = dict[str, Any]
 
 RUN, ROLE, ARM = "rackrate.dev/run", "rackrate.dev/role", "rackrate.dev/arm"
+NETWORK = "rackrate.dev/network"
 BLOCK, ROUND, ATTEMPT = "rackrate.dev/block", "rackrate.dev/round", "rackrate.dev/attempt"
 RUN_ID, EXECUTION = "rackrate.dev/run-id", "rackrate.dev/execution"
 #: The mark of the stack that made something; what lacks it is somebody else's.
@@ -66,7 +70,8 @@ def owner(run_id: str, execution_arn: str) -> Json:
     }
 
 
-def _owned(run_id: str, owner_uid: str) -> list[Json]:
+def owned_by(run_id: str, owner_uid: str) -> list[Json]:
+    """The owner references of what the run's owner object owns."""
     return [
         {
             "apiVersion": "v1",
@@ -79,40 +84,84 @@ def _owned(run_id: str, owner_uid: str) -> list[Json]:
     ]
 
 
+def servers_of(tests: Sequence[TestBase]) -> list[Server]:
+    """The distinct servers that tests need, by name.
+
+    Where no test needs one there is one all the same: a pod must be there to be pinged, and a
+    server is the one program of the image that waits without end.
+
+    Raises:
+        ValueError: two different servers have one name; a tool has to name them apart.
+    """
+    found = {server for test in tests if (server := test.server) is not None}
+    if not found:
+        waiting = load_test({"name": "any", "tool": "iperf3"}).server
+        assert waiting is not None
+        return [waiting]
+    if len({server.name for server in found}) < len(found):
+        raise ValueError(f"different servers have the same name: {sorted(found, key=str)}")
+    return sorted(found, key=lambda server: server.name)
+
+
 def servers(
-    *, run_id: str, owner_uid: str, arm: str, node_selector: Mapping[str, str], image: str
+    *,
+    run_id: str,
+    owner_uid: str,
+    arm: str,
+    network: str,
+    node_selector: Mapping[str, str],
+    tests: Sequence[TestBase],
+    image: str,
 ) -> Json:
-    """A DaemonSet: one iperf3 server on every node of an arm; ping needs only the pod's address."""
-    labels = {RUN: run_label(run_id), ROLE: "server", ARM: arm}
-    container = _container("server", server_argv(), image)
-    container["ports"] = [{"containerPort": PORT, "protocol": "TCP"}]
-    # A start-up probe, because it stops once the server listens: the connection of a readiness
-    # probe would disturb measurements, for iperf3 takes it for a client.
-    container["startupProbe"] = {
-        "tcpSocket": {"port": PORT},
-        "periodSeconds": 1,
-        "failureThreshold": 120,
-    }
+    """A DaemonSet: the servers that the tests need, on every node of an arm.
+
+    Args:
+        run_id: the run.
+        owner_uid: the UID of its owner object in the DaemonSet's namespace.
+        arm: the stack's arm, whose nodes several of a plan's arms may share.
+        network: whose network the servers use, `pod` or `host`.
+        node_selector: the labels of the arm's nodes.
+        tests: what the plan runs.
+        image: the tools' image.
+    """
+    labels = {RUN: run_label(run_id), ROLE: "server", ARM: arm, NETWORK: network}
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
         "metadata": {
-            "name": f"{owner_name(run_id)}-{arm}",
+            "name": f"{owner_name(run_id)}-{arm}-{network}",
             "labels": labels,
-            "ownerReferences": _owned(run_id, owner_uid),
+            "ownerReferences": owned_by(run_id, owner_uid),
         },
         "spec": {
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
-                    **_pod_spec({}),
+                    **pod_spec(network),
                     "nodeSelector": dict(node_selector),
-                    "containers": [container],
+                    "containers": [_server(server, image) for server in servers_of(tests)],
                 },
             },
         },
     }
+
+
+def _server(server: Server, image: str) -> Json:
+    made = container(server.name, server.argv, image)
+    # On the host's network this claims the node's port: of two runs, the later one's server waits
+    # with a message that says so.
+    made["ports"] = [{"containerPort": server.port, "protocol": server.protocol}]
+    if server.protocol == "TCP":
+        # A start-up probe, because it stops once the server listens: the connection of a readiness
+        # probe would disturb measurements, for iperf3 takes it for a client. There is no probe for
+        # UDP that needs no program of its own.
+        made["startupProbe"] = {
+            "tcpSocket": {"port": server.port},
+            "periodSeconds": 1,
+            "failureThreshold": 120,
+        }
+    return made
 
 
 def client_labels(run_id: str, item: Mapping[str, Any], attempt: int) -> dict[str, str]:
@@ -146,17 +195,17 @@ def client(
         run_id: the run.
         owner_uid: the UID of its owner object.
         item: the item of the schedule.
-        pair: the arm, the client's node and the server's node.
+        pair: the arm, the client's node and network, and the server's.
         tests: what to run, in order.
         attempt: 1, or more for a repetition.
         server_address: IP address of the server's pod.
         image: the tools' image.
     """
-    containers = [_container(test.name, test.argv(server_address), image) for test in tests]
+    containers = [container(test.name, test.argv(server_address), image) for test in tests]
     sysctls: dict[str, str] = {}
     for test in tests:
         sysctls.update(test.sysctls)
-    where = short_hash(json.dumps([pair["client"], pair["server"]]))[:6]
+    where = short_hash(json.dumps([pair["arm"], pair["client"], pair["server"]]))
     name = f"{owner_name(run_id)}-{item['block']}-{item['round']}-{where}-{attempt}"
     return {
         "apiVersion": "v1",
@@ -165,10 +214,10 @@ def client(
             "name": name,
             "labels": {**client_labels(run_id, item, attempt), ARM: pair["arm"]},
             "annotations": {CLIENT_NODE: pair["client"], SERVER_NODE: pair["server"]},
-            "ownerReferences": _owned(run_id, owner_uid),
+            "ownerReferences": owned_by(run_id, owner_uid),
         },
         "spec": {
-            **_pod_spec(sysctls),
+            **pod_spec(pair["client_network"], sysctls),
             # The plan chose the node; there is nothing for a scheduler to decide.
             "nodeName": pair["client"],
             "restartPolicy": "Never",
@@ -184,16 +233,26 @@ def active_deadline_seconds(tests: Sequence[TestBase]) -> int:
     return round(traffic_seconds(tests) * 1.5 + GRACE_SECONDS)
 
 
-def _pod_spec(sysctls: Mapping[str, str]) -> Json:
+def pod_spec(network: str, sysctls: Mapping[str, str] | None = None) -> Json:
+    """What all pods have in common.
+
+    Args:
+        network: whose network the pod uses, `pod` or `host`.
+        sysctls: settings of the pod's own network. Kubernetes refuses them where that is the
+            host's; what holds there is the node's. On nodes with systemd 243 or later, such as
+            Amazon Linux 2023, ordinary users may ping (its `sysctl.d/50-default.conf` opens
+            `net.ipv4.ping_group_range`).
+    """
     security: Json = {
         "runAsNonRoot": True,
         "runAsUser": USER,
         "runAsGroup": USER,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    if sysctls:
+    if sysctls and network != HOST:
         security["sysctls"] = [{"name": k, "value": v} for k, v in sorted(sysctls.items())]
     return {
+        **({"hostNetwork": True} if network == HOST else {}),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "dnsPolicy": "Default",  # the tools are given addresses and look up nothing
@@ -204,7 +263,8 @@ def _pod_spec(sysctls: Mapping[str, str]) -> Json:
     }
 
 
-def _container(name: str, argv: Sequence[str], image: str) -> Json:
+def container(name: str, argv: Sequence[str], image: str) -> Json:
+    """A container that runs one program of the tools' image."""
     return {
         "name": name,
         "image": image,

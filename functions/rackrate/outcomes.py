@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 _MESSAGE_LENGTH = 300
+#: What runc says of a program that an image lacks.
+_NO_PROGRAM = "executable file not found"
+#: What iputils says where the kernel lets this user send no echo requests.
+_MAY_NOT_PING = "cap_net_raw"
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
     container = next((c for c in containers if c["name"] == test), None)
     state = container.get("state", {}) if container else {}
     ended = state.get("terminated")
+    if (lacking := missing_program(pod, test)) is not None:
+        return Outcome(False, lacking)
     if ended is not None and ended.get("startedAt"):
         return Outcome(True, _why_ended(status, ended), ended["startedAt"], ended.get("finishedAt"))
     if "running" in state:
@@ -66,6 +72,39 @@ def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
     ).get("reason")
     detail = f" ({waiting})" if waiting and waiting != "PodInitializing" else ""
     return Outcome(False, f"was not started{_because(status)}{detail}"[:_MESSAGE_LENGTH])
+
+
+def missing_program(pod: Mapping[str, Any], container: str) -> str | None:
+    """Says which program the image lacks, if a container could not start for that reason."""
+    status, spec = pod.get("status", {}), pod.get("spec", {})
+    found = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+    states = [
+        state
+        for each in found
+        if each["name"] == container
+        # Of a container that Kubernetes tries to start again, the last state tells why.
+        for of in ("state", "lastState")
+        for state in each.get(of, {}).values()
+    ]
+    if not any(_NO_PROGRAM in (state.get("message") or "") for state in states):
+        return None
+    for each in (*spec.get("initContainers", []), *spec.get("containers", [])):
+        if each["name"] == container:
+            return (
+                f"there is no {each['command'][0]} in the image {each['image']}; the image that"
+                ' the stack builds has it: update the stack with "ToolImage=build"'
+            )
+    return None
+
+
+def may_not_ping(text: str) -> str | None:
+    """Says so, and what to do, if that is what ping printed."""
+    if _MAY_NOT_PING not in text:
+        return None
+    return (
+        "this node lets ordinary users send no ICMP echo requests; set net.ipv4.ping_group_range"
+        ' to "0 2147483647" there, as systemd 243 and later do, or ping between pods'
+    )
 
 
 def _why_ended(status: Mapping[str, Any], ended: Mapping[str, Any]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from rackrate import manifests
 from rackrate.cluster import Cluster
+from rackrate.networks import namespaces
 from rackrate.settings import Settings
 from rackrate.stages.concluding import record_end
 from rackrate.stages.idling import rest
@@ -28,16 +30,22 @@ STATUSES = {"ABORTED": "aborted", "TIMED_OUT": "timed_out", "FAILED": "failed"}
 
 
 def tear_down(run_id: str, *, settings: Settings, cluster: Cluster) -> bool:
-    """Deletes a run's owner, and with it all that it owns, and waits until its pods are gone.
+    """Deletes a run's owners, and with them all that they own, and waits until its pods are gone.
 
     Returns:
         Are they gone? Deleting again is harmless.
     """
-    base = f"/api/v1/namespaces/{settings.namespace}"
-    cluster.delete(f"{base}/configmaps/{manifests.owner_name(run_id)}", foreground=True)
+    bases = [f"/api/v1/namespaces/{namespace}" for namespace in namespaces(settings)]
+    for base in bases:
+        cluster.delete(f"{base}/configmaps/{manifests.owner_name(run_id)}", foreground=True)
     labels = manifests.selector({manifests.RUN: manifests.run_label(run_id)})
-    _, gone = cluster.watch(f"{base}/pods", labels, lambda pods: not pods, seconds=GONE_SECONDS)
-    return gone
+    deadline = time.monotonic() + GONE_SECONDS
+    all_gone = True
+    for base in bases:
+        left = max(0.0, deadline - time.monotonic())
+        _, gone = cluster.watch(f"{base}/pods", labels, lambda pods: not pods, seconds=left)
+        all_gone = all_gone and gone
+    return all_gone
 
 
 def tear_down_stopped(
@@ -84,8 +92,12 @@ def sweep(*, settings: Settings, cluster: Cluster, store: Store, states: Any, ek
         overdue: the runs that should have ended long ago.
         nodes: what `rest` says.
     """
-    path = f"/api/v1/namespaces/{settings.namespace}/configmaps"
-    owners = cluster.list(path, manifests.selector({manifests.ROLE: "owner"}))
+    labels = manifests.selector({manifests.ROLE: "owner"})
+    owners = [
+        owner
+        for namespace in namespaces(settings)
+        for owner in cluster.list(f"/api/v1/namespaces/{namespace}/configmaps", labels)
+    ]
     arn_of = {
         notes[manifests.RUN_ID]: notes[manifests.EXECUTION]
         for notes in (owner["metadata"]["annotations"] for owner in owners)

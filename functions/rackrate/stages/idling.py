@@ -57,10 +57,16 @@ def wake(
         NodesUnavailable: a node group reports a new trouble, or the nodes had their time.
     """
     counts = {arm.name: settings.node_count for arm in settings.arms}
-    plan = check_plan(raw, stack_arms=settings.arms, nodes=counts, run_id=run_id)
+    plan = check_plan(
+        raw,
+        stack_arms=settings.arms,
+        nodes=counts,
+        host_network=bool(settings.host_namespace),
+        run_id=run_id,
+    )
     if plan.dry_run:
         return {"ready": True, "wait_seconds": 0}
-    groups = [_describe(eks, settings, arm) for arm in plan.arms]
+    groups = [_describe(eks, settings, arm) for arm in plan.stack_arms]
     complaints = [complaint for group in groups for complaint in group.complaints]
     run = store.run(run_id)
     if run is None:
@@ -90,8 +96,8 @@ def wake(
         # this one was in it, and put them to rest after we looked.
         return {"ready": False, "wait_seconds": WAIT_SECONDS}
     cluster = connect()
-    found = [min(settings.node_count, len(ready_nodes(cluster, arm))) for arm in plan.arms]
-    wanted = settings.node_count * len(plan.arms)
+    found = [min(settings.node_count, len(ready_nodes(cluster, arm))) for arm in plan.stack_arms]
+    wanted = settings.node_count * len(plan.stack_arms)
     applied = all(g.desired == settings.node_count and g.status != "UPDATING" for g in groups)
     if applied and sum(found) == wanted:
         return {"ready": True, "wait_seconds": 0}

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from rackrate import manifests, tools
 from rackrate.cluster import Cluster
 from rackrate.errors import ClusterUnreachable, ServersNotReady, Throttled
-from rackrate.outcomes import is_finished, outcome
+from rackrate.networks import namespace_of, namespaces
+from rackrate.outcomes import is_finished, may_not_ping, outcome
 from rackrate.schedule import (
     PlannedTrial,
     TrialKey,
@@ -20,9 +24,9 @@ from rackrate.schedule import (
     traffic_seconds,
 )
 from rackrate.settings import Settings
-from rackrate.stages.serving import server_addresses
+from rackrate.stages.serving import addresses_in, owner_of
 from rackrate.store import Store
-from rackrate.tools import ParseError, TestBase
+from rackrate.tools import Measurement, ParseError, TestBase
 
 Json = dict[str, Any]
 
@@ -61,36 +65,39 @@ def launch(
     if item["kind"] == "makeup":
         attempt += max(int(stored.get(t.key, {}).get("attempt", 1)) for t in missing)
     tests = [tools.load_test(test) for test in target["tests"]]
-    base = f"/api/v1/namespaces/{settings.namespace}"
-    labels = {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "server"}
-    addresses = server_addresses(cluster.list(f"{base}/pods", manifests.selector(labels)))
-    owner = cluster.get(f"{base}/configmaps/{manifests.owner_name(run_id)}")
-    if owner is None:
-        raise ServersNotReady("the run's owner object was deleted, and its servers with it")
     wanted = {trial.key for trial in missing}
-    pods: list[Json] = []
-    longest = 0.0
-    for pair in target["pairs"]:
-        chosen = [t for t in tests if _key(target, t, pair) in wanted]
-        if not chosen:
-            continue
-        if pair["server"] not in addresses:
+    pairs = [
+        (pair, chosen)
+        for pair in target["pairs"]
+        if (chosen := [test for test in tests if _key(target, test, pair) in wanted])
+    ]
+    addresses = {
+        network: addresses_in(run_id, network, settings, cluster)
+        for network in {pair["server_network"] for pair, _ in pairs}
+    }
+    owners = {
+        network: owner_of(run_id, namespace_of(network, settings), cluster)
+        for network in {pair["client_network"] for pair, _ in pairs}
+    }
+    pods: list[tuple[str, Json]] = []
+    for pair, chosen in pairs:
+        address = addresses[pair["server_network"]].get(pair["server"])
+        if address is None:
             raise ServersNotReady(f"the server on {pair['server']} is gone or not ready")
-        longest = max(longest, traffic_seconds(chosen))
-        pods.append(
-            manifests.client(
-                run_id=run_id,
-                owner_uid=owner["metadata"]["uid"],
-                item=target,
-                pair=pair,
-                tests=chosen,
-                attempt=attempt,
-                server_address=addresses[pair["server"]],
-                image=settings.tool_image,
-            )
+        pod = manifests.client(
+            run_id=run_id,
+            owner_uid=owners[pair["client_network"]]["metadata"]["uid"],
+            item=target,
+            pair=pair,
+            tests=chosen,
+            attempt=attempt,
+            server_address=address,
+            image=settings.tool_image,
         )
+        pods.append((_pods_path(pair["client_network"], settings), pod))
     with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(lambda pod: cluster.create(f"{base}/pods", pod), pods))
+        list(pool.map(lambda made: cluster.create(*made), pods))
+    longest = max(traffic_seconds(chosen) for _, chosen in pairs)
     patience = manifests.active_deadline_seconds(tests) + PATIENCE_SECONDS
     return {
         "pods": len(pods),
@@ -109,23 +116,30 @@ def _target(
         stored = store.trial_states(run_id, item["block"])
         return (item if missing_trials(item, stored) else None), stored
     stored = store.trial_states(run_id)
-    return choose_makeup(store.get_json(run_id, "schedule.json"), stored), stored
+    return choose_makeup(store.get_json(run_id, item["schedule"]), stored), stored
 
 
 def _announce(
     run_id: str, item: Mapping[str, Any], target: Mapping[str, Any], store: Store
 ) -> None:
-    phase = f"block {target['block']} of {target['blocks']}"
+    warm_up = target["warm_up"]
+    phase = "the warm-up" if warm_up else f"block {target['block']} of {target['blocks']}"
     if target["rounds"] > 1:
         phase += f", round {target['round']} of {target['rounds']}"
     if item["kind"] == "makeup":
         store.update_run(run_id, {"phase": f"repeating lost trials of {phase}"})
+    elif warm_up:
+        store.update_run(run_id, {"phase": phase.removeprefix("the ")})
     else:
         store.update_run(run_id, {"phase": phase, "block": target["block"]})
 
 
 def _key(item: Mapping[str, Any], test: TestBase, pair: Mapping[str, str]) -> TrialKey:
-    return TrialKey(item["block"], test.name, pair["client"], pair["server"])
+    return TrialKey(item["block"], pair["arm"], test.name, pair["client"], pair["server"])
+
+
+def _pods_path(network: str, settings: Settings) -> str:
+    return f"/api/v1/namespaces/{namespace_of(network, settings)}/pods"
 
 
 def collect(
@@ -158,40 +172,52 @@ def collect(
         wait_seconds: when to ask again, if not.
         measured: how many trials this call stored as measured.
         failed: how many it stored as failed.
+        warm_up: were they the warm-up's, which count for nothing?
     """
+    warm_up = bool(item["warm_up"])
     stored = store.trial_states(run_id, item["block"])
     scope = [
         trial
         for trial in missing_trials(item, stored)
         if int(stored.get(trial.key, {}).get("attempt", 0)) < attempt
     ]
-    clients = {(trial.key.client, trial.key.server) for trial in scope}
-    path = f"/api/v1/namespaces/{settings.namespace}/pods"
+    clients = {_client(trial.key) for trial in scope}
     labels = manifests.selector(manifests.client_labels(run_id, item, attempt))
 
     def settled(pods: Mapping[str, Json]) -> bool:
-        return all(is_finished(pod) for pod in pods.values() if _pair(pod) in clients)
+        return all(is_finished(pod) for pod in pods.values() if _client_of(pod) in clients)
 
-    left = max(0.0, deadline - time.time())
-    pods, finished = cluster.watch(path, labels, settled, seconds=min(watch_seconds, left))
+    pods: dict[str, list[Json]] = {}
+    finished = True
+    stop = min(deadline, time.time() + watch_seconds)
+    for network in sorted({pair["client_network"] for pair in item["pairs"]}):
+        left = max(0.0, stop - time.time())
+        found, done = cluster.watch(_pods_path(network, settings), labels, settled, seconds=left)
+        pods[network], finished = list(found.values()), finished and done
     if not finished and time.time() < deadline:
-        return {"finished": False, "wait_seconds": 1, "measured": 0, "failed": 0}
-    pod_of = {_pair(pod): pod for pod in pods.values()}
-    facts = _facts(store.get_json(run_id, "plan.json"))
+        return {**_nothing(warm_up), "finished": False, "wait_seconds": 1}
+    pod_of = {_client_of(pod): pod for found in pods.values() for pod in found}
+    about = _About(item, store.get_json(run_id, "plan.json"))
     tests = {test["name"]: tools.load_test(test) for test in item["tests"]}
 
-    def finish_one(trial: PlannedTrial) -> Stored:
-        pod = pod_of.get((trial.key.client, trial.key.server))
-        result = _read_trial(
-            run_id, trial, tests[trial.key.test], pod, attempt, settings, cluster, store
-        )
-        return _put(run_id, trial, {**result, **_about(trial, facts), "attempt": attempt}, store)
+    def read_one(trial: PlannedTrial) -> Read:
+        test, pod = tests[trial.key.test], pod_of.get(_client(trial.key))
+        return _read_trial(run_id, trial, test, pod, attempt, cluster, store)
+
+    def store_one(trial: PlannedTrial, read: Read) -> Stored:
+        result = {**_head(trial, tests[trial.key.test]), **read.result}
+        if read.raw:
+            result["samples_key"] = samples_key
+        return _put(run_id, trial, {**result, **about(trial), "attempt": attempt}, store)
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        counts = _count(run_id, list(pool.map(finish_one, scope)), store)
-    if pods:
-        cluster.delete_all(path, labels)
-    return {"finished": True, "wait_seconds": 0, **counts}
+        reads = list(pool.map(read_one, scope))
+        samples_key = _put_samples(run_id, item, attempt, scope, reads, store)
+        counts = _count(run_id, item, list(pool.map(store_one, scope, reads)), store)
+    for network, left_over in pods.items():
+        if left_over:
+            cluster.delete_all(_pods_path(network, settings), labels)
+    return {**_nothing(warm_up), **counts}
 
 
 def give_up(
@@ -209,15 +235,15 @@ def give_up(
     """
     with contextlib.suppress(ClusterUnreachable, Throttled):
         labels = {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "client"}
-        connect().delete_all(
-            f"/api/v1/namespaces/{settings.namespace}/pods", manifests.selector(labels)
-        )
+        cluster = connect()
+        for namespace in namespaces(settings):
+            cluster.delete_all(f"/api/v1/namespaces/{namespace}/pods", manifests.selector(labels))
     if item["kind"] == "makeup":
         # The trials keep the reason they have.
-        return {"finished": True, "wait_seconds": 0, "measured": 0, "failed": 0}
+        return _nothing(warm_up=False)
     reason = f"{failure.get('Error', 'unknown error')}: {failure.get('Cause', '')}"[:_REASON_LENGTH]
     stored = store.trial_states(run_id, item["block"])
-    facts = _facts(store.get_json(run_id, "plan.json"))
+    about = _About(item, store.get_json(run_id, "plan.json"))
     tests = {test["name"]: tools.load_test(test) for test in item["tests"]}
     changes = [
         _put(
@@ -225,7 +251,7 @@ def give_up(
             trial,
             {
                 **_head(trial, tests[trial.key.test]),
-                **_about(trial, facts),
+                **about(trial),
                 "status": "failed",
                 "reason": reason,
                 "attempt": 1,
@@ -234,22 +260,40 @@ def give_up(
         )
         for trial in missing_trials(item, stored)
     ]
-    return {"finished": True, "wait_seconds": 0, **_count(run_id, changes, store)}
+    counts = _count(run_id, item, changes, store)
+    return {**_nothing(item["warm_up"]), **counts}
 
 
-def _pair(pod: Mapping[str, Any]) -> tuple[str, str]:
+def _nothing(warm_up: bool) -> Json:
+    """The answer of a call that ended and stored nothing."""
+    return {"finished": True, "wait_seconds": 0, "measured": 0, "failed": 0, "warm_up": warm_up}
+
+
+def _client(key: TrialKey) -> tuple[str, str, str]:
+    """What names a client pod among those of an attempt at an item."""
+    return key.arm, key.client, key.server
+
+
+def _client_of(pod: Mapping[str, Any]) -> tuple[str, str, str]:
     notes = pod["metadata"]["annotations"]
-    return notes[manifests.CLIENT_NODE], notes[manifests.SERVER_NODE]
+    arm = pod["metadata"]["labels"][manifests.ARM]
+    return arm, notes[manifests.CLIENT_NODE], notes[manifests.SERVER_NODE]
 
 
 def _head(trial: PlannedTrial, test: TestBase) -> Json:
     return {
-        "arm": trial.arm,
         "round": trial.round,
         "tool": test.tool,
-        "metric": test.metric,
-        "unit": test.unit,
+        "metric": test.primary.name,
+        "unit": test.primary.unit,
     }
+
+
+class Read(NamedTuple):
+    """What was read of a trial: what goes into the table, and raw values and series."""
+
+    result: Json
+    raw: Json
 
 
 def _read_trial(
@@ -258,39 +302,73 @@ def _read_trial(
     test: TestBase,
     pod: Mapping[str, Any] | None,
     attempt: int,
-    settings: Settings,
     cluster: Cluster,
     store: Store,
-) -> Json:
+) -> Read:
     """One test's outcome; whatever it printed is stored exactly as printed, before it is parsed."""
     ended = outcome(pod, test.name)
-    trial_json = _head(trial, test)
+    result: Json = {}
     for name in ("started_at", "finished_at"):
         if (moment := getattr(ended, name)) is not None:
-            trial_json[name] = moment
+            result[name] = moment
     text = None
     if pod is not None and ended.started:
-        text = cluster.log(settings.namespace, pod["metadata"]["name"], test.name)
+        where = pod["metadata"]
+        text = cluster.log(where["namespace"], where["name"], test.name)
     if text is not None:
         name = f"raw/{trial.key.id}.{attempt}.txt"
-        trial_json["raw_key"] = store.put_text(run_id, name, text, "text/plain")
-    failure = ended.failure
+        result["raw_key"] = store.put_text(run_id, name, text, "text/plain")
+    failure, measurement = ended.failure, None
     try:
         measurement = tools.parse(test, text or "")
     except ParseError as error:
         # The tool's own words say more than an exit code, if there are any.
-        failure = "; ".join(filter(None, (failure, str(error) if text else None))) or str(error)
-    if failure is not None:
-        return {**trial_json, "status": "failed", "reason": failure[:_REASON_LENGTH]}
-    trial_json |= {
+        words = (may_not_ping(text) or str(error)) if text else None
+        failure = "; ".join(filter(None, (failure, words))) or str(error)
+    if failure is not None or measurement is None:
+        return Read({**result, "status": "failed", "reason": (failure or "")[:_REASON_LENGTH]}, {})
+    return Read({**result, **_measured(test, measurement)}, _raw(measurement))
+
+
+def _measured(test: TestBase, measurement: Measurement) -> Json:
+    found: Json = {
         "status": "measured",
-        "value": measurement.value,
-        "samples": len(measurement.samples),
+        "value": measurement.values[test.primary.name],
+        "values": dict(measurement.values),
+        "samples": {kind: len(values) for kind, values in measurement.samples.items()},
         "details": dict(measurement.details),
     }
     if measurement.version is not None:
-        trial_json["tool_version"] = measurement.version
-    return trial_json
+        found["tool_version"] = measurement.version
+    return found
+
+
+def _raw(measurement: Measurement) -> Json:
+    """Raw values and series, empty when a trial has neither."""
+    if not measurement.samples and not measurement.series:
+        return {}
+    return {
+        "samples": {kind: list(values) for kind, values in measurement.samples.items()},
+        "series": [asdict(interval) for interval in measurement.series],
+    }
+
+
+def _put_samples(
+    run_id: str,
+    item: Mapping[str, Any],
+    attempt: int,
+    scope: Sequence[PlannedTrial],
+    reads: Sequence[Read],
+    store: Store,
+) -> str | None:
+    """Stores the raw values of all trials of a call in one object; None when there are none."""
+    value = {trial.key.id: read.raw for trial, read in zip(scope, reads, strict=True) if read.raw}
+    if not value:
+        return None
+    # A call that is repeated writes what it wrote before, or what was still missing.
+    digest = hashlib.sha256(json.dumps(value).encode()).hexdigest()[:8]
+    name = f"samples/{item['block']:04d}-{item['round']}.{attempt}.{digest}.json.gz"
+    return store.put_samples(run_id, name, value)
 
 
 class Stored(NamedTuple):
@@ -313,28 +391,36 @@ def _put(run_id: str, trial: PlannedTrial, value: Json, store: Store) -> Stored:
     )
 
 
-def _count(run_id: str, changes: Sequence[Stored], store: Store) -> dict[str, int]:
+def _count(
+    run_id: str, item: Mapping[str, Any], changes: Sequence[Stored], store: Store
+) -> dict[str, int]:
     """Counts trials in the run's item; returns how many were stored as measured and as failed."""
     measured = sum(change.measured for change in changes)
     failed = sum(change.failed for change in changes)
     repaired = sum(change.failed_before for change in changes)
-    store.update_run(run_id, {}, {"trials_measured": measured, "trials_failed": failed - repaired})
+    if not item["warm_up"]:
+        added = {"trials_measured": measured, "trials_failed": failed - repaired}
+        store.update_run(run_id, {}, added)
     return {"measured": measured, "failed": failed}
 
 
-def _facts(stored_plan: Json) -> Json:
-    """What the plan noted of arms and nodes, by name."""
-    return {
-        "placement": {arm["name"]: arm["placement"] for arm in stored_plan["arms"]},
-        "nodes": {node["name"]: node for arm in stored_plan["arms"] for node in arm["nodes"]},
-    }
+class _About:
+    """What trials carry of their arm and their two nodes, as the plan noted it."""
 
+    def __init__(self, item: Mapping[str, Any], stored_plan: Json) -> None:
+        self._item = item
+        self._placements = {arm["name"]: arm["placement"] for arm in stored_plan["arms"]}
+        self._nodes = {node["name"]: node for arm in stored_plan["arms"] for node in arm["nodes"]}
 
-def _about(trial: PlannedTrial, facts: Json) -> Json:
-    """What a trial carries of its arm and its two nodes."""
-    nodes = facts["nodes"]
-    return {
-        "placement": facts["placement"][trial.arm],
-        "client_node": {k: v for k, v in nodes[trial.key.client].items() if v not in (None, [])},
-        "server_node": {k: v for k, v in nodes[trial.key.server].items() if v not in (None, [])},
-    }
+    def __call__(self, trial: PlannedTrial) -> Json:
+        return {
+            "placement": self._placements[trial.key.arm],
+            "client_network": trial.client_network,
+            "server_network": trial.server_network,
+            "client_node": self._node(trial.key.client),
+            "server_node": self._node(trial.key.server),
+            **({"warm_up": True} if self._item["warm_up"] else {}),
+        }
+
+    def _node(self, name: str) -> Json:
+        return {k: v for k, v in self._nodes[name].items() if v not in (None, [])}
