@@ -1,7 +1,7 @@
 """The plan: what a run measures. Pure: takes the input and what the cluster has, returns a plan.
 
 Every mistake is found at once and told with its path in the input, so that a user corrects a plan
-in one go.
+in one go. `docs/plan.schema.json` and `docs/plan.md` are made of the models here and of the tools'.
 """
 
 from __future__ import annotations
@@ -9,16 +9,29 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from rackrate import tools
 from rackrate.errors import Fault, InvalidPlan
+from rackrate.schedule import (
+    MAX_PAIRS_PER_ITEM,
+    OVERHEAD_SECONDS_PER_ROUND,
+    Direction,
+    Load,
+    Network,
+    Pairing,
+    rounds_of_block,
+    traffic_seconds,
+    trials_of_block,
+)
 from rackrate.settings import Arm
 from rackrate.tools import TestBase
+from rackrate.tools.base import NAME_PATTERN
 
 #: Tests a plan may name without saying what they are.
 CATALOGUE: Mapping[str, Mapping[str, Any]] = {
@@ -30,29 +43,231 @@ DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
 
 #: Limits. The state machine stops a run after two days; a plan may ask for half of that.
 MAX_PLAN_BYTES = 32 * 1024
+MAX_ARMS = 10
 MAX_TESTS = 20
 MAX_TRIALS = 100_000
-MAX_TRAFFIC_SECONDS = 86_400
+MAX_RUN_SECONDS = 86_400
 LEAST_NODES = 2
 
-Pairing = Literal["one", "all"]
 _PLAIN_KEY = re.compile(r"[\w-]{1,60}")
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class ArmModel(BaseModel):
+    """An arm that says more than the name of an arm of the stack."""
+
+    model_config = _STRICT
+
+    name: Annotated[
+        str,
+        Field(
+            pattern=NAME_PATTERN,
+            max_length=30,
+            description="The arm's name in this run and its results.",
+            examples=["host-to-pod"],
+        ),
+    ]
+    nodes: Annotated[
+        str,
+        Field(
+            description="The stack's arm whose nodes it uses. Arms of a plan may share nodes; they"
+            " then take turns in every block, on the same pairs.",
+            examples=["treatment"],
+        ),
+    ]
+    client_network: Annotated[
+        Network,
+        Field(
+            description="Network of its clients: a network namespace of their own behind the"
+            " cluster's CNI (`pod`), or that of the node (`host`; the stack must have"
+            " `HostNetwork=true`).",
+            examples=["host"],
+        ),
+    ] = "pod"
+    server_network: Annotated[
+        Network,
+        Field(description="Network of its servers, likewise.", examples=["host"]),
+    ] = "pod"
+
+
+class RandomPairs(BaseModel):
+    """So many pairs of every arm, drawn once by the seed."""
+
+    model_config = _STRICT
+
+    random: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=MAX_TRIALS,
+            description="Number of pairs of each arm. They share no node while there are nodes"
+            " left, and are the same in every block.",
+            examples=[4],
+        ),
+    ]
+
+
+def _pairing_tag(value: object) -> str:
+    return "random" if isinstance(value, dict | RandomPairs) else "name"
+
+
+PairingModel = Annotated[
+    Annotated[Literal["one", "ring", "mesh"], Tag("name")] | Annotated[RandomPairs, Tag("random")],
+    Discriminator(_pairing_tag),
+]
 
 
 class PlanModel(BaseModel):
-    """The plan's fields as the input has them; `tests` are read one by one, for better messages."""
+    """What one run measures. `{}` is a good plan: every field has a default."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    # `arms` and `tests` are read entry by entry, for better messages.
+    model_config = _STRICT
 
-    arms: list[str] | None = None
-    baseline: str | None = None
-    tests: Annotated[list[Any], Field(min_length=1, max_length=MAX_TESTS)] = list(DEFAULT_TESTS)
-    blocks: Annotated[int, Field(ge=1, le=1000)] = 6
-    pairing: Pairing = "one"
-    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
-    threshold: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.05
-    tolerated_loss: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.1
-    dry_run: bool = False
+    arms: Annotated[
+        list[Any] | None,
+        Field(
+            max_length=MAX_ARMS,
+            description="What is compared: names of the stack's arms, or objects that say more."
+            " By default all arms of the stack.",
+            examples=[["treatment", "baseline"]],
+        ),
+    ] = None
+    baseline: Annotated[
+        str | None,
+        Field(
+            description="The arm the others are compared with. By default the stack's baseline, or"
+            " the one arm that uses its nodes.",
+            examples=["baseline"],
+        ),
+    ] = None
+    tests: Annotated[
+        list[Any],
+        Field(
+            min_length=1,
+            max_length=MAX_TESTS,
+            description="What every pair runs: names of the catalogue, or objects with a name, a"
+            " tool and its options. An object with a name of the catalogue changes that test.",
+            examples=[["tcp-1", {"name": "rtt", "count": 100}]],
+        ),
+    ] = list(DEFAULT_TESTS)
+    blocks: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=1000,
+            description="How often everything is repeated. A block holds every test of every pair"
+            " of every arm; blocks are what a verdict's interval rests on.",
+            examples=[12],
+        ),
+    ] = 6
+    pairing: Annotated[
+        PairingModel,
+        Field(
+            description="Which pairs of an arm's nodes are measured: `one`, drawn by the seed and"
+            " the same in every block; `ring`, each node with the next by name; `mesh`, each with"
+            " each; or so many at random.",
+            examples=["ring", {"random": 4}],
+        ),
+    ] = "one"
+    direction: Annotated[
+        Direction,
+        Field(
+            description="Who of a pair is the client. `forward`: the node whose name sorts first,"
+            " in a ring each node towards the next; `reverse`: the other one; `alternate`: forward"
+            " in odd blocks and reverse in even ones; `both`: one after the other in every block.",
+            examples=["both"],
+        ),
+    ] = "alternate"
+    load: Annotated[
+        Load,
+        Field(
+            description="How many pairs are measured at a time: one of each arm (`isolated`), or"
+            " all that share no node (`together`, which loads the network between all nodes).",
+            examples=["together"],
+        ),
+    ] = "isolated"
+    warm_up: Annotated[
+        bool,
+        Field(
+            description="Lets every pair run one short test before the first block. Its results"
+            " are kept, marked, and left out of every verdict; pairs that cannot talk are named.",
+            examples=[False],
+        ),
+    ] = True
+    compare_with: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=80,
+            description="Id of an earlier run of the same stack with the same tests: its arms are"
+            " compared with this run's, before and after.",
+            examples=["run-20261121-082710-d4cc"],
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            lt=2**32,
+            description="Decides every order and every draw. By default made from the run's id,"
+            " and stored with the run.",
+            examples=[42],
+        ),
+    ] = None
+    threshold: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=1,
+            description="Share by which two arms must differ to matter: 0.05 is 5 %.",
+            examples=[0.1],
+        ),
+    ] = 0.05
+    tolerated_loss: Annotated[
+        float,
+        Field(
+            ge=0,
+            lt=1,
+            description="Share of trials that may be lost before the run fails.",
+            examples=[0.2],
+        ),
+    ] = 0.1
+    dry_run: Annotated[
+        bool,
+        Field(
+            description="Checks and plans everything, estimates time, bytes and dollars, and"
+            " measures nothing.",
+            examples=[True],
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class PlanArm:
+    """An arm of a plan.
+
+    Attributes:
+        name: its name in the run.
+        stack_arm: the stack's arm whose nodes it uses.
+        client_network: network namespace of its clients.
+        server_network: that of its servers.
+    """
+
+    name: str
+    stack_arm: Arm
+    client_network: Network = "pod"
+    server_network: Network = "pod"
+
+    def to_json(self) -> str | dict[str, str]:
+        """The arm as a plan has it: a name where that says everything."""
+        if self == PlanArm(self.stack_arm.name, self.stack_arm):
+            return self.name
+        return {
+            "name": self.name,
+            "nodes": self.stack_arm.name,
+            "client_network": self.client_network,
+            "server_network": self.server_network,
+        }
 
 
 @dataclass(frozen=True)
@@ -64,31 +279,51 @@ class Plan:
         baseline: the name of the arm the others are compared with.
         tests: what each pair runs in each block.
         blocks: how often everything is repeated.
-        pairing: `one` pair of each arm in a block, in turn, or `all` pairs of each arm.
+        pairing: which pairs of an arm's nodes are measured.
+        direction: who of a pair is the client.
+        load: how many pairs are measured at a time.
+        warm_up: does every pair run something short before the first block?
+        compare_with: id of an earlier run to compare this one with, or None.
         seed: decides every order that is left to chance.
         threshold: a difference smaller than this share does not matter.
         tolerated_loss: share of trials that may be lost before the run counts as failed.
         dry_run: stop after planning?
     """
 
-    arms: tuple[Arm, ...]
+    arms: tuple[PlanArm, ...]
     baseline: str
     tests: tuple[TestBase, ...]
     blocks: int
     pairing: Pairing
+    direction: Direction
+    load: Load
+    warm_up: bool
+    compare_with: str | None
     seed: int
     threshold: float
     tolerated_loss: float
     dry_run: bool
 
+    @property
+    def stack_arms(self) -> tuple[Arm, ...]:
+        """The stack's arms whose nodes the run uses, each once."""
+        return tuple({arm.stack_arm.name: arm.stack_arm for arm in self.arms}.values())
+
     def to_json(self) -> dict[str, Any]:
         """The plan as an input that says everything."""
+        pairing: str | dict[str, int] = self.pairing.kind
+        if self.pairing.kind == "random":
+            pairing = {"random": self.pairing.count}
         return {
-            "arms": [arm.name for arm in self.arms],
+            "arms": [arm.to_json() for arm in self.arms],
             "baseline": self.baseline,
             "tests": [test.model_dump() for test in self.tests],
             "blocks": self.blocks,
-            "pairing": self.pairing,
+            "pairing": pairing,
+            "direction": self.direction,
+            "load": self.load,
+            "warm_up": self.warm_up,
+            "compare_with": self.compare_with,
             "seed": self.seed,
             "threshold": self.threshold,
             "tolerated_loss": self.tolerated_loss,
@@ -97,7 +332,12 @@ class Plan:
 
 
 def check_plan(
-    raw: object, *, stack_arms: Sequence[Arm], nodes: Mapping[str, int], run_id: str
+    raw: object,
+    *,
+    stack_arms: Sequence[Arm],
+    nodes: Mapping[str, int],
+    host_network: bool,
+    run_id: str,
 ) -> Plan:
     """Reads and checks a plan.
 
@@ -105,6 +345,7 @@ def check_plan(
         raw: the execution's input, any JSON value.
         stack_arms: the arms the stack has.
         nodes: number of Ready nodes of each of those arms, by name.
+        host_network: does the stack allow pods in the network of their nodes?
         run_id: gives the seed of a plan that has none, so that a repeated call plans the same.
 
     Raises:
@@ -113,19 +354,37 @@ def check_plan(
     faults: list[Fault] = []
     model = _read_fields(raw, faults)
     given = raw if isinstance(raw, dict) else {}
-    arms = _choose_arms(model, given, stack_arms, nodes, faults)
-    baseline = _choose_baseline(model, arms, stack_arms, faults)
+    arms = _read_arms(model, given, stack_arms, faults)
+    _check_nodes(arms, nodes, faults)
+    _check_networks(arms, host_network, faults)
+    _check_differences(arms, faults)
+    baseline = _choose_baseline(model, list(arms.values()), stack_arms, faults)
     tests = _read_tests(model.tests, faults)
+    pairing = (
+        Pairing("random", model.pairing.random)
+        if isinstance(model.pairing, RandomPairs)
+        else Pairing(model.pairing)
+    )
+    if model.compare_with == run_id:
+        faults.append(
+            Fault("compare_with", "is this very run", "name a run that has ended, or leave it out")
+        )
+    if not any(fault.path.split("[")[0] == "arms" for fault in faults):
+        _check_pairing(pairing, arms.values(), nodes, faults)
     if not faults:
-        _check_size(model, arms, tests, nodes, faults)
+        _check_size(model, pairing, list(arms.values()), tests, nodes, faults)
     if faults:
         raise InvalidPlan(faults)
     return Plan(
-        arms=tuple(arms),
+        arms=tuple(arms.values()),
         baseline=baseline,
         tests=tuple(tests),
         blocks=model.blocks,
-        pairing=model.pairing,
+        pairing=pairing,
+        direction=model.direction,
+        load=model.load,
+        warm_up=model.warm_up,
+        compare_with=model.compare_with,
         seed=zlib.crc32(run_id.encode()) if model.seed is None else model.seed,
         threshold=model.threshold,
         tolerated_loss=model.tolerated_loss,
@@ -158,36 +417,34 @@ def _read_fields(raw: object, faults: list[Fault]) -> PlanModel:
         return PlanModel.model_validate({k: v for k, v in raw.items() if k not in wrong})
 
 
-def _choose_arms(
+def _read_arms(
     model: PlanModel,
     given: Mapping[str, Any],
     stack_arms: Sequence[Arm],
-    nodes: Mapping[str, int],
     faults: list[Fault],
-) -> list[Arm]:
+) -> dict[str, PlanArm]:
+    """The arms that can be read, by their path in the plan."""
     by_name = {arm.name: arm for arm in stack_arms}
-    named = list(by_name) if model.arms is None else model.arms
-    arms: list[Arm] = []
-    for index, name in enumerate(named):
+    entries = list(by_name) if model.arms is None else model.arms
+    arms: dict[str, PlanArm] = {}
+    names: set[str] = set()
+    for index, entry in enumerate(entries):
         path = f"arms[{index}]"
-        if name not in by_name:
+        arm = _read_arm(entry, path, by_name, faults)
+        name = entry if isinstance(entry, str) else _name_of(entry)
+        if name is not None and name in names:
             faults.append(
-                Fault(path, f"there is no arm {_shown(name)}", f"use one of {_listed(by_name)}")
-            )
-        elif named.index(name) < index:
-            faults.append(Fault(path, f"the arm {name!r} is named twice", "name each arm once"))
-        else:
-            arms.append(by_name[name])
-            if nodes[name] < LEAST_NODES:
-                faults.append(
-                    Fault(
-                        path,
-                        f"the arm {name!r} has {_count(nodes[name], 'Ready node')}; a pair needs"
-                        f" {LEAST_NODES}",
-                        f"wait for, repair or enlarge the {by_name[name].whereabouts}",
-                    )
+                Fault(
+                    path if isinstance(entry, str) else f"{path}.name",
+                    f"the arm {_shown(name)} is named twice",
+                    "name each arm once",
                 )
-    if model.arms is not None and len(named) < 2:
+            )
+        elif arm is not None:
+            arms[path] = arm
+        if name is not None:
+            names.add(name)
+    if model.arms is not None and len(entries) < 2:
         faults.append(
             Fault("arms", "a comparison needs two arms", f"name two of {_listed(by_name)}")
         )
@@ -198,21 +455,113 @@ def _choose_arms(
     return arms
 
 
+def _read_arm(
+    entry: Any, path: str, by_name: Mapping[str, Arm], faults: list[Fault]
+) -> PlanArm | None:
+    if isinstance(entry, str):
+        if entry in by_name:
+            return PlanArm(entry, by_name[entry])
+        faults.append(
+            Fault(path, f"there is no arm {_shown(entry)}", f"use one of {_listed(by_name)}")
+        )
+        return None
+    if not isinstance(entry, dict):
+        faults.append(
+            Fault(
+                path,
+                f"must be a name or an object, not {_kind(entry)}",
+                f"use one of {_listed(by_name)}, or an object with a name and nodes",
+            )
+        )
+        return None
+    try:
+        model = ArmModel.model_validate(entry)
+    except ValidationError as error:
+        faults.extend(_faults_of(error, ArmModel, f"{path}."))
+        return None
+    if model.nodes not in by_name:
+        faults.append(
+            Fault(
+                f"{path}.nodes",
+                f"the stack has no arm {_shown(model.nodes)}",
+                f"use one of {_listed(by_name)}",
+            )
+        )
+        return None
+    if model.name in by_name and model.name != model.nodes:
+        faults.append(
+            Fault(
+                f"{path}.name",
+                f"{_shown(model.name)} is an arm of the stack, and this one uses other nodes",
+                "give it another name",
+            )
+        )
+        return None
+    return PlanArm(model.name, by_name[model.nodes], model.client_network, model.server_network)
+
+
+def _check_nodes(
+    arms: Mapping[str, PlanArm], nodes: Mapping[str, int], faults: list[Fault]
+) -> None:
+    for path, arm in arms.items():
+        ready = nodes[arm.stack_arm.name]
+        if ready < LEAST_NODES:
+            faults.append(
+                Fault(
+                    path,
+                    f"the arm {arm.name!r} has {_count(ready, 'Ready node')}; a pair needs"
+                    f" {LEAST_NODES}",
+                    f"wait for, repair or enlarge the {arm.stack_arm.whereabouts}",
+                )
+            )
+
+
+def _check_networks(arms: Mapping[str, PlanArm], host_network: bool, faults: list[Fault]) -> None:
+    for path, arm in arms.items():
+        for side in ("client_network", "server_network"):
+            if getattr(arm, side) == "host" and not host_network:
+                faults.append(
+                    Fault(
+                        f"{path}.{side}",
+                        "the stack does not let pods use the network of their nodes",
+                        "update the stack with HostNetwork=true, or write 'pod'",
+                    )
+                )
+
+
+def _check_differences(arms: Mapping[str, PlanArm], faults: list[Fault]) -> None:
+    """Arms that are the same in every way would be compared with themselves."""
+    known: dict[tuple[str, Network, Network], str] = {}
+    for path, arm in arms.items():
+        kind = (arm.stack_arm.name, arm.client_network, arm.server_network)
+        if kind in known:
+            faults.append(
+                Fault(
+                    path,
+                    f"{arm.name!r} and {known[kind]!r} are the same nodes in the same networks",
+                    "let them differ in nodes, client_network or server_network",
+                )
+            )
+        known.setdefault(kind, arm.name)
+
+
 def _choose_baseline(
-    model: PlanModel, arms: Sequence[Arm], stack_arms: Sequence[Arm], faults: list[Fault]
+    model: PlanModel, arms: Sequence[PlanArm], stack_arms: Sequence[Arm], faults: list[Fault]
 ) -> str:
     names = [arm.name for arm in arms]
     if model.baseline is None:
-        chosen = next((arm.name for arm in arms if arm.baseline), None)
-        if chosen is None and len(arms) >= 2 and not any(arm.baseline for arm in arms):
-            faults.append(
-                Fault(
-                    "baseline",
-                    "none of the chosen arms is the stack's baseline",
-                    f"name one of {_listed(names)}",
-                )
+        on_its_nodes = [arm.name for arm in arms if arm.stack_arm.baseline]
+        itself = [arm.name for arm in arms if arm.stack_arm.baseline and arm.to_json() == arm.name]
+        if itself or len(on_its_nodes) == 1:
+            return (itself or on_its_nodes)[0]
+        if len(arms) >= 2:
+            problem = (
+                "none of the chosen arms is the stack's baseline"
+                if not on_its_nodes
+                else f"{_listed(on_its_nodes)} all use the nodes of the stack's baseline"
             )
-        return chosen or ""
+            faults.append(Fault("baseline", problem, f"name one of {_listed(names)}"))
+        return ""
     if model.baseline not in names:
         known = names or [arm.name for arm in stack_arms]
         faults.append(
@@ -306,36 +655,75 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
         return None
 
 
+def _check_pairing(
+    pairing: Pairing, arms: Iterable[PlanArm], nodes: Mapping[str, int], faults: list[Fault]
+) -> None:
+    if pairing.kind != "random":
+        return
+    fewest = min(arms, key=lambda arm: nodes[arm.stack_arm.name])
+    number = nodes[fewest.stack_arm.name]
+    possible = Pairing("mesh").pairs(number)
+    if pairing.count > possible:
+        faults.append(
+            Fault(
+                "pairing.random",
+                f"the {number} nodes of the arm {fewest.name!r} make {_count(possible, 'pair')},"
+                f" fewer than {pairing.count}",
+                "ask for fewer, or for the pairing 'mesh', which is all there are",
+            )
+        )
+
+
 def _check_size(
     model: PlanModel,
-    arms: Sequence[Arm],
+    pairing: Pairing,
+    arms: Sequence[PlanArm],
     tests: Sequence[TestBase],
     nodes: Mapping[str, int],
     faults: list[Fault],
 ) -> None:
-    pairs = {
-        arm.name: 1 if model.pairing == "one" else nodes[arm.name] * (nodes[arm.name] - 1) // 2
-        for arm in arms
-    }
-    rounds = max(
-        1 if model.pairing == "one" else nodes[arm.name] - 1 + nodes[arm.name] % 2 for arm in arms
+    sizes = {arm.name: nodes[arm.stack_arm.name] for arm in arms}
+    trials = (
+        model.blocks
+        * len(tests)
+        * sum(trials_of_block(pairing, model.direction, size) for size in sizes.values())
     )
-    trials = model.blocks * len(tests) * sum(pairs.values())
     if trials > MAX_TRIALS:
         faults.append(
             Fault(
                 "blocks",
                 f"the plan has {trials} trials, more than {MAX_TRIALS}",
-                "ask for fewer blocks, fewer tests or the pairing 'one'",
+                "ask for fewer blocks, fewer tests or a pairing with fewer pairs",
             )
         )
-    seconds = model.blocks * rounds * sum(test.expected_seconds for test in tests)
-    if seconds > MAX_TRAFFIC_SECONDS:
+    # Arms of the same nodes take turns; arms of others are measured at the same time.
+    rounds: Counter[str] = Counter()
+    for arm in arms:
+        rounds[arm.stack_arm.name] += rounds_of_block(
+            pairing, model.direction, model.load, sizes[arm.name]
+        )
+    seconds = (
+        model.blocks * max(rounds.values()) * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND)
+    )
+    if seconds > MAX_RUN_SECONDS:
         faults.append(
             Fault(
                 "blocks",
-                f"the plan would measure for {seconds:.0f} s, more than {MAX_TRAFFIC_SECONDS} s",
-                "ask for fewer blocks or shorter tests",
+                f"the plan would measure for {seconds:.0f} s, more than {MAX_RUN_SECONDS} s",
+                "ask for fewer blocks, shorter tests, a pairing with fewer pairs, or the load"
+                " 'together'",
+            )
+        )
+    at_once = sum(
+        min(pairing.pairs(count), count // 2)
+        for count in {arm.stack_arm.name: sizes[arm.name] for arm in arms}.values()
+    )
+    if model.load == "together" and at_once > MAX_PAIRS_PER_ITEM:
+        faults.append(
+            Fault(
+                "load",
+                f"a round would hold {at_once} pairs, more than {MAX_PAIRS_PER_ITEM}",
+                "write 'isolated', or {\"random\": k} with fewer pairs as the pairing",
             )
         )
 
@@ -355,13 +743,19 @@ def _faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> l
     """Pydantic's errors in our words, each at its path."""
     faults: list[Fault] = []
     for detail in error.errors(include_url=False):
-        path = prefix + _path(detail["loc"])
+        location = detail["loc"]
+        fields: Iterable[str] = model.model_fields
+        if model is PlanModel and location[0] == "pairing":
+            # The second part is pydantic's own word for what it took the value for.
+            location = ("pairing", *location[2:])
+            fields = RandomPairs.model_fields
+        path = prefix + _path(location)
         kind, context = detail["type"], detail.get("ctx", {})
         value = detail["input"]
         match kind:
             case "extra_forbidden":
                 problem = "is not a field here"
-                remedy = f"remove it, or use one of {_listed(model.model_fields)}"
+                remedy = f"remove it, or use one of {_listed(fields)}"
             case "missing":
                 problem, remedy = "is missing", _REMEDIES[kind]
             case "greater_than":
@@ -379,12 +773,16 @@ def _faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> l
             case "literal_error":
                 problem = f"must be {context['expected']}, not {_shown(value)}"
                 remedy = "use one of these"
+                if path == "pairing":
+                    remedy += ', or {"random": number of pairs}'
             case "string_pattern_mismatch":
                 problem = f"{_shown(value)} is not a name"
                 remedy = "use lower-case letters, digits and hyphens, no hyphen first or last"
             case "string_too_long":
                 problem = f"is longer than {context['max_length']} characters"
                 remedy = "shorten it"
+            case "string_too_short":
+                problem, remedy = "is empty", "write something, or leave it out"
             case "too_short":
                 problem, remedy = "is empty", "name at least one, or leave it out"
             case "too_long":

@@ -9,15 +9,18 @@ from typing import Any
 from rackrate import schedule
 from rackrate.ceilings import InstanceNetwork, arm_limit, instance_network
 from rackrate.cluster import Cluster
-from rackrate.errors import InvalidPlan, NodesUnavailable
+from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
 from rackrate.manifests import selector
 from rackrate.node_groups import describe, health_issues
 from rackrate.nodes import is_ready, node_facts
-from rackrate.plan import LEAST_NODES, Plan, check_plan
+from rackrate.plan import LEAST_NODES, Plan, PlanArm, check_plan
 from rackrate.settings import Arm, Settings
 from rackrate.store import RUNNING, Store, now, seconds_between
 
 Json = dict[str, Any]
+
+#: How a run must have ended for another to be compared with it.
+COMPARABLE = frozenset({"succeeded", "degraded"})
 
 
 def plan_run(
@@ -48,20 +51,22 @@ def plan_run(
         facts = {arm.name: ready_nodes(cluster, arm) for arm in settings.arms}
     counts = {name: len(nodes) for name, nodes in facts.items()}
     try:
-        plan = check_plan(raw, stack_arms=settings.arms, nodes=counts, run_id=run_id)
+        plan = check_plan(
+            raw,
+            stack_arms=settings.arms,
+            nodes=counts,
+            host_network=bool(settings.host_namespace),
+            run_id=run_id,
+        )
     except InvalidPlan as invalid:
         _blame_node_groups(invalid, settings, counts, cluster, eks)
         raise
-    networks = _networks(ec2, [node for arm in plan.arms for node in facts[arm.name]])
-    items = schedule.build_schedule(
-        tests=plan.tests,
-        nodes={arm.name: [node["name"] for node in facts[arm.name]] for arm in plan.arms},
-        blocks=plan.blocks,
-        pairing=plan.pairing,
-        seed=plan.seed,
-    )
-    arms = [_arm_json(arm, facts[arm.name], networks) for arm in plan.arms]
-    estimates = _estimates(plan, items, arms)
+    if plan.compare_with is not None:
+        check_comparison(plan, plan.compare_with, store)
+    networks = _networks(ec2, [node for arm in plan.stack_arms for node in facts[arm.name]])
+    arms = [_arm_json(arm, facts[arm.stack_arm.name], networks) for arm in plan.arms]
+    items, warm_ups = _schedules(plan, arms)
+    estimates = _estimates(plan, items, warm_ups, arms)
     store.put_json(
         run_id,
         "plan.json",
@@ -77,17 +82,118 @@ def plan_run(
         },
     )
     schedule_key = store.put_json(run_id, "schedule.json", items)
+    warm_up_key = store.key(run_id, "warm_up.json")
+    if plan.warm_up:
+        store.put_json(run_id, "warm_up.json", warm_ups)
+    trials = len(schedule.planned_trials(items))
     waking = _seconds_so_far(store, run_id) if settings.idle_scale_to_zero else 0.0
     expected = waking + estimates["seconds"]
-    _record(store, run_id, execution_arn, plan, items, {**estimates, "seconds": expected}, arms)
+    _record(store, run_id, execution_arn, plan, trials, {**estimates, "seconds": expected}, arms)
     return {
         "run_id": run_id,
         "dry_run": plan.dry_run,
         "schedule_key": schedule_key,
+        "warm_up": plan.warm_up,
+        "warm_up_key": warm_up_key,
         "blocks": plan.blocks,
-        "trials": len(schedule.planned_trials(items)),
+        "trials": trials,
         "expected_seconds": estimates["seconds"],
+        "estimate": summary(estimates, trials),
     }
+
+
+def check_comparison(plan: Plan, earlier_id: str, store: Store) -> None:
+    """Can this run be compared with an earlier one?
+
+    Raises:
+        InvalidPlan: there is no such run, it did not measure, or not the same.
+    """
+
+    def refuse(problem: str, remedy: str) -> InvalidPlan:
+        return InvalidPlan([Fault("compare_with", problem, remedy)])
+
+    run = store.run(earlier_id)
+    if run is None:
+        raise refuse(f"there is no run {earlier_id!r}", "name a run of this stack")
+    if run["status"] not in COMPARABLE:
+        raise refuse(
+            f"the run {earlier_id!r} is {run['status']!r}",
+            f"name a run that ended {' or '.join(sorted(COMPARABLE))}",
+        )
+    earlier = store.get_json(earlier_id, "plan.json")
+    tests = {test["name"]: test for test in earlier["plan"]["tests"]}
+    ours = [test.model_dump() for test in plan.tests]
+    if not any(tests.get(test["name"], {}).get("tool") == test["tool"] for test in ours):
+        raise refuse(
+            f"the run {earlier_id!r} has none of this plan's tests",
+            f"use one of {', '.join(tests)}, as it did",
+        )
+    for test in ours:
+        before = tests.get(test["name"], test)
+        # An option that the earlier run did not know of had no other value than its default.
+        changed = sorted(option for option in before if before[option] != test.get(option))
+        if changed:
+            raise refuse(
+                f"the run {earlier_id!r} had the test {test['name']!r} with other"
+                f" {', '.join(changed)}",
+                "give the test the same options, or another name",
+            )
+    arms = {
+        arm["name"]: (arm.get("client_network", "pod"), arm.get("server_network", "pod"))
+        for arm in earlier["arms"]
+    }
+    if not any(arms.get(arm.name) == (arm.client_network, arm.server_network) for arm in plan.arms):
+        raise refuse(
+            f"the run {earlier_id!r} has none of this plan's arms",
+            f"use one of {', '.join(arms)}, in the same networks as there",
+        )
+
+
+def summary(estimates: Json, trials: int) -> Json:
+    """What a person wants to know of a plan before it is run, for the execution's output."""
+    used = estimates["bytes_per_node"].values()
+    return {
+        "seconds": estimates["seconds"],
+        "trials": trials,
+        "usd": estimates.get("cost", {}).get("usd"),
+        "most_bytes_per_node": max((max(way["sent"], way["received"]) for way in used), default=0),
+        "guards_that_would_trip": [
+            f"{guard['text']}; {guard['remedy']}"
+            for guard in estimates.get("guards", [])
+            if guard["would_trip"]
+        ],
+    }
+
+
+def _schedules(plan: Plan, arms: Sequence[Json]) -> tuple[list[Json], list[Json]]:
+    """The items of the run and of its warm-up, which are none without one."""
+    scheduled = [
+        schedule.ArmNodes(
+            arm["name"],
+            tuple(node["name"] for node in arm["nodes"]),
+            arm["client_network"],
+            arm["server_network"],
+        )
+        for arm in arms
+    ]
+    items = schedule.build_schedule(
+        tests=plan.tests,
+        arms=scheduled,
+        blocks=plan.blocks,
+        pairing=plan.pairing,
+        direction=plan.direction,
+        load=plan.load,
+        seed=plan.seed,
+    )
+    if not plan.warm_up:
+        return items, []
+    return items, schedule.build_warm_up(
+        tests=plan.tests,
+        arms=scheduled,
+        blocks=plan.blocks,
+        pairing=plan.pairing,
+        seed=plan.seed,
+    )
 
 
 def ready_nodes(cluster: Cluster, arm: Arm) -> list[Json]:
@@ -150,23 +256,28 @@ def _networks(ec2: Any, nodes: Sequence[Json]) -> dict[str, InstanceNetwork]:
     return {entry["InstanceType"]: instance_network(entry) for entry in answer["InstanceTypes"]}
 
 
-def _arm_json(arm: Arm, nodes: Sequence[Json], networks: Mapping[str, InstanceNetwork]) -> Json:
+def _arm_json(arm: PlanArm, nodes: Sequence[Json], networks: Mapping[str, InstanceNetwork]) -> Json:
     unknown = InstanceNetwork(None, None)
     network = networks.get(nodes[0]["instance_type"] or "", unknown)
     return {
         "name": arm.name,
-        "placement": arm.placement,
-        "baseline": arm.baseline,
-        "node_group": arm.node_group,
-        "selector": dict(arm.selector),
-        "ena_express": arm.ena_express,
+        "stack_arm": arm.stack_arm.name,
+        "client_network": arm.client_network,
+        "server_network": arm.server_network,
+        "placement": arm.stack_arm.placement,
+        "baseline": arm.stack_arm.baseline,
+        "node_group": arm.stack_arm.node_group,
+        "selector": dict(arm.stack_arm.selector),
+        "ena_express": arm.stack_arm.ena_express,
         "network": asdict(network),
         "network_scale": nodes[0]["network_scale"],
         "nodes": list(nodes),
     }
 
 
-def _estimates(plan: Plan, items: Sequence[Json], arms: Sequence[Json]) -> Json:
+def _estimates(
+    plan: Plan, items: Sequence[Json], warm_ups: Sequence[Json], arms: Sequence[Json]
+) -> Json:
     ceilings: dict[str, dict[str, float]] = {}
     for arm in arms:
         for test in plan.tests:
@@ -174,7 +285,7 @@ def _estimates(plan: Plan, items: Sequence[Json], arms: Sequence[Json]) -> Json:
             if bound is not None:
                 ceilings.setdefault(arm["name"], {})[test.name] = bound.bits_per_second
     return {
-        "seconds": schedule.expected_run_seconds(items, plan.tests),
+        "seconds": schedule.expected_run_seconds(items, plan.tests, warm_ups),
         "block_seconds": schedule.expected_block_seconds(items, plan.tests),
         "bytes_per_node": schedule.bytes_per_node(items, plan.tests, ceilings),
     }
@@ -185,7 +296,7 @@ def _record(
     run_id: str,
     execution_arn: str,
     plan: Plan,
-    items: Sequence[Json],
+    trials: int,
     estimates: Json,
     arms: Sequence[Json],
 ) -> None:
@@ -204,7 +315,7 @@ def _record(
             "lab_scale": arms[0]["network_scale"],
             "expected_seconds": estimates["seconds"],
             "expected_block_seconds": estimates["block_seconds"],
-            "trials_planned": len(schedule.planned_trials(items)),
+            "trials_planned": trials,
             "trials_measured": 0,
             "trials_failed": 0,
             **ending,
