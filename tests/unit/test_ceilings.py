@@ -1,115 +1,308 @@
-"""The documented limits, for the cases EC2's documentation names."""
+"""The documented limits, for the cases EC2's documentation names, and what they explain."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from rackrate import tools
 from rackrate.ceilings import (
     ENA_EXPRESS_GUIDE,
     GUIDE,
+    NEAR,
+    PLAN,
     InstanceNetwork,
     Limit,
     arm_limit,
+    bit_rate,
     ceiling,
+    explain,
     instance_network,
     limit,
+    limit_for,
 )
 
 C5_LARGE = InstanceNetwork(0.75e9, 10e9)
-
-
-def of(flows, placement, network=C5_LARGE, scale=None, ena_express=False):
-    return limit(
-        flows=flows, placement=placement, ena_express=ena_express, network=network, scale=scale
-    )
-
-
-@pytest.mark.parametrize(
-    ("flows", "placement", "expected"),
-    [
-        (1, "cluster", Limit("single-flow", 10e9)),
-        (1, "none", Limit("single-flow", 5e9)),
-        (1, "spread", Limit("single-flow", 5e9)),
-        (1, "partition", Limit("single-flow", 5e9)),
-        (8, "cluster", Limit("instance peak", 10e9)),
-        (8, "none", Limit("instance peak", 10e9)),
-    ],
-)
-def test_c5_large(flows, placement, expected):
-    assert of(flows, placement) == expected
-
-
-def test_many_flows_on_a_large_instance_are_still_bound_by_the_flows():
-    assert of(4, "none", InstanceNetwork(50e9, 50e9)) == Limit("single-flow", 20e9)
-
-
-def test_a_large_instance_sustains_its_peak():
-    assert of(32, "none", InstanceNetwork(50e9, 50e9)) == Limit("instance baseline", 50e9)
-
-
-def test_a_small_instance_binds_even_one_flow():
-    assert of(1, "cluster", InstanceNetwork(0.5e9, 2e9)) == Limit("instance peak", 2e9)
-
-
-def test_an_unknown_instance_leaves_the_flows():
-    assert of(8, "cluster", InstanceNetwork(None, None)) == Limit("single-flow", 80e9)
-
-
-def test_a_scaled_network_scales_its_limits():
-    assert of(1, "cluster", scale=0.1) == Limit("single-flow", 1e9)
-
-
-def test_latency_has_no_ceiling():
-    assert of(0, "cluster") is None
-    assert ceiling(None, None) is None
-
-
-def test_a_ceiling_names_its_source():
-    found = ceiling(of(1, "cluster"), of(1, "none"))
-    assert found == {"name": "single-flow", "arm": 10e9, "baseline": 5e9, "source": GUIDE}
-
-
+STEADY = InstanceNetwork(50e9, 50e9)
+UNKNOWN = InstanceNetwork(None, None)
 ENA_EXPRESS_FLOW = "single-flow with ENA Express"
 
 
-@pytest.mark.parametrize(
-    ("flows", "network", "expected"),
-    [
-        (1, InstanceNetwork(50e9, 50e9), Limit(ENA_EXPRESS_FLOW, 25e9, ENA_EXPRESS_GUIDE)),
-        (8, InstanceNetwork(50e9, 50e9), Limit("instance baseline", 50e9)),
-        # "up to the aggregate instance limit"
-        (1, InstanceNetwork(6.25e9, 12.5e9), Limit("instance peak", 12.5e9)),
-    ],
-)
-@pytest.mark.parametrize("placement", ["cluster", "none"])
-def test_ena_express_raises_one_flow_with_and_without_a_placement_group(
-    flows, network, expected, placement
-):
-    assert of(flows, placement, network, ena_express=True) == expected
+def of(flows, placement, network=C5_LARGE, scale=None, ena_express=False, **more):
+    return limit(
+        flows=flows,
+        placement=placement,
+        ena_express=ena_express,
+        network=network,
+        scale=scale,
+        **more,
+    )
 
 
-def test_a_ceiling_of_ena_express_names_its_own_source_and_keeps_the_others_limit():
-    network = InstanceNetwork(50e9, 50e9)
-    found = ceiling(of(1, "cluster", network, ena_express=True), of(1, "none", network))
-    assert found == {
-        "name": ENA_EXPRESS_FLOW,
-        "arm": 25e9,
-        "baseline": 5e9,
-        "source": ENA_EXPRESS_GUIDE,
+def stored_arm(placement="none", network=C5_LARGE, scale=None, **more):
+    return {
+        "placement": placement,
+        "network": {
+            "baseline_bits_per_second": network.baseline_bits_per_second,
+            "peak_bits_per_second": network.peak_bits_per_second,
+        },
+        "network_scale": scale,
+        **more,
     }
 
 
-def test_an_arm_stored_before_ena_express_was_a_choice_can_be_analysed_again():
-    network = {"baseline_bits_per_second": 0.75e9, "peak_bits_per_second": 10e9}
-    arm = {"placement": "none", "network": network, "network_scale": None}
-    assert arm_limit(arm, 1) == Limit("single-flow", 5e9)
-    assert arm_limit({**arm, "ena_express": True}, 1).bits_per_second == 10e9
+class TestWhichLimitBinds:
+    @pytest.mark.parametrize(
+        ("flows", "placement", "name", "size"),
+        [
+            (1, "cluster", "single-flow", 10e9),
+            (1, "none", "single-flow", 5e9),
+            (1, "spread", "single-flow", 5e9),
+            (1, "partition", "single-flow", 5e9),
+            (8, "cluster", "instance peak", 10e9),
+            (8, "none", "instance peak", 10e9),
+        ],
+    )
+    def test_c5_large(self, flows, placement, name, size):
+        assert of(flows, placement) == Limit(name, size, GUIDE, 0.75e9)
+
+    def test_many_flows_on_a_large_instance_are_still_bound_by_the_flows(self):
+        assert of(4, "none", STEADY) == Limit("single-flow", 20e9)
+
+    def test_a_large_instance_sustains_its_peak(self):
+        assert of(32, "none", STEADY) == Limit("instance baseline", 50e9)
+
+    def test_a_small_instance_binds_even_one_flow(self):
+        found = of(1, "cluster", InstanceNetwork(0.5e9, 2e9))
+        assert found == Limit("instance peak", 2e9, GUIDE, 0.5e9)
+
+    def test_an_unknown_instance_leaves_the_flows(self):
+        assert of(8, "cluster", UNKNOWN) == Limit("single-flow", 80e9)
+
+    def test_a_scaled_network_scales_its_limits_and_what_a_burst_leaves(self):
+        assert of(1, "cluster", scale=0.1) == Limit("single-flow", 1e9, GUIDE, 0.075e9)
+
+    def test_latency_has_no_ceiling(self):
+        assert of(0, "cluster") is None
+        assert ceiling(None, None) is None
+
+    @pytest.mark.parametrize(
+        ("flows", "network", "expected"),
+        [
+            (1, STEADY, Limit(ENA_EXPRESS_FLOW, 25e9, ENA_EXPRESS_GUIDE)),
+            (8, STEADY, Limit("instance baseline", 50e9)),
+            # "up to the aggregate instance limit"
+            (1, InstanceNetwork(6.25e9, 12.5e9), Limit("instance peak", 12.5e9, GUIDE, 6.25e9)),
+        ],
+    )
+    @pytest.mark.parametrize("placement", ["cluster", "none"])
+    def test_ena_express_raises_one_flow_with_and_without_a_placement_group(
+        self, flows, network, expected, placement
+    ):
+        assert of(flows, placement, network, ena_express=True) == expected
+
+    def test_a_rate_the_test_limits_itself_to_binds_when_it_is_the_lowest(self):
+        assert of(1, "none", STEADY, offered_bits_per_second=1e9) == Limit(
+            "offered rate", 1e9, PLAN
+        )
+        assert of(1, "none", STEADY, offered_bits_per_second=6e9) == Limit("single-flow", 5e9)
+
+    def test_a_scaled_network_binds_below_a_rate_that_is_not_scaled(self):
+        found = of(1, "none", STEADY, scale=0.1, offered_bits_per_second=1e9)
+        assert found == Limit("single-flow", 0.5e9)
+
+    def test_a_burst_that_is_over_is_no_matter_to_a_rate_below_the_baseline(self):
+        found = of(1, "none", offered_bits_per_second=0.5e9)
+        assert found == Limit("offered rate", 0.5e9, PLAN, None)
+
+    def test_each_direction_has_the_limit_by_itself(self):
+        assert of(1, "none", directions=2) == Limit("single-flow", 10e9, GUIDE, 1.5e9)
+        offered = of(1, "none", STEADY, directions=2, offered_bits_per_second=1e9)
+        assert offered == Limit("offered rate", 2e9, PLAN)
+
+    @given(
+        flows=st.integers(1, 128),
+        placement=st.sampled_from(["cluster", "none", "spread", "partition"]),
+        ena_express=st.booleans(),
+        peak=st.floats(1e8, 1e11),
+        share=st.floats(0.05, 1),
+        scale=st.floats(0.01, 1),
+    )
+    def test_no_limit_is_above_the_instances_peak_and_every_one_scales(
+        self, flows, placement, ena_express, peak, share, scale
+    ):
+        network = InstanceNetwork(peak * share, peak)
+        full = of(flows, placement, network, ena_express=ena_express)
+        scaled = of(flows, placement, network, scale, ena_express)
+        assert full.bits_per_second <= peak
+        assert scaled.bits_per_second == pytest.approx(full.bits_per_second * scale)
+        if full.sustained_bits_per_second is not None:
+            assert full.sustained_bits_per_second < full.bits_per_second
 
 
-def test_the_first_network_card_counts():
-    cards = [
-        {"NetworkCardIndex": 1, "BaselineBandwidthInGbps": 1.0, "PeakBandwidthInGbps": 2.0},
-        {"NetworkCardIndex": 0, "BaselineBandwidthInGbps": 0.75, "PeakBandwidthInGbps": 10.0},
+class TestReadingAStoredPlan:
+    def test_an_arm_stored_before_ena_express_was_a_choice_can_be_analysed_again(self):
+        assert arm_limit(stored_arm(), 1).bits_per_second == 5e9
+        assert arm_limit(stored_arm(ena_express=True), 1).bits_per_second == 10e9
+
+    def test_an_arm_in_the_nodes_own_network_has_the_same_limits(self):
+        host = stored_arm("cluster", client_network="host", server_network="host")
+        assert arm_limit(host, 1) == arm_limit(stored_arm("cluster"), 1)
+
+    def test_a_test_brings_its_flows(self):
+        eight = tools.load_test({"name": "t", "tool": "iperf3", "streams": 8, "seconds": 10})
+        assert limit_for(stored_arm(), eight).name == "instance peak"
+        ping = tools.load_test({"name": "t", "tool": "ping"})
+        assert limit_for(stored_arm(), ping) is None
+
+    def test_the_first_network_card_counts(self):
+        cards = [
+            {"NetworkCardIndex": 1, "BaselineBandwidthInGbps": 1.0, "PeakBandwidthInGbps": 2.0},
+            {"NetworkCardIndex": 0, "BaselineBandwidthInGbps": 0.75, "PeakBandwidthInGbps": 10.0},
+        ]
+        assert instance_network({"NetworkInfo": {"NetworkCards": cards}}) == C5_LARGE
+        assert instance_network({}) == UNKNOWN
+
+    @pytest.mark.parametrize(
+        ("network", "bursts"), [(C5_LARGE, True), (STEADY, False), (UNKNOWN, False)]
+    )
+    def test_only_a_known_baseline_below_the_peak_is_a_burst(self, network, bursts):
+        assert network.bursts is bursts
+
+
+class TestTheCeilingOfAVerdict:
+    def test_it_names_its_source_and_how_close_each_arm_came(self):
+        found = ceiling(of(1, "cluster"), of(1, "none"), arm_median=9.5e9, baseline_median=4.94e9)
+        assert (found["name"], found["source"]) == ("single-flow", GUIDE)
+        assert (found["arm"], found["baseline"]) == (10e9, 5e9)
+        assert found["arm_share"] == pytest.approx(0.95)
+        assert found["baseline_share"] == pytest.approx(0.988)
+        assert found["explains"] is True
+
+    def test_it_stands_without_measurements_but_explains_nothing(self):
+        found = ceiling(of(1, "cluster"), of(1, "none"), arm_median=9e9)
+        assert found["arm_share"] == 0.9
+        assert found["baseline_share"] is None
+        assert found["explains"] is False
+
+    def test_ena_express_has_its_own_source_and_keeps_the_others_limit(self):
+        found = ceiling(of(1, "cluster", STEADY, ena_express=True), of(1, "none", STEADY))
+        assert found["name"] == ENA_EXPRESS_FLOW
+        assert (found["arm"], found["baseline"]) == (25e9, 5e9)
+        assert found["source"] == ENA_EXPRESS_GUIDE
+
+
+TEN = Limit("single-flow", 10e9)
+FIVE = Limit("single-flow", 5e9)
+PEAK = Limit("instance peak", 10e9, GUIDE, 0.75e9)
+
+
+def explained(arm, baseline, arm_median, baseline_median, **more):
+    return explain(
+        arm, baseline, arm_median, baseline_median, names=("treatment", "baseline"), **more
+    )
+
+
+class TestWhatTheLimitsExplain:
+    def test_the_published_result_of_a_placement_group(self):
+        found = explained(TEN, FIVE, 9.5e9, 4.94e9)
+        assert found.explains
+        assert found.text == (
+            "the treatment came to 95% of its single-flow limit of 10 Gbit/s and the baseline came"
+            " to 99% of its single-flow limit of 5 Gbit/s: the limits explain the difference"
+        )
+
+    def test_two_arms_at_the_same_instance_limit_could_not_differ(self):
+        found = explained(PEAK, PEAK, 9.5e9, 9.4e9)
+        assert found.explains
+        assert found.text == (
+            "both were at the same instance peak limit of 10 Gbit/s, so no difference could show"
+        )
+
+    def test_two_arms_at_the_rate_offered_could_not_differ(self):
+        offered = Limit("offered rate", 1e9, PLAN)
+        found = explained(offered, offered, 1e9, 0.999e9)
+        assert found.explains
+        assert "same offered rate limit of 1 Gbit/s" in found.text
+
+    def test_far_below_both_limits_something_else_made_the_difference(self):
+        found = explained(TEN, FIVE, 3e9, 2e9)
+        assert not found.explains
+        assert "something else made the difference" in found.text
+
+    def test_a_baseline_short_of_its_limit_was_held_by_something_else(self):
+        found = explained(TEN, FIVE, 9.5e9, 3e9)
+        assert not found.explains
+        assert "something else held the baseline back" in found.text
+
+    def test_a_baseline_at_its_limit_explains_that_it_stayed_behind_and_no_more(self):
+        found = explained(TEN, FIVE, 7e9, 4.9e9)
+        assert found.explains
+        assert "explains why the baseline stayed behind" in found.text
+        assert "something else kept the treatment from a greater difference" in found.text
+
+    def test_a_difference_between_arms_of_the_same_limit_is_not_the_limits_doing(self):
+        found = explained(FIVE, FIVE, 5.1e9, 4.6e9)
+        assert not found.explains
+        assert "the limits are alike" in found.text
+
+    def test_a_treatment_that_stays_where_the_baselines_limit_is_was_held_by_something_else(self):
+        found = explained(TEN, FIVE, 4.9e9, 4.95e9)
+        assert not found.explains
+        assert "something else held the treatment at what limits the baseline" in found.text
+
+    def test_arms_alike_and_below_their_limits_are_not_explained(self):
+        found = explained(TEN, FIVE, 3e9, 3e9)
+        assert not found.explains
+        assert "do not explain why they are alike" in found.text
+
+    def test_an_arm_above_its_limit_was_not_held_by_it(self):
+        found = explained(TEN, FIVE, 9.5e9, 7e9)
+        assert not found.explains
+        assert "was not held by that limit" in found.text
+
+    def test_arms_whose_burst_is_over_are_measured_against_the_baseline_of_the_instance(self):
+        found = explained(PEAK, PEAK, 0.74e9, 0.745e9)
+        assert found.explains
+        assert "same sustained instance baseline limit of 750 Mbit/s" in found.text
+
+    def test_one_arm_whose_burst_is_over_while_the_others_lasts_is_explained_by_that(self):
+        found = explained(PEAK, PEAK, 0.74e9, 9.5e9)
+        assert found.explains
+        assert "sustained instance baseline" in found.text
+
+    def test_nothing_measured_explains_nothing(self):
+        assert not explained(TEN, FIVE, None, 4.9e9).explains
+        assert not explained(TEN, FIVE, 9.5e9, 0.0).explains
+
+    def test_the_plans_threshold_says_what_is_alike(self):
+        limit = Limit("offered rate", 1e9, PLAN)
+        assert not explained(limit, limit, 1e9, 0.94e9).explains
+        assert explained(limit, limit, 1e9, 0.94e9, alike=0.1).explains
+
+    @given(
+        st.floats(1e6, 1e11),
+        st.floats(1e6, 1e11),
+        st.floats(0.01, 1.5),
+        st.floats(0.01, 1.5),
+    )
+    def test_who_is_called_arm_does_not_matter_and_a_slow_arm_is_never_explained_away(
+        self, one, other, one_share, other_share
+    ):
+        first, second = Limit("single-flow", one), Limit("instance peak", other)
+        there = explained(first, second, one * one_share, other * other_share)
+        back = explained(second, first, other * other_share, one * one_share)
+        assert there.explains == back.explains
+        slower_share = one_share if one * one_share < other * other_share else other_share
+        if slower_share < 1 - NEAR - 1e-6:
+            assert not there.explains
+
+
+def test_rates_are_written_in_the_unit_that_suits_them():
+    assert [bit_rate(rate) for rate in (9.5e9, 475e6, 1e3, 12)] == [
+        "9.5 Gbit/s",
+        "475 Mbit/s",
+        "1 kbit/s",
+        "12 bit/s",
     ]
-    assert instance_network({"NetworkInfo": {"NetworkCards": cards}}) == C5_LARGE
-    assert instance_network({}) == InstanceNetwork(None, None)
