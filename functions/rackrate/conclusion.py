@@ -78,18 +78,19 @@ def mark_notes(marks: Sequence[Json], measured: int, *, least_share: float = 0.0
     for name, trials in sorted(marked.items(), key=lambda entry: (-len(entry[1]), entry[0])):
         if len(trials) < least_share * measured:
             continue
-        meaning = MARKS.get(name, f"bear the mark {name}")
-        notes.append(f"{len(trials)} of {_count(measured, 'trial')} {_agreed(meaning, trials)}.")
+        said = meaning(name, singular=len(trials) == 1)
+        notes.append(f"{len(trials)} of {_count(measured, 'trial')} {said}.")
     return notes
 
 
-def _agreed(meaning: str, trials: set[tuple[Any, ...]]) -> str:
-    """The meaning with its verb in the singular for a single trial."""
-    if len(trials) > 1:
-        return meaning
-    verb, _, rest = meaning.partition(" ")
-    singular = {"were": "was", "have": "has", "bear": "bears"}.get(verb, verb)
-    return f"{singular} {rest}".replace(" they ", " it ")
+def meaning(mark: str, *, singular: bool) -> str:
+    """What a mark says, to follow `1 trial` or `2 trials`."""
+    found = MARKS.get(mark, f"bear the mark {mark}")
+    if not singular:
+        return found
+    verb, _, rest = found.partition(" ")
+    verb = {"were": "was", "have": "has", "bear": "bears"}.get(verb, verb)
+    return f"{verb} {rest}".replace(" they ", " it ")
 
 
 def _comparisons(verdicts: Sequence[Json]) -> list[str]:

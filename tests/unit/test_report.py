@@ -1,18 +1,353 @@
-"""The page and its figures: self-contained, escaped, and honest about units."""
+"""results.json, trials.csv and the page: complete, self-contained, escaped, honest about units."""
 
 from __future__ import annotations
 
+import csv
 import html.parser
+import io
+import json
 import re
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackrate.report.figures import interval_figure, si, trials_figure
+from rackrate.report.figures import Dot, interval_figure, si, trials_figure
+from rackrate.report.markup import MOST_ROWS
 from rackrate.report.page import render_page
+from rackrate.report.results import build_results, trials_csv
+from tests.unit import report_samples as samples
 
 NASTY = "<script>alert('x')</script>&\""
+FAILURE = {"Error": "TrialsLost", "Cause": NASTY}
+
+
+def results(*, failure=None, counters=None, trials=None, plan=None, run=None, **analysis):
+    return build_results(
+        run=samples.run(**(run or {})),
+        failure=failure,
+        stored_plan=plan or samples.stored_plan(),
+        trials=samples.trials() if trials is None else trials,
+        analysis=samples.analysis(**analysis),
+        counters=counters,
+        written_at="2026-11-21T08:01:30Z",
+    )
+
+
+def page(**choices):
+    trials = choices.get("trials")
+    return render_page(results(**choices), samples.trials() if trials is None else trials)
+
+
+# -- results.json
+
+
+def test_everything_the_analysis_found_is_in_the_results():
+    found = results()
+    analysis = samples.analysis()
+    for name in ("verdicts", "regressions", "summaries", "marks", "method"):
+        assert found[name] == analysis[name]
+    assert found["mark_notes"] == ["2 of 23 trials were limited by the client's CPU."]
+    assert found["warnings"] == [*samples.run()["warnings"], *analysis["warnings"]]
+    assert found["estimates"] == samples.stored_plan()["estimates"]
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_a_warm_up_is_kept_apart_from_the_trials_that_count():
+    trials = samples.trials()
+    trials[0] |= {"status": "failed", "reason": "Connection refused", "value": None}
+    found = results(trials=trials)
+    assert (found["warm_up"]["measured"], found["warm_up"]["failed"]) == (3, 1)
+    assert [f["block"] for f in found["trials"]["failures"]] == [6]
+    reasons = [trial["reason"] for trial in found["warm_up"]["trials"]]
+    assert reasons == ["Connection refused", None, None, None]
+
+
+def test_an_arm_tells_whose_nodes_it_uses_and_through_which_network():
+    plan = samples.stored_plan()
+    plan["arms"][0] |= {"stack_arm": "baseline", "client_network": "host", "server_network": "host"}
+    del plan["arms"][1]["stack_arm"], plan["arms"][1]["client_network"]
+    arm, old = results(plan=plan)["arms"]
+    assert (arm["stack_arm"], arm["client_network"], arm["server_network"]) == (
+        *("baseline", "host", "host"),
+    )
+    assert (old["stack_arm"], old["client_network"]) == ("baseline", "pod")
+
+
+def test_counters_are_given_as_what_the_run_added_and_unknown_is_not_zero():
+    found = results(counters=samples.counters())["counters"]
+    assert found["nodes"]["treatment-1"]["eth0"] == {
+        "bw_out_allowance_exceeded": 900,
+        "pps_allowance_exceeded": 0,
+    }
+    assert found["nodes"]["baseline-1"]["eth0"] == {"bw_out_allowance_exceeded": None}
+    assert found["note"] == "1 node could not be read after the run."
+    assert results()["counters"] is None
+
+
+def test_a_counter_that_fell_was_reset_and_has_no_increase():
+    counters = {"before": {"n": {"e": {"c": 9}}}, "after": {"n": {"e": {"c": 1}}}, "note": None}
+    assert results(counters=counters)["counters"]["nodes"]["n"]["e"]["c"] is None
+
+
+# -- trials.csv
+
+
+def lines(trials: list[dict[str, Any]], **analysis: Any) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(trials_csv(trials, samples.analysis(**analysis)))))
+
+
+def test_a_trial_has_a_line_for_each_metric_with_its_own_unit():
+    trial = samples.trials()[4]
+    trial["values"] = {"throughput": 9e9, "rtt": 0.0002}
+    more = [*samples.analysis()["summaries"], samples.summary(metric="rtt", unit="s")]
+    one, two = lines([trial], summaries=more)
+    assert (one["metric"], one["value"], one["unit"]) == ("throughput", "9000000000.0", "bit/s")
+    assert (two["metric"], two["value"], two["unit"]) == ("rtt", "0.0002", "s")
+    assert one["arm"] == two["arm"] == "treatment"
+
+
+def test_the_unit_of_a_further_metric_is_never_guessed():
+    trial = samples.trials()[4]
+    trial["values"] = {"jitter": 0.1}
+    (line,) = lines([trial])
+    assert (line["metric"], line["unit"]) == ("jitter", "")
+
+
+def test_a_failed_trial_has_a_line_without_a_value():
+    (line,) = [row for row in lines(samples.trials()) if row["status"] == "failed"]
+    assert (line["value"], line["metric"], line["reason"]) == ("", "rtt", "the server is busy")
+
+
+def test_marks_warm_ups_and_details_have_columns():
+    rows = lines(samples.trials())
+    assert len(rows) == len(samples.trials())
+    marked = [row for row in rows if row["marks"]]
+    assert [(row["block"], row["marks"]) for row in marked] == [
+        ("2", "client_cpu"),
+        ("5", "client_cpu"),
+    ]
+    assert {row["block"] for row in rows if row["warm_up"] == "yes"} == {"0"}
+    ping = next(row for row in rows if row["test"] == "rtt")
+    assert (ping["ttl"], ping["loss_ratio"], ping["retransmits"]) == ("64", "0.0", "")
+    assert ping["tool_version"] == "ping 20221126"
+    assert ping["samples_key"].endswith(".json.gz")
+    assert (ping["client_network"], ping["server_network"]) == ("pod", "pod")
+
+
+# -- the page
+
+
+class Elements(html.parser.HTMLParser):
+    """Collects elements and checks that they are closed in order."""
+
+    void = frozenset({"meta"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.open, self.text = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text.append(data)
+
+
+def words(**choices) -> str:
+    """What a reader of the page reads."""
+    return " ".join("".join(Elements(page(**choices)).text).split())
+
+
+def test_the_page_needs_nothing_but_itself():
+    text = page(failure=FAILURE, counters=samples.counters())
+    elements = Elements(text).found
+    assert not {"script", "img", "iframe", "link"} & {tag for tag, _ in elements}
+    assert not [attrs for _, attrs in elements if "src" in attrs]
+    assert "url(" not in text and "@import" not in text
+
+
+def test_the_page_shows_every_part_of_a_verdict():
+    text = words()
+    for part in (
+        "1.911 to 1.936", "1.902 to 1.945", "these nodes", "not of the placement in general",
+        "which explain the difference", "steadier than the baseline", "spread 0.4 % against 1.1 %",
+        "About 7 more blocks would settle it", "2 trials were limited by the client's CPU",
+        "for all verdicts at once", "Blocks in which both arms were measured: 6",
+    ):  # fmt: skip
+        assert part in text, part
+
+
+def test_the_page_shows_each_arm_by_itself():
+    text = words()
+    for part in ("155 µs", "171 µs", "240 µs", "410 µs", "180", "0.56 %", "17", "0.4 %"):
+        assert part in text, part
+
+
+def test_the_page_says_what_failed_what_was_scaled_and_what_never_ran():
+    text = words(
+        failure=FAILURE, run={"lab_scale": 0.15, "trials_measured": 21, "trials_failed": 3}
+    )
+    assert "TrialsLost" in text and "21 of 24 trials measured" in text
+    assert "scaled by 0.15" in text
+    assert "2 trials never ran" in text
+    assert "the server is busy" in text
+
+
+def test_the_page_lists_warnings_warm_ups_counters_and_the_earlier_run():
+    text = words(counters=samples.counters())
+    assert "1 of 2 pairs did not warm up." in text
+    assert "did not warm up: Connection refused." in text
+    assert "4 measured. They are kept and left out of every verdict" in text
+    assert "bw_out_allowance_exceeded900" in text
+    assert "Compared with an earlier run" in text and "run run-20261120-090000-ab12" in text
+    assert "For each block the log ratio" in text
+    assert "Compared with an earlier run" not in words(regressions=[])
+
+
+def test_an_arm_is_shown_with_what_distinguishes_it():
+    plan = samples.stored_plan()
+    plan["arms"][0] |= {"ena_express": True}
+    plan["arms"][1] |= {"stack_arm": "treatment", "client_network": "host"}
+    text = words(plan=plan)
+    assert "treatment (cluster, ENA Express)" in text
+    assert "baseline (none, nodes of treatment, network host to pod)" in text
+
+
+def test_every_trial_that_counts_is_shown_and_a_marked_one_has_another_shape():
+    elements = Elements(page()).found
+    drawn = [(tag, attrs) for tag, attrs in elements if attrs.get("class", "").startswith("arm-")]
+    dots = [attrs for tag, attrs in drawn if tag == "circle"]
+    diamonds = [attrs for tag, attrs in drawn if tag == "path"]
+    assert len(diamonds) == 2
+    assert len(dots) == 24 - 1 - 2, "without the warm-up, the lost trial and the marked ones"
+    heights = {attrs["class"]: float(attrs["cy"]) for attrs in dots[:10]}
+    assert heights["arm-0"] < heights["arm-1"], "more is higher"
+    assert "the client's CPU was 97 % busy" in words()
+
+
+def test_a_table_that_is_too_long_says_how_much_it_leaves_out():
+    marks = [samples.mark(block) for block in range(1, MOST_ROWS + 6)]
+    assert "And 5 more, which results.json lists." in words(marks=marks)
+
+
+def test_a_page_of_a_run_that_measured_nothing_is_still_a_page():
+    nothing = {"verdicts": [], "summaries": [], "marks": [], "regressions": [], "warnings": []}
+    text = words(trials=[], method=None, **nothing)
+    assert "No trial was measured" in text
+    assert "Nothing can be said" in text
+
+
+def test_a_source_that_is_no_address_is_not_a_link():
+    ceiling = {**samples.verdict()["ceiling"], "source": "javascript:alert(1)"}
+    text = page(verdicts=[samples.verdict(ceiling=ceiling)])
+    assert not [a for tag, a in Elements(text).found if tag == "a"]
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of all strings in a document."""
+    if isinstance(value, str):
+        yield path
+    elif isinstance(value, dict):
+        for name, entry in value.items():
+            yield from leaves(entry, (*path, name))
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from leaves(entry, (*path, index))
+
+
+def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """A copy of a document with one value changed."""
+    changed = deepcopy(document)
+    place = changed
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return changed
+
+
+def test_no_string_of_the_results_becomes_markup_wherever_it_stands():
+    document = results(failure=FAILURE, counters=samples.counters())
+    for path in leaves(document):
+        text = render_page(replaced(document, path, NASTY), samples.trials())
+        assert "<script" not in text, path
+        Elements(text)
+
+
+def test_no_string_of_a_trial_or_a_name_becomes_markup():
+    trials = [
+        trial | dict.fromkeys(("arm", "client", "server", "unit"), NASTY)
+        for trial in samples.trials()
+    ]
+    document = results(trials=trials)
+    for arm in document["arms"]:
+        arm["name"] = NASTY
+    document["counters"] = {"note": None, "nodes": {NASTY: {NASTY: {NASTY: 1}}}}
+    document["verdicts"][0]["marks"] = {NASTY: 1}
+    text = render_page(document, trials)
+    assert "<script" not in text
+    assert NASTY in "".join(Elements(text).text)
+
+
+#: What the analysis may not know.
+NULLABLE = {
+    "verdicts": (
+        *("arm_median", "baseline_median", "ratio", "ci95", "ci_simultaneous", "ceiling", "marks"),
+        *("confidence_simultaneous", "reason", "blocks", "pairs", "scope", "claim"),
+        *("more_blocks", "steadiness"),
+    ),
+    "summaries": (
+        *("median", "trials", "blocks", "pairs", "spread_between_blocks", "spread_between_pairs"),
+        *("percentiles", "loss_ratio", "retransmits"),
+    ),
+}
+NULLABLE["regressions"] = NULLABLE["verdicts"]
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_what_the_analysis_does_not_know_never_breaks_the_page(data):
+    analysis = samples.analysis()
+    for part, fields in NULLABLE.items():
+        for entry in analysis[part]:
+            for field in data.draw(st.sets(st.sampled_from(fields))):
+                entry[field] = None
+            for inner in ("ceiling", "steadiness", "percentiles"):
+                if isinstance(entry.get(inner), dict):
+                    for name in data.draw(st.sets(st.sampled_from(sorted(entry[inner])))):
+                        if (inner, name) != ("ceiling", "name"):
+                            entry[inner][name] = None
+    if data.draw(st.booleans()):
+        del analysis["method"]
+    document = build_results(
+        run=samples.run(),
+        failure=None,
+        stored_plan=samples.stored_plan(),
+        trials=samples.trials(),
+        analysis=analysis,
+        written_at="2026-11-21T08:01:30Z",
+    )
+    text = render_page(document, samples.trials())
+    shown = " ".join(Elements(text).text)
+    assert "None" not in shown.replace("None.", "")
+    assert "nan" not in text
+
+
+# -- figures
 
 
 @pytest.mark.parametrize(
@@ -40,143 +375,31 @@ def test_no_digit_that_matters_is_lost(value):
     assert float(number) * 10**factor == pytest.approx(value, rel=0.006)
 
 
-def results(**changes):
-    verdict = {
-        "test": "tcp-1",
-        "metric": "throughput",
-        "unit": "bit/s",
-        "better": "higher",
-        "arm": "treatment",
-        "baseline": "baseline",
-        "arm_median": 9.5e9,
-        "baseline_median": 4.94e9,
-        "ratio": 1.923,
-        "ci95": [1.91, 1.94],
-        "verdict": "better",
-        "reason": None,
-        "blocks": 6,
-        "threshold": 0.05,
-        "ceiling": {"name": "single-flow", "arm": 1e10, "baseline": 5e9, "source": "https://x/"},
-    }
-    arms = [
-        {
-            "name": name,
-            "placement": placement,
-            "ena_express": name == "treatment",
-            "node_facts": [{"name": f"{name}-1"}],
-        }
-        for name, placement in (("treatment", "cluster"), ("baseline", "none"))
-    ]
-    return {
-        "run": {
-            "id": NASTY,
-            "status": "failed",
-            "started_at": "2026-11-21T08:00:00Z",
-            "seconds": 90.0,
-            "seed": 42,
-            "lab_scale": 0.15,
-            "error": "TrialsLost",
-            "cause": NASTY,
-        },
-        "conclusion": NASTY,
-        "plan": {"tests": [{"name": "tcp-1"}]},
-        "arms": arms,
-        "trials": {
-            "planned": 12,
-            "measured": 9,
-            "failed": 3,
-            "failures": [
-                {"block": 1, "test": "tcp-1", "client": "a", "server": "b", "reason": NASTY}
-            ],
-        },
-        "verdicts": [verdict],
-        "versions": {"tools": ["iperf 3.12"], "image": "tools:1"},
-        **changes,
-    }
-
-
-TRIALS = [
-    {"test": "tcp-1", "status": "measured", "unit": "bit/s", "arm": arm, "block": b, "value": v}
-    for b in range(1, 7)
-    for arm, v in (("treatment", 9.5e9), ("baseline", 4.9e9))
-]
-
-
-class Elements(html.parser.HTMLParser):
-    """Collects elements and checks that they are closed in order."""
-
-    void = frozenset({"meta"})
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.open = [], []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        if tag not in self.void:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def test_the_page_needs_nothing_but_itself():
-    elements = Elements(render_page(results(), TRIALS)).found
-    assert not {"script", "img", "iframe", "link"} & {tag for tag, _ in elements}
-    assert not [attrs for _, attrs in elements if "src" in attrs]
-    assert "url(" not in render_page(results(), TRIALS)
-
-
-def test_nothing_a_user_wrote_becomes_markup():
-    assert "<script>" not in render_page(results(), TRIALS)
-
-
-def test_the_page_says_what_failed_and_what_was_scaled():
-    text = render_page(results(), TRIALS)
-    assert "TrialsLost" in text and "9 of 12 trials" in text
-    assert "scaled by 0.15" in text
-    assert "2 trials never ran" in text
-
-
-def test_an_arm_is_shown_with_its_placement_and_ena_express():
-    text = render_page(results(), TRIALS)
-    assert "treatment (cluster, ENA Express)" in text
-    assert "baseline (none)" in text
-
-
-def test_every_trial_is_a_dot_with_its_value():
-    elements = Elements(render_page(results(), TRIALS)).found
-    dots = [a for tag, a in elements if tag == "circle" and a["class"].startswith("arm-")]
-    assert len(dots) == 12
-    heights = {attrs["class"]: float(attrs["cy"]) for attrs in dots}
-    assert heights["arm-0"] < heights["arm-1"], "more is higher"
-
-
-def test_a_page_of_a_run_that_measured_nothing_is_still_a_page():
-    empty = results(verdicts=[])
-    assert "No trial was measured" in render_page(empty, [])
-
-
-def test_a_verdict_without_an_interval_is_shown_without_one():
-    bare = {**results()["verdicts"][0], "ratio": None, "ci95": None, "arm_median": None}
-    assert "&ndash;" in render_page(results(verdicts=[bare]), TRIALS)
-
-
 @given(
-    st.lists(st.tuples(st.integers(1, 40), st.floats(1e-6, 1e12)), min_size=1, max_size=20),
-    st.lists(st.floats(0.01, 100), min_size=3, max_size=3),
+    st.lists(
+        st.builds(
+            Dot,
+            st.integers(1, 40),
+            st.just(0.0) | st.floats(1e-6, 1e12),
+            st.sampled_from([(), ("a mark",)]),
+        ),
+        min_size=1,
+        max_size=20,
+    ),
+    st.lists(st.floats(0.001, 1000), min_size=5, max_size=5),
 )
 def test_figures_stay_within_their_frame(points, ratios):
-    low, ratio, high = sorted(ratios)
+    least, low, ratio, high, most = sorted(ratios)
     text = trials_figure({"a": points}, unit="s", ceilings={}, title="t")
-    text += interval_figure(ratio, low, high, threshold=0.05, title="t")
+    text += interval_figure(ratio, (low, high), (least, most), threshold=0.05, title="t")
     assert "nan" not in text and "inf" not in text
     for value in re.findall(r'\b(?:x1|x2|cx)="([-0-9.]+)"', text):
         assert 0 <= float(value) <= 640
     for value in re.findall(r'\b(?:y1|y2|cy)="([-0-9.]+)"', text):
         assert 0 <= float(value) <= 220
+    for x, y in re.findall(r'd="M([-0-9.]+) ([-0-9.]+)l', text):
+        assert 0 <= float(x) <= 640 and 0 <= float(y) <= 220
+
+
+def test_a_ratio_without_a_logarithm_is_not_drawn():
+    assert interval_figure(1.0, (0.0, 2.0), None, threshold=0.05, title="t") == ""

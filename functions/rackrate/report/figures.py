@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
 WIDTH = 640
+#: How many colours the style sheet has for arms.
+COLOURS = 6
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 12, 30
 
 
@@ -23,27 +26,44 @@ def si(value: float, unit: str) -> str:
     return f"{scaled:.{digits}f} {prefixes[power]}{unit}"
 
 
+@dataclass(frozen=True)
+class Dot:
+    """A trial in a figure.
+
+    Attributes:
+        block: its block, from 1.
+        value: in the figure's unit.
+        marks: what was noted of it, in words; empty for most.
+    """
+
+    block: int
+    value: float
+    marks: tuple[str, ...] = ()
+
+
 def trials_figure(
-    values: Mapping[str, Sequence[tuple[int, float]]],
+    values: Mapping[str, Sequence[Dot]],
     *,
     unit: str,
     ceilings: Mapping[str, float],
     title: str,
 ) -> str:
-    """Every trial as a dot over its block, for each arm, from zero; ceilings as dashed lines.
+    """Every trial over its block, for each arm, from zero; ceilings as dashed lines.
+
+    A trial is a dot, a marked one a hollow diamond.
 
     Args:
-        values: for each arm, pairs of block number and value.
+        values: the trials of each arm.
         unit: the values' SI unit.
         ceilings: the documented limit of each arm, where there is one.
         title: what a screen reader says.
     """
-    points = [point for arm in values.values() for point in arm]
-    if not points:
+    dots = [dot for arm in values.values() for dot in arm]
+    if not dots:
         return "<p>No trial was measured.</p>"
     height = 220
-    most = max(max(value for _, value in points), *ceilings.values(), 0) * 1.08
-    last = max(block for block, _ in points)
+    most = max(max(dot.value for dot in dots), *ceilings.values(), 0) * 1.08 or 1.0
+    last = max(dot.block for dot in dots)
     inner_width, inner_height = WIDTH - _LEFT - _RIGHT, height - _TOP - _BOTTOM
 
     def x(block: float) -> float:
@@ -71,33 +91,79 @@ def trials_figure(
     for index, (arm, trials) in enumerate(values.items()):
         if arm in ceilings:
             parts.append(
-                f'<line class="ceiling arm-{index}" x1="{_LEFT}" x2="{WIDTH - _RIGHT}"'
+                f'<line class="ceiling {colour(index)}" x1="{_LEFT}" x2="{WIDTH - _RIGHT}"'
                 f' y1="{y(ceilings[arm]):.1f}" y2="{y(ceilings[arm]):.1f}"><title>'
                 f"{escape(arm)}: documented limit {escape(si(ceilings[arm], unit))}</title></line>"
             )
-        parts.extend(
-            f'<circle class="arm-{index}" cx="{x(block + offsets[arm]):.1f}" cy="{y(value):.1f}"'
-            f' r="4"><title>{escape(arm)}, block {block}: {escape(si(value, unit))}</title>'
-            "</circle>"
-            for block, value in trials
-        )
+        for dot in trials:
+            said = f"{arm}, block {dot.block}: {si(dot.value, unit)}"
+            said = "; ".join([said, *dot.marks])
+            parts.append(
+                _symbol(
+                    x(dot.block + offsets[arm]),
+                    y(dot.value),
+                    f"{colour(index)}{' marked' if dot.marks else ''}",
+                    said,
+                )
+            )
     parts.append("</svg>")
     return "".join(parts)
 
 
-def interval_figure(ratio: float, low: float, high: float, *, threshold: float, title: str) -> str:
-    """The ratio and its interval on a logarithmic axis; the band holds what does not matter."""
+def colour(index: int) -> str:
+    """The class that gives an arm its colour."""
+    return f"arm-{index % COLOURS}"
+
+
+def _symbol(x: float, y: float, classes: str, title: str) -> str:
+    """A dot, or a diamond for what is marked: told apart without colours too."""
+    said = f"<title>{escape(title)}</title>"
+    if "marked" not in classes.split():
+        return f'<circle class="{classes}" cx="{x:.1f}" cy="{y:.1f}" r="4">{said}</circle>'
+    corners = f"M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6z"
+    return f'<path class="{classes}" d="{corners}">{said}</path>'
+
+
+def interval_figure(
+    ratio: float,
+    interval: Sequence[float],
+    wider: Sequence[float] | None,
+    *,
+    threshold: float,
+    title: str,
+) -> str:
+    """The ratio and its intervals on a logarithmic axis; the band holds what does not matter.
+
+    Args:
+        ratio: the effect, 1 for none.
+        interval: the interval of this ratio alone, drawn thick.
+        wider: the interval that holds with those of all other verdicts at once, drawn thin.
+        threshold: a ratio within 1 / (1 + threshold) and 1 + threshold does not matter.
+        title: what a screen reader says.
+
+    Returns:
+        The figure, or nothing when a value has no logarithm.
+    """
+    values = (ratio, *interval, *(wider or ()))
+    if not all(math.isfinite(value) and value > 0 for value in values):
+        return ""
     height = 62
-    reach = max(abs(math.log(v)) for v in (low, high, ratio, 1 + threshold, 1.25)) * 1.15
+    reach = max(abs(math.log(v)) for v in (*values, 1 + threshold, 1.25)) * 1.15
     middle = _TOP + 14
 
     def x(value: float) -> float:
         return _LEFT + (WIDTH - _LEFT - _RIGHT) * (math.log(value) + reach) / (2 * reach)
 
+    def line(ends: Sequence[float], classes: str) -> str:
+        return (
+            f'<line class="{classes}" x1="{x(ends[0]):.1f}" x2="{x(ends[1]):.1f}" y1="{middle}"'
+            f' y2="{middle}"/>'
+        )
+
     least, most = 1 / (1 + threshold), 1 + threshold
     ticks = "".join(
         f'<text class="tick" x="{x(tick):.1f}" y="{height - 4}" text-anchor="middle">'
-        f"{tick:.2f}</text>"
+        f"{tick:.3g}</text>"
         for tick in (math.exp(-reach / 1.15), 1.0, math.exp(reach / 1.15))
     )
     return (
@@ -105,8 +171,7 @@ def interval_figure(ratio: float, low: float, high: float, *, threshold: float, 
         f'<rect class="band" x="{x(least):.1f}" width="{x(most) - x(least):.1f}" y="{_TOP - 6}"'
         f' height="40"/>'
         f'<line class="grid" x1="{x(1):.1f}" x2="{x(1):.1f}" y1="{_TOP - 6}" y2="{_TOP + 34}"/>'
-        f'<line class="interval" x1="{x(low):.1f}" x2="{x(high):.1f}" y1="{middle}"'
-        f' y2="{middle}"/>'
+        f"{line(wider, 'wider') if wider else ''}{line(interval, 'interval')}"
         f'<circle class="ratio" cx="{x(ratio):.1f}" cy="{middle}" r="5"/>{ticks}</svg>'
     )
 

@@ -6,39 +6,24 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rackrate.report.figures import interval_figure, si, trials_figure
+from rackrate.report.figures import Dot, colour, trials_figure
+from rackrate.report.markup import (
+    NOTHING,
+    cell,
+    folded,
+    items,
+    number,
+    percent,
+    quantity,
+    table,
+    text,
+)
+from rackrate.report.results import KEY
+from rackrate.report.style import STYLE
+from rackrate.report.verdicts import about_intervals, explained, verdict_table
 
 Json = Mapping[str, Any]
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1d2430; --quiet: #667085; --paper: #fff; --line: #e3e7ee;
-  --arm-0: #c2410c; --arm-1: #1d4ed8; --arm-2: #047857; --arm-3: #7e22ce; --good: #047857;
-  --bad: #b91c1c; --band: #e8eef7; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --quiet: #98a2b3; --paper: #12161d;
-  --line: #2a313c; --arm-0: #fb923c; --arm-1: #7aa2ff; --arm-2: #34d399; --arm-3: #c084fc;
-  --good: #34d399; --bad: #f87171; --band: #1f2836; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-.quiet, figcaption { color: var(--quiet); font-size: .9rem; } .lead { font-size: 1.1rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .92rem; }
-th, td { text-align: left; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; } td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
-.better { color: var(--good); font-weight: 600; } .worse { color: var(--bad); font-weight: 600; }
-.failed { border-left: 4px solid var(--bad); padding-left: .8rem; white-space: pre-wrap; }
-figure { margin: 1rem 0; } svg { width: 100%; height: auto; display: block; }
-.grid { stroke: var(--line); } .tick { fill: var(--quiet); font-size: 11px; }
-.band { fill: var(--band); } .interval { stroke: var(--ink); stroke-width: 3; }
-.ratio { fill: var(--ink); } .ceiling { stroke-dasharray: 5 4; stroke-width: 1.5; }
-circle.arm-0 { fill: var(--arm-0); } circle.arm-1 { fill: var(--arm-1); }
-circle.arm-2 { fill: var(--arm-2); } circle.arm-3 { fill: var(--arm-3); }
-line.arm-0 { stroke: var(--arm-0); } line.arm-1 { stroke: var(--arm-1); }
-line.arm-2 { stroke: var(--arm-2); } line.arm-3 { stroke: var(--arm-3); }
-.key { display: inline-block; width: .7em; height: .7em; border-radius: 50%;
-  margin: 0 .3em 0 .8em; }
-.key.arm-0 { background: var(--arm-0); } .key.arm-1 { background: var(--arm-1); }
-.key.arm-2 { background: var(--arm-2); } .key.arm-3 { background: var(--arm-3); }
-"""
+Marks = Mapping[tuple[Any, ...], Sequence[str]]
 
 
 def render_page(results: Json, trials: Sequence[Json]) -> str:
@@ -49,29 +34,51 @@ def render_page(results: Json, trials: Sequence[Json]) -> str:
         trials: the stored trials, for the figures.
     """
     run = results["run"]
-    counts = results["trials"]
+    marks: dict[tuple[Any, ...], list[str]] = {}
+    for mark in results["marks"]:
+        marks.setdefault(tuple(mark[name] for name in KEY), []).append(mark["text"] or mark["mark"])
+    counted = [trial for trial in trials if not trial.get("warm_up")]
     sections = [
-        f"<h1>rackrate: {escape(run['id'])}</h1>",
-        f'<p class="quiet">{escape(run["status"])} · started {escape(run["started_at"])} ·'
-        f" {run['seconds']:.0f} s · {counts['measured']} of {counts['planned']} trials measured"
-        f" · seed {run['seed']}</p>",
+        _head(results),
         _failure(run),
         f'<p class="lead">{escape(results["conclusion"])}</p>',
+        *(f'<p class="warning">{escape(warning)}</p>' for warning in results["warnings"]),
         _scale(run),
         "<h2>Verdicts</h2>",
-        _verdict_table(results["verdicts"]),
-        *(_test_section(results, test["name"], trials) for test in results["plan"]["tests"]),
+        verdict_table(results["verdicts"]),
+        about_intervals(results["verdicts"]),
+        *(
+            _test_section(results, test["name"], counted, marks)
+            for test in results["plan"]["tests"]
+        ),
+        _regressions(results["regressions"]),
+        "<h2>Marked trials</h2>",
+        _marked(results),
         "<h2>Lost trials</h2>",
-        _lost(counts),
+        _lost(results["trials"]),
+        "<h2>Warm-up</h2>",
+        _warm_up(results["warm_up"]),
         "<h2>Nodes</h2>",
         _node_table(results["arms"]),
+        _counters(results["counters"]),
+        "<h2>How this was computed</h2>",
         _method(results),
     ]
     title = f"rackrate: {escape(run['id'])}"
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head><body>{''.join(sections)}</body></html>\n"
+        f"<style>{STYLE}</style></head><body>{''.join(sections)}</body></html>\n"
+    )
+
+
+def _head(results: Json) -> str:
+    run, counts = results["run"], results["trials"]
+    return (
+        f"<h1>rackrate: {escape(run['id'])}</h1>"
+        f'<p class="quiet">{escape(run["status"])} · started {escape(run["started_at"])} ·'
+        f" {run['seconds']:.0f} s · {counts['measured']} of {counts['planned']} trials measured"
+        f" · seed {run['seed']}</p>"
     )
 
 
@@ -91,125 +98,230 @@ def _scale(run: Json) -> str:
     )
 
 
-def _verdict_table(verdicts: Sequence[Json]) -> str:
-    if not verdicts:
-        return "<p>None.</p>"
-    rows = "".join(
-        f"<tr><td>{escape(v['test'])}</td><td>{escape(v['metric'])}</td><td>{escape(v['arm'])}</td>"
-        f'<td class="number">{_value(v["arm_median"], v["unit"])}</td>'
-        f'<td class="number">{_value(v["baseline_median"], v["unit"])}</td>'
-        f'<td class="number">{_ratio(v)}</td>'
-        f'<td class="{escape(v["verdict"].split()[0])}">{escape(v["verdict"])}</td></tr>'
-        for v in verdicts
-    )
-    return (
-        '<div class="scroll"><table><tr><th>test</th><th>metric</th><th>arm</th><th>median</th>'
-        f"<th>baseline's</th><th>ratio (95 % interval)</th><th>verdict</th></tr>{rows}"
-        "</table></div>"
-    )
+def _test_section(results: Json, test: str, trials: Sequence[Json], marks: Marks) -> str:
+    """Everything about a test: per metric the trials and the verdicts, then each arm's figures."""
+    of_test = [t for t in trials if t["test"] == test and t["status"] == "measured"]
+    metrics = {m["metric"]: m["unit"] for m in results["metrics"] if m["test"] == test}
+    parts = [f"<h2>{escape(test)}</h2>"]
+    for metric, unit in metrics.items():
+        verdicts = [v for v in results["verdicts"] if (v["test"], v["metric"]) == (test, metric)]
+        heading = f"{test}: {metric}" if len(metrics) > 1 else test
+        parts.append(_trials(results, heading, metric, unit, of_test, verdicts, marks))
+        parts += [explained(verdict) for verdict in verdicts]
+    parts.append(_summaries([s for s in results["summaries"] if s["test"] == test]))
+    return "".join(parts)
 
 
-def _value(value: float | None, unit: str) -> str:
-    return "&ndash;" if value is None else escape(si(value, unit))
-
-
-def _ratio(verdict: Json) -> str:
-    if verdict["ratio"] is None:
-        return "&ndash;"
-    if verdict["ci95"] is None:
-        return f"{verdict['ratio']:.3f}"
-    low, high = verdict["ci95"]
-    return f"{verdict['ratio']:.3f} ({low:.3f} to {high:.3f})"
-
-
-def _test_section(results: Json, test: str, trials: Sequence[Json]) -> str:
+def _trials(
+    results: Json,
+    heading: str,
+    metric: str,
+    unit: str,
+    trials: Sequence[Json],
+    verdicts: Sequence[Json],
+    marks: Marks,
+) -> str:
     arms = [arm["name"] for arm in results["arms"]]
-    verdicts = [v for v in results["verdicts"] if v["test"] == test]
+    dots: dict[str, list[Dot]] = {arm: [] for arm in arms}
+    for trial in trials:
+        values = trial.get("values") or {trial.get("metric"): trial.get("value")}
+        value = values.get(metric)
+        if value is not None and trial["arm"] in dots:
+            noted = tuple(marks.get(tuple(trial[name] for name in KEY), ()))
+            dots[trial["arm"]].append(Dot(trial["block"], value, noted))
     ceilings: dict[str, float] = {}
-    notes: list[str] = []
     for verdict in verdicts:
-        if (bound := verdict["ceiling"]) is not None:
-            ceilings |= {verdict["arm"]: bound["arm"], verdict["baseline"]: bound["baseline"]}
-            notes.append(
-                f"Dashed: the limit EC2 documents ({escape(bound['name'])};"
-                f' <a href="{escape(bound["source"], quote=True)}">source</a>).'
-            )
-    measured = [t for t in trials if t["test"] == test and t["status"] == "measured"]
-    unit = measured[0]["unit"] if measured else ""
-    values = {arm: [(t["block"], t["value"]) for t in measured if t["arm"] == arm] for arm in arms}
-    keys = "".join(f'<span class="key arm-{i}"></span>{escape(arm)}' for i, arm in enumerate(arms))
-    figure = trials_figure(
-        values, unit=unit, ceilings=ceilings, title=f"{test}: every trial by block"
+        bound = verdict["ceiling"] or {}
+        for side, arm in (("arm", verdict["arm"]), ("baseline", verdict["baseline"])):
+            if bound.get(side) is not None:
+                ceilings[arm] = bound[side]
+    figure = trials_figure(dots, unit=unit, ceilings=ceilings, title=f"{heading}: trials by block")
+    keys = "".join(
+        f'<span class="key {colour(i)}"></span>{escape(arm)}' for i, arm in enumerate(arms)
     )
-    intervals = "".join(
-        f"<figure>{_interval(verdict)}<figcaption>{escape(verdict['arm'])} against"
-        f" {escape(verdict['baseline'])}: ratio and 95 % interval; the band holds differences"
-        f" below {verdict['threshold']:.0%}.</figcaption></figure>"
-        for verdict in verdicts
-        if verdict["ci95"] is not None
+    marked = any(dot.marks for arm in dots.values() for dot in arm)
+    caption = (
+        f"{escape(heading)}. Each dot is a trial, by block.{keys}."
+        f"{' A diamond is a marked trial.' if marked else ''}"
+        f"{' Dashed: the limit EC2 documents.' if ceilings else ''}"
+    )
+    return f"<figure>{figure}<figcaption>{caption}</figcaption></figure>"
+
+
+def _summaries(summaries: Sequence[Json]) -> str:
+    """Each arm by itself: percentiles, loss, and how much it scatters."""
+    if not summaries:
+        return ""
+    heads = (
+        *("metric", "arm", "median", "trials (blocks, pairs)"),
+        *("p50", "p90", "p99", "p99.9", "raw values"),
+        *("loss", "retransmits", "spread between blocks", "between pairs"),
+    )
+    note = ""
+    if any(s["percentiles"] for s in summaries):
+        note = (
+            '<p class="quiet">The median is that of the trials; percentiles are of all raw values'
+            " of the arm, pooled. A percentile says little where fewer than about ten raw values"
+            " lie beyond it.</p>"
+        )
+    return table(heads, (_summary_row(summary) for summary in summaries)) + note
+
+
+def _summary_row(summary: Json) -> list[str]:
+    percentiles = summary["percentiles"] or {}
+    unit = summary["unit"]
+    counts = f"{text(summary['blocks'])}, {text(summary['pairs'])}"
+    return [
+        cell(text(summary["metric"])),
+        cell(text(summary["arm"])),
+        number(quantity(summary["median"], unit)),
+        number(f"{text(summary['trials'])} ({counts})"),
+        *(number(quantity(percentiles.get(p), unit)) for p in ("p50", "p90", "p99", "p99_9")),
+        number(text(percentiles.get("samples"))),
+        number(percent(summary["loss_ratio"])),
+        number(text(summary["retransmits"])),
+        number(percent(summary["spread_between_blocks"])),
+        number(percent(summary["spread_between_pairs"])),
+    ]
+
+
+def _regressions(verdicts: Sequence[Json]) -> str:
+    if not verdicts:
+        return ""
+    return "".join(
+        [
+            "<h2>Compared with an earlier run</h2>",
+            '<p class="quiet">Each arm now against the same arm then. The two runs were not'
+            " measured at the same time, so whatever changed in between is part of the"
+            " difference.</p>",
+            verdict_table(verdicts),
+            *(explained(verdict) for verdict in verdicts),
+        ]
+    )
+
+
+def _marked(results: Json) -> str:
+    if not results["marks"]:
+        return "<p>None.</p>"
+    heads = ("block", "arm", "test", "pair", "mark", "what was seen")
+    rows = (
+        [
+            number(text(mark["block"])),
+            cell(text(mark["arm"])),
+            cell(text(mark["test"])),
+            cell(_pair(mark)),
+            cell(text(mark["mark"])),
+            cell(text(mark["text"])),
+        ]
+        for mark in results["marks"]
     )
     return (
-        f"<h2>{escape(test)}</h2><figure>{figure}<figcaption>Each dot is a trial, by block."
-        f"{keys}. {' '.join(dict.fromkeys(notes))}</figcaption></figure>{intervals}"
+        items(escape(note) for note in results["mark_notes"])
+        + '<p class="quiet">A marked trial counts like any other; the mark says what to think of'
+        " when reading it.</p>" + table(heads, rows)
     )
 
 
-def _interval(verdict: Json) -> str:
-    low, high = verdict["ci95"]
-    return interval_figure(
-        verdict["ratio"],
-        low,
-        high,
-        threshold=verdict["threshold"],
-        title=f"ratio {verdict['ratio']:.3f}, 95 % interval {low:.3f} to {high:.3f}",
-    )
+def _pair(trial: Json) -> str:
+    return f"{text(trial['client'])} → {text(trial['server'])}"
 
 
 def _lost(counts: Json) -> str:
     if not counts["failed"]:
         return "<p>None.</p>"
-    rows = "".join(
-        f"<tr><td>{f['block']}</td><td>{escape(f['test'])}</td><td>{escape(f['client'])} →"
-        f" {escape(f['server'])}</td><td>{escape(f['reason'])}</td></tr>"
-        for f in counts["failures"]
+    rows = (
+        [
+            number(text(failure["block"])),
+            cell(text(failure["arm"])),
+            cell(text(failure["test"])),
+            cell(_pair(failure)),
+            cell(text(failure["reason"])),
+        ]
+        for failure in counts["failures"]
     )
     silent = counts["failed"] - len(counts["failures"])
-    note = f"<p>{silent} trials never ran.</p>" if silent > 0 else ""
+    trials = "trial" if silent == 1 else "trials"
+    note = f"<p>{silent} {trials} never ran.</p>" if silent > 0 else ""
+    return table(("block", "arm", "test", "pair", "reason"), rows) + note
+
+
+def _warm_up(warm_up: Json) -> str:
+    trials = warm_up["trials"]
+    if not trials:
+        return "<p>There was none.</p>"
+    rows = (
+        [
+            cell(text(trial["arm"])),
+            cell(text(trial["test"])),
+            cell(_pair(trial)),
+            number(quantity(trial["value"], trial["unit"])),
+            cell(text(trial["reason"] or trial["status"])),
+        ]
+        for trial in trials
+    )
+    failed = f", {warm_up['failed']} failed" if warm_up["failed"] else ""
     return (
-        f'<div class="scroll"><table><tr><th>block</th><th>test</th><th>pair</th><th>reason</th>'
-        f"</tr>{rows}</table></div>{note}"
+        f"<p>{warm_up['measured']} measured{failed}. They are kept and left out of every verdict"
+        " and every figure above.</p>"
+        + folded("Warm-up trials", table(("arm", "test", "pair", "value", "outcome"), rows))
     )
 
 
 def _setting(arm: Json) -> str:
     """What distinguishes the arm."""
-    return f"{arm['placement']}, ENA Express" if arm["ena_express"] else str(arm["placement"])
+    settings = [str(arm["placement"])]
+    if arm["ena_express"]:
+        settings.append("ENA Express")
+    if arm["stack_arm"] != arm["name"]:
+        settings.append(f"nodes of {arm['stack_arm']}")
+    networks = (arm["client_network"], arm["server_network"])
+    if networks != ("pod", "pod"):
+        settings.append("network {} to {}".format(*networks))
+    return ", ".join(settings)
 
 
 def _node_table(arms: Sequence[Json]) -> str:
-    facts = ("instance_type", "instance_id", "zone", "image", "kernel")
-    rows = "".join(
-        f"<tr><td>{escape(arm['name'])} ({escape(_setting(arm))})</td>"
-        f"<td>{escape(node['name'])}</td>"
-        + "".join(
-            f"<td>{escape(str(node[fact])) if node.get(fact) else '&ndash;'}</td>" for fact in facts
-        )
-        + "</tr>"
+    facts = ("instance_type", "instance_id", "zone", "image", "kernel", "cpus")
+    rows = (
+        [
+            cell(f"{text(arm['name'])} ({text(_setting(arm))})"),
+            cell(text(node["name"])),
+            *(cell(text(node.get(fact))) for fact in facts),
+        ]
         for arm in arms
         for node in arm["node_facts"]
     )
-    heads = "".join(f"<th>{fact.replace('_', ' ')}</th>" for fact in facts)
-    return (
-        f'<div class="scroll"><table><tr><th>arm (placement)</th><th>node</th>{heads}</tr>{rows}'
-        "</table></div>"
-    )
+    return table(("arm (placement)", "node", *(fact.replace("_", " ") for fact in facts)), rows)
+
+
+def _counters(counters: Json | None) -> str:
+    """What ENA counted during the run, where it counted anything."""
+    if counters is None:
+        return ""
+    note = f"<p>{text(counters['note'])}</p>" if counters["note"] else ""
+    rows = [
+        [cell(text(node)), cell(text(interface)), cell(text(name)), number(text(increase))]
+        for node, interfaces in counters["nodes"].items()
+        for interface, increases in interfaces.items()
+        for name, increase in increases.items()
+        if increase != 0
+    ]
+    silent = "<p>Read before and after the run; none has risen.</p>" if counters["nodes"] else ""
+    heads = ("node", "interface", "counter", "increase")
+    return f"<h2>Counters of the interfaces</h2>{note}{table(heads, rows) if rows else silent}"
 
 
 def _method(results: Json) -> str:
+    values = "; ".join(
+        f"{m['metric'] if m['metric'] == m['test'] else m['test'] + ' ' + m['metric']}:"
+        f" {m['statistic']}"
+        for m in results["metrics"]
+    )
+    versions = results["versions"]
+    method = f"<p>{escape(results['method'])}</p>" if results["method"] else ""
     return (
-        "<p class=\"quiet\">A trial's value is the receiver's mean throughput, or the median"
-        " round-trip time. The ratio is that of the medians over blocks; its interval comes from"
-        " 10 000 paired bootstrap resamples of blocks. Failed trials are left out, never counted"
-        f" as zero. Tools: {escape(', '.join(results['versions']['tools']) or 'unknown')}; image"
-        f" {escape(results['versions']['image'])}.</p>"
+        f'{method}<p class="quiet">The value of a trial: {escape(values) or NOTHING}. Failed'
+        " trials are left out, never counted as zero; marked ones and outliers stay."
+        f" Tools: {escape(', '.join(versions['tools']) or 'unknown')}; image"
+        f" {escape(versions['image'])}.</p>"
     )
