@@ -87,7 +87,8 @@ def caps(
         console.print(
             f"{link.node}: {factor:g} of its caps: {link.limits.instance / 1e6:.0f} Mb/s in all,"
             f" {link.limits.flow / 1e6:.0f} Mb/s per flow, {link.limits.cluster_flow / 1e6:.0f}"
-            " Mb/s per flow within a cluster group"
+            " Mb/s per flow within a cluster group",
+            soft_wrap=True,
         )
 
 

@@ -109,10 +109,11 @@ def deploy(
 ) -> None:
     """Create a stack of the packaged template and wait until it is there.
 
-    `parameters` go over the lab's own: its ToolImage, and HostNetwork, so that every plan can be run
-    in the lab. The stack is created through CloudFormation's API: under an endpoint of http `sam deploy` refuses the URLs that `sam package`
-    writes. Raises LabError with the events' reasons when it fails; the stack then stays as
-    CloudFormation left it, to be looked at and deleted.
+    `parameters` go over the lab's own: its ToolImage, and HostNetwork, so that every plan can be
+    run in the lab. The stack is created through CloudFormation's API: under an endpoint of http
+    `sam deploy` refuses the URLs that `sam package` writes. Raises LabError with the events'
+    reasons when it fails; the stack then stays as CloudFormation left it, to be looked at and
+    deleted.
     """
     packaged = packaged or package(status)
     cloudformation = _client(status, "cloudformation")

@@ -116,7 +116,7 @@ def test_a_host_namespace_of_somebody_else_is_refused_and_left_as_it_was(empty):
 
 
 def test_a_namespace_is_not_taken_for_the_other_one_of_the_same_stack(empty):
-    """A stack whose Namespace becomes `bench-host` has had a namespace of that name, and drops it."""
+    """Else deleting the old one would delete what the new one has just taken."""
     serve("Create", empty, host="true")
     with pytest.raises(bootstrapping.NotOurs, match="Namespace bench-host exists"):
         serve("Update", empty, namespace="bench-host", PhysicalResourceId="bench")
