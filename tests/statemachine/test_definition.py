@@ -32,11 +32,16 @@ def test_a_tasks_time_out_is_longer_than_its_functions(function_timeouts):
         assert state["TimeoutSeconds"] > function_timeouts[function], name
 
 
-def test_blocks_run_one_after_the_other_and_none_can_fail_the_run():
-    blocks = MACHINE["States"]["Blocks"]
-    assert blocks["MaxConcurrency"] == 1
-    assert blocks["ToleratedFailurePercentage"] == 100
-    assert blocks["ItemProcessor"]["ProcessorConfig"]["Mode"] == "DISTRIBUTED"
+def test_items_run_one_after_the_other_and_none_can_fail_the_run():
+    measure = MACHINE["States"]["Measure"]
+    assert measure["MaxConcurrency"] == 1
+    assert measure["ToleratedFailurePercentage"] == 100
+    assert measure["ItemProcessor"]["ProcessorConfig"]["Mode"] == "DISTRIBUTED"
+
+
+def test_links_that_are_down_are_never_tried_again():
+    for _, state in TASKS:
+        assert "LinksDown" not in state["Retry"][0]["ErrorEquals"]
 
 
 def test_what_makes_the_stack_idle_is_a_text_so_that_a_choice_can_compare_it():

@@ -27,10 +27,14 @@ PLANNED = {
     "run_id": "r",
     "dry_run": False,
     "schedule_key": "runs/r/schedule.json",
+    "warm_up": True,
+    "warm_up_key": "runs/r/warm_up.json",
     "blocks": 2,
     "trials": 4,
     "expected_seconds": 90,
+    "estimate": {"seconds": 90, "cost": {"total": 0.12}},
 }
+COLD = {**PLANNED, "warm_up": False, "warm_up_key": None}
 
 
 class Failure:
@@ -50,6 +54,8 @@ class Functions:
             "Plan": PLANNED,
             "Deploy": {},
             "Ready": {"ready": True, "wait_seconds": 0},
+            "Counters": {"nodes": 0},
+            "Links": {"links": 1, "down": 0},
             "Launch": lambda event: {
                 "pods": 2,
                 "item": event["item"],
@@ -104,6 +110,11 @@ def machines():
             Bucket="results",
             Key=PLANNED["schedule_key"],
             Body=json.dumps([{"kind": "block", "block": 1}, {"kind": "block", "block": 2}]),
+        )
+        boto3.client("s3").put_object(
+            Bucket="results",
+            Key=PLANNED["warm_up_key"],
+            Body=json.dumps([{"kind": "block", "block": 0, "warm_up": True}]),
         )
         yield {
             idles: _create_machine(
@@ -187,17 +198,23 @@ def _retry_once(value):
 
 
 ONCE = ["Launch", "Collect"]
+START = ["Plan", "Deploy", "Ready", "Counters"]
 ENDING = ["Report", "Teardown", "Finish"]
 
 
 def test_a_good_run_visits_every_step_in_order(run, functions):
     execution = run({})
     assert execution["status"] == "SUCCEEDED"
-    assert functions.names == ["Plan", "Deploy", "Ready", *ONCE, *ONCE, "Analyze", *ENDING]
+    measuring = [*ONCE, "Links", *ONCE, *ONCE, "Counters"]
+    assert functions.names == [*START, *measuring, "Analyze", *ENDING]
     (plan,) = functions.events("Plan")
     assert plan["plan"] == {} and plan["run_id"] == execution["name"]
     assert plan["execution_arn"] == execution["executionArn"]
-    assert [e["item"]["block"] for e in functions.events("Launch")] == [1, 2]
+    assert [e["item"]["block"] for e in functions.events("Launch")] == [0, 1, 2]
+    assert functions.events("Links") == [{"run_id": execution["name"]}]
+    assert functions.events("Counters") == [
+        {"run_id": execution["name"], "when": when} for when in ("before", "after")
+    ]
     assert "failure" not in functions.events("Finish")[0]["state"]
 
 
@@ -218,10 +235,72 @@ def test_an_invalid_plan_starts_nothing_and_fails_with_lambdas_own_cause(run, fu
 
 
 def test_a_dry_run_stops_after_planning(run, functions):
-    functions.answers["Plan"] = {**PLANNED, "dry_run": True, "expected_seconds": 90}
+    functions.answers["Plan"] = {**PLANNED, "run_id": "mine", "dry_run": True}
     execution = run({"dry_run": True})
     assert functions.names == ["Plan"]
-    assert json.loads(execution["output"])["expected_seconds"] == 90
+    output = json.loads(execution["output"])
+    assert (output["run_id"], output["dry_run"]) == ("mine", True)
+    assert output["estimate"] == PLANNED["estimate"]
+
+
+def test_an_estimate_of_many_nodes_is_not_carried_through_a_run(run, functions):
+    assert "estimate" not in json.loads(run({})["output"])
+    assert "estimate" not in functions.events("Finish")[0]["state"]
+
+
+def test_a_plan_without_a_warm_up_goes_straight_to_its_blocks(run, functions):
+    functions.answers["Plan"] = COLD
+    assert run({})["status"] == "SUCCEEDED"
+    assert functions.names == [*START, *ONCE, *ONCE, "Counters", "Analyze", *ENDING]
+    assert [e["item"]["block"] for e in functions.events("Launch")] == [1, 2]
+
+
+def test_links_that_are_down_fail_the_run_before_it_measures_and_are_not_tried_again(
+    run, functions
+):
+    functions.answers["Links"] = Failure("LinksDown", "arm baseline, a to b: no route")
+    execution = run({})
+    assert (execution["status"], execution["error"]) == ("FAILED", "LinksDown")
+    assert json.loads(execution["cause"])["errorMessage"] == "arm baseline, a to b: no route"
+    assert functions.names == [*START, *ONCE, "Links", "Analyze", *ENDING]
+    assert functions.events("Analyze") == [{"run_id": execution["name"], "after_failure": True}]
+    assert functions.events("Report")[0]["failure"]["Error"] == "LinksDown"
+    assert functions.events("Finish")[0]["state"]["failure"]["Error"] == "LinksDown"
+
+
+def test_links_that_cannot_be_checked_fail_the_run_with_what_went_wrong(run, functions):
+    functions.answers["Links"] = Failure("KeyError")
+    assert run({})["error"] == "KeyError"
+    assert functions.names[-5:] == ["Links", "Analyze", *ENDING]
+
+
+def test_a_warm_up_that_cannot_be_launched_is_written_down_for_the_check_of_the_links(
+    run, functions
+):
+    good = functions.answers["Launch"]
+    functions.answers["Launch"] = lambda event: (
+        Failure("ServersNotReady", "gone") if event["item"]["block"] == 0 else good(event)
+    )
+    assert run({})["status"] == "SUCCEEDED"
+    given_up, *collected = functions.events("Collect")
+    assert given_up["failure"]["Error"] == "ServersNotReady"
+    assert (given_up["item"]["block"], len(collected)) == (0, 2)
+    assert functions.names.count("Links") == 1
+
+
+def test_a_warm_up_that_cannot_be_read_fails_the_run_and_still_cleans_up(run, functions):
+    functions.answers["Plan"] = {**PLANNED, "warm_up_key": "runs/r/nothing.json"}
+    assert run({})["status"] == "FAILED"
+    assert functions.names == [*START, "Analyze", *ENDING]
+
+
+@pytest.mark.parametrize("error", ["ClusterUnreachable", "KeyError"])
+def test_counters_that_cannot_be_read_cost_the_run_nothing(run, functions, error):
+    functions.answers["Counters"] = Failure(error)
+    execution = run({})
+    assert execution["status"] == "SUCCEEDED"
+    assert functions.names[-4:] == ["Analyze", *ENDING]
+    assert "failure" not in functions.events("Finish")[0]["state"]
 
 
 def test_it_waits_until_the_servers_are_ready(run, functions):
@@ -267,6 +346,7 @@ def test_lost_trials_are_reported_before_the_run_fails(run, functions):
 
 
 def test_an_item_that_cannot_be_launched_is_written_down_and_the_next_one_runs(run, functions):
+    functions.answers["Plan"] = COLD
     good = functions.answers["Launch"]
     functions.answers["Launch"] = lambda event: (
         Failure("ServersNotReady", "gone") if event["item"]["block"] == 1 else good(event)
@@ -279,6 +359,7 @@ def test_an_item_that_cannot_be_launched_is_written_down_and_the_next_one_runs(r
 
 
 def test_collecting_goes_on_until_it_says_it_is_finished(run, functions):
+    functions.answers["Plan"] = COLD
     unfinished = {"finished": False, "wait_seconds": 0}
     functions.answers["Collect"] = [unfinished, unfinished, {"finished": True, "wait_seconds": 0}]
     assert run({})["status"] == "SUCCEEDED"
