@@ -4,131 +4,425 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
+from collections import Counter, defaultdict
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackrate.plan import CATALOGUE
+from rackrate.plan import CATALOGUE, DEFAULT_TESTS
 from rackrate.schedule import (
+    MAX_PAIRS_PER_ITEM,
+    ArmNodes,
+    Pairing,
     TrialKey,
     build_schedule,
+    build_warm_up,
     bytes_per_node,
     choose_makeup,
     expected_block_seconds,
     expected_run_seconds,
     missing_trials,
     planned_trials,
+    rounds_of_block,
+    trials_of_block,
 )
 from rackrate.tools import load_test
 from tests.unit.samples import NODES
 
-TESTS = [load_test({"name": name, **values}) for name, values in CATALOGUE.items()]
+TESTS = [load_test({"name": name, **CATALOGUE[name]}) for name in DEFAULT_TESTS]
+ARMS = [ArmNodes(name, tuple(nodes)) for name, nodes in NODES.items()]
+#: What a state of Step Functions takes (AWS documentation, Step Functions service quotas).
+STATE_BYTES = 256 * 1024
 
 
 def build(**changes):
-    arguments = {"tests": TESTS, "nodes": NODES, "blocks": 6, "pairing": "one", "seed": 42}
+    arguments = {
+        "tests": TESTS,
+        "arms": ARMS,
+        "blocks": 6,
+        "pairing": Pairing("one"),
+        "direction": "alternate",
+        "load": "isolated",
+        "seed": 42,
+    }
     return build_schedule(**{**arguments, **changes})
+
+
+def warm_up(**changes):
+    plan = {"tests": TESTS, "arms": ARMS, "blocks": 6, "pairing": Pairing("one"), "seed": 42}
+    return build_warm_up(**{**plan, **changes})
 
 
 def blocks_of(items):
     return [item for item in items if item["kind"] == "block"]
 
 
-arms = st.dictionaries(
-    st.sampled_from(["treatment", "baseline", "third"]),
-    st.integers(2, 9),
-    min_size=2,
-).map(lambda sizes: {arm: [f"{arm}-{i}" for i in range(n)] for arm, n in sizes.items()})
-plans = st.fixed_dictionaries(
-    {
-        "nodes": arms,
-        "blocks": st.integers(1, 8),
-        "pairing": st.sampled_from(["one", "all"]),
-        "seed": st.integers(0, 2**32 - 1),
+def edge(pair):
+    return frozenset((pair["client"], pair["server"]))
+
+
+def way(pair):
+    return pair["client"], pair["server"]
+
+
+def names(prefix, number):
+    return tuple(f"{prefix}-{index:04d}" for index in range(number))
+
+
+@st.composite
+def plans(draw, kinds=("one", "ring", "mesh", "random")):
+    """Plans of up to three groups of nodes with up to three arms each, host and pod."""
+    sizes = draw(st.lists(st.integers(2, 9), min_size=1, max_size=3))
+    arms = []
+    for index, size in enumerate(sizes):
+        nodes = names("abc"[index], size)
+        for number in range(draw(st.integers(1, 3))):
+            networks = draw(st.tuples(*[st.sampled_from(["pod", "host"])] * 2))
+            arms.append(ArmNodes(f"{'xyz'[index]}-{number}", nodes, *networks))
+    kind = draw(st.sampled_from(kinds))
+    most = min(sizes) * (min(sizes) - 1) // 2
+    count = draw(st.integers(1, most)) if kind == "random" else 1
+    return {
+        "arms": arms,
+        "blocks": draw(st.integers(1, 6)),
+        "pairing": Pairing(kind, count),
+        "direction": draw(st.sampled_from(["alternate", "forward", "reverse", "both"])),
+        "load": draw(st.sampled_from(["isolated", "together"])),
+        "seed": draw(st.integers(0, 2**32 - 1)),
     }
-)
 
 
-@given(plans)
+def for_warm_up(plan):
+    return {name: plan[name] for name in ("arms", "blocks", "pairing", "seed")}
+
+
+@given(plans())
 def test_the_same_plan_seed_and_nodes_give_the_same_schedule(plan):
-    shuffled = {arm: names[::-1] for arm, names in reversed(plan["nodes"].items())}
-    assert json.dumps(build(**plan)) == json.dumps(build(**{**plan, "nodes": shuffled}))
+    shuffled = [
+        ArmNodes(arm.name, arm.nodes[::-1], arm.client_network, arm.server_network)
+        for arm in reversed(plan["arms"])
+    ]
+    other = {**plan, "arms": shuffled}
+    assert json.dumps(build(**plan)) == json.dumps(build(**other))
+    assert warm_up(**for_warm_up(plan)) == warm_up(**for_warm_up(other))
 
 
-def test_another_seed_gives_another_order():
-    assert len({json.dumps(build(seed=seed)) for seed in range(5)}) > 1
+def test_another_seed_gives_another_order_and_another_pair():
+    assert len({json.dumps(build(seed=seed)[0]["tests"]) for seed in range(5)}) > 1
+    arms = [ArmNodes("a", names("n", 9)), ArmNodes("b", names("m", 9))]
+    assert len({edge(build(arms=arms, seed=s)[0]["pairs"][0]) for s in range(9)}) > 1
 
 
-@given(plans)
-def test_pairs_of_a_round_share_no_node_and_stay_within_their_arm(plan):
-    for item in blocks_of(build(**plan)):
-        used = [node for pair in item["pairs"] for node in (pair["client"], pair["server"])]
-        assert len(used) == len(set(used))
+@given(plans())
+def test_pairs_of_an_item_share_no_node_and_stay_within_their_arm(plan):
+    nodes = {arm.name: set(arm.nodes) for arm in plan["arms"]}
+    for item in blocks_of(build(**plan)) + blocks_of(warm_up(**for_warm_up(plan))):
+        used = [node for pair in item["pairs"] for node in way(pair)]
+        assert len(used) == len(set(used)) > 0
         for pair in item["pairs"]:
-            assert {pair["client"], pair["server"]} <= set(plan["nodes"][pair["arm"]])
+            assert set(way(pair)) <= nodes[pair["arm"]]
 
 
-@given(plans)
-def test_every_block_has_every_test_for_every_arm(plan):
+@given(plans())
+def test_arms_of_the_same_nodes_are_never_measured_at_the_same_time(plan):
+    nodes = {arm.name: arm.nodes for arm in plan["arms"]}
+    for item in blocks_of(build(**plan)):
+        measured = {pair["arm"] for pair in item["pairs"]}
+        assert len({nodes[arm] for arm in measured}) == len(measured)
+
+
+@given(plans())
+def test_arms_of_the_same_nodes_are_measured_on_the_same_pairs_in_every_block(plan):
+    for block in range(1, plan["blocks"] + 1):
+        ways = defaultdict(list)
+        for item in blocks_of(build(**plan)):
+            for pair in item["pairs"]:
+                if item["block"] == block:
+                    ways[pair["arm"]].append(way(pair))
+        for one, other in itertools.combinations(plan["arms"], 2):
+            if one.nodes == other.nodes:
+                assert ways[one.name] == ways[other.name], "in the same order, too"
+
+
+@given(plans())
+def test_every_block_has_every_test_for_every_arm_in_one_order(plan):
     items = blocks_of(build(**plan))
     for block in range(1, plan["blocks"] + 1):
         mine = [item for item in items if item["block"] == block]
+        assert [item["round"] for item in mine] == list(range(1, len(mine) + 1))
+        assert {item["rounds"] for item in mine} == {len(mine)}
         for item in mine:
-            assert sorted(t["name"] for t in item["tests"]) == sorted(CATALOGUE)
-        assert len({json.dumps(item["tests"]) for item in mine}) == 1, "one order for all rounds"
-        assert {pair["arm"] for item in mine for pair in item["pairs"]} == set(plan["nodes"])
+            assert item["blocks"] == plan["blocks"]
+            assert item["warm_up"] is False
+            assert sorted(t["name"] for t in item["tests"]) == sorted(DEFAULT_TESTS)
+        assert len({json.dumps(item["tests"]) for item in mine}) == 1
+        measured = {pair["arm"] for item in mine for pair in item["pairs"]}
+        assert measured == {arm.name for arm in plan["arms"]}
 
 
-@given(plans.filter(lambda plan: plan["pairing"] == "all"))
-def test_all_pairs_are_measured_once_in_every_block(plan):
+@given(plans())
+def test_each_pair_is_measured_once_in_a_block_in_each_direction_it_should_be(plan):
+    wanted = {
+        arm.name: {
+            pair for pairs in plan["pairing"].edges(arm.nodes, plan["seed"]) for pair in pairs
+        }
+        for arm in plan["arms"]
+    }
     for block in range(1, plan["blocks"] + 1):
-        pairs = [
-            frozenset((pair["client"], pair["server"]))
+        found = Counter(
+            (pair["arm"], *way(pair))
             for item in blocks_of(build(**plan))
             if item["block"] == block
             for pair in item["pairs"]
-        ]
-        wanted = [
-            frozenset(pair)
-            for names in plan["nodes"].values()
-            for pair in itertools.combinations(names, 2)
-        ]
-        assert sorted(map(sorted, pairs)) == sorted(map(sorted, wanted))
+        )
+        assert set(found.values()) == {1}
+        forward = plan["direction"] == "alternate" and block % 2 == 1
+        for arm, pairs in wanted.items():
+            turned = {pair[::-1] for pair in pairs}
+            assert {tuple(rest) for name, *rest in found if name == arm} == (
+                pairs | turned
+                if plan["direction"] == "both"
+                else (pairs if forward or plan["direction"] == "forward" else turned)
+            )
 
 
-@given(plans)
-def test_a_pairs_direction_alternates_each_time_it_is_measured(plan):
+@given(plans())
+def test_networks_belong_to_the_role_whichever_node_has_it(plan):
+    networks = {arm.name: (arm.client_network, arm.server_network) for arm in plan["arms"]}
+    for item in build(**plan) + warm_up(**for_warm_up(plan)):
+        for pair in item.get("pairs", ()):
+            assert (pair["client_network"], pair["server_network"]) == networks[pair["arm"]]
+
+
+@given(plans(kinds=["mesh"]))
+def test_a_mesh_is_every_pair_of_every_arm(plan):
+    pairs = {
+        (pair["arm"], edge(pair)) for item in blocks_of(build(**plan)) for pair in item["pairs"]
+    }
+    assert pairs == {
+        (arm.name, frozenset(pair))
+        for arm in plan["arms"]
+        for pair in itertools.combinations(arm.nodes, 2)
+    }
+
+
+@given(st.integers(2, 40))
+def test_a_mesh_together_takes_one_round_less_than_nodes_or_as_many_if_odd(number):
+    arms = [ArmNodes("a", names("a", number))]
+    items = blocks_of(build(arms=arms, pairing=Pairing("mesh"), load="together", blocks=1))
+    assert len(items) == (number - 1 if number % 2 == 0 else number)
+    assert {len(item["pairs"]) for item in items} == {number // 2}
+
+
+@given(st.integers(3, 40))
+def test_a_ring_forward_lets_each_node_send_once_and_receive_once(number):
+    arms = [ArmNodes("a", names("a", number))]
+    plan = {"arms": arms, "pairing": Pairing("ring"), "load": "together", "blocks": 1}
+    items = blocks_of(build(**plan, direction="forward"))
+    pairs = [way(pair) for item in items for pair in item["pairs"]]
+    assert sorted(client for client, _ in pairs) == list(arms[0].nodes)
+    assert sorted(server for _, server in pairs) == list(arms[0].nodes)
+    assert len(items) == (2 if number % 2 == 0 else 3)
+    one_cycle, node = [], pairs[0][0]
+    for _ in pairs:
+        node = dict(pairs)[node]
+        one_cycle.append(node)
+    assert len(set(one_cycle)) == number, "not several smaller rings"
+
+
+def test_a_ring_of_two_is_one_pair():
+    items = blocks_of(build(pairing=Pairing("ring"), direction="both", blocks=1))
+    assert [len(item["pairs"]) for item in items] == [2, 2]
+
+
+@given(plans(kinds=["random"]))
+def test_random_pairs_are_as_many_as_asked_for_and_spread_over_the_nodes(plan):
+    for arm in plan["arms"]:
+        drawn = [pair for pairs in plan["pairing"].edges(arm.nodes, plan["seed"]) for pair in pairs]
+        assert len({frozenset(pair) for pair in drawn}) == plan["pairing"].count
+        first = drawn[: len(arm.nodes) // 2]
+        assert len({node for pair in first for node in pair}) == 2 * len(first)
+
+
+def test_random_pairs_give_every_pair_a_chance():
+    nodes = names("n", 5)
+    drawn = {
+        frozenset(pair)
+        for seed in range(200)
+        for pair in Pairing("random", 1).edges(nodes, seed)[0]
+    }
+    assert len(drawn) == 10
+
+
+@given(plans())
+def test_one_pair_of_an_arm_at_a_time_unless_all_load_the_network_together(plan):
+    for item in blocks_of(build(**plan)):
+        most = max(Counter(pair["arm"] for pair in item["pairs"]).values())
+        if plan["load"] == "isolated":
+            assert most == 1
+
+
+@given(plans())
+def test_sizes_known_before_there_is_a_schedule_are_those_it_has(plan):
+    items = blocks_of(build(**plan))
+    of_nodes = Counter()
+    for arm in plan["arms"]:
+        of_nodes[arm.nodes] += rounds_of_block(
+            plan["pairing"], plan["direction"], plan["load"], len(arm.nodes)
+        )
+    assert items[0]["rounds"] == max(of_nodes.values())
+    assert len(planned_trials(items)) == plan["blocks"] * len(TESTS) * sum(
+        trials_of_block(plan["pairing"], plan["direction"], len(arm.nodes)) for arm in plan["arms"]
+    )
+
+
+@given(plans().filter(lambda plan: plan["direction"] == "alternate"))
+def test_a_pairs_direction_alternates_from_block_to_block(plan):
     last = {}
     for item in blocks_of(build(**plan)):
         for pair in item["pairs"]:
-            both = frozenset((pair["client"], pair["server"]))
-            assert last.get(both) != pair["client"]
-            last[both] = pair["client"]
+            key = pair["arm"], edge(pair)
+            assert last.get(key) != way(pair)
+            last[key] = way(pair)
 
 
-def test_one_pair_at_a_time_visits_all_pairs_in_turn():
-    nodes = {"treatment": ["a", "b", "c", "d"], "baseline": ["e", "f"]}
-    items = blocks_of(build(nodes=nodes, blocks=6))
-    visited = {frozenset((i["pairs"][1]["client"], i["pairs"][1]["server"])) for i in items}
-    assert items[0]["pairs"][1]["arm"] == "treatment"
-    assert len(visited) == 6
+def test_one_pair_is_the_same_in_every_block():
+    arms = [ArmNodes("a", names("a", 8)), ArmNodes("b", names("b", 5))]
+    items = blocks_of(build(arms=arms, blocks=12))
+    assert len({(p["arm"], edge(p)) for item in items for p in item["pairs"]}) == 2
 
 
 def test_orders_differ_between_blocks():
-    orders = {tuple(t["name"] for t in item["tests"]) for item in blocks_of(build(blocks=20))}
-    assert len(orders) >= 4
+    arms = [ArmNodes("a", names("a", 4)), ArmNodes("b", names("b", 4))]
+    items = blocks_of(build(blocks=20, arms=arms, pairing=Pairing("mesh"), load="together"))
+    tests = {tuple(t["name"] for t in item["tests"]) for item in items}
+    assert len(tests) >= 4
+    by_block = defaultdict(list)
+    for item in items:
+        by_block[item["block"]].append(tuple(sorted(map(sorted, map(edge, item["pairs"])))[0]))
+    assert len({tuple(order) for order in by_block.values()}) >= 4
+
+
+@given(st.integers(2, 4), st.integers(1, 10), st.integers(0, 2**32 - 1))
+def test_none_of_two_arms_that_take_turns_is_first_more_often_in_two_blocks(number, twice, seed):
+    arms = [ArmNodes(f"arm-{index}", names("n", 4)) for index in range(number)]
+    items = blocks_of(build(arms=arms, blocks=2 * twice, seed=seed))
+    for block in range(1, 2 * twice, 2):
+        orders = [
+            [item["pairs"][0]["arm"] for item in items if item["block"] == which]
+            for which in (block, block + 1)
+        ]
+        assert orders[0] == orders[1][::-1]
+        assert len(set(orders[0])) == number
+
+
+def test_the_order_of_arms_that_take_turns_is_left_to_chance():
+    arms = [ArmNodes(name, names("n", 2)) for name in ("host", "pod", "mixed")]
+    items = blocks_of(build(arms=arms, blocks=40))
+    firsts = Counter(item["pairs"][0]["arm"] for item in items if item["round"] == 1)
+    assert min(firsts[arm.name] for arm in arms) >= 4
+
+
+def test_arms_whose_nodes_overlap_only_in_part_take_turns_too():
+    arms = [ArmNodes("a", ("n1", "n2")), ArmNodes("b", ("n2", "n3")), ArmNodes("c", ("n3", "n4"))]
+    items = blocks_of(build(arms=arms, pairing=Pairing("mesh"), load="together", blocks=1))
+    assert sorted(pair["arm"] for item in items for pair in item["pairs"]) == ["a", "b", "c"]
+    assert [len(item["pairs"]) for item in items] == [1, 1, 1]
 
 
 def test_the_schedule_ends_with_makeup_items():
     items = build()
     assert [item["kind"] for item in items] == ["block"] * 6 + ["makeup"] * 2
-    assert build(blocks=1)[-1] == {"kind": "makeup", "number": 1, "of": 1}
+    assert build(blocks=1)[-1] == {
+        "kind": "makeup",
+        "number": 1,
+        "of": 1,
+        "schedule": "schedule.json",
+    }
+
+
+# -- the warm-up
+
+
+@given(plans())
+def test_the_warm_up_runs_every_pair_of_the_plan_once(plan):
+    found = Counter(
+        (pair["arm"], edge(pair))
+        for item in warm_up(**for_warm_up(plan))
+        for pair in item.get("pairs", ())
+    )
+    assert set(found.values()) == {1}
+    assert set(found) == {
+        (pair["arm"], edge(pair)) for item in blocks_of(build(**plan)) for pair in item["pairs"]
+    }
+
+
+@given(plans())
+def test_the_warm_up_is_block_0_with_one_short_test_and_one_makeup(plan):
+    *items, last = warm_up(**for_warm_up(plan))
+    assert last == {"kind": "makeup", "number": 1, "of": 1, "schedule": "warm_up.json"}
+    for item in items:
+        assert (item["block"], item["blocks"], item["warm_up"]) == (0, plan["blocks"], True)
+        (test,) = map(load_test, item["tests"])
+        assert test.name == TESTS[0].name
+        assert test.expected_seconds <= 2
+        assert item["rounds"] == len(items)
+
+
+def test_a_warm_up_of_many_pairs_is_split_to_fit_into_a_state():
+    arms = [ArmNodes("a", names("a", 1000)), ArmNodes("b", names("b", 1000))]
+    items = blocks_of(warm_up(arms=arms, pairing=Pairing("ring")))
+    assert sum(len(item["pairs"]) for item in items) == 2000
+    assert max(len(item["pairs"]) for item in items) <= MAX_PAIRS_PER_ITEM
+
+
+# -- size
+
+
+def test_a_thousand_nodes_in_a_ring_are_scheduled_in_about_a_second():
+    arms = [ArmNodes("a", names("a", 500)), ArmNodes("b", names("b", 500))]
+    started = time.process_time()
+    items = build(arms=arms, pairing=Pairing("ring"), load="together")
+    assert time.process_time() - started < 1.5
+    assert len(blocks_of(items)) == 2 * 6
+    assert {len(item["pairs"]) for item in blocks_of(items)} == {500}
+
+
+def test_the_largest_item_fits_twice_into_a_state():
+    # The longest names EC2 gives nodes, and the longest an arm may have.
+    region = "ap-southeast-2.compute.internal"
+    nodes = [f"ip-10-{i // 200 + 100}-{i % 200 + 55}-255.{region}" for i in range(1024)]
+    arms = [ArmNodes("a" * 30, tuple(nodes), "host", "host")]
+    tests = [TESTS[0].model_copy(update={"name": f"{index:040d}"}) for index in range(20)]
+    items = build(tests=tests, arms=arms, pairing=Pairing("ring"), load="together", blocks=1)
+    item = blocks_of(items)[0]
+    assert len(item["pairs"]) == MAX_PAIRS_PER_ITEM
+    assert 2 * len(json.dumps(item)) + 4096 < STATE_BYTES
+
+
+# -- what is repeated
 
 
 def test_planned_trials_count_every_test_on_every_pair():
     assert len(planned_trials(build())) == 6 * 3 * 2
     assert len({trial.key for trial in planned_trials(build())}) == 36
+
+
+def test_trials_of_arms_on_the_same_pair_have_names_of_their_own():
+    arms = [ArmNodes("host", ("n1", "n2"), "host", "host"), ArmNodes("pod", ("n1", "n2"))]
+    planned = planned_trials(build(arms=arms))
+    assert len({trial.key.id for trial in planned}) == len(planned) == 36
+    assert {(t.arm, t.client_network) for t in planned} == {("host", "host"), ("pod", "pod")}
+
+
+def test_a_schedule_stored_before_there_were_networks_is_read_as_of_pods():
+    items = json.loads(json.dumps(build()))
+    for item in items:
+        for pair in item.get("pairs", ()):
+            del pair["client_network"], pair["server_network"]
+    assert planned_trials(items) == planned_trials(build())
 
 
 def stored(items, status="measured", attempt=1):
@@ -158,6 +452,9 @@ def test_a_makeup_prefers_what_was_tried_least():
     assert choose_makeup(items, trials)["block"] == second.key.block
 
 
+# -- estimates
+
+
 def test_expected_times_add_up_to_the_traffic_and_a_little_more():
     demo = [
         load_test({"name": "a", "tool": "iperf3", "seconds": 3}),
@@ -166,16 +463,35 @@ def test_expected_times_add_up_to_the_traffic_and_a_little_more():
     items = build(tests=demo)
     assert expected_block_seconds(items, demo) == pytest.approx(6 + 4)
     assert expected_run_seconds(items, demo) == pytest.approx(6 * 10 + 30)
+    warming = warm_up(tests=demo)
+    short = demo[0].warm_up().expected_seconds
+    assert expected_run_seconds(items, demo, warming) == pytest.approx(6 * 10 + 30 + short + 4)
 
 
-def test_bytes_per_node_are_the_ceilings_times_the_seconds():
-    items = build(blocks=2)
+def test_bytes_per_node_are_the_ceilings_times_the_seconds_each_way_for_itself():
+    items = build(blocks=2, direction="forward")
     limits = {"treatment": {"tcp-1": 8e9}, "baseline": {}}
     used = bytes_per_node(items, TESTS, limits)
-    # 8 Gbit/s for 10 s in each of two blocks, through both nodes.
-    assert used == {"node-a": 20e9, "node-b": 20e9, "node-c": 0, "node-d": 0}
+    # 8 Gbit/s for 10 s in each of two blocks, from one node to the other.
+    assert used == {
+        "node-a": {"sent": 20e9, "received": 0},
+        "node-b": {"sent": 0, "received": 20e9},
+        "node-c": {"sent": 0, "received": 0},
+        "node-d": {"sent": 0, "received": 0},
+    }
+
+
+@settings(max_examples=30)
+@given(plans())
+def test_what_is_sent_is_received(plan):
+    limits = {arm.name: {"tcp-1": 8e9, "tcp-8": 16e9} for arm in plan["arms"]}
+    items = build(**plan)
+    used = bytes_per_node(items, TESTS, limits).values()
+    assert sum(node["sent"] for node in used) == sum(node["received"] for node in used)
+    pairs = sum(len(item["pairs"]) for item in blocks_of(items))
+    assert sum(node["sent"] for node in used) == pairs * 30e9
 
 
 def test_a_trials_id_can_be_part_of_an_object_key():
-    key = TrialKey(3, "tcp-1", "ip-10-0-0-1.ec2.internal", "ip-10-0-0-2.ec2.internal")
-    assert key.id == "0003_tcp-1_ip-10-0-0-1.ec2.internal_ip-10-0-0-2.ec2.internal"
+    key = TrialKey(3, "baseline", "tcp-1", "ip-10-0-0-1.ec2.internal", "ip-10-0-0-2.ec2.internal")
+    assert key.id == "0003_baseline_tcp-1_ip-10-0-0-1.ec2.internal_ip-10-0-0-2.ec2.internal"
