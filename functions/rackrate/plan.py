@@ -709,7 +709,7 @@ def _check_size(
         faults.append(
             Fault(
                 "blocks",
-                f"the plan would measure for {seconds:.0f} s, more than {MAX_RUN_SECONDS} s",
+                f"the plan would take {seconds:.0f} s, more than {MAX_RUN_SECONDS} s",
                 "ask for fewer blocks, shorter tests, a pairing with fewer pairs, or the load"
                 " 'together'",
             )
