@@ -1,4 +1,8 @@
-"""A cluster in memory: it keeps what is created, and its pods do what the test scripted."""
+"""A cluster in memory: it keeps what is created, and its pods do what the test scripted.
+
+As in a true one, owner references do not cross namespaces, and only the namespace for it takes pods
+in the network of their nodes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import itertools
 from typing import Any
 
 from rackrate import manifests
-from tests.unit.samples import DATA, NODES, node
+from tests.unit.samples import DATA, HOST_SETTINGS, NODES, node
 
 STARTED, FINISHED = "2026-11-21T08:00:00Z", "2026-11-21T08:00:03Z"
 OUTPUT = {
@@ -60,12 +64,14 @@ class FakeCluster:
             **status,
         }
 
-    def of_role(self, role: str) -> list[dict[str, Any]]:
-        """The pods of a role."""
+    def of_role(self, role: str, namespace: str | None = None) -> list[dict[str, Any]]:
+        """The pods of a role, in all namespaces or in one."""
         return [
             thing
             for path, thing in self.objects.items()
-            if "/pods/" in path and thing["metadata"]["labels"][manifests.ROLE] == role
+            if "/pods/" in path
+            and thing["metadata"]["labels"][manifests.ROLE] == role
+            and namespace in (None, thing["metadata"]["namespace"])
         ]
 
     # -- what the functions call
@@ -85,8 +91,13 @@ class FakeCluster:
         key = f"{path}/{manifest['metadata']['name']}"
         if key in self.objects:
             return self.objects[key]
+        namespace = path.split("/namespaces/")[1].split("/")[0]
+        spec = manifest.get("spec", {})
+        if spec.get("template", manifest).get("spec", {}).get("hostNetwork"):
+            assert namespace == HOST_SETTINGS.host_namespace, "violates PodSecurity restricted"
         meta = {
             **manifest["metadata"],
+            "namespace": namespace,
             "uid": f"uid-{next(self._uids)}",
             "creationTimestamp": "2026-11-21T08:00:00Z",
         }
@@ -103,17 +114,19 @@ class FakeCluster:
         self.objects[path] = manifest
 
     def _start_servers(self, daemon_set: dict[str, Any]) -> None:
-        template = daemon_set["spec"]["template"]
+        template, namespace = daemon_set["spec"]["template"], daemon_set["metadata"]["namespace"]
         wanted = template["spec"]["nodeSelector"]
+        network = "192.0.2" if template["spec"].get("hostNetwork") else "10.0.0"
         for number, found in enumerate(self.nodes):
             if wanted.items() <= found["metadata"]["labels"].items():
                 name = found["metadata"]["name"]
                 ready = "True" if self.servers_ready else "False"
-                self.objects[f"/api/v1/namespaces/rackrate/pods/server-{name}"] = {
-                    "metadata": {**template["metadata"], "name": f"server-{name}"},
-                    "spec": {"nodeName": name},
+                meta = {**template["metadata"], "name": f"server-{name}", "namespace": namespace}
+                self.objects[f"/api/v1/namespaces/{namespace}/pods/server-{name}"] = {
+                    "metadata": meta,
+                    "spec": {**template["spec"], "nodeName": name},
                     "status": {
-                        "podIP": f"10.0.0.{number}",
+                        "podIP": f"{network}.{number}",
                         "conditions": [{"type": "Ready", "status": ready}],
                         "containerStatuses": [],
                     },
@@ -122,11 +135,12 @@ class FakeCluster:
     def delete(self, path: str, *, foreground: bool = False) -> None:
         gone = self.objects.pop(path, None)
         if gone is not None and foreground:
-            run = gone["metadata"]["labels"][manifests.RUN]
+            run, namespace = gone["metadata"]["labels"][manifests.RUN], gone["metadata"]["namespace"]
             self.objects = {
                 key: thing
                 for key, thing in self.objects.items()
-                if thing["metadata"]["labels"].get(manifests.RUN) != run
+                if thing["metadata"]["namespace"] != namespace
+                or thing["metadata"]["labels"].get(manifests.RUN) != run
             }
 
     def delete_all(self, path: str, labels: str) -> None:

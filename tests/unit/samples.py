@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ ARMS = (
 SETTINGS = Settings(
     "results", "results", "house", "rackrate", "example.test/tools:1", ARMS, 2, False
 )
+#: Of a stack that allows pods in the network of their nodes.
+HOST_SETTINGS = replace(SETTINGS, host_namespace="rackrate-host")
 NODES = {"treatment": ["node-a", "node-b"], "baseline": ["node-c", "node-d"]}
 
 
