@@ -97,18 +97,20 @@ def _comparisons(verdicts: Sequence[Json]) -> list[str]:
     """One sentence for each pair of arms and claim, in the order of the verdicts."""
     found: dict[tuple[str, str], list[Json]] = {}
     for verdict in verdicts:
-        heading = _heading(verdict)
-        found.setdefault((heading, _claim(verdict)), []).append(verdict)
+        found.setdefault((heading(verdict), _claim(verdict)), []).append(verdict)
     return [
-        f"{heading}{claim}: {'; '.join(_findings(alike))}."
-        for (heading, claim), alike in found.items()
+        f"{compared}{claim}: {'; '.join(_findings(alike))}."
+        for (compared, claim), alike in found.items()
     ]
 
 
-def _heading(verdict: Json) -> str:
+def heading(verdict: Json) -> str:
+    """What is compared with what: two arms, or an arm with itself in an earlier run."""
     baseline = str(verdict["baseline"])
     if baseline.startswith("run "):
-        return f"{verdict['arm']} since {baseline}"
+        # Most ids begin with the word themselves.
+        name = baseline.removeprefix("run ")
+        return f"{verdict['arm']} since {name if name.startswith('run') else baseline}"
     return f"{verdict['arm']} against {baseline}"
 
 
@@ -116,11 +118,12 @@ def _claim(verdict: Json) -> str:
     """What the verdict may be said of, with a comma before it."""
     scope = verdict.get("scope")
     if scope == "the placement":
-        return f", for the placement, from {_pairs(verdict.get('pairs') or {})}"
+        return f", for the placement, from {pairs_of(verdict.get('pairs') or {})}"
     return f", on {scope}" if scope else ""
 
 
-def _pairs(pairs: Json) -> str:
+def pairs_of(pairs: Json) -> str:
+    """How many pairs of nodes were measured, such as `6 pairs an arm`."""
     arm, baseline = pairs.get("arm"), pairs.get("baseline")
     if arm is None or baseline is None:
         return "several pairs an arm"
@@ -142,11 +145,10 @@ def _finding(verdict: Json) -> str:
         said += f", {figures}"
     if (ceiling := verdict.get("ceiling")) and ceiling.get("explains"):
         said += f", as the documented limits explain ({ceiling['name']})"
-    if verdict["reason"]:
-        said += f" ({verdict['reason']})"
+    # What would settle it says more than that it is open.
     if (settled := more_blocks(verdict)) is not None:
-        said += f", and {settled}"
-    return said
+        return f"{said}: {settled}"
+    return f"{said} ({verdict['reason']})" if verdict["reason"] else said
 
 
 def _steadiness(verdict: Json) -> str | None:

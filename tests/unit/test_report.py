@@ -214,7 +214,10 @@ def test_the_page_lists_warnings_warm_ups_counters_and_the_earlier_run():
     assert "did not warm up: Connection refused." in text
     assert "4 measured. They are kept and left out of every verdict" in text
     assert "bw_out_allowance_exceeded900" in text
-    assert "Compared with an earlier run" in text and "run run-20261120-090000-ab12" in text
+    assert (
+        "Compared with an earlier run" in text
+        and "treatment since run-20261120-090000-ab12" in text
+    )
     assert "For each block the log ratio" in text
     assert "Compared with an earlier run" not in words(regressions=[])
 

@@ -10,7 +10,7 @@ from html import escape
 WIDTH = 640
 #: How many colours the style sheet has for arms.
 COLOURS = 6
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 12, 30
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 16, 12, 30
 
 
 def si(value: float, unit: str) -> str:

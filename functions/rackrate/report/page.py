@@ -152,37 +152,40 @@ def _summaries(summaries: Sequence[Json]) -> str:
     """Each arm by itself: percentiles, loss, and how much it scatters."""
     if not summaries:
         return ""
-    heads = (
-        *("metric", "arm", "median", "trials (blocks, pairs)"),
-        *("p50", "p90", "p99", "p99.9", "raw values"),
-        *("loss", "retransmits", "spread between blocks", "between pairs"),
-    )
     note = ""
-    if any(s["percentiles"] for s in summaries):
+    if any(summary["percentiles"] for summary in summaries):
         note = (
             '<p class="quiet">The median is that of the trials; percentiles are of all raw values'
             " of the arm, pooled. A percentile says little where fewer than about ten raw values"
             " lie beyond it.</p>"
         )
-    return table(heads, (_summary_row(summary) for summary in summaries)) + note
+    columns = [_summary_columns(summary) for summary in summaries]
+    # A column of dashes alone tells nothing.
+    heads = [head for head in columns[0] if any(row[head] != NOTHING for row in columns)]
+    return table(heads, ([number(row[head]) for head in heads] for row in columns)) + note
 
 
-def _summary_row(summary: Json) -> list[str]:
+def _summary_columns(summary: Json) -> dict[str, str]:
+    """The arm's figures by column; a dash for what is not known."""
     percentiles = summary["percentiles"] or {}
     unit = summary["unit"]
-    counts = f"{text(summary['blocks'])}, {text(summary['pairs'])}"
-    return [
-        cell(text(summary["metric"])),
-        cell(text(summary["arm"])),
-        number(quantity(summary["median"], unit)),
-        number(f"{text(summary['trials'])} ({counts})"),
-        *(number(quantity(percentiles.get(p), unit)) for p in ("p50", "p90", "p99", "p99_9")),
-        number(text(percentiles.get("samples"))),
-        number(percent(summary["loss_ratio"])),
-        number(text(summary["retransmits"])),
-        number(percent(summary["spread_between_blocks"])),
-        number(percent(summary["spread_between_pairs"])),
-    ]
+    return {
+        "metric": text(summary["metric"]),
+        "arm": text(summary["arm"]),
+        "median": quantity(summary["median"], unit),
+        "trials": text(summary["trials"]),
+        "blocks": text(summary["blocks"]),
+        "pairs": text(summary["pairs"]),
+        "p50": quantity(percentiles.get("p50"), unit),
+        "p90": quantity(percentiles.get("p90"), unit),
+        "p99": quantity(percentiles.get("p99"), unit),
+        "p99.9": quantity(percentiles.get("p99_9"), unit),
+        "raw values": text(percentiles.get("samples")),
+        "loss": percent(summary["loss_ratio"]),
+        "retransmits": text(summary["retransmits"]),
+        "spread between blocks": percent(summary["spread_between_blocks"]),
+        "between pairs": percent(summary["spread_between_pairs"]),
+    }
 
 
 def _regressions(verdicts: Sequence[Json]) -> str:

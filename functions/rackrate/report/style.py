@@ -21,7 +21,7 @@ STYLE = (
   --arm-4: #facc15; --arm-5: #f472b6; --good: #34d399; --bad: #f87171; --doubt: #e3b341;
   --band: #1f2836; } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 54rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
+  max-width: 60rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
 h1 { font-size: 1.5rem; margin-bottom: .2rem; } h2 { font-size: 1.2rem; margin-top: 2.4rem; }
 h3 { font-size: 1rem; margin: 1.6rem 0 .3rem; }
 .quiet, figcaption { color: var(--quiet); font-size: .9rem; } .lead { font-size: 1.1rem; }

@@ -34,21 +34,19 @@ def verdict_table(verdicts: Sequence[Json]) -> str:
     if not verdicts:
         return "<p>None.</p>"
     heads = (
-        *("test", "metric", "arm", "median", "baseline", "its median", "ratio"),
-        *("95 % interval", "for all verdicts at once", "verdict", "said of"),
+        *("what", "arms", "verdict", "ratio", "for all verdicts at once", "95 % interval"),
+        *("median", "baseline's", "said of"),
     )
     rows = (
         [
-            cell(text(v["test"])),
-            cell(text(v["metric"])),
-            cell(text(v["arm"])),
-            number(quantity(v["arm_median"], v["unit"])),
-            cell(text(v["baseline"])),
-            number(quantity(v["baseline_median"], v["unit"])),
+            cell(text(conclusion.subject(v))),
+            cell(text(conclusion.heading(v))),
+            cell(_word(v["verdict"])),
             number(ratio(v["ratio"])),
-            number(interval(v["ci95"])),
             number(interval(v["ci_simultaneous"])),
-            f"<td>{_word(v['verdict'])}</td>",
+            number(interval(v["ci95"])),
+            number(quantity(v["arm_median"], v["unit"])),
+            number(quantity(v["baseline_median"], v["unit"])),
             cell(text(v["scope"])),
         ]
         for v in verdicts
@@ -65,8 +63,12 @@ def about_intervals(verdicts: Sequence[Json]) -> str:
     decided = [v for v in verdicts if v["ci_simultaneous"]]
     if not decided:
         return ""
-    level = decided[0]["confidence_simultaneous"]
-    each = f" (each by itself at {100 * level:.3g} %)" if level and level > 0.9501 else ""
+    levels = {
+        f"{100 * v['confidence_simultaneous']:.3g} %"
+        for v in decided
+        if v["confidence_simultaneous"]
+    }
+    each = f" (each by itself at {levels.pop()})" if len(levels) == 1 else ""
     return (
         '<p class="quiet">A 95 % interval holds the true ratio in 95 of 100 runs like this one.'
         " With several verdicts at once, one of many such intervals is likely to be wrong; the"
@@ -80,13 +82,13 @@ def explained(verdict: Json) -> str:
     lines = [
         text(verdict["claim"]) if verdict["claim"] else "",
         _rests_on(verdict),
-        f"Why: {text(verdict['reason'])}." if verdict["reason"] else "",
+        f"{text(_capital(verdict['reason']))}." if verdict["reason"] else "",
         _settled(verdict),
         _ceiling(verdict["ceiling"]),
         _steadiness(verdict),
         _marks(verdict["marks"]),
     ]
-    heading = f"{text(verdict['arm'])} against {text(verdict['baseline'])}"
+    heading = text(conclusion.heading(verdict))
     return f"<h3>{heading}: {_word(verdict['verdict'])}</h3>{_figure(verdict)}{items(lines)}"
 
 
@@ -109,31 +111,32 @@ def _rests_on(verdict: Json) -> str:
     if verdict["blocks"] is None:
         return ""
     pairs = verdict["pairs"] or {}
-    of_pairs = (
-        f", {text(pairs.get('arm'))} pairs of nodes in the arm and {text(pairs.get('baseline'))}"
-        " in the baseline"
-        if pairs
-        else ""
-    )
-    return f"Blocks in which both arms were measured: {verdict['blocks']}{of_pairs}."
+    of_pairs = f", from {conclusion.pairs_of(pairs)}" if pairs else ""
+    return f"Blocks in which both arms were measured: {verdict['blocks']}{text(of_pairs)}."
 
 
 def _settled(verdict: Json) -> str:
     found = conclusion.more_blocks(verdict)
-    return "" if found is None else f"{found[0].upper()}{found[1:]}, if the spread stays as it was."
+    return "" if found is None else f"{_capital(found)}, if the spread stays as it was."
 
 
 def _ceiling(ceiling: Json | None) -> str:
     if ceiling is None:
         return ""
-    said = text(ceiling.get("text") or f"Limit: {ceiling['name']}.")
+    said = str(ceiling.get("text") or f"the limit is {ceiling['name']}")
     shares = ""
-    if ceiling.get("arm_share") is not None and ceiling.get("baseline_share") is not None:
-        shares = (
-            f" The arm reached {percent(ceiling['arm_share'])} of its limit, the baseline"
-            f" {percent(ceiling['baseline_share'])} of its own."
-        )
-    return f"{said}{shares}{_link(ceiling.get('source'))}"
+    # Most texts tell the shares themselves.
+    if "%" not in said and None not in (
+        arm := ceiling.get("arm_share"),
+        baseline := ceiling.get("baseline_share"),
+    ):
+        shares = f" ({percent(arm)} and {percent(baseline)} of the limits)"
+    return f"{text(_capital(said))}{shares}.{_link(ceiling.get('source'))}"
+
+
+def _capital(words: str) -> str:
+    """A sentence of words that may already end with a full stop."""
+    return (words[:1].upper() + words[1:]).rstrip(".")
 
 
 def _link(source: str | None) -> str:
@@ -157,7 +160,7 @@ def _steadiness(verdict: Json) -> str:
         spreads += f", ratio {ratio(steadiness['ratio'])}"
     if steadiness.get("ci95"):
         spreads += f", 95 % interval {interval(steadiness['ci95'])}"
-    because = f" {text(steadiness['reason'])}." if steadiness.get("reason") else ""
+    because = f" {text(_capital(steadiness['reason']))}." if steadiness.get("reason") else ""
     return f"Steadiness: {text(_STEADINESS.get(word, word))}{spreads}).{because}"
 
 
