@@ -39,6 +39,15 @@ lab-down: setup ## Remove the lab (root)
 bench: setup ## Compare the benchmark with bare iperf3 in the same lab (root)
 	@$(python) -m benchmarks.fidelity docs/plans/demo.json docs/plans/default.json
 
+.PHONY: bench-verdict
+bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traffic (root; an hour)
+	@failed=0; \
+	for part in verdict deciding lab_verdicts; do \
+		printf '\n== %s\n' "$$part"; \
+		$(python) -m "benchmarks.$$part" || failed=1; \
+	done; \
+	exit "$$failed"
+
 .PHONY: test
 test: setup ## All tests (root)
 	@$(python) -m pytest $(unit) $(integration) tests/lab

@@ -1,15 +1,18 @@
-"""The benchmarks' pure parts: what counts as a wrong verdict, and what is printed of it."""
+"""The benchmarks' pure parts: what counts as a wrong verdict, what a large run is, what is printed."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import lab_verdicts
+from benchmarks import deciding, lab_verdicts
+from benchmarks.deciding import Pages, Records
 from benchmarks.lab_verdicts import AA, AB, Kept, Series, criterion, is_wrong, rows, tally
 from lab.errors import LabError
+from rackrate.schedule import planned_trials
 
 
 def verdict(word: str, test: str = "tcp-1", metric: str = "throughput", **more: Any) -> Any:
@@ -127,3 +130,72 @@ def test_what_is_kept_is_found_again_and_not_mixed_with_other_plans(
     monkeypatch.setattr(lab_verdicts, "PLAN", {"blocks": 12})
     with pytest.raises(LabError, match="give --keep a new directory"):
         kept.claim()
+
+
+# -- the cost of deciding
+
+
+def read_all(pages: Pages, prefix: str, **request: Any) -> list[dict[str, Any]]:
+    """Every item of the run whose sort key begins so, as a paginator asks for them."""
+    found: list[dict[str, Any]] = []
+    values = {":pk": {"S": "run#deciding"}, ":prefix": {"S": prefix}}
+    while True:
+        answer = json.loads(pages.answer({"ExpressionAttributeValues": values, **request}))
+        found += answer["Items"]
+        if "LastEvaluatedKey" not in answer:
+            return found
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+@pytest.fixture(scope="module")
+def measured_run() -> Records:
+    records = Records()
+    deciding.plan(records, nodes=8, blocks=2)
+    deciding.measure(records)
+    return records
+
+
+def test_every_planned_trial_of_the_large_run_is_stored(measured_run: Records) -> None:
+    schedule = json.loads(measured_run.objects["runs/deciding/schedule.json"])
+    stored = {sk for sk in measured_run.items["run#deciding"] if sk.startswith("trial#")}
+    # Two arms of four nodes have four pairs each in a ring.
+    assert len(planned_trials(schedule)) == 2 * 4 * 2 * 3
+    for trial in planned_trials(schedule):
+        key = trial.key
+        assert f"trial#{key.block:04d}#{key.arm}#{key.test}#{key.client}#{key.server}" in stored
+
+
+def test_pages_hold_every_item_once_and_no_more_than_was_asked_for(
+    measured_run: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deciding, "PAGE_BYTES", 3000)
+    found = read_all(
+        Pages(measured_run),
+        "trial#0001#",
+        ProjectionExpression="#sk, #value",
+        ExpressionAttributeNames={"#sk": "sk", "#value": "value"},
+    )
+    partition = measured_run.items["run#deciding"]
+    assert [item["sk"]["S"] for item in found] == sorted(
+        sk for sk in partition if sk.startswith("trial#0001#")
+    )
+    assert all(
+        item == {n: partition[item["sk"]["S"]][n] for n in ("sk", "value")} for item in found
+    )
+
+
+def test_an_unprojected_page_holds_whole_items(measured_run: Records) -> None:
+    assert read_all(Pages(measured_run), "run") == [measured_run.items["run#deciding"]["run"]]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "peak", "holds"),
+    [(9.9, 999_999_999, True), (10.0, 1, False), (1.0, 1_000_000_000, False)],
+)
+def test_deciding_may_cost_ten_seconds_and_a_gigabyte(
+    seconds: float, peak: int, holds: bool
+) -> None:
+    held, told = deciding.judge({"seconds": seconds, "processor_seconds": 1.0, "peak_bytes": peak})
+    assert held is holds
+    assert told.startswith("PASS" if holds else "FAIL")
+    assert str(peak) in told

@@ -1,0 +1,464 @@
+"""What deciding costs: the analysis of a large run, its time and its memory.
+
+Plans a run of 1000 nodes with the real planner (two arms of 500, a ring of pairs in each, measured
+together), stores trials for it as the collector does (throughput with a series of intervals, round
+trips with every packet's time), and has the real `analyze` decide it, in a process of its own, from
+the real store: boto3 reads the trials page by page from a stand-in for DynamoDB and S3 on this
+machine's loopback. So decoding is in the figures; the network's distance and Lambda's are not.
+
+Run as `python -m benchmarks.deciding [--nodes N] [--blocks N]`, or as a part of
+`make bench-verdict`. Exit codes: 0 within 10 s and 1 GB, 1 not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import http.server
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+from rackrate import tools
+from rackrate.schedule import PlannedTrial, planned_trials
+from rackrate.settings import NODE_GROUP_LABEL, Arm, Settings
+from rackrate.stages.planning import plan_run
+from rackrate.store import Store
+from rackrate.tools import Interval, Measurement, TestBase
+
+Json = dict[str, Any]
+
+NODES, BLOCKS, SEED = 1000, 6, 7
+MOST_SECONDS, MOST_BYTES = 10.0, 1_000_000_000
+RUN = "deciding"
+TABLE, BUCKET = "table", "bucket"
+#: DynamoDB's answer to a query holds at most so much.
+PAGE_BYTES = 1_000_000
+#: Share by which a trial differs from its pair, its pair from its arm; and what is told apart.
+TRIAL_NOISE, PAIR_NOISE, ADVANTAGE = 0.03, 0.05, 1.2
+
+
+# -- a stand-in for DynamoDB and S3, as far as the store uses them
+
+
+class Records:
+    """Items and objects. Also a client of either, for what is written in this process."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, dict[str, Json]] = {}
+        self.objects: dict[str, bytes] = {}
+
+    def client(self, service: str, **_: Any) -> Records:
+        """As a boto3 session has it."""
+        del service
+        return self
+
+    def put_object(self, *, Key: str, Body: bytes, **_: Any) -> Json:
+        """S3's."""
+        self.objects[Key] = Body
+        return {}
+
+    def put_item(self, *, Item: Json, **_: Any) -> Json:
+        """DynamoDB's; it overwrites."""
+        self.items.setdefault(Item["pk"]["S"], {})[Item["sk"]["S"]] = Item
+        return {}
+
+    def update_item(self, **request: Any) -> Json:
+        """DynamoDB's, of updates that only set attributes."""
+        item = self.items.setdefault(request["Key"]["pk"]["S"], {}).setdefault(
+            request["Key"]["sk"]["S"], dict(request["Key"])
+        )
+        values = request["ExpressionAttributeValues"]
+        for alias, name in request["ExpressionAttributeNames"].items():
+            item[name] = values[f":{alias.removeprefix('#')}"]
+        return {}
+
+    def get_item(self, **request: Any) -> Json:
+        """DynamoDB's."""
+        key = request["Key"]
+        item = self.items.get(key["pk"]["S"], {}).get(key["sk"]["S"])
+        return {} if item is None else {"Item": item}
+
+
+class Pages:
+    """The items as DynamoDB's answers to queries, made ready beforehand: the store's time counts.
+
+    What is written while it is read is not seen.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._partitions = {
+            pk: [
+                (
+                    sk,
+                    {
+                        name: f"{json.dumps(name)}:{json.dumps(value)}"
+                        for name, value in item.items()
+                    },
+                )
+                for sk, item in sorted(items.items())
+            ]
+            for pk, items in records.items.items()
+        }
+
+    def answer(self, request: Mapping[str, Any]) -> str:
+        """A page of the items of a partition whose sort keys begin alike, as JSON."""
+        values = request["ExpressionAttributeValues"]
+        partition = self._partitions.get(values[":pk"]["S"], [])
+        start = request.get("ExclusiveStartKey", {}).get("sk", {}).get("S", "")
+        aliases = request.get("ExpressionAttributeNames", {})
+        projection = request.get("ProjectionExpression")
+        wanted = [aliases[alias] for alias in projection.split(", ")] if projection else None
+        size, page, last = 0, [], ""
+        previous: Mapping[str, str] = {}
+        for index in range(bisect.bisect_right(partition, start, key=_sort_key), len(partition)):
+            sk, item = partition[index]
+            if not sk.startswith(values[":prefix"]["S"]):
+                continue
+            if size > PAGE_BYTES:
+                last = f',"LastEvaluatedKey":{{{previous["pk"]},{previous["sk"]}}}'
+                break
+            chosen = item.values() if wanted is None else (item[n] for n in wanted if n in item)
+            page.append("{" + ",".join(chosen) + "}")
+            size += sum(map(len, item.values()))
+            previous = item
+        return f'{{"Items":[{",".join(page)}]{last}}}'
+
+
+def _sort_key(entry: tuple[str, Json]) -> str:
+    return entry[0]
+
+
+def serve(records: Records) -> http.server.ThreadingHTTPServer:
+    """Answer boto3 on the loopback: DynamoDB's actions by their header, objects by their path."""
+    pages = Pages(records)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            action = self.headers["X-Amz-Target"].partition(".")[2]
+            acts: Mapping[str, Callable[..., str]] = {
+                "Query": pages.answer,
+                "GetItem": lambda request: json.dumps(records.get_item(**request)),
+                "PutItem": lambda request: json.dumps(records.put_item(**request)),
+                "UpdateItem": lambda request: json.dumps(records.update_item(**request)),
+            }
+            self._answer(200, acts[action](body).encode(), "application/x-amz-json-1.0")
+
+        def do_GET(self) -> None:
+            found = records.objects.get(self._key())
+            if found is None:
+                self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>", "application/xml")
+            else:
+                self._answer(200, found, "application/octet-stream")
+
+        def do_PUT(self) -> None:
+            # Encoded in chunks, which nothing reads back here; only its end matters.
+            records.objects[self._key()] = self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(200, b"", "application/xml")
+
+        def _key(self) -> str:
+            return unquote(urlsplit(self.path).path).removeprefix(f"/{BUCKET}/")
+
+        def _answer(self, status: int, body: bytes, kind: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+# -- a run that is measured but not decided
+
+
+class Nodes:
+    """The cluster, as the planner asks it."""
+
+    version = "1.36"
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def list(self, path: str, labels: str) -> list[Json]:
+        """The nodes with a label `name=value`: half of them are in each group."""
+        del path
+        group = labels.partition("=")[2]
+        third = 1 if group == "treatment" else 2
+        return [
+            _node(f"ip-10-{third}-{number // 250}-{number % 250}.ec2.internal", group)
+            for number in range(self._count // 2)
+        ]
+
+
+def _node(name: str, group: str) -> Json:
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {
+                NODE_GROUP_LABEL: group,
+                "node.kubernetes.io/instance-type": "c5.large",
+                "topology.kubernetes.io/zone": "us-east-1a",
+                "topology.kubernetes.io/region": "us-east-1",
+                "kubernetes.io/arch": "amd64",
+            },
+        },
+        "spec": {"providerID": f"aws:///us-east-1a/{name}"},
+        "status": {
+            "capacity": {"cpu": "2"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "nodeInfo": {"kernelVersion": "6.12.0", "osImage": "Amazon Linux 2023"},
+        },
+    }
+
+
+class InstanceTypes:
+    """EC2, as the planner asks it."""
+
+    @staticmethod
+    def describe_instance_types(**_: Any) -> Json:
+        """What EC2 says of a c5.large."""
+        card = {
+            "NetworkCardIndex": 0,
+            "BaselineBandwidthInGbps": 0.75,
+            "PeakBandwidthInGbps": 10.0,
+        }
+        return {
+            "InstanceTypes": [{"InstanceType": "c5.large", "NetworkInfo": {"NetworkCards": [card]}}]
+        }
+
+
+def plan(records: Records, *, nodes: int, blocks: int) -> None:
+    """Store a run's plan and schedule: every test of the catalogue's three, all pairs of a ring."""
+    arms = tuple(
+        Arm(name, placement, name == "baseline", name, {NODE_GROUP_LABEL: name})
+        for name, placement in (("treatment", "cluster"), ("baseline", "none"))
+    )
+    plan_run(
+        {
+            "tests": ["tcp-1", "tcp-8", "rtt"],
+            "blocks": blocks,
+            "pairing": "ring",
+            "load": "together",
+            "seed": SEED,
+        },
+        run_id=RUN,
+        execution_arn="",
+        settings=Settings(TABLE, BUCKET, "cluster", "rackrate", "tools", arms, nodes // 2, False),
+        cluster=cast(Any, Nodes(nodes)),
+        store=Store(TABLE, BUCKET, records),
+        eks=None,
+        ec2=InstanceTypes(),
+    )
+
+
+def measure(records: Records) -> int:
+    """Store a measured trial for every planned one, and the warm-up's; returns how many count."""
+    store = Store(TABLE, BUCKET, records)
+    items = json.loads(records.objects[store.key(RUN, "schedule.json")])
+    warm_ups = json.loads(records.objects[store.key(RUN, "warm_up.json")])
+    chance = random.Random(SEED)
+    luck: dict[tuple[str, str], float] = {}
+    for item in [*warm_ups, *items]:
+        if item["kind"] != "block":
+            continue
+        tests = {test["name"]: tools.load_test(test) for test in item["tests"]}
+        trials = planned_trials([item])
+        found = [
+            _measurement(
+                tests[trial.key.test],
+                ADVANTAGE if trial.key.arm == "treatment" else 1.0,
+                luck.setdefault(
+                    (trial.key.client, trial.key.server), chance.lognormvariate(0, PAIR_NOISE)
+                )
+                * chance.lognormvariate(0, TRIAL_NOISE),
+                chance,
+            )
+            for trial in trials
+        ]
+        samples_key = store.put_samples(
+            RUN,
+            f"samples/{item['block']:04d}-{item['round']}.1.json.gz",
+            {
+                trial.key.id: {
+                    "samples": dict(measured.samples),
+                    "series": [asdict(interval) for interval in measured.series],
+                }
+                for trial, measured in zip(trials, found, strict=True)
+            },
+        )
+        for trial, measured in zip(trials, found, strict=True):
+            test = tests[trial.key.test]
+            store.put_trial(RUN, trial.key, _stored(trial, test, measured, samples_key, item))
+    return len(planned_trials(items))
+
+
+def _measurement(
+    test: TestBase, advantage: float, noise: float, chance: random.Random
+) -> Measurement:
+    """What a tool might have measured; `advantage` is the arm's, `noise` the trial's."""
+    if test.primary.unit == "s":
+        centre = 400e-6 * noise / advantage
+        times = tuple(centre * chance.lognormvariate(0, 0.2) for _ in range(30))
+        median = sorted(times)[len(times) // 2]
+        return Measurement(
+            {metric.name: median for metric in test.metrics},
+            {metric.samples: times for metric in test.metrics if metric.samples},
+            details={"transmitted": 30, "received": 30, "loss_ratio": 0.0},
+        )
+    centre = 5e9 * noise * advantage
+    series = tuple(
+        Interval(second, second + 1, centre * chance.lognormvariate(0, 0.02), 3, 500_000)
+        for second in range(int(test.expected_seconds))
+    )
+    return Measurement(
+        {metric.name: centre for metric in test.metrics},
+        series=series,
+        details={
+            "seconds": test.expected_seconds,
+            "started_at_epoch_seconds": 1_790_000_000,
+            "received_bytes": int(centre * test.expected_seconds / 8),
+            "sent_bits_per_second": centre,
+            "retransmits": 30,
+            "client_cpu_percent": 20.0,
+            "server_cpu_percent": 30.0,
+        },
+        version="iperf 3.12",
+    )
+
+
+def _stored(
+    trial: PlannedTrial, test: TestBase, measured: Measurement, samples_key: str, item: Json
+) -> Json:
+    """A trial's item as the collector stores it."""
+    node = {"name": trial.key.client, "instance_type": "c5.large", "zone": "us-east-1a"}
+    return {
+        "round": trial.round,
+        "tool": test.tool,
+        "metric": test.primary.name,
+        "unit": test.primary.unit,
+        "started_at": "2026-11-21T15:00:00Z",
+        "finished_at": "2026-11-21T15:00:10Z",
+        "raw_key": f"runs/{RUN}/raw/{trial.key.id}.1.txt",
+        "status": "measured",
+        "value": measured.values[test.primary.name],
+        "values": dict(measured.values),
+        "samples": {kind: len(values) for kind, values in measured.samples.items()},
+        "samples_key": samples_key,
+        "details": dict(measured.details),
+        "placement": "none",
+        "client_network": trial.client_network,
+        "server_network": trial.server_network,
+        "client_node": node,
+        "server_node": node | {"name": trial.key.server},
+        "attempt": 1,
+        **({"warm_up": True} if item["warm_up"] else {}),
+    }
+
+
+# -- deciding
+
+
+def decide() -> None:
+    """Analyze the run that is served; print what it cost as JSON. In a process of its own."""
+    from rackrate.stages.concluding import analyze
+
+    store = Store(TABLE, BUCKET)
+    started, spent = time.monotonic(), time.process_time()
+    found = analyze(RUN, after_failure=False, store=store)
+    cost = {
+        "seconds": time.monotonic() - started,
+        "processor_seconds": time.process_time() - spent,
+        "peak_bytes": peak_bytes(),
+        "found": found,
+    }
+    print(json.dumps(cost))
+
+
+def peak_bytes() -> int:
+    """The most memory this process has held at once.
+
+    The kernel's own mark of this address space: getrusage's would count what the parent held when
+    it started this process.
+    """
+    for line in _lines(Path("/proc/self/status")):
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _lines(path: Path) -> Iterator[str]:
+    if path.exists():
+        yield from path.read_text("ascii", errors="replace").splitlines()
+
+
+def judge(cost: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether it was cheap enough, and the line that says so."""
+    holds = cost["seconds"] < MOST_SECONDS and cost["peak_bytes"] < MOST_BYTES
+    return holds, (
+        f"{'PASS' if holds else 'FAIL'}  deciding took {cost['seconds']:.1f} s"
+        f" ({cost['processor_seconds']:.1f} s of processor) and {cost['peak_bytes']} bytes"
+        f" ({cost['peak_bytes'] / 1e9:.2f} GB) at most; allowed are {MOST_SECONDS:.0f} s and"
+        f" {MOST_BYTES / 1e9:.0f} GB"
+    )
+
+
+def main() -> int:
+    """Entry."""
+    parser = argparse.ArgumentParser(description="What deciding a large run costs.")
+    parser.add_argument("--nodes", type=int, default=NODES, help="nodes of both arms together")
+    parser.add_argument("--blocks", type=int, default=BLOCKS)
+    parser.add_argument("--decide", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.decide:
+        decide()
+        return 0
+    records = Records()
+    plan(records, nodes=asked.nodes, blocks=asked.blocks)
+    trials = measure(records)
+    server = serve(records)
+    variables = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+        "AWS_ACCESS_KEY_ID": "none",
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.deciding", "--decide"],
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    server.shutdown()
+    print(f"{asked.nodes} nodes, {asked.blocks} blocks, 3 tests, {trials} trials, seed {SEED}")
+    if done.returncode != 0:
+        print("FAIL  deciding ended with an error: see above")
+        return 1
+    cost = json.loads(done.stdout)
+    print(f"analyze returned {cost['found']}")
+    holds, line = judge(cost)
+    print(line)
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
