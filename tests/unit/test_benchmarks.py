@@ -1,4 +1,4 @@
-"""The benchmarks' pure parts: what counts as a wrong verdict, what a large run is, what is printed."""
+"""The benchmarks' pure parts: what counts as wrong, what a large run is, what is printed."""
 
 from __future__ import annotations
 
