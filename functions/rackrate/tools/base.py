@@ -4,18 +4,48 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 #: A container is named after its test, so a test's name is a DNS label.
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
+#: A container's log is rotated at 10 MiB (kubelet's containerLogMaxSize), and what was rotated away
+#: is lost. A line costs some 40 bytes more there than the tool printed. Lines are bounded so that
+#: even then a log is not full.
+LOG_BYTES = 8_000_000
+
+
 class ParseError(ValueError):
     """A tool's output holds no complete measurement; the message says why."""
+
+
+def refusal(problem: str, remedy: str) -> PydanticCustomError:
+    """The error of a field that does not go with the others.
+
+    Args:
+        problem: what is wrong with the field's value, continuing the field's name.
+        remedy: what to do about it; also in the error's context as `remedy`.
+    """
+    return PydanticCustomError(
+        "rule", "{problem}; {remedy}", {"problem": problem, "remedy": remedy}
+    )
+
+
+def interval_seconds(seconds: int, streams: int, *, bytes_per_interval: int) -> int:
+    """How often a tool should report: each second, or less often if the log would be too long.
+
+    Args:
+        seconds: the test's duration.
+        streams: how many streams are reported each time.
+        bytes_per_interval: what the report of one stream takes in a container's log.
+    """
+    return max(1, math.ceil(seconds * streams * bytes_per_interval / LOG_BYTES))
 
 
 @dataclass(frozen=True)
@@ -32,6 +62,7 @@ class Metric:
     """
 
     name: str
+    """The test's name in this run and its results."""
     unit: str
     better: Literal["higher", "lower"]
     statistic: str
@@ -104,17 +135,52 @@ class Measurement:
                 raise ParseError(f"{name} is {number}, which no measurement can be")
 
 
+def merged_remainder(series: Sequence[Interval]) -> tuple[Interval, ...]:
+    """The series with a last interval that is no more than a remainder merged into the one before.
+
+    A test ends a little after its last full interval. What is sent in the rest of a second or so
+    (often less than a millisecond) would look like a sudden change of rate.
+    """
+    if len(series) < 2:
+        return tuple(series)
+    *rest, before, last = series
+    full, remainder = (each.end_seconds - each.start_seconds for each in (before, last))
+    if remainder >= full / 2:
+        return tuple(series)
+    bits = before.bits_per_second * full + last.bits_per_second * remainder
+    retransmits = [each.retransmits for each in (before, last) if each.retransmits is not None]
+    return (
+        *rest,
+        Interval(
+            before.start_seconds,
+            last.end_seconds,
+            bits / (full + remainder),
+            sum(retransmits) if retransmits else None,
+            before.congestion_window_bytes
+            if last.congestion_window_bytes is None
+            else last.congestion_window_bytes,
+        ),
+    )
+
+
 class TestBase(BaseModel, ABC):
     """A test: a tool with its parameters. Subclasses add the parameters."""
 
     __test__: ClassVar[bool] = False  # pytest would take the name for a test case
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,  # docs/plan.md tells what they say
+    )
 
     #: Kernel settings of the pod's own network namespace the tool needs.
     sysctls: ClassVar[Mapping[str, str]] = {}
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=40)]
     tool: str
+    """The tool that measures; may be left out where the name is of the catalogue."""
 
     @property
     @abstractmethod

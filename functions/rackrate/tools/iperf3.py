@@ -1,48 +1,173 @@
-"""iperf3: TCP throughput from client to server (https://software.es.net/iperf/)."""
+"""iperf3: throughput by TCP or UDP between client and server (https://software.es.net/iperf/)."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
-from rackrate.tools.base import Interval, Measurement, Metric, ParseError, Server, TestBase
+from rackrate.tools.base import (
+    LOG_BYTES,
+    Interval,
+    Measurement,
+    Metric,
+    ParseError,
+    Server,
+    TestBase,
+    interval_seconds,
+    merged_remainder,
+    refusal,
+)
 
 PORT = 5201
+# The report of one stream in one interval: 16 lines of JSON, with the log's own 40 bytes each.
+_LOG_BYTES_PER_INTERVAL = 1300
+_LONGEST_INTERVAL_SECONDS = 60  # iperf3's own limit
+_LEAST_BITS_PER_SECOND = 1000
+_SHORT_REASON = 200
+# iperf3 warns on its error output of what may be meant, such as datagrams larger than a packet.
+_WARNING = re.compile(r"\s*warning: [^\n]*\n", re.IGNORECASE)
+_COMPLAINT = re.compile(r"^iperf3: .+$", re.MULTILINE)
 
 
 class Test(TestBase):
     """A throughput test; its value is the receiver's mean over the whole test."""
 
     __test__: ClassVar[bool] = False
+
     tool: Literal["iperf3"] = "iperf3"
+    protocol: Literal["tcp", "udp"] = "tcp"
+    """What carries the data; UDP needs `bits_per_second`."""
     streams: Annotated[int, Field(ge=1, le=128)] = 1  # 128 is iperf3's own limit
-    seconds: Annotated[int, Field(ge=1, le=3600)] = 10
+    """Parallel streams, each a flow (`--parallel`)."""
+    reverse: bool = False
+    """The server sends and the client receives (`--reverse`)."""
+    bidirectional: Annotated[bool, Field(validate_default=True)] = False
+    """Both send at the same time (`--bidir`)."""
+    seconds: Annotated[int, Field(ge=1, le=3600, validate_default=True)] = 10
+    """How long it sends (`--time`)."""
+    omit_seconds: Annotated[int, Field(ge=0, le=60)] = 0
+    """Sent before that and left out of the result (`--omit`), past TCP's slow start."""
+    # From the least that Linux takes to iperf3's own limit.
+    mss_bytes: Annotated[int | None, Field(ge=88, le=9216, validate_default=True)] = None
+    """TCP's maximum segment size (`--set-mss`). By default what the path's MTU allows."""
+    window_bytes: Annotated[int | None, Field(ge=1024, le=536_870_912)] = None
+    """Size of the socket buffers (`--window`). By default the kernel tunes them."""
+    length_bytes: Annotated[int | None, Field(ge=16, le=65_507, validate_default=True)] = None
+    """Size of a UDP datagram (`--length`). By default what the path's MTU allows."""
+    bits_per_second: Annotated[
+        int | None, Field(ge=_LEAST_BITS_PER_SECOND, le=1_000_000_000_000, validate_default=True)
+    ] = None
+    """Rate of all streams together (`--bitrate`). By default as fast as TCP can."""
+
+    @field_validator("bidirectional")
+    @classmethod
+    def _one_direction_or_both(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("reverse"):
+            raise refusal("does not go with reverse", "set only one of them")
+        return value
+
+    @field_validator("seconds")
+    @classmethod
+    def _no_longer_than_the_log(cls, value: int, info: ValidationInfo) -> int:
+        streams = info.data.get("streams", 1) * (2 if info.data.get("bidirectional") else 1)
+        interval = interval_seconds(value, streams, bytes_per_interval=_LOG_BYTES_PER_INTERVAL)
+        if interval > _LONGEST_INTERVAL_SECONDS:
+            most = LOG_BYTES * _LONGEST_INTERVAL_SECONDS // (streams * _LOG_BYTES_PER_INTERVAL)
+            raise refusal(
+                f"makes a report longer than a container's log with {streams} streams",
+                f"set seconds to {most} or less, or lower streams",
+            )
+        return value
+
+    @field_validator("mss_bytes")
+    @classmethod
+    def _segments_are_tcps(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and info.data.get("protocol") == "udp":
+            raise refusal("has a meaning only for TCP", "remove it, or set length_bytes")
+        return value
+
+    @field_validator("length_bytes")
+    @classmethod
+    def _datagrams_are_udps(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and info.data.get("protocol") == "tcp":
+            raise refusal(
+                "is the length of a datagram and has a meaning only for UDP",
+                "remove it, or set protocol to 'udp'",
+            )
+        return value
+
+    @field_validator("bits_per_second")
+    @classmethod
+    def _udp_needs_a_rate(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is None:
+            if info.data.get("protocol") == "udp":
+                raise refusal(
+                    "is missing: UDP has no congestion control that would find a rate",
+                    "set the rate of all streams together",
+                )
+            return None
+        streams = info.data.get("streams", 1)
+        if value < streams * _LEAST_BITS_PER_SECOND:
+            raise refusal(
+                f"is less than {_LEAST_BITS_PER_SECOND} for each of {streams} streams",
+                f"set it to {streams * _LEAST_BITS_PER_SECOND} or more, or lower streams",
+            )
+        return value
 
     def argv(self, server: str) -> list[str]:
-        """The client's command line."""
+        """The client's command line. iperf3's rate is each stream's."""
+        optional: list[str] = []
+        if self.protocol == "udp":
+            optional += ["--udp"]
+        if self.reverse:
+            optional += ["--reverse"]
+        if self.bidirectional:
+            optional += ["--bidir"]
+        for option, value in (
+            ("--omit", self.omit_seconds or None),
+            ("--set-mss", self.mss_bytes),
+            ("--window", self.window_bytes),
+            ("--length", self.length_bytes),
+            ("--bitrate", self.bits_per_second and self.bits_per_second // self.streams),
+        ):
+            if value is not None:
+                optional += [option, str(value)]
         return [
             *("iperf3", "--client", server, "--port", str(PORT), "--json"),
             *("--time", str(self.seconds), "--parallel", str(self.streams)),
+            *("--interval", str(self._interval_seconds)),
             *("--connect-timeout", "5000"),  # milliseconds
+            *optional,
         ]
+
+    @property
+    def _interval_seconds(self) -> int:
+        return interval_seconds(
+            self.seconds, self.flows, bytes_per_interval=_LOG_BYTES_PER_INTERVAL
+        )
 
     @property
     def expected_seconds(self) -> float:
         """How long the test sends traffic."""
-        return float(self.seconds)
+        return float(self.seconds + self.omit_seconds)
 
     @property
     def flows(self) -> int:
-        """One flow for each stream."""
-        return self.streams
+        """One flow for each stream, of each direction."""
+        return self.streams * (2 if self.bidirectional else 1)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Throughput."""
-        return (Metric("throughput", "bit/s", "higher", "receiver's mean"),)
+        both = ", both directions together" if self.bidirectional else ""
+        return (Metric("throughput", "bit/s", "higher", f"receiver's mean{both}"),)
 
     @property
     def server(self) -> Server:
@@ -57,86 +182,237 @@ class Test(TestBase):
 
     @property
     def offered_bits_per_second(self) -> float | None:
-        """As fast as it can."""
-        return None
+        """The rate that was set, which each direction of a bidirectional test has."""
+        return float(self.bits_per_second) if self.bits_per_second is not None else None
 
     def warm_up(self) -> Self:
-        """One second."""
-        return self.model_copy(update={"seconds": 1})
+        """One second, from its beginning."""
+        return self.model_copy(update={"seconds": 1, "omit_seconds": 0})
 
 
-def server_argv() -> list[str]:
-    """The server's command line, for who does not yet ask the test for it."""
-    return list(Test(name="any").server.argv)
+@dataclass(frozen=True)
+class _Direction:
+    """What went one way: the names of its sums at the end of the report and in an interval."""
+
+    sent: str
+    received: str
+    interval: str
+    reverse: bool
+
+
+_ONE_WAY = _Direction("sum_sent", "sum_received", "sum", False)
+_AND_BACK = _Direction(
+    "sum_sent_bidir_reverse", "sum_received_bidir_reverse", "sum_bidir_reverse", True
+)
 
 
 def parse(text: str, test: Test) -> Measurement:
-    """Reads the report of `iperf3 --json`.
+    """Reads the report of `iperf3 --json`. The receiver is the truth: what it got, it got.
 
     iperf3 exits with 0 and prints a report even when it could not measure, and an interrupted
     client reports a receiver that got nothing; neither is a measurement.
 
     Raises:
-        ParseError: empty, truncated or foreign output, an error report, or nothing received.
+        ParseError: empty, truncated or foreign output, an error report, the report of another test,
+            or nothing received.
     """
+    report = _load(text)
+    if report.get("error"):
+        raise ParseError(f"iperf3: {str(report['error'])[:_SHORT_REASON]}")
+    _check_settings(report, test)
+    directions = (_ONE_WAY, _AND_BACK) if test.bidirectional else (_ONE_WAY,)
+    received = [
+        _number(report, "end", direction.received, "bits_per_second") for direction in directions
+    ]
+    if not all(received):
+        raise ParseError("iperf3: the receiver got nothing")
+    seconds = [_number(report, "end", direction.received, "seconds") for direction in directions]
+    # The last packets may take a little longer or arrive a little earlier than the clock says.
+    if min(seconds) < test.seconds * 0.9:
+        raise ParseError(f"iperf3: the test ended after {min(seconds):.1f} s of {test.seconds} s")
+    for direction, rate, duration in zip(directions, received, seconds, strict=True):
+        got = _number(report, "end", direction.received, "bytes")
+        # The rate's divisor is the sender's or the receiver's time, as the version has it.
+        if abs(got * 8 / duration - rate) > 0.05 * rate:
+            raise ParseError("iperf3: the rate is not that of the bytes and seconds beside it")
+    streams = _items(report, "end", "streams")
+    if len(streams) != test.flows:
+        raise ParseError(f"iperf3: {len(streams)} of {test.flows} streams reported")
+    series = _series(report, directions)
+    return Measurement(
+        {"throughput": sum(received)},
+        series=series,
+        details=_details(report, test, directions, series),
+        version=_text(report, "start", "version"),
+    )
+
+
+def _load(text: str) -> dict[str, Any]:
+    """The report, which warnings may precede: a pod's log has both streams of its output."""
     if not text.strip():
         raise ParseError("iperf3 printed nothing")
+    start = 0
+    while (warning := _WARNING.match(text, start)) is not None:
+        start = warning.end()
     try:
-        report = json.loads(text)
+        report = json.loads(text[start:])
+    except RecursionError:
+        raise ParseError("iperf3's report is not one: it is nested too deeply") from None
     except ValueError as error:
+        if (complaint := _COMPLAINT.search(text)) is not None:
+            raise ParseError(complaint[0][:_SHORT_REASON]) from None
         raise ParseError(f"iperf3's report is truncated or is not JSON: {error}") from None
     if not isinstance(report, dict):
         raise ParseError("iperf3's report is not a JSON object")
-    if report.get("error"):
-        raise ParseError(f"iperf3: {report['error']}")
-    received = _number(report, "end", "sum_received", "bits_per_second")
-    seconds = _number(report, "end", "sum_received", "seconds")
-    if received <= 0:
-        raise ParseError("iperf3: the receiver got nothing")
-    # The last packets may take a little longer or arrive a little earlier than the clock says.
-    if seconds < test.seconds * 0.9:
-        raise ParseError(f"iperf3: the test ended after {seconds:.1f} s of {test.seconds} s")
-    details: dict[str, float | int | str] = {
-        "seconds": seconds,
-        "received_bytes": int(_number(report, "end", "sum_received", "bytes")),
-        "sent_bits_per_second": _number(report, "end", "sum_sent", "bits_per_second"),
+    return report
+
+
+def _check_settings(report: Mapping[str, Any], test: Test) -> None:
+    """A report tells of its test, as far as its version does."""
+    asked = {
+        "protocol": test.protocol.upper(),
+        "num_streams": test.streams,
+        "duration": test.seconds,
+        "omit": test.omit_seconds,
+        "reverse": int(test.reverse),
+        "bidir": int(test.bidirectional),
     }
-    sent = report["end"]["sum_sent"]
-    if "retransmits" in sent:  # absent where the kernel does not count them
-        details["retransmits"] = int(_number(report, "end", "sum_sent", "retransmits"))
-    for ours, theirs in (
-        ("client_cpu_percent", "host_total"),
-        ("server_cpu_percent", "remote_total"),
-    ):
-        value = report["end"].get("cpu_utilization_percent", {}).get(theirs)
-        if isinstance(value, int | float):
-            details[ours] = float(value)
-    congestion = report["end"].get("sender_tcp_congestion")
-    if isinstance(congestion, str):
-        details["tcp_congestion_control"] = congestion
-    series = tuple(
-        Interval(
-            _number(interval, "sum", "start"),
-            _number(interval, "sum", "end"),
-            _number(interval, "sum", "bits_per_second"),
+    told = _get(report, "start", "test_start")
+    if not isinstance(told, dict):
+        raise ParseError("iperf3's report lacks start.test_start")
+    for name, value in asked.items():
+        if name in told and told[name] != value:
+            raise ParseError(f"iperf3's report is another test's: its {name} is {told[name]!r}")
+
+
+def _series(report: Any, directions: Sequence[_Direction]) -> tuple[Interval, ...]:
+    """The intervals that count, which start anew after the omitted ones."""
+    series = []
+    for interval in _items(report, "intervals"):
+        if _get(interval, "sum", "omitted") is True:
+            continue
+        sending = [each for each in _items(interval, "streams") if _get(each, "sender") is True]
+        windows = [_optional(each, "snd_cwnd") for each in sending]
+        series.append(
+            Interval(
+                _number(interval, "sum", "start"),
+                _number(interval, "sum", "end"),
+                sum(_number(interval, each.interval, "bits_per_second") for each in directions),
+                _whole(_optional(interval, "sum", "retransmits")),
+                _whole(_sum(windows)) if windows else None,
+            )
         )
-        for interval in report.get("intervals", [])
-    )
-    version = report["start"].get("version")
-    return Measurement(
-        {"throughput": received},
-        series=series,
-        details=details,
-        version=version if isinstance(version, str) else None,
-    )
+    return merged_remainder(series)
+
+
+def _details(
+    report: Mapping[str, Any],
+    test: Test,
+    directions: Sequence[_Direction],
+    series: Sequence[Interval],
+) -> dict[str, float | int | str]:
+    def total(kind: Literal["sent", "received"], field: str) -> float | None:
+        return _sum(_optional(report, "end", getattr(each, kind), field) for each in directions)
+
+    windows = [each.congestion_window_bytes for each in series]
+    known = [window for window in windows if window is not None]
+    found: dict[str, float | int | str | None] = {
+        "seconds": _number(report, "end", "sum_received", "seconds"),
+        "started_at_epoch_seconds": _optional(report, "start", "timestamp", "timesecs"),
+        "received_bytes": _whole(total("received", "bytes")),
+        "sent_bytes": _whole(total("sent", "bytes")),
+        "sent_bits_per_second": total("sent", "bits_per_second"),
+        # The sender's; absent where the kernel does not count them.
+        "retransmits": _whole(total("sent", "retransmits")),
+        "congestion_window_mean_bytes": statistics.fmean(known) if known else None,
+        "congestion_window_max_bytes": max(known, default=None),
+        "client_cpu_percent": _optional(report, "end", "cpu_utilization_percent", "host_total"),
+        "server_cpu_percent": _optional(report, "end", "cpu_utilization_percent", "remote_total"),
+        "tcp_congestion_control": _text(report, "end", "sender_tcp_congestion"),
+        "mss_bytes": _whole(_optional(report, "start", "tcp_mss_default")),
+    }
+    if test.bidirectional:
+        for each in directions:
+            name = "reverse_bits_per_second" if each.reverse else "forward_bits_per_second"
+            found[name] = _number(report, "end", each.received, "bits_per_second")
+    if test.protocol == "udp":
+        found |= _udp_details(report, test)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _udp_details(report: Mapping[str, Any], test: Test) -> dict[str, float | int | None]:
+    """Loss and jitter, which the receiver counted and each stream's summary tells."""
+    streams = [_get(each, "udp") for each in _items(report, "end", "streams")]
+    packets = sum(_number(each, "packets") for each in streams)
+    lost = sum(_number(each, "lost_packets") for each in streams)
+    if not 0 <= lost <= packets or not packets:
+        raise ParseError(f"iperf3: {lost:.0f} of {packets:.0f} packets cannot have been lost")
+    return {
+        "packets": int(packets),
+        "lost_packets": int(lost),
+        "loss_ratio": lost / packets,
+        "out_of_order_packets": _whole(_sum(_optional(each, "out_of_order") for each in streams)),
+        "jitter_seconds": statistics.fmean(_number(each, "jitter_ms") for each in streams) / 1000,
+    }
+
+
+def _get(report: Any, *path: str) -> Any:
+    """What is there under names, or None."""
+    value = report
+    for key in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def _items(report: Any, *path: str) -> list[Any]:
+    value = _get(report, *path)
+    if not isinstance(value, list):
+        raise ParseError(f"iperf3's report lacks {'.'.join(path)}")
+    return value
+
+
+def _text(report: Any, *path: str) -> str | None:
+    value = _get(report, *path)
+    return value if isinstance(value, str) else None
 
 
 def _number(report: Any, *path: str) -> float:
-    value = report
-    for key in path:
-        if not isinstance(value, dict) or key not in value:
-            raise ParseError(f"iperf3's report lacks {'.'.join(path)}")
-        value = value[key]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    """A number that has to be there.
+
+    Raises:
+        ParseError: it is not, or is infinite or below zero.
+    """
+    value = _get(report, *path)
+    if value is None:
+        raise ParseError(f"iperf3's report lacks {'.'.join(path)}")
+    number = _optional(report, *path)
+    if number is None:
         raise ParseError(f"iperf3's report has no number in {'.'.join(path)}")
-    return float(value)
+    return number
+
+
+def _optional(report: Any, *path: str) -> float | None:
+    """A number that need not be there; what is none, infinite or below zero is as good as absent.
+
+    iperf3 writes null, -1 and the like for what it could not find out.
+    """
+    value = _get(report, *path)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _sum(numbers: Iterable[float | None]) -> float | None:
+    """The sum, or None if one is not known."""
+    known = list(numbers)
+    return None if None in known else sum(number for number in known if number is not None)
+
+
+def _whole(number: float | None) -> int | None:
+    return int(number) if number is not None else None

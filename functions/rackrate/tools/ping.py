@@ -11,9 +11,14 @@ from pydantic import Field
 
 from rackrate.tools.base import Measurement, Metric, ParseError, TestBase
 
-_REPLY = re.compile(r"icmp_seq=(\d+) ttl=\d+ time=([0-9.]+) ms( \(DUP!\))?$")
+_REPLY = re.compile(
+    r"^(?:\[(\d+\.\d+)\] )?\d+ bytes from .*icmp_seq=(\d+) ttl=\d+ time=([0-9.]+) ms( \(DUP!\))?$"
+)
 _SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received")
+_EXTREMES = re.compile(r"^rtt min/avg/max/mdev = ([0-9.]+)/[0-9.]+/([0-9.]+)/[0-9.]+ ms")
+_COMPLAINT = re.compile(r"^(ping: |From .* icmp_seq=\d+ )")
 _SHORT_REASON = 200
+_HEADERS_BYTES = 8 + 20  # of ICMP and of IP
 
 
 class Test(TestBase):
@@ -24,15 +29,25 @@ class Test(TestBase):
     sysctls: ClassVar[Mapping[str, str]] = {"net.ipv4.ping_group_range": "0 2147483647"}
 
     tool: Literal["ping"] = "ping"
-    count: Annotated[int, Field(ge=1, le=100_000)] = 30
+    # A packet's number has 16 bits: the next one's time would be taken for the first one's.
+    count: Annotated[int, Field(ge=1, le=65_535)] = 30
+    """How many echo requests are sent."""
     # iputils refuses less than 2 ms to ordinary users.
     interval_seconds: Annotated[float, Field(ge=0.002, le=60)] = 0.2
+    """From one request to the next."""
+    # iputils measures no time with less than 16 bytes; an IPv4 packet holds no more than 65 507.
+    size_bytes: Annotated[int, Field(ge=16, le=65_507)] = 56
+    """Payload of a request, without the 8 bytes of its ICMP header."""
+    dont_fragment: bool = False
+    """Forbids fragments, so that a request beyond the path's MTU is lost."""
 
     def argv(self, server: str) -> list[str]:
         """The command line: numeric output, a time stamp on each line, 2 s for the last reply."""
         return [
-            *("ping", "-n", "-D", "-c", str(self.count)),
-            *("-i", f"{self.interval_seconds:.6g}", "-W", "2", server),
+            *("ping", "-n", "-D", "-c", str(self.count), "-i", f"{self.interval_seconds:.6g}"),
+            *("-W", "2", "-s", str(self.size_bytes)),
+            *(("-M", "do") if self.dont_fragment else ()),
+            server,
         ]
 
     @property
@@ -56,11 +71,11 @@ class Test(TestBase):
 
     @property
     def offered_bits_per_second(self) -> float | None:
-        """What the packets amount to on the wire is next to nothing."""
-        return 0.0
+        """A packet with its headers in each interval."""
+        return (self.size_bytes + _HEADERS_BYTES) * 8 / self.interval_seconds
 
     def warm_up(self) -> Self:
-        """A few packets, a second at most."""
+        """A few packets, in a second at most."""
         count = max(1, min(self.count, 5, int(1 / self.interval_seconds)))
         return self.model_copy(update={"count": count})
 
@@ -69,40 +84,74 @@ def parse(text: str, test: Test) -> Measurement:
     """Reads what ping printed. Some packets may be lost; the share is a detail of the measurement.
 
     Raises:
-        ParseError: no reply at all, no summary, or fewer packets sent than the test asks for: an
-            interrupted ping prints a summary too, and exits with 0.
+        ParseError: no reply at all, no summary, replies that are not those the summary tells of,
+            or fewer packets sent than the test asks for: an interrupted ping prints a summary too,
+            and exits with 0.
     """
     if not text.strip():
         raise ParseError("ping printed nothing")
     seconds_of: dict[int, float] = {}
-    transmitted: int | None = None
+    duplicates = 0
+    first_reply_at: float | None = None
+    summary: re.Match[str] | None = None
+    extremes: re.Match[str] | None = None
     for line in text.splitlines():
-        if (reply := _REPLY.search(line)) is not None:
-            if reply[3] is None:
-                try:
-                    seconds_of[int(reply[1])] = round(float(reply[2]) / 1000, 9)
-                except ValueError:
-                    raise ParseError(f"ping printed a time that is no number: {reply[2]}") from None
-        elif (summary := _SUMMARY.match(line)) is not None:
-            transmitted = int(summary[1])
-    if transmitted is None:
-        complaint = next((line for line in text.splitlines() if line.startswith("ping: ")), None)
-        if complaint is not None:
-            raise ParseError(complaint[:_SHORT_REASON])
-        raise ParseError("ping's output is truncated: it has no summary")
-    if transmitted == 0 or not seconds_of:
-        raise ParseError(f"ping: none of {transmitted} packets was answered")
+        if (reply := _REPLY.match(line)) is not None:
+            if reply[4] is not None:
+                duplicates += 1
+                continue
+            seconds_of[int(reply[2])] = round(_milliseconds(reply[3]) / 1000, 9)
+            if first_reply_at is None and reply[1] is not None:
+                first_reply_at = float(reply[1])
+        elif (found := _SUMMARY.match(line)) is not None:
+            summary = found
+        elif (found := _EXTREMES.match(line)) is not None:
+            extremes = found
+    if summary is None:
+        raise ParseError(_complaint(text) or "ping's output is truncated: it has no summary")
+    transmitted, received = int(summary[1]), int(summary[2])
+    if transmitted == 0 or received == 0:
+        words = f"ping: none of {transmitted} packets was answered"
+        raise ParseError(": ".join(filter(None, (words, _complaint(text)))))
     if transmitted < test.count:
         raise ParseError(f"ping was interrupted after {transmitted} of {test.count} packets")
-    samples = tuple(seconds_of.values())
-    return Measurement(
-        {"rtt": statistics.median(samples)},
-        {"rtt": samples},
-        details={
-            "transmitted": transmitted,
-            "received": len(samples),
-            "min_seconds": min(samples),
-            "mean_seconds": statistics.fmean(samples),
-            "max_seconds": max(samples),
-        },
-    )
+    if len(seconds_of) != received or received > transmitted or transmitted > test.count:
+        raise ParseError(
+            f"ping's summary tells of {received} replies to {transmitted} packets, "
+            f"but there are {len(seconds_of)} replies to {test.count}"
+        )
+    samples = tuple(seconds_of[number] for number in sorted(seconds_of))
+    if extremes is not None:
+        _compare(min(samples), extremes[1])
+        _compare(max(samples), extremes[2])
+    details: dict[str, float | int | str] = {
+        "transmitted": transmitted,
+        "received": received,
+        "duplicates": duplicates,
+        "loss_ratio": (transmitted - received) / transmitted,
+        "min_seconds": min(samples),
+        "mean_seconds": statistics.fmean(samples),
+        "max_seconds": max(samples),
+    }
+    if first_reply_at is not None:
+        details["first_reply_at_epoch_seconds"] = first_reply_at
+    return Measurement({"rtt": statistics.median(samples)}, {"rtt": samples}, details=details)
+
+
+def _milliseconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ParseError(f"ping printed a time that is no number: {text}") from None
+
+
+def _compare(seconds: float, summary: str) -> None:
+    """Compares an extreme of the packets' times, of three digits, with the summary's."""
+    told = _milliseconds(summary) / 1000
+    if abs(told - seconds) > max(0.01 * told, 2e-6):
+        raise ParseError(f"ping's summary says {told:.6f} s where the replies say {seconds:.6f} s")
+
+
+def _complaint(text: str) -> str | None:
+    found = (line for line in text.splitlines() if _COMPLAINT.match(line))
+    return next((line[:_SHORT_REASON] for line in found), None)

@@ -1,0 +1,244 @@
+"""iperf 2: TCP throughput by many streams (https://sourceforge.net/projects/iperf2/).
+
+The client counts what it wrote to its sockets, so the figure is the sender's and holds what was
+still in its buffers. The receiver's figure never reaches the client; take iperf3 for it.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from rackrate.tools.base import (
+    Interval,
+    Measurement,
+    Metric,
+    ParseError,
+    Server,
+    TestBase,
+    interval_seconds,
+    merged_remainder,
+)
+
+PORT = 5001
+_LOG_BYTES_PER_INTERVAL = 180  # a line of at most 140 characters, and the log's own 40
+
+# The report of a stream, or of their sum, which is [SUM] or, since 2.2, [SUM-<streams>]:
+# [  1] 0.0000-1.0000 sec  61472828 Bytes  491782624 bits/sec  469/0    0    401K/2176(11) us
+_LINE = re.compile(
+    r"^\[ *(?P<id>\d+|SUM(?:-\d+)?)\] (?P<start>\d+\.\d+)-(?P<end>\d+\.\d+) sec"
+    r" +(?P<bytes>\d+) Bytes +(?P<rate>\d+) bits/sec(?P<enhanced>.*)\n",
+    re.MULTILINE,
+)
+# Writes and failed writes, retransmits, then (2.2: bytes in flight/) congestion window/RTT.
+_ENHANCED = re.compile(
+    r"^ +\d+/\d+ +(?P<retransmits>\d+)"
+    r"(?: +(?:\d+K\(\d+\)/)?(?P<window>\d+)K(?:\(\d+\))?/(?P<rtt>\d+)(?:\(\d+\))? us)?"
+)
+_COMPLAINT = re.compile(r"^.*\b(?:failed|refused|unreachable|timed out)\b.*$", re.MULTILINE)
+_SHORT_REASON = 200
+
+
+class Test(TestBase):
+    """A throughput test; its value is the sender's mean over all streams."""
+
+    __test__: ClassVar[bool] = False
+
+    tool: Literal["iperf"] = "iperf"
+    streams: Annotated[int, Field(ge=1, le=128)] = 1
+    """Parallel streams, each a flow (`--parallel`)."""
+    seconds: Annotated[int, Field(ge=1, le=3600)] = 10
+    """How long it sends (`--time`)."""
+
+    def argv(self, server: str) -> list[str]:
+        """The client's command line; `--format b` is the one that rounds nothing."""
+        interval = interval_seconds(
+            self.seconds, self.streams + 1, bytes_per_interval=_LOG_BYTES_PER_INTERVAL
+        )
+        return [
+            *("iperf", "--client", server, "--port", str(PORT)),
+            *("--parallel", str(self.streams), "--time", str(self.seconds)),
+            *("--interval", str(interval), "--enhanced", "--format", "b"),
+        ]
+
+    @property
+    def expected_seconds(self) -> float:
+        """How long the test sends traffic."""
+        return float(self.seconds)
+
+    @property
+    def flows(self) -> int:
+        """One flow for each stream."""
+        return self.streams
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Throughput."""
+        return (Metric("throughput", "bit/s", "higher", "sender's mean, over all streams"),)
+
+    @property
+    def server(self) -> Server:
+        """A server that serves any number of clients at a time."""
+        return Server("iperf", ("iperf", "--server", "--port", str(PORT)), PORT)
+
+    @property
+    def offered_bits_per_second(self) -> float | None:
+        """As fast as it can."""
+        return None
+
+    def warm_up(self) -> Self:
+        """One second."""
+        return self.model_copy(update={"seconds": 1})
+
+
+@dataclass(frozen=True)
+class _Report:
+    """One line of a report."""
+
+    start: float
+    end: float
+    sent_bytes: int
+    bits_per_second: float
+    retransmits: int | None
+    window_bytes: int | None
+    rtt_seconds: float | None
+
+
+def parse(text: str, test: Test) -> Measurement:
+    """Reads what the client printed, which is the report of each interval and then of the whole.
+
+    iperf exits with 0 and prints its banner even when it could not connect, and an interrupted
+    client prints a summary; neither is a measurement.
+
+    Raises:
+        ParseError: empty, truncated or foreign output, a stream that is missing, an early end, or
+            nothing sent.
+    """
+    if not text.strip():
+        raise ParseError("iperf printed nothing")
+    streams: dict[str, list[_Report]] = defaultdict(list)
+    sums: list[_Report] = []
+    for line in _LINE.finditer(text):
+        (sums if line["id"].startswith("SUM") else streams[line["id"]]).append(_report(line))
+    if not streams:
+        raise ParseError(_complaint(text) or "iperf's output holds no report")
+    totals = [_total(reports) for reports in streams.values()]
+    total = _total(sums) if test.streams > 1 else totals[0]
+    if len(streams) < test.streams:
+        words = f"iperf: {len(streams)} of {test.streams} streams reported"
+        raise ParseError(": ".join(filter(None, (words, _complaint(text)))))
+    if len(streams) > test.streams:
+        raise ParseError(f"iperf: {len(streams)} streams where the test asks for {test.streams}")
+    if total is None or None in totals:
+        raise ParseError(_complaint(text) or "iperf's output is truncated: it has no summary")
+    for each in (total, *(found for found in totals if found is not None)):
+        if each.end < test.seconds * 0.9:
+            raise ParseError(f"iperf: the test ended after {each.end:.1f} s of {test.seconds} s")
+    if total.bits_per_second <= 0:
+        raise ParseError("iperf: nothing was sent")
+    if total.sent_bytes != sum(each.sent_bytes for each in totals if each is not None):
+        raise ParseError("iperf: the streams' bytes are not those of their sum")
+    if abs(total.sent_bytes * 8 / total.end - total.bits_per_second) > total.bits_per_second * 0.01:
+        raise ParseError("iperf: the rate is not that of the bytes and seconds beside it")
+    intervals = {number: reports[:-1] for number, reports in streams.items()}
+    series = _series(sums[:-1] if test.streams > 1 else next(iter(intervals.values())), intervals)
+    return Measurement(
+        {"throughput": total.bits_per_second},
+        series=series,
+        details=_details(total, totals, intervals, series),
+    )
+
+
+def _report(line: re.Match[str]) -> _Report:
+    try:
+        enhanced = _ENHANCED.match(line["enhanced"])
+        found = enhanced.groupdict() if enhanced is not None else {}
+        return _Report(
+            float(line["start"]),
+            float(line["end"]),
+            int(line["bytes"]),
+            float(line["rate"]),
+            int(found["retransmits"]) if found.get("retransmits") else None,
+            int(found["window"]) * 1024 if found.get("window") else None,
+            round(int(found["rtt"]) * 1e-6, 9) if found.get("rtt") else None,
+        )
+    except ValueError:  # more digits than Python converts
+        raise ParseError("iperf: a number is too long to be one") from None
+
+
+def _total(reports: Sequence[_Report]) -> _Report | None:
+    """The report of the whole test: the last one, the second that starts at the beginning."""
+    from_start = [each for each in reports if each.start == 0]
+    return reports[-1] if len(from_start) == 2 and reports[-1] is from_start[-1] else None
+
+
+def _series(
+    sums: Iterable[_Report], intervals: Mapping[str, Sequence[_Report]]
+) -> tuple[Interval, ...]:
+    """The intervals of all streams together; only the streams' own lines tell of their windows."""
+    at: dict[float, list[_Report]] = defaultdict(list)
+    for reports in intervals.values():
+        for each in reports:
+            at[each.start].append(each)
+    series = []
+    for each in sums:
+        parts = at[each.start]
+        complete = len(parts) == len(intervals)
+        series.append(
+            Interval(
+                each.start,
+                each.end,
+                each.bits_per_second,
+                _sum(part.retransmits for part in parts) if complete else None,
+                _sum(part.window_bytes for part in parts) if complete else None,
+            )
+        )
+    return merged_remainder(series)
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = list(numbers)
+    return None if None in known else sum(number for number in known if number is not None)
+
+
+def _details(
+    total: _Report,
+    totals: Sequence[_Report | None],
+    intervals: Mapping[str, Sequence[_Report]],
+    series: Sequence[Interval],
+) -> dict[str, float | int | str]:
+    details: dict[str, float | int | str] = {
+        "seconds": total.end,
+        "sent_bytes": total.sent_bytes,
+    }
+    # iperf 2.0 sums up no retransmits, and 2.1 does not report what comes after the last interval.
+    counted = [
+        _sum(each.retransmits for reports in intervals.values() for each in reports),
+        _sum(each.retransmits if each is not None else None for each in totals),
+    ]
+    if known := [number for number in counted if number is not None]:
+        details["retransmits"] = max(known)
+    if windows := [
+        each.congestion_window_bytes for each in series if each.congestion_window_bytes is not None
+    ]:
+        details["congestion_window_mean_bytes"] = statistics.fmean(windows)
+        details["congestion_window_max_bytes"] = max(windows)
+    if rtts := [
+        each.rtt_seconds
+        for reports in intervals.values()
+        for each in reports
+        if each.rtt_seconds is not None
+    ]:
+        details["rtt_mean_seconds"] = statistics.fmean(rtts)
+    return details
+
+
+def _complaint(text: str) -> str | None:
+    found = _COMPLAINT.search(text)
+    return f"iperf: {found[0].strip()[:_SHORT_REASON]}" if found is not None else None

@@ -1,0 +1,297 @@
+"""sockperf: the latency of requests and responses (https://github.com/Mellanox/sockperf).
+
+sockperf by itself reports half of each round trip and calls that latency; it is asked for the round
+trip as it was measured, which assumes nothing of the way there and the way back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from rackrate.tools.base import Measurement, Metric, ParseError, Server, TestBase, refusal
+
+PORT = 11111
+#: Raw values of a trial; a container's log holds about twice as many (88 bytes each in 10 MiB).
+MAX_RESPONSES = 50_000
+#: Fewer tell nothing of the 99th percentile.
+MIN_RESPONSES = 200
+# sockperf leaves out the responses of the first 400 ms and of the last 50 ms.
+_LEFT_OUT_SECONDS = 0.45
+_SHORT_REASON = 200
+
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
+_VERSION = re.compile(r"== version #(\S+) ==")
+_RUN_TIME = re.compile(r"^sockperf: \[Total Run\] RunTime=([0-9.]+) sec;")
+_VALID = re.compile(r"^sockperf: \[Valid Duration\] RunTime=[0-9.]+ sec; SentMessages=(\d+);")
+_LOSSES = re.compile(
+    r"^sockperf: # dropped messages = (\d+); # duplicated messages = (\d+);"
+    r" # out-of-order messages = (\d+)$"
+)
+_OBSERVATIONS = re.compile(r"^sockperf: Total (\d+) observations;")
+_EXTREME = re.compile(r"^sockperf: ---> <(MIN|MAX)> observation = +([0-9.]+)$")
+_PERCENTILE = re.compile(r"^sockperf: ---> percentile (\d+\.\d+) = +([0-9.]+)$")
+_HEADER = "packet, txTime(sec), rxTime(sec), rtt(usec)"
+_ROW = re.compile(r"^(\d+), (\d+)\.(\d{9}), (\d+)\.(\d{9}), (\d+\.\d+)$")
+_END = re.compile(r"^-{10,}$")
+_COMPLAINT = re.compile(r"^sockperf: (ERROR|No messages|Test end \(interrupted by user\)).*")
+
+
+class Test(TestBase):
+    """A request-response test; its values are the median and the 99th percentile."""
+
+    __test__: ClassVar[bool] = False
+
+    tool: Literal["sockperf"] = "sockperf"
+    mode: Literal["ping-pong", "under-load"] = "ping-pong"
+    """`ping-pong` waits for each response before the next request; `under-load` sends at its rate."""
+    protocol: Literal["tcp", "udp"] = "tcp"
+    """What carries the messages."""
+    seconds: Annotated[int, Field(ge=1, le=3600)] = 10
+    """How long it sends."""
+    # 14 bytes are sockperf's own header.
+    message_bytes: Annotated[int, Field(ge=14, le=65_507)] = 64
+    """Size of a message, sockperf's own header included."""
+    # Under load, the server answers each so manieth message.
+    reply_every: Annotated[int, Field(ge=1, le=1_000_000, validate_default=True)] = 1
+    """Under load, the server answers each so manieth message."""
+    messages_per_second: Annotated[int, Field(ge=1, le=10_000_000, validate_default=True)] = 1000
+    """Rate of the requests; in `ping-pong` at most."""
+
+    @field_validator("reply_every")
+    @classmethod
+    def _only_under_load(cls, value: int, info: ValidationInfo) -> int:
+        if value != 1 and info.data.get("mode") == "ping-pong":
+            raise refusal(
+                "has a meaning only under load: in ping-pong each message is answered",
+                "remove it, or set mode to 'under-load'",
+            )
+        return value
+
+    @field_validator("messages_per_second")
+    @classmethod
+    def _neither_too_many_nor_too_few(cls, value: int, info: ValidationInfo) -> int:
+        if not {"seconds", "reply_every"} <= info.data.keys():
+            return value  # those have faults of their own
+        seconds, reply_every = info.data["seconds"], info.data["reply_every"]
+        responses = value * seconds / reply_every
+        if responses > MAX_RESPONSES:
+            raise refusal(
+                f"makes {responses:.0f} responses with seconds {seconds} and reply_every "
+                f"{reply_every}, more than the {MAX_RESPONSES} that a container's log may hold",
+                "lower it or seconds, or raise reply_every under load",
+            )
+        kept = value * (seconds - _LEFT_OUT_SECONDS) / reply_every
+        if kept < MIN_RESPONSES:
+            raise refusal(
+                f"leaves {kept:.0f} responses with seconds {seconds} and reply_every "
+                f"{reply_every}, too few for a 99th percentile, which takes {MIN_RESPONSES}",
+                "raise it or seconds, or lower reply_every",
+            )
+        return value
+
+    def argv(self, server: str) -> list[str]:
+        """The client's command line; the log of all messages goes where the summary goes."""
+        return [
+            *("sockperf", self.mode, "--ip", server, "--port", str(PORT)),
+            *(("--tcp",) if self.protocol == "tcp" else ()),
+            *("--time", str(self.seconds), "--msg-size", str(self.message_bytes)),
+            *("--mps", str(self.messages_per_second)),
+            *(("--reply-every", str(self.reply_every)) if self.mode == "under-load" else ()),
+            *("--full-rtt", "--full-log", "/dev/stdout"),
+        ]
+
+    @property
+    def expected_seconds(self) -> float:
+        """How long the test sends traffic."""
+        return float(self.seconds)
+
+    @property
+    def flows(self) -> int:
+        """Throughput does not matter."""
+        return 0
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The round trip of a request and its response, as the client's program sees it."""
+        what = "of the round trip of request and response"
+        return (
+            Metric("latency", "s", "lower", f"median {what}", samples="latency"),
+            Metric("latency_p99", "s", "lower", f"99th percentile {what}", samples="latency"),
+        )
+
+    @property
+    def server(self) -> Server:
+        """A server that answers any number of clients, of one protocol."""
+        return Server(
+            f"sockperf-{self.protocol}",
+            (
+                *("sockperf", "server", "--port", str(PORT)),
+                *(("--tcp",) if self.protocol == "tcp" else ()),
+            ),
+            PORT,
+            "TCP" if self.protocol == "tcp" else "UDP",
+        )
+
+    @property
+    def offered_bits_per_second(self) -> float | None:
+        """Its messages, without headers."""
+        return float(self.messages_per_second * self.message_bytes * 8)
+
+    def warm_up(self) -> Self:
+        """One second."""
+        return self.model_copy(update={"seconds": 1})
+
+
+@dataclass
+class _Summary:
+    """What the summary says, times in microseconds as printed."""
+
+    version: str | None = None
+    run_seconds: float | None = None
+    sent: int | None = None
+    dropped: int = 0
+    duplicated: int = 0
+    out_of_order: int = 0
+    observations: int | None = None
+    smallest: str | None = None
+    largest: str | None = None
+    median: str | None = None
+    p99: str | None = None
+
+
+def parse(text: str, test: Test) -> Measurement:
+    """Reads the summary and the log of all messages; all figures come from the log.
+
+    Raises:
+        ParseError: empty, truncated or foreign output, no response, an early end, or a log that is
+            not the one the summary was made of.
+    """
+    if not text.strip():
+        raise ParseError("sockperf printed nothing")
+    lines = _COLOUR.sub("", text).split("\n")
+    summary = _summary(lines)
+    if summary.observations is None or summary.run_seconds is None:
+        raise ParseError(_complaint(lines) or "sockperf's output is truncated: it has no summary")
+    if summary.run_seconds < test.seconds * 0.9:
+        raise ParseError(
+            f"sockperf: the test ended after {summary.run_seconds:.1f} s of {test.seconds} s"
+        )
+    nanoseconds = _log(lines)
+    if not nanoseconds:
+        raise ParseError("sockperf: no message was answered")
+    if len(nanoseconds) != summary.observations:
+        raise ParseError(
+            f"sockperf's summary tells of {summary.observations} responses, "
+            f"but its log has {len(nanoseconds)}"
+        )
+    ordered = sorted(nanoseconds)
+    _compare("shortest", ordered[:1], summary.smallest)
+    _compare("longest", ordered[-1:], summary.largest)
+    _compare("median", _around(ordered, 0.5), summary.median)
+    _compare("99th percentile", _around(ordered, 0.99), summary.p99)
+    samples = tuple(each / 1e9 for each in nanoseconds)
+    details: dict[str, float | int | str] = {
+        "seconds": summary.run_seconds,
+        "responses": len(samples),
+        "dropped_messages": summary.dropped,
+        "duplicated_messages": summary.duplicated,
+        "out_of_order_messages": summary.out_of_order,
+        "loss_ratio": summary.dropped / (len(samples) + summary.dropped),
+        "min_seconds": ordered[0] / 1e9,
+        "mean_seconds": statistics.fmean(samples),
+        "max_seconds": ordered[-1] / 1e9,
+    }
+    if summary.sent is not None:
+        details["sent_messages"] = summary.sent
+    return Measurement(
+        {
+            "latency": statistics.median(ordered) / 1e9,
+            "latency_p99": ordered[math.ceil(0.99 * len(ordered)) - 1] / 1e9,  # the nearest rank
+        },
+        {"latency": samples},
+        details=details,
+        version=summary.version,
+    )
+
+
+def _summary(lines: Sequence[str]) -> _Summary:
+    summary = _Summary()
+    try:
+        for line in lines:
+            if line == _HEADER:
+                break
+            if found := _VERSION.search(line):
+                summary.version = f"sockperf {found[1]}"
+            elif found := _RUN_TIME.match(line):
+                summary.run_seconds = float(found[1])
+            elif found := _VALID.match(line):
+                summary.sent = int(found[1])
+            elif found := _LOSSES.match(line):
+                summary.dropped, summary.duplicated, summary.out_of_order = map(int, found.groups())
+            elif found := _OBSERVATIONS.match(line):
+                summary.observations = int(found[1])
+            elif (found := _EXTREME.match(line)) and found[1] == "MIN":
+                summary.smallest = found[2]
+            elif found:
+                summary.largest = found[2]
+            elif (found := _PERCENTILE.match(line)) and found[1] == "50.000":
+                summary.median = found[2]
+            elif found and found[1] == "99.000":
+                summary.p99 = found[2]
+    except ValueError:
+        raise ParseError("sockperf's summary has a number that is none") from None
+    return summary
+
+
+def _log(lines: Sequence[str]) -> list[int]:
+    """The round trips of the log of all messages, in nanoseconds."""
+    if _HEADER not in lines:
+        raise ParseError("sockperf's output has no log of the messages' round trips")
+    rows = iter(lines[lines.index(_HEADER) + 1 :])
+    round_trips: list[int] = []
+    for number in itertools.count():
+        line = next(rows, "")
+        if _END.match(line):
+            return round_trips
+        row = _ROW.match(line)
+        if row is None or row[1] != str(number):
+            raise ParseError(f"sockperf's log of messages is truncated or garbled: row {number}")
+        try:
+            sent, received = int(row[2] + row[3]), int(row[4] + row[5])
+            told = float(row[6])
+        except ValueError:  # more digits than Python converts
+            raise ParseError("sockperf's log has a number that is too long") from None
+        round_trip = received - sent
+        if round_trip <= 0 or abs(round_trip - told * 1000) > 2:
+            raise ParseError(f"sockperf's log contradicts itself in row {number}")
+        round_trips.append(round_trip)
+    raise AssertionError("itertools.count() has no end")  # pragma: no cover
+
+
+def _around(ordered: Sequence[int], quantile: float) -> Sequence[int]:
+    """The values beside a quantile: sockperf takes the one at the rank rounded to the nearest."""
+    rank = int(0.5 + quantile * len(ordered))
+    return ordered[max(0, rank - 2) : rank + 1]
+
+
+def _compare(what: str, nanoseconds: Sequence[int], printed: str | None) -> None:
+    try:
+        told = float(printed) * 1000 if printed is not None else math.nan
+    except ValueError:
+        told = math.nan
+    # sockperf cuts off after a nanosecond and calculates with the processor's ticks.
+    if not nanoseconds[0] - 2 <= told <= nanoseconds[-1] + 2:
+        raise ParseError(f"sockperf's summary and its log do not agree on the {what} round trip")
+
+
+def _complaint(lines: Sequence[str]) -> str | None:
+    found = (line for line in lines if _COMPLAINT.match(line))
+    return next((line[:_SHORT_REASON] for line in found), None)
