@@ -1,0 +1,223 @@
+"""Count: read the nodes' network counters before and after the trials.
+
+Only a pod in a node's own network sees them, and only where the stack allows that. They help to
+understand a result and are never worth a run: what cannot be read is noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+from botocore.exceptions import ClientError
+from kubernetes.client import ApiException
+
+from rackrate import counters, manifests
+from rackrate.cluster import Cluster
+from rackrate.counters import Unreadable
+from rackrate.errors import RackrateError
+from rackrate.networks import HOST
+from rackrate.outcomes import missing_program
+from rackrate.settings import Settings
+from rackrate.stages.serving import owner_of
+from rackrate.store import Store
+
+Json = dict[str, Any]
+When = Literal["before", "after"]
+
+NAME = "counters.json"
+READING = "rackrate.dev/reading"
+NOT_ALLOWED = "not read: the stack does not allow host networking (HostNetwork=true)"
+NO_ENA = "no interface has ENA's allowance counters"
+#: How long the pods of one reading may take, and Kubernetes lets them.
+SECONDS = 30
+#: Requests to the cluster at the same time.
+WORKERS = 16
+_NAMED = 10
+_REASON_LENGTH = 300
+
+_TRAFFIC = "traffic"
+
+
+def count(
+    run_id: str,
+    when: When,
+    *,
+    settings: Settings,
+    connect: Callable[[], Cluster],
+    store: Store,
+) -> dict[str, Any]:
+    """Reads what the nodes of the plan have counted, and stores it beside the run.
+
+    Args:
+        run_id: the run.
+        when: `before` the trials or `after` them, when the interfaces are known already.
+        settings: the stack's.
+        connect: gives the cluster.
+        store: the store.
+
+    Returns:
+        nodes: how many were read.
+        note: what was not, or None.
+    """
+    found = _stored(run_id, store) if when == "after" else _nothing()
+    if not settings.host_namespace:
+        found["note"] = NOT_ALLOWED
+    else:
+        plan = store.get_json(run_id, "plan.json")
+        nodes = sorted({node["name"] for arm in plan["arms"] for node in arm["nodes"]})
+        known = {node: list(found["before"].get(node, {})) for node in nodes}
+        reading = _Reading(run_id, when, settings)
+        try:
+            found[when] = reading.read(connect(), known)
+        except (RackrateError, ApiException) as error:
+            reading.note(f"not read {when} the trials: {error}")
+        notes = dict.fromkeys(filter(None, [found["note"], *reading.notes]))
+        found["note"] = "; ".join(notes) or None
+    store.put_json(run_id, NAME, found)
+    return {"nodes": len(found[when]), "note": found["note"]}
+
+
+def _nothing() -> Json:
+    return {"before": {}, "after": {}, "note": None}
+
+
+def _stored(run_id: str, store: Store) -> Json:
+    try:
+        found: Json = store.get_json(run_id, NAME)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchKey":
+            raise
+        return {**_nothing(), "note": "not read before the trials"}
+    return found
+
+
+class _Reading:
+    """One reading of all nodes; what did not work out is in `notes`."""
+
+    def __init__(self, run_id: str, when: When, settings: Settings) -> None:
+        self._run_id = run_id
+        self._when = when
+        self._settings = settings
+        self._path = f"/api/v1/namespaces/{settings.host_namespace}/pods"
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Says what was not read."""
+        self.notes.append(text[:_REASON_LENGTH])
+
+    def read(self, cluster: Cluster, interfaces: Mapping[str, Sequence[str]]) -> Json:
+        """What each node's interfaces have counted: node to interface to counter.
+
+        Args:
+            cluster: the cluster.
+            interfaces: the interfaces of each node; where there are none the node is asked first.
+
+        Raises:
+            RackrateError, ApiException: the cluster's; nothing was read.
+        """
+        unknown = {node: names for node, names in interfaces.items() if not names}
+        asked = self._of_pods(cluster, "names", unknown)
+        known = {**interfaces, **{node: list(found) for node, found in asked.items()}}
+        read = self._of_pods(cluster, "counts", {n: names for n, names in known.items() if names})
+        counted = {name for of in read.values() for counts in of.values() for name in counts}
+        if read and counted.isdisjoint(counters.ALLOWANCES):
+            self.note(NO_ENA)
+        return read
+
+    def _of_pods(
+        self, cluster: Cluster, step: str, interfaces: Mapping[str, Sequence[str]]
+    ) -> dict[str, dict[str, dict[str, int]]]:
+        """Runs a pod on each node and reads what its containers printed, by node."""
+        if not interfaces:
+            return {}
+        owner = owner_of(self._run_id, self._settings.host_namespace, cluster)
+        labels = {
+            manifests.RUN: manifests.run_label(self._run_id),
+            manifests.ROLE: "counter",
+            READING: f"{step}-{self._when}",
+        }
+        asked = {
+            node: self._pod(node, labels, owner["metadata"]["uid"], names)
+            for node, names in interfaces.items()
+        }
+        selector = manifests.selector(labels)
+        wanted = {pod["metadata"]["name"] for pod in asked.values()}
+
+        def settled(pods: Mapping[str, Json]) -> bool:
+            return all(name in pods and _has_ended(pods[name]) for name in wanted)
+
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(lambda pod: cluster.create(self._path, pod), asked.values()))
+            pods, _ = cluster.watch(self._path, selector, settled, seconds=SECONDS)
+            read = list(pool.map(lambda pod: self._result(cluster, pod, pods), asked.values()))
+        cluster.delete_all(self._path, selector)
+        results = dict(zip(asked, read, strict=True))
+        missing = [f"{node} ({reason})" for node, (_, reason) in results.items() if reason]
+        if missing:
+            more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+            self.note(f"not read {self._when} the trials: {', '.join(missing[:_NAMED])}{more}")
+        return {node: found for node, (found, _) in results.items() if found}
+
+    def _pod(
+        self, node: str, labels: Mapping[str, str], owner_uid: str, interfaces: Sequence[str]
+    ) -> Json:
+        image = self._settings.tool_image
+        where = manifests.short_hash(node)
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{manifests.owner_name(self._run_id)}-{labels[READING]}-{where}",
+                "labels": dict(labels),
+                "ownerReferences": manifests.owned_by(self._run_id, owner_uid),
+            },
+            "spec": {
+                **manifests.pod_spec(HOST),
+                "nodeName": node,
+                "restartPolicy": "Never",
+                "activeDeadlineSeconds": SECONDS,
+                "containers": [
+                    manifests.container(_TRAFFIC, ["cat", "/proc/net/dev"], image),
+                    # An interface's name need not be one that a container may have.
+                    *(
+                        manifests.container(
+                            f"interface-{number}", ["ethtool", "--statistics", interface], image
+                        )
+                        for number, interface in enumerate(interfaces)
+                    ),
+                ],
+            },
+        }
+
+    def _result(
+        self, cluster: Cluster, asked: Json, pods: Mapping[str, Json]
+    ) -> tuple[dict[str, dict[str, int]], str | None]:
+        """What a pod read of its node's interfaces, and why not all."""
+        name = asked["metadata"]["name"]
+        pod = pods.get(name)
+        if pod is None or not _has_ended(pod):
+            return {}, f"its pod had not ended after {SECONDS} s"
+        text = cluster.log(self._settings.host_namespace, name, _TRAFFIC)
+        try:
+            found = counters.traffic(text or "")
+        except Unreadable as error:
+            return {}, missing_program(pod, _TRAFFIC) or str(error)
+        lacking = None
+        for container in asked["spec"]["containers"][1:]:
+            text = cluster.log(self._settings.host_namespace, name, container["name"])
+            lacking = lacking or missing_program(pod, container["name"])
+            interface = container["command"][-1]
+            if interface in found:
+                found[interface] |= counters.allowances(text or "")
+        return found, lacking if found else "none of its interfaces leaves the node"
+
+
+def _has_ended(pod: Mapping[str, Any]) -> bool:
+    status = pod.get("status", {})
+    states = [container.get("state", {}) for container in status.get("containerStatuses", [])]
+    return status.get("phase") in ("Succeeded", "Failed") or (
+        len(states) == len(pod["spec"]["containers"])
+        and all("terminated" in state for state in states)
+    )
