@@ -62,7 +62,6 @@ class Metric:
     """
 
     name: str
-    """The test's name in this run and its results."""
     unit: str
     better: Literal["higher", "lower"]
     statistic: str
@@ -178,7 +177,8 @@ class TestBase(BaseModel, ABC):
     #: Kernel settings of the pod's own network namespace the tool needs.
     sysctls: ClassVar[Mapping[str, str]] = {}
 
-    name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=40)]
+    name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=40, examples=["tcp-4"])]
+    """The test's name in this run and its results."""
     tool: str
     """The tool that measures; may be left out where the name is of the catalogue."""
 

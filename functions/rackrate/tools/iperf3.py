@@ -55,14 +55,24 @@ class Test(TestBase):
     omit_seconds: Annotated[int, Field(ge=0, le=60)] = 0
     """Sent before that and left out of the result (`--omit`), past TCP's slow start."""
     # From the least that Linux takes to iperf3's own limit.
-    mss_bytes: Annotated[int | None, Field(ge=88, le=9216, validate_default=True)] = None
+    mss_bytes: Annotated[
+        int | None, Field(ge=88, le=9216, examples=[1400], validate_default=True)
+    ] = None
     """TCP's maximum segment size (`--set-mss`). By default what the path's MTU allows."""
-    window_bytes: Annotated[int | None, Field(ge=1024, le=536_870_912)] = None
+    window_bytes: Annotated[int | None, Field(ge=1024, le=536_870_912, examples=[4_194_304])] = None
     """Size of the socket buffers (`--window`). By default the kernel tunes them."""
-    length_bytes: Annotated[int | None, Field(ge=16, le=65_507, validate_default=True)] = None
+    length_bytes: Annotated[
+        int | None, Field(ge=16, le=65_507, examples=[1400], validate_default=True)
+    ] = None
     """Size of a UDP datagram (`--length`). By default what the path's MTU allows."""
     bits_per_second: Annotated[
-        int | None, Field(ge=_LEAST_BITS_PER_SECOND, le=1_000_000_000_000, validate_default=True)
+        int | None,
+        Field(
+            ge=_LEAST_BITS_PER_SECOND,
+            le=1_000_000_000_000,
+            examples=[1_000_000_000],
+            validate_default=True,
+        ),
     ] = None
     """Rate of all streams together (`--bitrate`). By default as fast as TCP can."""
 

@@ -51,7 +51,7 @@ class Test(TestBase):
 
     tool: Literal["sockperf"] = "sockperf"
     mode: Literal["ping-pong", "under-load"] = "ping-pong"
-    """`ping-pong` waits for each response before the next request; `under-load` sends at its rate."""
+    """`ping-pong` waits for each response before the next request; `under-load` does not."""
     protocol: Literal["tcp", "udp"] = "tcp"
     """What carries the messages."""
     seconds: Annotated[int, Field(ge=1, le=3600)] = 10
@@ -146,8 +146,9 @@ class Test(TestBase):
         return float(self.messages_per_second * self.message_bytes * 8)
 
     def warm_up(self) -> Self:
-        """One second."""
-        return self.model_copy(update={"seconds": 1})
+        """One second at the usual rate: a low one would have too few responses in it."""
+        usual = {"messages_per_second": 1000, "reply_every": 1}
+        return self.model_copy(update={"seconds": 1, **usual})
 
 
 @dataclass
