@@ -92,8 +92,9 @@ format: setup ## Let ruff format and mend what it can
 	.venv/bin/ruff format .
 
 .PHONY: docs
-docs: setup ## Write docs/parameters.md anew from the template
+docs: setup ## Write what docs/ has of the template (parameters) and of the models (plans) anew
 	@$(python) -m scripts.parameters
+	@$(python) -m scripts.plan_reference
 
 .PHONY: lock
 lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer versions

@@ -38,6 +38,17 @@ CATALOGUE: Mapping[str, Mapping[str, Any]] = {
     "tcp-1": {"tool": "iperf3", "streams": 1, "seconds": 10},
     "tcp-8": {"tool": "iperf3", "streams": 8, "seconds": 10},
     "rtt": {"tool": "ping", "count": 30, "interval_seconds": 0.2},
+    # The rate is one that a single flow of any current instance type can carry.
+    "udp-1": {
+        **{"tool": "iperf3", "protocol": "udp", "streams": 1, "seconds": 10},
+        "bits_per_second": 1_000_000_000,
+    },
+    "iperf2-32": {"tool": "iperf", "streams": 32, "seconds": 10},
+    "latency": {"tool": "sockperf", "mode": "ping-pong", "seconds": 10},
+    "latency-loaded": {
+        **{"tool": "sockperf", "mode": "under-load", "seconds": 10},
+        **{"messages_per_second": 50_000, "reply_every": 100},
+    },
 }
 DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
 
@@ -753,6 +764,8 @@ def _faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> l
         kind, context = detail["type"], detail.get("ctx", {})
         value = detail["input"]
         match kind:
+            case "rule":  # a tool's own words for what does not go together
+                problem, remedy = context["problem"], context["remedy"]
             case "extra_forbidden":
                 problem = "is not a field here"
                 remedy = f"remove it, or use one of {_listed(fields)}"
