@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _MESSAGE_LENGTH = 300
+#: Reasons of the kubelet for containers that could not start; it dates them to 1970.
+_NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
 #: What runc says of a program that an image lacks.
 _NO_PROGRAM = "executable file not found"
 #: What iputils says where the kernel lets this user send no echo requests.
@@ -59,7 +61,8 @@ def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
     ended = state.get("terminated")
     if (lacking := missing_program(pod, test)) is not None:
         return Outcome(False, lacking)
-    if ended is not None and ended.get("startedAt"):
+    ran = ended is not None and ended.get("reason") not in _NEVER_RAN
+    if ended is not None and ran and ended.get("startedAt"):
         return Outcome(True, _why_ended(status, ended), ended["startedAt"], ended.get("finishedAt"))
     if "running" in state:
         return Outcome(

@@ -7,16 +7,37 @@ in the network of their nodes.
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 from rackrate import manifests
 from tests.unit.samples import DATA, HOST_SETTINGS, NODES, node
 
 STARTED, FINISHED = "2026-11-21T08:00:00Z", "2026-11-21T08:00:03Z"
-OUTPUT = {
+PRINTED = {
     "iperf3": (DATA / "iperf3" / "one-stream.json").read_text(),
     "ping": (DATA / "ping" / "ten-replies.txt").read_text(),
 }
+
+
+def printed(argv: list[str]) -> str:
+    """What the true tool printed, with the streams and the duration the command line asks for."""
+    text = PRINTED[argv[0]]
+    if argv[0] != "iperf3":
+        return text
+    report = json.loads(text)
+    start, end = report["start"]["test_start"], report["end"]
+    asked = {
+        option: int(argv[argv.index(option) + 1])
+        for option in ("--time", "--parallel")
+        if option in argv
+    }
+    start["duration"], start["num_streams"] = asked["--time"], asked.get("--parallel", 1)
+    end["streams"] *= start["num_streams"]
+    for side in (end["sum_sent"], end["sum_received"]):
+        side["bytes"] = round(side["bits_per_second"] * asked["--time"] / 8)
+        side["seconds"] = side["end"] = asked["--time"]
+    return json.dumps(report)
 
 
 class FakeCluster:
@@ -56,7 +77,7 @@ class FakeCluster:
             failed = code != 0
             times = {"startedAt": STARTED, "finishedAt": FINISHED}
             statuses.append({"name": test, "state": {"terminated": {"exitCode": code, **times}}})
-            self.logs.setdefault((name, test), OUTPUT[container["command"][0]])
+            self.logs.setdefault((name, test), printed(container["command"]))
         pod["status"] = {
             "phase": "Failed" if failed else "Succeeded",
             "initContainerStatuses": statuses[:-1],
@@ -91,7 +112,8 @@ class FakeCluster:
         key = f"{path}/{manifest['metadata']['name']}"
         if key in self.objects:
             return self.objects[key]
-        namespace = path.split("/namespaces/")[1].split("/")[0]
+        # Empty for what the whole cluster sees.
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
         spec = manifest.get("spec", {})
         if spec.get("template", manifest).get("spec", {}).get("hostNetwork"):
             assert namespace == HOST_SETTINGS.host_namespace, "violates PodSecurity restricted"
@@ -135,7 +157,8 @@ class FakeCluster:
     def delete(self, path: str, *, foreground: bool = False) -> None:
         gone = self.objects.pop(path, None)
         if gone is not None and foreground:
-            run, namespace = gone["metadata"]["labels"][manifests.RUN], gone["metadata"]["namespace"]
+            namespace = gone["metadata"]["namespace"]
+            run = gone["metadata"]["labels"][manifests.RUN]
             self.objects = {
                 key: thing
                 for key, thing in self.objects.items()

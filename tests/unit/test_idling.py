@@ -107,7 +107,7 @@ class TestWake:
         assert store.run(RUN) is None
 
     def test_a_plan_too_large_for_the_nodes_the_stack_is_to_have_wakes_none(self, wake, eks):
-        plan = {"pairing": "all", "blocks": 1000}
+        plan = {"pairing": "mesh", "blocks": 1000}
         with pytest.raises(InvalidPlan, match="more than"):
             wake(plan, settings=replace(IDLE, node_count=100))
         assert eks.updates == []

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from rackrate import manifests
 from rackrate.tools import load_test
+from rackrate.tools.base import Server
 from tests.unit.samples import LABEL
 
 ITEM = {"kind": "block", "block": 3, "blocks": 6, "round": 1, "rounds": 1}
-PAIR = {"arm": "treatment", "client": "node-a", "server": "node-b"}
+PAIR = {
+    "arm": "treatment",
+    "client": "node-a",
+    "server": "node-b",
+    "client_network": "pod",
+    "server_network": "pod",
+}
 TESTS = [
     load_test({"name": "rtt", "tool": "ping", "count": 16, "interval_seconds": 0.2}),
     load_test({"name": "tcp-8", "tool": "iperf3", "streams": 8, "seconds": 3}),
@@ -19,12 +28,12 @@ TESTS = [
 ]
 
 
-def client(tests=TESTS, run_id="run-1", attempt=1):
+def client(tests=TESTS, run_id="run-1", attempt=1, **pair):
     return manifests.client(
         run_id=run_id,
         owner_uid="uid-1",
         item=ITEM,
-        pair=PAIR,
+        pair=PAIR | pair,
         tests=tests,
         attempt=attempt,
         server_address="10.0.0.9",
@@ -32,46 +41,71 @@ def client(tests=TESTS, run_id="run-1", attempt=1):
     )
 
 
-def servers():
+def servers(tests=TESTS, network="pod", arm="treatment"):
     return manifests.servers(
         run_id="run-1",
         owner_uid="uid-1",
-        arm="treatment",
+        arm=arm,
+        network=network,
         node_selector={LABEL: "ng-1"},
+        tests=tests,
         image="tools:1",
     )
 
 
-def pod_specs():
-    return [client()["spec"], servers()["spec"]["template"]["spec"]]
+def pod_specs(network="pod"):
+    server = servers(network=network)["spec"]["template"]["spec"]
+    return [client(client_network=network)["spec"], server]
 
 
-@pytest.mark.parametrize("spec", pod_specs(), ids=["client", "server"])
-def test_pods_satisfy_the_restricted_pod_security_standard(spec):
+ALL_PODS = pytest.mark.parametrize(
+    "spec",
+    [*pod_specs("pod"), *pod_specs("host")],
+    ids=["client", "server", "host client", "host server"],
+)
+
+
+def containers_of(spec):
+    return [*spec.get("initContainers", []), *spec["containers"]]
+
+
+@ALL_PODS
+def test_pods_are_as_restricted_as_the_pod_security_standard_wants(spec):
     security = spec["securityContext"]
     assert security["runAsNonRoot"] is True and security["runAsUser"] > 0
     assert security["seccompProfile"] == {"type": "RuntimeDefault"}
     safe = {"net.ipv4.ping_group_range"}  # of the standard's list of safe sysctls
     assert {sysctl["name"] for sysctl in security.get("sysctls", [])} <= safe
-    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+    assert not {"hostPID", "hostIPC"} & set(spec)
     assert all(set(volume) == {"name", "emptyDir"} for volume in spec["volumes"])
-    for container in [*spec.get("initContainers", []), *spec["containers"]]:
+    for container in containers_of(spec):
         own = container["securityContext"]
         assert own["allowPrivilegeEscalation"] is False
         assert own["capabilities"] == {"drop": ["ALL"]}
         assert own["readOnlyRootFilesystem"] is True
 
 
-@pytest.mark.parametrize("spec", pod_specs(), ids=["client", "server"])
+def test_only_what_measures_from_the_nodes_network_uses_it():
+    assert [spec.get("hostNetwork") for spec in pod_specs("pod")] == [None, None]
+    assert [spec.get("hostNetwork") for spec in pod_specs("host")] == [True, True]
+    assert "hostNetwork" not in client(server_network="host")["spec"]
+
+
+def test_a_pod_in_the_nodes_network_sets_no_sysctls_which_kubernetes_would_refuse():
+    assert client(TESTS[:1])["spec"]["securityContext"]["sysctls"]
+    assert "sysctls" not in client(TESTS[:1], client_network="host")["spec"]["securityContext"]
+
+
+@ALL_PODS
 def test_pods_know_nothing_of_the_cluster_and_end_at_once(spec):
     assert spec["automountServiceAccountToken"] is False
     assert spec["enableServiceLinks"] is False
     assert spec["terminationGracePeriodSeconds"] == 1
 
 
-@pytest.mark.parametrize("spec", pod_specs(), ids=["client", "server"])
+@ALL_PODS
 def test_nothing_throttles_the_processor(spec):
-    for container in [*spec.get("initContainers", []), *spec["containers"]]:
+    for container in containers_of(spec):
         assert "cpu" not in container["resources"]["limits"]
 
 
@@ -89,7 +123,6 @@ def test_a_client_of_one_test_has_no_init_containers():
 
 
 def test_only_pods_that_ping_ask_for_the_sysctl():
-    assert client(TESTS[:1])["spec"]["securityContext"]["sysctls"]
     assert "sysctls" not in client(TESTS[1:])["spec"]["securityContext"]
 
 
@@ -104,6 +137,45 @@ def test_a_probe_tells_that_the_server_listens_but_never_disturbs_a_measurement(
     (container,) = servers()["spec"]["template"]["spec"]["containers"]
     assert container["startupProbe"]["tcpSocket"] == {"port": 5201}
     assert not {"readinessProbe", "livenessProbe"} & set(container)
+
+
+def serving(*found):
+    """Tests that need these servers."""
+    return [SimpleNamespace(server=server) for server in found]
+
+
+TCP = Server("one", ("one", "--server"), 5001)
+UDP = Server("two", ("two", "--server", "--udp"), 5001, "UDP")
+
+
+@pytest.mark.parametrize("wanted", [*itertools.permutations([TCP, UDP, None, TCP])])
+def test_each_distinct_server_runs_once_and_the_order_of_tests_does_not_matter(wanted):
+    one, two = servers(serving(*wanted))["spec"]["template"]["spec"]["containers"]
+    assert [one["command"], two["command"]] == [list(TCP.argv), list(UDP.argv)]
+    assert one["ports"] == [{"containerPort": 5001, "protocol": "TCP"}]
+    assert two["ports"] == [{"containerPort": 5001, "protocol": "UDP"}]
+
+
+def test_a_udp_server_has_no_probe_because_nothing_could_answer_it():
+    one, two = servers(serving(TCP, UDP))["spec"]["template"]["spec"]["containers"]
+    assert "startupProbe" in one and "startupProbe" not in two
+
+
+def test_there_is_a_pod_to_ping_where_no_test_needs_a_server():
+    (container,) = servers(TESTS[:1])["spec"]["template"]["spec"]["containers"]
+    assert container["command"][:2] == ["iperf3", "--server"]
+
+
+def test_two_servers_that_want_one_name_are_refused_before_kubernetes_does():
+    other = Server("one", ("one", "--server", "--other"), 5002)
+    with pytest.raises(ValueError, match="same name"):
+        servers(serving(TCP, other))
+
+
+def test_servers_of_the_same_nodes_in_two_networks_do_not_collide():
+    made = [servers(), servers(network="host"), servers(arm="baseline")]
+    assert len({thing["metadata"]["name"] for thing in made}) == 3
+    assert len({str(thing["spec"]["selector"]) for thing in made}) == 3
 
 
 def test_servers_run_on_the_nodes_of_their_arm():
@@ -122,13 +194,15 @@ def test_everything_belongs_to_the_owner():
         assert thing["metadata"]["labels"][manifests.RUN] == "run-1"
 
 
-def test_names_of_pods_differ_between_attempts_and_runs():
+def test_names_of_pods_differ_between_attempts_runs_pairs_and_arms_of_the_same_nodes():
     names = {
         client()["metadata"]["name"],
         client(attempt=2)["metadata"]["name"],
         client(run_id="run-2")["metadata"]["name"],
+        client(arm="host")["metadata"]["name"],
+        client(client="node-b", server="node-a")["metadata"]["name"],
     }
-    assert len(names) == 3
+    assert len(names) == 5
 
 
 @pytest.mark.parametrize("run_id", ["r", "a" * 80, "with space", "-x-", "ünïcode", "2026.11_a"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rackrate.nodes import is_ready, node_facts
-from rackrate.outcomes import is_finished, outcome
+from rackrate.outcomes import is_finished, may_not_ping, missing_program, outcome
 from tests.unit.samples import node
 
 STARTED, FINISHED = "2026-11-21T08:00:00Z", "2026-11-21T08:00:03Z"
@@ -76,6 +76,65 @@ def test_an_image_that_cannot_be_pulled_is_named():
     waiting = {"reason": "ImagePullBackOff", "message": "no such image tools:9"}
     found = outcome(pod("Pending", {"name": "tcp-1", "state": {"waiting": waiting}}), "tcp-1")
     assert "no such image tools:9" in found.failure
+
+
+NO_PROGRAM = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc"
+    ' create failed: unable to start container process: exec: "sockperf": executable file not found'
+    " in $PATH: unknown"
+)
+#: What the kubelet says of a container that could not start: it never ran, whatever startedAt says.
+START_ERROR = {
+    "exitCode": 128,
+    "reason": "StartError",
+    "message": NO_PROGRAM,
+    "startedAt": "1970-01-01T00:00:00Z",
+    "finishedAt": FINISHED,
+}
+SPEC = {
+    "initContainers": [{"name": "tcp-1", "image": "tools:1", "command": ["iperf3", "-c"]}],
+    "containers": [{"name": "load", "image": "tools:1", "command": ["sockperf", "pp"]}],
+}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"state": {"terminated": START_ERROR}},
+        {"state": {"waiting": {"reason": "RunContainerError", "message": NO_PROGRAM}}},
+        # What a server looks like that Kubernetes tries to start again and again.
+        {
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}},
+            "lastState": {"terminated": START_ERROR},
+        },
+    ],
+    ids=["ended", "waiting", "waiting again"],
+)
+def test_a_program_that_the_image_lacks_is_named_with_the_image_that_has_it(state):
+    failed = {**pod("Failed", ended("tcp-1"), {"name": "load", **state}), "spec": SPEC}
+    found = outcome(failed, "load")
+    assert not found.started and found.started_at is None
+    assert "no sockperf in the image tools:1" in found.failure
+    assert "ToolImage=build" in found.failure
+    assert missing_program(failed, "tcp-1") is None
+
+
+def test_a_container_that_cannot_start_for_another_reason_is_not_told_of_an_image():
+    state = {"state": {"terminated": {**START_ERROR, "message": "no such device"}}}
+    failed = {**pod("Failed", ended("tcp-1"), {"name": "load", **state}), "spec": SPEC}
+    assert missing_program(failed, "load") is None
+    found = outcome(failed, "load")
+    assert (found.started, found.started_at) == (False, None), "it printed nothing, in 1970 or ever"
+    assert "was not started (no such device)" in found.failure
+
+
+def test_a_node_that_lets_nobody_ping_is_told_what_to_set():
+    printed = (
+        "ping: socktype: SOCK_RAW\nping: socket: Operation not permitted\n"
+        "ping: => missing cap_net_raw+p capability or setuid?\n"
+    )
+    assert "net.ipv4.ping_group_range" in may_not_ping(printed)
+    assert may_not_ping("ping: 10.0.0.9: Name or service not known") is None
 
 
 def test_a_pod_that_vanished_is_a_failure_not_a_wait():

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import statistics
 import time
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -14,12 +17,14 @@ from rackrate import manifests
 from rackrate.errors import (
     ClusterUnreachable,
     InvalidPlan,
+    LinksDown,
     NodesUnavailable,
     ServersNotReady,
     TrialsLost,
 )
-from rackrate.stages import cleaning, concluding, measuring, planning, serving
-from tests.unit.samples import SETTINGS
+from rackrate.schedule import planned_trials
+from rackrate.stages import cleaning, concluding, linking, measuring, planning, serving
+from tests.unit.samples import HOST_SETTINGS, SETTINGS
 
 RUN = "run-1"
 ARN = "arn:aws:states:us-east-1:123456789012:execution:rackrate-benchmark:run-1"
@@ -48,8 +53,14 @@ class Eks:
 
 
 @pytest.fixture
-def plan(store, cluster, ec2):
-    def do(raw=PLAN, eks=None, settings=SETTINGS):
+def settings():
+    """The stack's settings; classes of tests may have others."""
+    return SETTINGS
+
+
+@pytest.fixture
+def plan(store, cluster, ec2, settings):
+    def do(raw=PLAN, eks=None, settings=settings):
         return planning.plan_run(
             raw,
             run_id=RUN,
@@ -65,21 +76,21 @@ def plan(store, cluster, ec2):
 
 
 @pytest.fixture
-def deploy(plan, store, cluster):
-    def do(raw=PLAN, settings=SETTINGS):
+def deploy(plan, store, cluster, settings):
+    def do(raw=PLAN, settings=settings):
         plan(raw, settings=settings)
-        serving.deploy(RUN, ARN, settings=SETTINGS, cluster=cluster, store=store)
+        serving.deploy(RUN, ARN, settings=settings, cluster=cluster, store=store)
         return store.get_json(RUN, "schedule.json")
 
     return do
 
 
 @pytest.fixture
-def measure(store, cluster):
+def measure(store, cluster, settings):
     """Runs an item as the state machine does, and returns what launch said."""
 
     def do(item):
-        launched = measuring.launch(RUN, item, settings=SETTINGS, cluster=cluster, store=store)
+        launched = measuring.launch(RUN, item, settings=settings, cluster=cluster, store=store)
         if launched["pods"]:
             collected = measuring.collect(
                 RUN,
@@ -87,7 +98,7 @@ def measure(store, cluster):
                 attempt=launched["attempt"],
                 deadline=launched["deadline"],
                 watch_seconds=1,
-                settings=SETTINGS,
+                settings=settings,
                 cluster=cluster,
                 store=store,
             )
@@ -116,7 +127,7 @@ class TestPlan:
         assert run["expected_seconds"] > 6 * run["expected_block_seconds"]
         stored = store.get_json(RUN, "plan.json")
         assert [arm["network"]["peak_bits_per_second"] for arm in stored["arms"]] == [10e9, 10e9]
-        assert stored["estimates"]["bytes_per_node"]["node-a"] > 1e9
+        assert stored["estimates"]["bytes_per_node"]["node-a"]["sent"] > 1e9
 
     def test_planning_again_gives_the_same_schedule_and_keeps_the_start(self, plan, store):
         plan()
@@ -173,8 +184,8 @@ class TestPlan:
         plan()
         assert store.run(RUN)["lab_scale"] == 0.1
         used = store.get_json(RUN, "plan.json")["estimates"]["bytes_per_node"]
-        # 2 s at 1 Gbit/s for each throughput test of the treatment arm, in six blocks.
-        assert used["node-a"] == 6 * 2 * 2 * 1e9 / 8
+        # 2 s at 1 Gbit/s for each throughput test of the treatment arm, in three of six blocks.
+        assert used["node-a"] == {"sent": 1.5e9, "received": 1.5e9}
 
 
 class TestServers:
@@ -211,11 +222,32 @@ class TestServers:
         deploy()
         for pod in cluster.of_role("server"):
             waiting = {"reason": "ErrImagePull", "message": "no such image"}
-            pod["status"]["containerStatuses"] = [{"state": {"waiting": waiting}}]
+            pod["status"]["containerStatuses"] = [{"name": "iperf3", "state": {"waiting": waiting}}]
             pod["status"].pop("podIP")
         owner = cluster.list("/api/v1/namespaces/rackrate/configmaps")[0]
         owner["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
         with pytest.raises(ServersNotReady, match=r"node-a.*ErrImagePull: no such image"):
+            self.wait(cluster, store)
+
+    def test_a_port_that_another_run_holds_is_told_by_the_scheduler(self, deploy, cluster, store):
+        deploy()
+        for pod in cluster.of_role("server"):
+            message = "0/4 nodes are available: 1 node(s) didn't have free ports"
+            status = {"status": "False", "reason": "Unschedulable", "message": message}
+            pod["status"] = {"conditions": [{"type": "PodScheduled", **status}]}
+        owner = cluster.list("/api/v1/namespaces/rackrate/configmaps")[0]
+        owner["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
+        with pytest.raises(ServersNotReady, match=r"Unschedulable: .*didn't have free ports"):
+            self.wait(cluster, store)
+
+    def test_a_server_that_the_image_lacks_is_not_waited_for(self, deploy, cluster, store):
+        deploy()
+        message = 'exec: "iperf3": executable file not found in $PATH: unknown'
+        for pod in cluster.of_role("server"):
+            waiting = {"reason": "RunContainerError", "message": message}
+            pod["status"]["containerStatuses"] = [{"name": "iperf3", "state": {"waiting": waiting}}]
+            pod["status"]["conditions"] = []
+        with pytest.raises(ServersNotReady, match=r"no iperf3 in the image .*ToolImage=build"):
             self.wait(cluster, store)
 
     def test_a_lost_node_that_no_node_group_manages_is_named_without_one(
@@ -260,10 +292,45 @@ class TestBlocks:
         measure(deploy()[0])
         trial = next(t for t in trials(store) if t["test"] == "rtt" and t["arm"] == "treatment")
         assert (trial["metric"], trial["unit"], trial["placement"]) == ("rtt", "s", "cluster")
-        assert trial["value"] == pytest.approx(45e-6)
+        assert trial["value"] == trial["values"]["rtt"] == pytest.approx(45e-6)
+        assert (trial["client_network"], trial["server_network"]) == ("pod", "pod")
+        assert "warm_up" not in trial
         assert trial["client_node"]["instance_type"] == "c5.large"
         assert trial["server_node"]["instance_id"].startswith("i-node-")
         assert trial["started_at"] < trial["finished_at"]
+
+    def test_raw_values_and_series_of_all_trials_of_a_call_are_in_one_object(
+        self, deploy, measure, store, s3
+    ):
+        measure(deploy()[0])
+        (key,) = {trial["samples_key"] for trial in trials(store)}
+        name = key.removeprefix(f"runs/{RUN}/")
+        assert re.fullmatch(r"samples/0001-1\.1\.[0-9a-f]{8}\.json\.gz", name)
+        found = store.samples([key])
+        assert set(found) == {trial.id for trial in store.trials(RUN)}
+        for trial_key, trial in store.trials(RUN).items():
+            raw = found[trial_key.id]
+            assert {kind: len(values) for kind, values in raw["samples"].items()} == trial[
+                "samples"
+            ]
+            if trial["test"] == "rtt":
+                assert trial["value"] == pytest.approx(statistics.median(raw["samples"]["rtt"]))
+            else:
+                assert [i["start_seconds"] for i in raw["series"]] == sorted(
+                    i["start_seconds"] for i in raw["series"]
+                )
+                assert all(interval["bits_per_second"] > 0 for interval in raw["series"])
+
+    def test_an_item_of_which_nothing_was_measured_leaves_no_raw_values(
+        self, deploy, measure, cluster, store, s3
+    ):
+        cluster.on_client = lambda pod: cluster.finish(
+            pod, {"rtt": 137, "tcp-1": 137, "tcp-8": 137}
+        )
+        measure(deploy()[0])
+        listed = s3.list_objects_v2(Bucket="results", Prefix=f"runs/{RUN}/samples/")
+        assert listed["KeyCount"] == 0
+        assert not any("samples_key" in trial for trial in trials(store))
 
     def test_raw_output_is_stored_exactly_as_printed(self, deploy, measure, cluster, store, s3):
         measure(deploy()[0])
@@ -408,6 +475,280 @@ class TestBlocks:
             store=store,
         )
         assert len(trials(store)) == 6
+
+
+class TestWarmUp:
+    def warm_up(self, store):
+        return store.get_json(RUN, "warm_up.json")
+
+    def test_every_pair_is_warmed_up_by_one_short_test_that_counts_for_nothing(
+        self, deploy, measure, store
+    ):
+        deploy()
+        for item in self.warm_up(store):
+            measure(item)
+        found = trials(store)
+        assert [(t["block"], t["test"], t["warm_up"]) for t in found] == [(0, "tcp-1", True)] * 2
+        assert {trial["status"] for trial in found} == {"measured"}
+        run = store.run(RUN)
+        assert (run["trials_measured"], run["trials_failed"], run["block"]) == (0, 0, 0)
+        assert run["phase"] == "warm-up"
+
+    def test_a_warm_up_that_failed_is_repeated_by_its_own_makeup(
+        self, deploy, measure, cluster, store
+    ):
+        deploy()
+        *items, makeup = self.warm_up(store)
+        cluster.on_client = lambda pod: cluster.finish(pod, {"tcp-1": 1})
+        for item in items:
+            measure(item)
+        assert store.run(RUN)["trials_failed"] == 0
+        cluster.on_client = cluster.succeed
+        assert measure(makeup)["attempt"] == 2
+        assert {(t["block"], t["status"]) for t in trials(store)} == {(0, "measured")}
+
+    def test_a_makeup_of_the_blocks_leaves_a_failed_warm_up_alone(
+        self, deploy, measure, cluster, store
+    ):
+        items = deploy()
+        cluster.on_client = lambda pod: cluster.finish(pod, {"tcp-1": 1})
+        measure(self.warm_up(store)[0])
+        cluster.on_client = cluster.succeed
+        for item in items:
+            measure(item)
+        assert {t["status"] for t in trials(store) if t["block"] == 0} == {"failed"}
+
+    def test_links_that_are_up_warn_of_nothing(self, deploy, measure, store):
+        deploy()
+        for item in self.warm_up(store):
+            measure(item)
+        assert linking.check_links(RUN, store=store) == {"links": 2, "down": 0}
+        assert "warnings" not in store.run(RUN)
+
+    def break_one(self, cluster):
+        """The baseline's clients find nobody."""
+
+        def client(pod):
+            if pod["metadata"]["labels"][manifests.ARM] == "baseline":
+                cluster.logs[pod["metadata"]["name"], "tcp-1"] = '{"error": "no route to host"}'
+            cluster.succeed(pod)
+
+        cluster.on_client = client
+
+    def test_a_pair_that_cannot_talk_is_named_with_its_arm_the_reason_and_a_remedy(
+        self, deploy, measure, cluster, store
+    ):
+        deploy()
+        self.break_one(cluster)
+        for item in self.warm_up(store):
+            measure(item)
+        with pytest.raises(LinksDown) as caught:
+            linking.check_links(RUN, store=store)
+        told = str(caught.value)
+        assert told.startswith("1 of 2 pairs could not talk")
+        assert re.search(r"arm baseline, node-[cd] to node-[cd]: .*no route to host", told)
+        assert "arm treatment" not in told
+        assert all(word in told for word in ("security groups", "network policies", "ToolImage"))
+
+    def test_links_that_the_plan_tolerates_to_be_down_are_noted(
+        self, deploy, measure, cluster, store
+    ):
+        deploy({**PLAN, "tolerated_loss": 0.5})
+        self.break_one(cluster)
+        for item in self.warm_up(store):
+            measure(item)
+        assert linking.check_links(RUN, store=store) == {"links": 2, "down": 1}
+        (warning,) = store.run(RUN)["warnings"]
+        assert "arm baseline" in warning and "no route to host" in warning
+        linking.check_links(RUN, store=store)
+        assert len(store.run(RUN)["warnings"]) == 1, "once, though the function was called again"
+
+    def test_a_link_that_nobody_tried_is_down(self, deploy, store):
+        deploy()
+        with pytest.raises(LinksDown, match=r"2 of 2 pairs.*\n.*was never tried"):
+            linking.check_links(RUN, store=store)
+
+    def test_a_warm_up_that_was_given_up_tells_why_and_counts_for_nothing(
+        self, deploy, cluster, store
+    ):
+        deploy()
+        failure = {"Error": "ServersNotReady", "Cause": "gone"}
+        found = measuring.give_up(
+            RUN,
+            self.warm_up(store)[0],
+            failure,
+            settings=SETTINGS,
+            connect=lambda: cluster,
+            store=store,
+        )
+        assert found["warm_up"] is True
+        assert store.run(RUN)["trials_failed"] == 0
+        with pytest.raises(LinksDown, match="ServersNotReady: gone"):
+            linking.check_links(RUN, store=store)
+
+    def test_of_very_many_links_that_are_down_only_some_are_named(self):
+        told = linking._message([f"arm a, {n} to {n + 1}: gone" for n in range(1000)], 1000)
+        assert "1000 of 1000" in told and "and 960 more" in told
+        assert len(told) < 32_768  # what Step Functions takes as a cause
+
+
+class TestHostNetwork:
+    """Arms on the same nodes, between pods and between the nodes themselves."""
+
+    PLAN: ClassVar = {
+        **PLAN,
+        "arms": [
+            "treatment",
+            "baseline",
+            {
+                "name": "host",
+                "nodes": "treatment",
+                "client_network": "host",
+                "server_network": "host",
+            },
+            {"name": "inwards", "nodes": "treatment", "client_network": "host"},
+        ],
+        "baseline": "treatment",
+    }
+    HOST_PODS = "/api/v1/namespaces/rackrate-host/pods"
+
+    @pytest.fixture
+    def settings(self):
+        return HOST_SETTINGS
+
+    @pytest.fixture
+    def items(self, deploy):
+        return [item for item in deploy(self.PLAN) if item["kind"] == "block"]
+
+    def test_servers_run_once_for_each_nodes_and_network(self, items, cluster):
+        sets = [path for path in cluster.objects if "/daemonsets/" in path]
+        assert len(sets) == 3, "two sets of nodes between pods, and one on the nodes"
+        hosts = cluster.of_role("server", "rackrate-host")
+        assert [pod["spec"]["nodeName"] for pod in hosts] == ["node-a", "node-b"]
+        owners = [p.split("/")[4] for p in cluster.objects if "/configmaps/" in p]
+        assert sorted(owners) == ["rackrate", "rackrate-host"]
+
+    def test_what_a_run_owns_is_owned_by_the_owner_of_its_own_namespace(
+        self, items, measure, cluster
+    ):
+        clients = []
+        cluster.on_client = lambda pod: (clients.append(pod), cluster.succeed(pod))
+        for item in items:
+            measure(item)
+        sets = [thing for thing in cluster.objects.values() if thing.get("kind") == "DaemonSet"]
+        for namespace in ("rackrate", "rackrate-host"):
+            owned = [t for t in [*clients, *sets] if t["metadata"]["namespace"] == namespace]
+            assert {thing["kind"] for thing in owned} == {"Pod", "DaemonSet"}
+            (owner,) = cluster.list(f"/api/v1/namespaces/{namespace}/configmaps")
+            uids = {t["metadata"]["ownerReferences"][0]["uid"] for t in owned}
+            assert uids == {owner["metadata"]["uid"]}
+
+    def test_clients_are_where_their_network_puts_them_and_find_the_server_there(
+        self, items, measure, cluster
+    ):
+        seen = {}
+
+        def client(pod):
+            arm = pod["metadata"]["labels"][manifests.ARM]
+            address = next(
+                word
+                for container in [*pod["spec"]["initContainers"], *pod["spec"]["containers"]]
+                for word in container["command"]
+                if word.count(".") == 3
+            )
+            host = bool(pod["spec"].get("hostNetwork"))
+            seen.setdefault(arm, set()).add(
+                (pod["metadata"]["namespace"], host, address.rpartition(".")[0])
+            )
+            cluster.succeed(pod)
+
+        cluster.on_client = client
+        for item in items:
+            measure(item)
+        assert seen == {
+            "treatment": {("rackrate", False, "10.0.0")},
+            "baseline": {("rackrate", False, "10.0.0")},
+            "host": {("rackrate-host", True, "192.0.2")},
+            "inwards": {("rackrate-host", True, "10.0.0")},
+        }
+
+    def test_trials_of_arms_on_the_same_nodes_are_kept_apart_and_say_their_networks(
+        self, items, measure, cluster, store
+    ):
+        for item in items:
+            measure(item)
+        stored = store.trials(RUN)
+        assert set(stored) == {trial.key for trial in planned_trials(items)}
+        assert {trial["status"] for trial in stored.values()} == {"measured"}
+        networks = {
+            key.arm: (trial["client_network"], trial["server_network"])
+            for key, trial in stored.items()
+        }
+        assert networks == {
+            "treatment": ("pod", "pod"),
+            "baseline": ("pod", "pod"),
+            "host": ("host", "host"),
+            "inwards": ("host", "pod"),
+        }
+        assert cluster.of_role("client") == []
+
+    def test_all_pairs_of_all_networks_are_warmed_up(self, items, measure, store):
+        for item in store.get_json(RUN, "warm_up.json"):
+            measure(item)
+        assert linking.check_links(RUN, store=store) == {"links": 4, "down": 0}
+
+    def test_servers_of_both_networks_are_awaited(self, items, cluster, store, monkeypatch):
+        def ready():
+            return serving.await_servers(
+                RUN, settings=HOST_SETTINGS, cluster=cluster, store=store, eks=Eks()
+            )["ready"]
+
+        assert ready() is True
+        monkeypatch.setattr(serving, "_age_seconds", lambda owner: 10)
+        for path in (f"{PODS}/server-node-c", f"{self.HOST_PODS}/server-node-b"):
+            gone = cluster.objects.pop(path)
+            assert ready() is False, path
+            cluster.objects[path] = gone
+
+    def test_an_item_given_up_leaves_no_client_in_either_namespace(self, items, cluster, store):
+        cluster.on_client = lambda pod: None
+        for item in items[:3]:
+            measuring.launch(RUN, item, settings=HOST_SETTINGS, cluster=cluster, store=store)
+        assert cluster.of_role("client", "rackrate") and cluster.of_role("client", "rackrate-host")
+        measuring.give_up(
+            RUN,
+            items[0],
+            {"Error": "Throttled", "Cause": "x"},
+            settings=HOST_SETTINGS,
+            connect=lambda: cluster,
+            store=store,
+        )
+        assert cluster.of_role("client") == []
+
+    def test_teardown_leaves_nothing_in_either_namespace(self, items, cluster, store):
+        assert cleaning.tear_down(RUN, settings=HOST_SETTINGS, cluster=cluster)
+        assert cluster.objects == {}
+
+    @pytest.mark.parametrize("left", ["rackrate", "rackrate-host"])
+    def test_the_sweep_finds_an_owner_that_is_left_in_one_namespace(
+        self, items, cluster, store, left
+    ):
+        for path in list(cluster.objects):
+            if f"/namespaces/{left}/" not in path:
+                del cluster.objects[path]
+        found = cleaning.sweep(
+            settings=HOST_SETTINGS,
+            cluster=cluster,
+            store=store,
+            states=States(run_1="ABORTED"),
+            eks=NoEks(),
+        )
+        assert found["swept"] == [RUN]
+        assert cluster.objects == {}
+
+    def test_a_stack_that_no_longer_allows_it_says_how_to_allow_it(self, items, cluster, store):
+        with pytest.raises(ServersNotReady, match='HostNetwork "true"'):
+            serving.deploy(RUN, ARN, settings=SETTINGS, cluster=cluster, store=store)
 
 
 @pytest.fixture
