@@ -246,15 +246,14 @@ def drop_to(
         least_after: values from the cut on, at least.
     """
     above = [value > sustained * _BETWEEN for value in values]
-    cuts = range(least_before, len(values) - least_after + 1)
-    if not cuts:
-        return None
-    wrong = above[: cuts.start].count(False) + above[cuts.start :].count(True)
-    fewest, cut = wrong, cuts.start
-    for place in cuts[1:]:
-        wrong += -1 if above[place - 1] else 1
+    fewest = wrong = above.count(True)
+    cut = 0
+    for place, is_above in enumerate(above, start=1):
+        wrong += -1 if is_above else 1
         if wrong < fewest:
             fewest, cut = wrong, place
+    if not least_before <= cut <= len(values) - least_after:
+        return None
     low, high = AT_BASELINE
     dropped = (
         fewest <= STRAY * len(values)

@@ -130,12 +130,14 @@ def arms_cannot_differ(outlook: Outlook) -> Json:
                 continue
             if ours.bits_per_second == theirs.bits_per_second:
                 size = bit_rate(ours.bits_per_second)
-                told.append(f"{test.name} on {arm['name']} ({ours.name}, {size})")
+                told.append(
+                    f"{test.name} has the same limit on {arm['name']} as on {outlook.baseline}"
+                    f" ({ours.name}, {size})"
+                )
     return _guard(
         "arms_cannot_differ",
         bool(told),
-        f"has the same limit as on {outlook.baseline}: {', '.join(told)}; at it no difference can"
-        " show"
+        f"{'; '.join(told)}: when both reach it, no difference can show"
         if told
         else "no test has the same documented limit on arms of different placement",
         "use a larger instance type, or read these results as a check of the instance's limit",
