@@ -20,8 +20,10 @@ MODULES = (
     "plan",
     "deploy",
     "ready",
+    "counters",
     "launch",
     "collect",
+    "links",
     "analyze",
     "report",
     "teardown",
@@ -134,12 +136,22 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
     assert planned["dry_run"] is False
     step("deploy", "Deploy", run_id=RUN, execution_arn=ARN)
     assert step("ready", "Await servers", run_id=RUN)["ready"] is True
-    for item in store.get_json(RUN, "schedule.json"):
+    step("counters", "Count before", run_id=RUN, when="before")
+
+    def measure(item):
         launched = step("launch", "Launch", run_id=RUN, item=item)
         assert set(launched) == {"pods", "item", "attempt", "wait_seconds", "deadline"}
         if launched["pods"]:
             event = {key: launched[key] for key in ("item", "attempt", "deadline")}
             assert step("collect", "Collect", run_id=RUN, **event)["finished"] is True
+
+    for item in store.get_json(RUN, "warm_up.json"):
+        measure(item)
+    assert metrics(capsys.readouterr().out) == [], "a warm-up counts for nothing"
+    assert step("links", "Check links", run_id=RUN) == {"links": 2, "down": 0}
+    for item in store.get_json(RUN, "schedule.json"):
+        measure(item)
+    step("counters", "Count after", run_id=RUN, when="after")
     assert step("analyze", "Analyze", run_id=RUN, after_failure=False)["measured"] == 4
     step("report", "Report", run_id=RUN)
     assert step("teardown", "Teardown", run_id=RUN)["gone"] is True
