@@ -18,12 +18,13 @@ from rich.console import Console
 
 from . import files
 from .errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
+from .estimate import Estimate, print_estimate
 from .plan import read_plan
 from .progress import display_for
 from .results import Results
 from .runs import GOOD, Run
 from .stack import Execution, Stack
-from .verdict import print_estimate, print_results, run_table, say
+from .verdict import print_results, run_table, say
 from .watch import Interruption, Outcome, Watch
 
 app = typer.Typer(
@@ -72,12 +73,15 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="Seed of the shuffled order; replaces the plan's.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only plan: print time, bytes, cost and guards.")
+    ] = False,
 ) -> None:
     """Run the benchmark and print its verdict.
 
     Ctrl-C stops the run, its pods and this command.
     """
-    text = read_plan(plan, seed)
+    text = read_plan(plan, seed, dry_run=dry_run)
     run_id = new_run_id() if name is None else _checked_run_id(name)
     files.prepare(out)
     found = Stack.find(stack)
@@ -115,7 +119,7 @@ def show(
     if record.status not in GOOD and record.error:
         _explain_failure(record.error, record.cause or "")
     if record.status == "dry_run":
-        print_estimate(console, record)
+        print_estimate(console, record, _estimate(found, record.run_id))
     content = found.file(record.run_id, "results.json")
     if content is not None:
         print_results(console, Results.read(content, record.run_id), record)
@@ -148,7 +152,7 @@ def _report(stack: Stack, run_id: str, outcome: Outcome, out: Path) -> int:
         if content is not None:
             print_results(console, Results.read(content, run_id), record)
         elif record is not None:
-            print_estimate(console, record)
+            print_estimate(console, record, _estimate(stack, run_id))
         report = next((copy for copy in copies if copy.name == "report.html"), out / run_id)
         console.print(f"Results: {report}", markup=False, highlight=False, soft_wrap=True)
     if execution.status == "SUCCEEDED":
@@ -170,6 +174,11 @@ def _report(stack: Stack, run_id: str, outcome: Outcome, out: Path) -> int:
         _complain(f"Run {run_id} failed.")
     _explain_failure(error, cause)
     return EXIT_USAGE if error == "InvalidPlan" else EXIT_FAILED
+
+
+def _estimate(stack: Stack, run_id: str) -> Estimate | None:
+    content = stack.file(run_id, "plan.json")
+    return None if content is None else Estimate.read(content, run_id)
 
 
 def _abortion(run_id: str, record: Run | None) -> str:

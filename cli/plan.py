@@ -14,12 +14,12 @@ MAXIMUM_BYTES = 256 * 1024
 type Json = bool | int | float | str | list[Json] | dict[str, Json] | None
 
 
-def read_plan(path: Path | None, seed: int | None = None) -> str:
+def read_plan(path: Path | None, seed: int | None = None, *, dry_run: bool = False) -> str:
     """The plan as compact JSON text, ready to be an execution's input.
 
     `None` is the empty plan, which leaves every choice to the stack; `-` is standard input.
-    `seed` replaces the plan's own. Raises Refusal when this is not one JSON object of a size
-    that Step Functions takes.
+    `seed` replaces the plan's own; `dry_run` asks for a dry run whatever the plan says. Raises
+    Refusal when this is not one JSON object of a size that Step Functions takes.
     """
     plan: dict[str, Json] = {}
     if path is not None:
@@ -27,6 +27,8 @@ def read_plan(path: Path | None, seed: int | None = None) -> str:
         plan = _parse(_read(path, name), name)
     if seed is not None:
         plan["seed"] = seed
+    if dry_run:
+        plan["dry_run"] = True
     text = json.dumps(plan, separators=(",", ":"))
     if len(text) > MAXIMUM_BYTES:
         raise _too_large(str(path))

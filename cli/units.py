@@ -40,6 +40,18 @@ def ratio(value: float) -> str:
     return significant(value) if value >= 1 else f"{value:.3f}"
 
 
+def percent(share: float | None) -> str:
+    """A share as a percentage, such as `99.2 %`."""
+    return "-" if share is None else f"{significant(100 * share)} %"
+
+
+def dollars(usd: float | None) -> str:
+    """`$1.25`; fractions of a cent are said to be less, and what is unknown is no zero."""
+    if usd is None:
+        return "unknown"
+    return "< $0.01" if 0 < usd < 0.005 else f"${usd:,.2f}"
+
+
 def duration(seconds: float) -> str:
     """`8 s`, `2 min 05 s`, `1 h 03 min`."""
     whole = max(0, round(seconds))

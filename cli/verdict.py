@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .results import Results, Verdict
+from .results import Interval, Results, Steadiness, Verdict
 from .runs import Run
-from .units import duration, quantity, ratio
+from .units import duration, percent, quantity, ratio
 
 _STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
 
 
+_STEADINESS = {
+    "better": "steadier",
+    "worse": "less steady",
+    "no meaningful difference": "as steady",
+}
+
+
 def print_results(console: Console, results: Results, run: Run | None) -> None:
     """The verdict tables, the conclusion and whatever qualifies them."""
-    for arm in dict.fromkeys(verdict.arm for verdict in results.verdicts):
-        console.print(
-            verdict_table(results, [verdict for verdict in results.verdicts if verdict.arm == arm])
-        )
+    for verdicts in _by_comparison(results.verdicts):
+        console.print(verdict_table(results, verdicts))
+        for claim in dict.fromkeys(v.claim for v in verdicts if v.claim):
+            say(console, claim)
     if not results.verdicts:
         say(console, "No verdict: too few trials were measured.")
+    for verdicts in _by_comparison(results.regressions):
+        console.print(verdict_table(results, verdicts))
+    _print_ceilings(console, results)
     conclusion = results.conclusion or (run.conclusion if run else None)
     if conclusion:
         say(console, conclusion)
+    for warning in results.warnings:
+        say(console, f"Warning: {warning}", style="yellow")
+    for note in results.mark_notes:
+        say(console, f"Marked: {note}", style="yellow")
     if results.lab_scale is not None:
         say(
             console,
@@ -36,21 +52,45 @@ def print_results(console: Console, results: Results, run: Run | None) -> None:
         say(console, f"{trials}, {results.failed} failed; their raw output is kept.", style="red")
     else:
         say(console, f"{trials}, none failed.")
+    if results.warmed_up:
+        say(console, f"Warm-up trials, left out of every verdict: {results.warmed_up}.")
+
+
+def _by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
+    """The verdicts of each arm and what it is compared with."""
+    found: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        found.setdefault((verdict.arm, verdict.baseline), []).append(verdict)
+    return list(found.values())
+
+
+def _print_ceilings(console: Console, results: Results) -> None:
+    for verdict in results.verdicts:
+        if verdict.ceiling is not None and verdict.ceiling.text:
+            say(console, f"{_name(verdict)}: {verdict.ceiling.text.rstrip('.')}.", style="dim")
 
 
 def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
-    """One arm against the baseline. `verdicts` is not empty."""
+    """One comparison. `verdicts` is not empty."""
     arm, baseline = verdicts[0].arm, verdicts[0].baseline
+    scopes = {verdict.scope for verdict in verdicts if verdict.scope}
+    of_whom = f", on {scopes.pop()}" if scopes == {"these nodes"} else ""
+    at_once = any(verdict.is_simultaneous for verdict in verdicts) and len(verdicts) > 1
     table = Table(
-        title=Text(f"{_arm(results, arm)} against {_arm(results, baseline)}"),
+        title=Text(f"{_arm(results, arm)} against {_arm(results, baseline)}{of_whom}"),
         title_justify="left",
         title_style="bold",
+        caption="Intervals hold for all verdicts of the run at once with 95 %." if at_once else "",
+        caption_justify="left",
         box=box.HORIZONTALS,
         padding=0,
     )
+    earlier = baseline.startswith("run ")
     table.add_column("Test", min_width=10, overflow="fold")
     table.add_column(Text(arm), justify="right", min_width=11, overflow="fold")
-    table.add_column(Text(baseline), justify="right", min_width=11, overflow="fold")
+    table.add_column(
+        Text("earlier" if earlier else baseline), justify="right", min_width=11, overflow="fold"
+    )
     table.add_column("Ratio", justify="right", no_wrap=True)
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("Verdict", min_width=13)
@@ -60,27 +100,44 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
             quantity(verdict.arm_median, verdict.unit),
             quantity(verdict.baseline_median, verdict.unit),
             "-" if verdict.ratio is None else ratio(verdict.ratio),
-            _interval(verdict.ci95),
-            Text(verdict.verdict, style=_STYLES.get(verdict.verdict, "")),
+            _interval(verdict.interval),
+            Text(_word(verdict), style=_STYLES.get(verdict.verdict, "")),
         )
-        if verdict.ceiling is not None:
-            table.add_row(
-                "  ceiling",
-                quantity(verdict.ceiling.arm, verdict.unit),
-                quantity(verdict.ceiling.baseline, verdict.unit),
-                "",
-                "",
-                Text(verdict.ceiling.name),
-                style="dim",
-            )
+        _add_ceiling(table, verdict)
+        _add_steadiness(table, verdict.steadiness)
     return table
 
 
-def print_estimate(console: Console, run: Run) -> None:
-    """What a dry run says."""
-    takes = "" if run.expected_seconds is None else f", about {duration(run.expected_seconds)}"
-    trials = "" if run.trials_planned is None else f"{run.trials_planned} trials in "
-    say(console, f"Dry run {run.run_id}: {trials}{run.blocks} blocks{takes}; nothing was measured.")
+def _word(verdict: Verdict) -> str:
+    if verdict.verdict != "inconclusive" or not verdict.more_blocks:
+        return verdict.verdict
+    blocks = "block" if verdict.more_blocks == 1 else "blocks"
+    return f"{verdict.verdict}, about {verdict.more_blocks} more {blocks}"
+
+
+def _add_ceiling(table: Table, verdict: Verdict) -> None:
+    ceiling = verdict.ceiling
+    if ceiling is None:
+        return
+    limits = quantity(ceiling.arm, verdict.unit), quantity(ceiling.baseline, verdict.unit)
+    table.add_row("  ceiling", *limits, "", "", Text(ceiling.name), style="dim")
+    if ceiling.arm_share is not None or ceiling.baseline_share is not None:
+        shares = percent(ceiling.arm_share), percent(ceiling.baseline_share)
+        table.add_row("  share of it", *shares, "", "", "", style="dim")
+
+
+def _add_steadiness(table: Table, steadiness: Steadiness | None) -> None:
+    if steadiness is None:
+        return
+    table.add_row(
+        "  spread",
+        percent(steadiness.arm),
+        percent(steadiness.baseline),
+        "-" if steadiness.ratio is None else ratio(steadiness.ratio),
+        _interval(steadiness.ci95),
+        Text(_STEADINESS.get(steadiness.verdict, steadiness.verdict)),
+        style="dim",
+    )
 
 
 def run_table(runs: list[Run]) -> Table:
@@ -120,7 +177,7 @@ def _name(verdict: Verdict) -> str:
     return f"{verdict.test} {verdict.metric}"
 
 
-def _interval(interval: tuple[float, float] | None) -> str:
+def _interval(interval: Interval | None) -> str:
     if interval is None:
         return "-"
     return f"{ratio(interval[0])} to {ratio(interval[1])}"

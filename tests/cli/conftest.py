@@ -153,6 +153,11 @@ class DeployedStack:
         answer = client("stepfunctions").list_executions(stateMachineArn=self.state_machine)
         return answer["executions"]
 
+    def input_of(self, execution: Any) -> Any:
+        """What an execution was started with."""
+        answer = client("stepfunctions").describe_execution(executionArn=execution["executionArn"])
+        return json.loads(answer["input"])
+
     def recording(self, status: str, phase: str, **numbers: int | float) -> dict[str, Any]:
         """A state that writes the item of the run it belongs to."""
         item: dict[str, Any] = {
@@ -247,15 +252,82 @@ def verdict(**fields: Any) -> dict[str, Any]:
         "arm_median": 987.4e6,
         "baseline_median": 493.2e6,
         "ratio": 2.002,
-        "ci95": [1.994, 2.011],
+        "ci95": [1.998, 2.006],
+        "ci_simultaneous": [1.994, 2.011],
         "verdict": "better",
+        "scope": "these nodes",
+        "claim": "One pair of nodes in each arm: this says something of these nodes alone.",
+        "more_blocks": None,
         "ceiling": {
             "name": "single-flow",
             "arm": 1e9,
             "baseline": 5e8,
             "source": "EC2 user guide",
+            "arm_share": 0.987,
+            "baseline_share": 0.986,
+            "text": "the limits explain the difference",
+        },
+        "steadiness": {
+            "arm": 0.0042,
+            "baseline": 0.0113,
+            "ratio": 0.372,
+            "ci95": [0.21, 0.63],
+            "verdict": "better",
+            "reason": None,
         },
         **fields,
+    }
+
+
+def estimates() -> dict[str, Any]:
+    """The estimates of a plan.json as the stack writes it."""
+    api = "AWS Price List API, eu-central-1"
+    table = "us-east-1 price of 2026-11-01, https://aws.amazon.com/step-functions/pricing/"
+
+    def line(
+        what: str, quantity: float, unit: str, price: float | None, source: str, anyway: bool
+    ) -> dict[str, Any]:
+        return {
+            "what": what,
+            "quantity": quantity,
+            "unit": unit,
+            "usd_per_unit": price,
+            "usd": None if price is None else quantity * price,
+            "source": source,
+            "paid_anyway": anyway,
+        }
+
+    return {
+        "seconds": 3725.0,
+        "block_seconds": 600.0,
+        "bytes_per_node": {
+            f"ip-10-0-0-{n}.ec2.internal": {"sent": n * 123_000_000_000, "received": 5_000_000}
+            for n in range(1, 11)
+        },
+        "cost": {
+            "region": "eu-central-1",
+            "lines": [
+                line("EC2 c5n.9xlarge, 10 nodes", 10.35, "node-hour", 1.944, api, True),
+                line("Step Functions", 512, "state transition", 0.000025, table, False),
+                line("Lambda requests", 96, "request", 0.0000002, table, False),
+                line("traffic between zones, billed to both sides", 1354.2, "GB", None, api, False),
+            ],
+            "usd": 20.13,
+            "usd_of_run": 0.0129,
+            "unknown": ["traffic between zones, billed to both sides"],
+            "notes": ["not all prices are the Price List API's: AccessDeniedException"],
+            "not_included": ["NAT gateways", "taxes"],
+            "summary": [],
+        },
+        "guards": [
+            {"guard": "cpu", "would_trip": False, "text": "there are enough CPUs", "remedy": None},
+            {
+                "guard": "burst_credits",
+                "would_trip": True,
+                "text": "the plan sends 1.23 TB through nodes that sustain 0.75 Gbit/s.",
+                "remedy": "run fewer blocks, or use a larger instance type",
+            },
+        ],
     }
 
 
@@ -284,8 +356,10 @@ def results(run_id: str, **fields: Any) -> bytes:
                 arm_median=0.000155,
                 baseline_median=0.0004567,
                 ratio=0.3394,
-                ci95=[0.331, 0.352],
+                ci95=[0.335, 0.345],
+                ci_simultaneous=[0.331, 0.352],
                 ceiling=None,
+                steadiness=None,
             ),
         ],
         "conclusion": "The cluster placement group doubles what one flow carries.",

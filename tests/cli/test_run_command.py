@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from rackrate_cli.main import new_run_id
 
-from .conftest import DeployedStack, Rackrate, client, machine, results
+from .conftest import DeployedStack, Rackrate, machine, results
 
 RUN = "run-20261121-070512-ab12"
 
@@ -69,8 +69,7 @@ def test_the_plan_and_the_name_reach_the_execution(
     assert result.exit_code == 0, result.output
     (execution,) = stack.executions()
     assert execution["name"] in result.stderr
-    answer = client("stepfunctions").describe_execution(executionArn=execution["executionArn"])
-    assert json.loads(answer["input"]) == {"blocks": 3, "seed": 7}
+    assert stack.input_of(execution) == {"blocks": 3, "seed": 7}
 
 
 def test_run_ids_made_in_the_same_second_differ() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from rackrate_cli.errors import Refusal
@@ -11,6 +12,10 @@ from rackrate_cli.verdict import print_results
 from rich.console import Console
 
 from .conftest import results, verdict
+
+BARE = verdict(
+    arm_median=None, ratio=None, ci95=None, ci_simultaneous=None, ceiling=None, steadiness=None
+)
 
 
 def printed(content: bytes) -> str:
@@ -38,7 +43,7 @@ def test_the_widest_verdict_fits_80_columns_without_losing_a_figure() -> None:
                     test="a-test-with-a-rather-long-name",
                     arm="partitioned-treatment",
                     ratio=0.9999,
-                    ci95=[0.00912, 0.00998],
+                    ci_simultaneous=[0.00912, 0.00998],
                     verdict="no meaningful difference",
                     ceiling={"name": "instance baseline", "arm": 7.5e8, "baseline": 7.5e8},
                 )
@@ -59,9 +64,59 @@ def test_the_lab_is_named_when_the_network_was_scaled_and_only_then() -> None:
 
 
 def test_what_was_not_measured_is_never_shown_as_zero() -> None:
-    text = printed(results("r", verdicts=[verdict(arm_median=None, ratio=None, ci95=None)]))
+    text = printed(results("r", verdicts=[BARE]))
     assert "not measured" in text
     assert " 0 " not in text
+
+
+def test_steadiness_shares_of_the_ceiling_and_the_claim_are_shown() -> None:
+    text = " ".join(printed(results("r")).split())
+    for part in (
+        "0.420 %", "1.13 %", "0.372", "0.210 to 0.630", "steadier", "98.7 %", "98.6 %",
+        "on these nodes", "this says something of these nodes alone",
+        "tcp-1 throughput: the limits explain the difference.",
+    ):  # fmt: skip
+        assert part in text, part
+    assert "hold for all verdicts of the run at once" in text
+
+
+def test_an_open_verdict_says_how_many_blocks_would_settle_it() -> None:
+    for blocks, words in ((1, {"1", "more", "block"}), (7, {"7", "more", "blocks"})):
+        text = printed(results("r", verdicts=[verdict(verdict="inconclusive", more_blocks=blocks)]))
+        assert words | {"inconclusive,", "about"} <= set(text.split())
+    assert "more block" not in printed(results("r", verdicts=[verdict(more_blocks=3)]))
+
+
+def test_marks_warnings_and_warm_ups_are_shown() -> None:
+    text = printed(
+        results(
+            "r",
+            mark_notes=["12 of 36 trials were limited by the client's CPU."],
+            warnings=["The pair a to b did not warm up: [refused]."],
+            warm_up={"trials": [{}, {}]},
+        )
+    )
+    assert "Marked: 12 of 36 trials were limited by the client's CPU." in text
+    assert "Warning: The pair a to b did not warm up: [refused]." in text
+    assert "Warm-up trials, left out of every verdict: 2." in text
+
+
+def test_an_earlier_run_has_a_table_of_its_own() -> None:
+    earlier = verdict(baseline="run run-20261120-090000-ab12", verdict="worse", ratio=0.9)
+    text = printed(results("r", regressions=[earlier]))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "run-20261120-090000-ab12" in text and "earlier" in text and "worse" in text
+
+
+def test_results_of_an_older_stack_are_shown_as_far_as_they_go() -> None:
+    document = json.loads(results("r"))
+    new = ("ci_simultaneous", "scope", "claim", "more_blocks", "steadiness")
+    document["verdicts"] = [
+        {name: value for name, value in entry.items() if name not in new}
+        for entry in document["verdicts"]
+    ]
+    text = printed(json.dumps(document).encode())
+    assert "2.00 to 2.01" in text and "at once" not in text
 
 
 def test_failed_trials_are_counted_in_words() -> None:

@@ -1,0 +1,241 @@
+"""What a dry run says: the time, the traffic, the cost and the guards, within 80 columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .errors import EXIT_FAILED, Refusal
+from .runs import Run
+from .units import dollars, duration, quantity, significant
+from .verdict import say
+
+NODES_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that is paid for; None is what is not known. Amounts are US dollars."""
+
+    what: str
+    quantity: float
+    unit: str
+    usd_per_unit: float | None
+    usd: float | None
+    source: str
+    paid_anyway: bool
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run costs, with what would be paid without it; `usd` is the sum of what is known."""
+
+    region: str
+    lines: tuple[Line, ...]
+    usd: float
+    usd_of_run: float
+    unknown: tuple[str, ...]
+    notes: tuple[str, ...]
+    not_included: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A guard, and whether the plan as it is would trip it."""
+
+    guard: str
+    would_trip: bool
+    text: str
+    remedy: str | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The estimates of plan.json. `sent` and `received` are bytes by node."""
+
+    sent: Mapping[str, int]
+    received: Mapping[str, int]
+    cost: Cost | None
+    guards: tuple[Guard, ...] | None
+    placeholders: bool
+
+    @classmethod
+    def read(cls, text: bytes, run_id: str) -> Self:
+        """Parse plan.json. Raises Refusal when it is incomplete; an older one may tell less."""
+        try:
+            document = json.loads(text)
+            estimates = document["estimates"]
+            traffic = estimates.get("bytes_per_node") or {}
+            guards = estimates.get("guards")
+            cost = estimates.get("cost")
+            return cls(
+                sent={node: _way(amount, "sent") for node, amount in traffic.items()},
+                received={node: _way(amount, "received") for node, amount in traffic.items()},
+                cost=None if not cost else _cost(cost),
+                guards=None if guards is None else tuple(_guard(guard) for guard in guards),
+                placeholders=bool(document.get("placeholder_nodes")),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Refusal(
+                f"The plan.json of {run_id} holds no complete estimate ({type(error).__name__}:"
+                f" {error}); read it in the bucket.",
+                EXIT_FAILED,
+            ) from error
+
+
+def _way(amount: Mapping[str, int] | int, way: str) -> int:
+    # Plans of an older stack counted both ways in one number.
+    return int(amount[way] if isinstance(amount, Mapping) else amount)
+
+
+def _cost(document: Mapping[str, Any]) -> Cost:
+    return Cost(
+        region=document["region"],
+        lines=tuple(
+            Line(
+                what=line["what"],
+                quantity=float(line["quantity"]),
+                unit=line["unit"],
+                usd_per_unit=line["usd_per_unit"],
+                usd=line["usd"],
+                source=line["source"],
+                paid_anyway=bool(line["paid_anyway"]),
+            )
+            for line in document["lines"]
+        ),
+        usd=float(document["usd"]),
+        usd_of_run=float(document["usd_of_run"]),
+        unknown=tuple(document["unknown"]),
+        notes=tuple(document["notes"]),
+        not_included=tuple(document["not_included"]),
+    )
+
+
+def _guard(document: Mapping[str, Any]) -> Guard:
+    return Guard(
+        document["guard"],
+        bool(document["would_trip"]),
+        document["text"],
+        document.get("remedy"),
+    )
+
+
+def print_estimate(console: Console, run: Run, estimate: Estimate | None) -> None:
+    """What a dry run says. `estimate` is None when the plan is not kept."""
+    takes = "" if run.expected_seconds is None else f", about {duration(run.expected_seconds)}"
+    trials = "" if run.trials_planned is None else f"{run.trials_planned} trials in "
+    say(console, f"Dry run {run.run_id}: {trials}{run.blocks} blocks{takes}; nothing was measured.")
+    if estimate is None:
+        return
+    if estimate.placeholders:
+        say(console, "No node was awake; the plan is made for as many as the stack is to have.")
+    if any(estimate.sent.values()) or any(estimate.received.values()):
+        console.print(_traffic_table(estimate))
+        if len(estimate.sent) > NODES_SHOWN:
+            rest = len(estimate.sent) - NODES_SHOWN
+            say(console, f"And {rest} more nodes with no more traffic; plan.json lists all.")
+    if estimate.cost is not None:
+        _print_cost(console, estimate.cost)
+    if estimate.guards is not None:
+        _print_guards(console, estimate.guards)
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=Text(title),
+        title_justify="left",
+        title_style="bold",
+        box=box.HORIZONTALS,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+
+
+def _traffic_table(estimate: Estimate) -> Table:
+    table = _table("Traffic of each node, at most: every test at its ceiling")
+    table.add_column("Node", overflow="fold")
+    table.add_column("Sends", justify="right", no_wrap=True)
+    table.add_column("Receives", justify="right", no_wrap=True)
+    busiest = sorted(
+        estimate.sent, key=lambda node: -max(estimate.sent[node], estimate.received[node])
+    )
+    for node in busiest[:NODES_SHOWN]:
+        table.add_row(
+            Text(node),
+            quantity(estimate.sent[node], "B"),
+            quantity(estimate.received[node], "B"),
+        )
+    return table
+
+
+def _print_cost(console: Console, cost: Cost) -> None:
+    sources = list(dict.fromkeys(line.source for line in cost.lines))
+    table = _table(f"Cost in {cost.region}, US dollars")
+    table.add_column("What", overflow="fold", ratio=1)
+    table.add_column("Amount", justify="right", overflow="fold")
+    table.add_column("Price each", justify="right", no_wrap=True)
+    table.add_column("Cost", justify="right", no_wrap=True)
+    for line in cost.lines:
+        table.add_row(
+            Text(f"{line.what}{' *' if line.paid_anyway else ''}"),
+            Text(f"{_amount(line.quantity)} {_plural(line.unit, line.quantity)}"),
+            f"{_price(line.usd_per_unit)} ({sources.index(line.source) + 1})",
+            dollars(line.usd),
+        )
+    table.add_section()
+    table.add_row("Total", "", "", dollars(cost.usd), style="bold")
+    console.print(table)
+    if any(line.paid_anyway for line in cost.lines):
+        say(
+            console,
+            f"* paid while the stack is up, run or not; the run itself adds"
+            f" {dollars(cost.usd_of_run)}.",
+        )
+    if cost.unknown:
+        say(console, f"Not in the total, their price is unknown: {'; '.join(cost.unknown)}.")
+    for number, source in enumerate(sources, 1):
+        console.print(Text(f"({number}) {source}"), soft_wrap=False)
+    for note in cost.notes:
+        say(console, f"Note: {_sentence(note)}", style="yellow")
+    if cost.not_included:
+        say(console, f"Not included: {'; '.join(cost.not_included)}.", style="dim")
+
+
+def _print_guards(console: Console, guards: Sequence[Guard]) -> None:
+    tripped = [guard for guard in guards if guard.would_trip]
+    if not tripped:
+        say(console, "No guard would trip.")
+    for guard in tripped:
+        name = guard.guard.replace("_", " ")
+        say(console, f"Guard {name} would trip: {_sentence(guard.text)}", style="yellow")
+        if guard.remedy:
+            say(console, f"  Remedy: {_sentence(guard.remedy)}")
+
+
+def _sentence(text: str) -> str:
+    return f"{text.rstrip('.')}."
+
+
+def _price(usd: float | None) -> str:
+    """A price as it is: rounding a millionth of a dollar to cents would say nothing."""
+    if usd is None:
+        return "unknown"
+    return f"${usd:.10f}".rstrip("0").rstrip(".") if usd else "$0"
+
+
+def _amount(number: float) -> str:
+    """What is counted is whole, what is measured has three digits."""
+    return str(int(number)) if number.is_integer() else significant(number)
+
+
+def _plural(unit: str, number: float) -> str:
+    if number == 1 or not unit or unit.isupper():
+        return unit
+    return f"{unit}s"

@@ -1,0 +1,110 @@
+"""A dry run's estimate: time, traffic, cost with its sources, and the guards, in 80 columns."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rackrate_cli.errors import Refusal
+from rackrate_cli.estimate import Estimate, print_estimate
+from rackrate_cli.runs import Run
+from rich.console import Console
+
+from .conftest import DeployedStack, Rackrate, estimates, machine
+
+RUN = Run.from_item(
+    {
+        "pk": "run#r1",
+        "status": "dry_run",
+        "blocks": Decimal(6),
+        "expected_seconds": Decimal(3725),
+        "trials_planned": Decimal(36),
+    }
+)
+
+
+def plan_json(**changes: Any) -> bytes:
+    return json.dumps({"estimates": {**estimates(), **changes}}).encode()
+
+
+def printed(content: bytes) -> str:
+    console = Console(file=io.StringIO(), width=80)
+    print_estimate(console, RUN, Estimate.read(content, "r1"))
+    return console.file.getvalue()
+
+
+def test_the_estimate_shows_every_part_within_80_columns() -> None:
+    text = printed(plan_json())
+    assert max(map(len, text.splitlines())) <= 80
+    joined = " ".join(text.split())
+    for part in (
+        "36 trials in 6 blocks, about 1 h 02 min; nothing was measured",
+        "Cost in eu-central-1", "EC2 c5n.9xlarge, 10 nodes *", "$20.12", "$1.944 (1)",
+        "$0.000025 (2)", "$0.0000002 (2)", "512 state transitions", "96 requests", "Total", "$20.13",
+        "paid while the stack is up, run or not; the run itself adds $0.01",
+        "(1) AWS Price List API, eu-central-1",
+        "(2) us-east-1 price of 2026-11-01, https://aws.amazon.com/step-functions/pricing/",
+        "AccessDeniedException.", "Not included: NAT gateways; taxes.",
+        "Guard burst credits would trip: the plan sends 1.23 TB",
+        "Remedy: run fewer blocks, or use a larger instance type.",
+    ):  # fmt: skip
+        assert part in joined, part
+    assert "there are enough CPUs" not in joined
+
+
+def test_what_has_no_price_is_unknown_and_never_free() -> None:
+    text = " ".join(printed(plan_json()).split())
+    assert "their price is unknown: traffic between zones, billed to both sides." in text
+    assert not re.search(r"\$0\.00(?!\d)", text)
+
+
+def test_the_busiest_nodes_come_first_and_the_rest_is_counted() -> None:
+    text = printed(plan_json())
+    assert text.index("ip-10-0-0-10.ec2") < text.index("ip-10-0-0-9.ec2")
+    assert "1.23 TB" in text and "5.00 MB" in text
+    assert "ip-10-0-0-2.ec2" not in text
+    assert "And 2 more nodes" in text
+
+
+def test_a_plan_that_trips_no_guard_says_so() -> None:
+    assert "No guard would trip." in printed(plan_json(guards=[]))
+
+
+def test_nodes_that_sleep_are_said_to() -> None:
+    content = json.dumps({"estimates": estimates(), "placeholder_nodes": True}).encode()
+    assert "No node was awake" in printed(content)
+
+
+def test_the_estimate_of_an_older_stack_is_shown_as_far_as_it_goes() -> None:
+    text = printed(b'{"estimates": {"seconds": 60, "bytes_per_node": {"a": 1000000}}}')
+    assert "1.00 MB" in text
+    assert "Cost" not in text and "guard" not in text.lower()
+
+
+@pytest.mark.parametrize(
+    "content", [b"{}", b"[]", b"x", plan_json(cost={"lines": []}), plan_json(guards=[{}])]
+)
+def test_an_estimate_that_is_not_complete_is_refused_not_guessed(content: bytes) -> None:
+    with pytest.raises(Refusal, match=r"plan\.json of r1"):
+        Estimate.read(content, "r1")
+
+
+def test_the_flag_asks_for_a_dry_run_and_its_estimate_is_printed_and_shown_again(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.define(machine(("Done", stack.recording("dry_run", "planned", blocks=6))))
+    stack.put("r1", "plan.json", plan_json())
+    result = rackrate("run", "--dry-run", "--stack", stack.name, "--name", "r1", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "Guard burst credits would trip" in result.stdout
+    assert (tmp_path / "r1" / "plan.json").exists()
+    (execution,) = stack.executions()
+    assert stack.input_of(execution) == {"dry_run": True}
+    again = rackrate("show", "r1", "--stack", stack.name)
+    assert again.exit_code == 0, again.output
+    assert "Guard burst credits would trip" in again.stdout
