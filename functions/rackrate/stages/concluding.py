@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from rackrate import conclusion, tools
-from rackrate.ceilings import arm_limit, ceiling
+from botocore.exceptions import ClientError
+
+from rackrate import conclusion
+from rackrate.analysis import Evidence, analyze_run, compare_runs
 from rackrate.errors import TrialsLost
 from rackrate.report.page import render_page
 from rackrate.report.results import build_results, trials_csv
-from rackrate.schedule import TrialKey, planned_trials
+from rackrate.schedule import planned_trials
 from rackrate.store import Store, now
 
 Json = dict[str, Any]
 
 
 def analyze(run_id: str, *, after_failure: bool, store: Store) -> Json:
-    """Computes the verdicts from the stored trials alone, so that it can be done again any time.
+    """Computes the verdicts from what is stored alone, so that it can be done again any time.
 
     Args:
         run_id: the run.
@@ -27,104 +29,92 @@ def analyze(run_id: str, *, after_failure: bool, store: Store) -> Json:
     Raises:
         TrialsLost: more trials were lost than the plan tolerates; the verdicts are stored.
     """
-    stored_plan = store.get_json(run_id, "plan.json")
-    planned = planned_trials(store.get_json(run_id, "schedule.json"))
-    trials = store.trial_states(run_id)
-    measured = [t.key for t in planned if trials.get(t.key, {}).get("status") == "measured"]
-    lost = len(planned) - len(measured)
-    verdicts = compare_arms(stored_plan, trials)
-    for verdict in verdicts:
+    evidence = _evidence(run_id, store)
+    analysis = analyze_run(evidence)
+    analysis["regressions"], warnings = _regressions(evidence, store)
+    analysis["warnings"] += warnings
+    store.put_json(run_id, "analysis.json", analysis)
+    for verdict in analysis["verdicts"]:
         store.put_verdict(run_id, verdict)
+    lost = len(evidence.planned) - len(evidence.measured)
     store.update_run(
         run_id,
         {
             "phase": "analyzing",
-            "trials_planned": len(planned),
-            "trials_measured": len(measured),
+            "trials_planned": len(evidence.planned),
+            "trials_measured": len(evidence.measured),
             "trials_failed": lost,
-            "conclusion": conclusion.sentence(verdicts),
+            "conclusion": conclusion.sentence(
+                analysis["verdicts"],
+                analysis["regressions"],
+                marks=analysis["marks"],
+                measured=len(evidence.measured),
+            ),
         },
     )
-    if not after_failure and lost > stored_plan["plan"]["tolerated_loss"] * len(planned):
-        missing = [trials.get(t.key, {}) for t in planned if t.key not in set(measured)]
-        raise TrialsLost(conclusion.loss(missing, lost=lost, planned=len(planned)))
-    return {"verdicts": len(verdicts), "measured": len(measured), "lost": lost}
+    tolerated = evidence.stored_plan["plan"]["tolerated_loss"] * len(evidence.planned)
+    if not after_failure and lost > tolerated:
+        missing = [
+            evidence.trials.get(k, {}) for k in evidence.planned if k not in evidence.measured
+        ]
+        raise TrialsLost(conclusion.loss(missing, lost=lost, planned=len(evidence.planned)))
+    return {"verdicts": len(analysis["verdicts"]), "measured": len(evidence.measured), "lost": lost}
 
 
-def compare_arms(stored_plan: Json, trials: Mapping[TrialKey, Json]) -> list[Json]:
-    """A verdict for each test on each arm but the baseline, as `rackrate.result.v1` has them."""
-    from rackrate.statistics import compare  # numpy takes a while; others here do without
-
-    plan = stored_plan["plan"]
-    arms = {arm["name"]: arm for arm in stored_plan["arms"]}
-    verdicts = []
-    for test in (tools.load_test(value) for value in plan["tests"]):
-        limits = {name: arm_limit(arm, test.flows) for name, arm in arms.items()}
-        baseline = plan["baseline"]
-        for name in arms:
-            if name == baseline:
-                continue
-            found = compare(
-                _values(trials, test.name, name),
-                _values(trials, test.name, baseline),
-                better=test.better,
-                threshold=plan["threshold"],
-                seed=plan["seed"],
-            )
-            verdicts.append(
-                {
-                    "test": test.name,
-                    "metric": test.metric,
-                    "unit": test.unit,
-                    "better": test.better,
-                    "arm": name,
-                    "baseline": baseline,
-                    "arm_median": found.arm_median,
-                    "baseline_median": found.baseline_median,
-                    "ratio": found.ratio,
-                    "ci95": None if found.ci95 is None else list(found.ci95),
-                    "verdict": found.verdict,
-                    "reason": found.reason,
-                    "blocks": found.blocks,
-                    "threshold": plan["threshold"],
-                    "ceiling": ceiling(limits[name], limits[baseline]),
-                }
-            )
-    return verdicts
+def _evidence(run_id: str, store: Store) -> Evidence:
+    """What a run left: its plan, its trials, and the raw values of those that were measured."""
+    planned = [trial.key for trial in planned_trials(store.get_json(run_id, "schedule.json"))]
+    trials = store.trials(run_id)
+    kept = {trial["samples_key"] for trial in trials.values() if trial.get("samples_key")}
+    return Evidence(
+        stored_plan=store.get_json(run_id, "plan.json"),
+        planned=tuple(planned),
+        trials=trials,
+        raw=store.samples(kept),
+        counters=_if_there(run_id, "counters.json", store),
+    )
 
 
-def _values(trials: Mapping[TrialKey, Json], test: str, arm: str) -> dict[int, list[float]]:
-    values: dict[int, list[float]] = {}
-    for key, trial in sorted(trials.items()):
-        if key.test == test and trial["arm"] == arm and trial["status"] == "measured":
-            values.setdefault(key.block, []).append(float(trial["value"]))
-    return values
+def _if_there(run_id: str, name: str, store: Store) -> Any:
+    """One of a run's JSON objects, or None where the run has none."""
+    try:
+        return store.get_json(run_id, name)
+    except ClientError as error:
+        # Without the right to list the bucket, S3 does not say that a key is missing.
+        if error.response["Error"]["Code"] in ("NoSuchKey", "404", "AccessDenied", "403"):
+            return None
+        raise
+
+
+def _regressions(evidence: Evidence, store: Store) -> tuple[list[Json], list[str]]:
+    """The verdicts against the earlier run the plan names, and what stood in their way."""
+    earlier = evidence.stored_plan["plan"].get("compare_with")
+    if earlier is None:
+        return [], []
+    if _if_there(earlier, "plan.json", store) is None:
+        return [], [f"compare_with: the results of the run {earlier} are gone"]
+    return compare_runs(evidence, _evidence(earlier, store), name=earlier)
 
 
 def report(run_id: str, *, failure: Mapping[str, str] | None, store: Store) -> Json:
     """Writes results.json, trials.csv and report.html."""
     store.update_run(run_id, {"phase": "reporting"})
     run = store.run(run_id) or {}
-    stored_plan = store.get_json(run_id, "plan.json")
     trials = [trial for _, trial in sorted(store.trials(run_id).items())]
-    verdicts = _in_plan_order(store.verdicts(run_id), stored_plan)
+    analysis = store.get_json(run_id, "analysis.json")
     results = build_results(
         run={**run, "status": conclusion.status_of(failure, lost=run["trials_failed"])},
         failure=failure,
-        stored_plan=stored_plan,
+        stored_plan=store.get_json(run_id, "plan.json"),
         trials=trials,
-        verdicts=verdicts,
+        analysis=analysis,
+        counters=_if_there(run_id, "counters.json", store),
         written_at=now(),
     )
     store.put_json(run_id, "results.json", results)
-    store.put_text(run_id, "trials.csv", trials_csv(trials), "text/csv")
+    store.put_text(run_id, "trials.csv", trials_csv(trials, analysis), "text/csv")
     key = store.put_text(run_id, "report.html", render_page(results, trials), "text/html")
     return {"report_key": key}
-
-
-def _in_plan_order(verdicts: Sequence[Json], stored_plan: Json) -> list[Json]:
-    tests = [test["name"] for test in stored_plan["plan"]["tests"]]
-    return sorted(verdicts, key=lambda v: (tests.index(v["test"]), v["arm"]))
 
 
 def finish(

@@ -1,0 +1,319 @@
+"""What a run's trials say: verdicts, summaries, marks (analysis.json). Pure."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rackrate import tools
+from rackrate.ceilings import ceiling, limit_for
+from rackrate.guards import Mark, mark_trials
+from rackrate.schedule import TrialKey
+from rackrate.tools import TestBase
+from rackrate.tools.base import Metric
+
+Json = dict[str, Any]
+
+#: How the figures came about, for whoever reads only the results; docs/statistics.md says why.
+METHOD = (
+    "Trials of the same test, arm and pair are compared on a logarithmic scale. Each block gives"
+    " one difference between the arms, for both are measured in it; the ratio is that of the arms'"
+    " geometric means. Its interval is Student's t over blocks, widened by what autocorrelation"
+    " there seems to be between them, and, where both arms have six pairs of nodes or more, by the"
+    " luck of the pairs (two-way clustered variance). The interval that decides is corrected for"
+    " all verdicts of the run (Bonferroni). Percentiles come from pooled raw values. Failed trials"
+    " are left out, never counted as zero; marked trials and outliers are kept."
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a run left.
+
+    Attributes:
+        stored_plan: plan.json.
+        planned: the trials of its schedule, without the warm-up.
+        trials: the trials as the table has them, the warm-up among them.
+        raw: samples and series of trials, by trial id.
+        counters: counters.json, or None.
+    """
+
+    stored_plan: Mapping[str, Any]
+    planned: tuple[TrialKey, ...]
+    trials: Mapping[TrialKey, Mapping[str, Any]]
+    raw: Mapping[str, Mapping[str, Any]]
+    counters: Mapping[str, Any] | None
+
+    @functools.cached_property
+    def measured(self) -> dict[TrialKey, Mapping[str, Any]]:
+        """The planned trials that were measured."""
+        return {
+            key: trial
+            for key in self.planned
+            if (trial := self.trials.get(key, {})).get("status") == "measured"
+        }
+
+    @functools.cached_property
+    def by_test_and_arm(self) -> dict[tuple[str, str], list[TrialKey]]:
+        """The keys of the measured trials, in the order of the blocks."""
+        found: dict[tuple[str, str], list[TrialKey]] = defaultdict(list)
+        for key in sorted(self.measured):
+            found[key.test, key.arm].append(key)
+        return found
+
+    @functools.cached_property
+    def tests(self) -> tuple[TestBase, ...]:
+        """The plan's tests, in its order."""
+        return tuple(tools.load_test(value) for value in self.stored_plan["plan"]["tests"])
+
+    @functools.cached_property
+    def arms(self) -> dict[str, Mapping[str, Any]]:
+        """The plan's arms by name."""
+        return {arm["name"]: arm for arm in self.stored_plan["arms"]}
+
+    def values(self, test: TestBase, metric: Metric, arm: str) -> list[Any]:
+        """The values of an arm's trials, as the statistics take them."""
+        from rackrate.statistics import Value  # numpy takes a while; others here do without
+
+        return [
+            Value(key.block, key.client, key.server, float(_value(self.measured[key], metric)))
+            for key in self.by_test_and_arm.get((test.name, arm), [])
+        ]
+
+
+def _value(trial: Mapping[str, Any], metric: Metric) -> float:
+    return float(trial["values"][metric.name])
+
+
+def analyze_run(evidence: Evidence) -> Json:
+    """The verdicts of a run, each arm against the baseline on each metric of each test.
+
+    Returns:
+        analysis.json, its regressions still empty.
+    """
+    series = {trial: raw.get("series", []) for trial, raw in evidence.raw.items()}
+    marks = mark_trials(evidence.stored_plan, evidence.measured, series, evidence.counters)
+    plan = evidence.stored_plan["plan"]
+    baseline = plan["baseline"]
+    chosen = [
+        (test, metric, arm)
+        for test in evidence.tests
+        for metric in test.metrics
+        for arm in evidence.arms
+        if arm != baseline
+    ]
+    verdicts = [
+        {
+            **_verdict(evidence, evidence, test, metric, (arm, baseline), family=len(chosen)),
+            "marks": _counted(marks, test.name, (arm, baseline)),
+        }
+        for test, metric, arm in chosen
+    ]
+    return {
+        "method": METHOD,
+        "verdicts": verdicts,
+        "summaries": [
+            _summary(evidence, test, metric, arm)
+            for test in evidence.tests
+            for metric in test.metrics
+            for arm in evidence.arms
+        ],
+        "marks": [
+            {**asdict(key), "mark": mark.mark, "text": mark.text}
+            for key, found in marks.items()
+            for mark in found
+        ],
+        "regressions": [],
+        "warnings": [],
+    }
+
+
+def compare_runs(after: Evidence, before: Evidence, *, name: str) -> tuple[list[Json], list[str]]:
+    """Each arm of a run against the same arm of an earlier one, by the same statistics.
+
+    The blocks of two runs are not of the same moments, so nothing cancels between them.
+
+    Args:
+        after: the run.
+        before: the earlier run.
+        name: the earlier run's id.
+
+    Returns:
+        The verdicts, whose baseline is `run <name>`, and what could not be compared, and why.
+    """
+    warnings = [
+        f"compare_with: the test {test.name} is not in the run {name} with the same parameters"
+        for test in after.tests
+        if test not in before.tests
+    ]
+    warnings += [
+        f"compare_with: the arm {arm} is not in the run {name}"
+        for arm in after.arms
+        if arm not in before.arms
+    ]
+    chosen = [
+        (test, metric, arm)
+        for test in after.tests
+        if test in before.tests
+        for metric in test.metrics
+        for arm in after.arms
+        if arm in before.arms
+    ]
+    found = [
+        {
+            **_verdict(after, before, test, metric, (arm, arm), family=len(chosen)),
+            "baseline": f"run {name}",
+            "marks": {},
+        }
+        for test, metric, arm in chosen
+    ]
+    return found, warnings
+
+
+def _verdict(
+    evidence: Evidence,
+    reference: Evidence,
+    test: TestBase,
+    metric: Metric,
+    arms: tuple[str, str],
+    *,
+    family: int,
+) -> Json:
+    """The verdict on one metric; `reference` has the baseline's trials, of this run or another."""
+    from rackrate.statistics import compare, compare_steadiness
+
+    arm, baseline = arms
+    plan = evidence.stored_plan["plan"]
+    ours = evidence.values(test, metric, arm)
+    theirs = reference.values(test, metric, baseline)
+    found = compare(
+        ours,
+        theirs,
+        better=metric.better,
+        threshold=plan["threshold"],
+        family=family,
+        paired=evidence is reference,
+    )
+    steadiness = compare_steadiness(ours, theirs, family=family, seed=plan["seed"])
+    limited = metric.unit == "bit/s"
+    return {
+        "test": test.name,
+        "metric": metric.name,
+        "unit": metric.unit,
+        "better": metric.better,
+        "arm": arm,
+        "baseline": baseline,
+        "arm_median": found.arm_median,
+        "baseline_median": found.baseline_median,
+        "ratio": found.ratio,
+        "ci95": _listed(found.ci95),
+        "ci_simultaneous": _listed(found.ci_simultaneous),
+        "confidence_simultaneous": found.confidence_simultaneous,
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "blocks": found.blocks,
+        "pairs": {"arm": found.arm_pairs, "baseline": found.baseline_pairs},
+        "scope": found.scope,
+        "claim": _claim(found, arms),
+        "more_blocks": found.more_blocks,
+        "more_pairs": found.more_pairs,
+        "threshold": plan["threshold"],
+        "ceiling": ceiling(
+            limit_for(evidence.arms[arm], test),
+            limit_for(reference.arms[baseline], test),
+            arm_median=found.arm_median,
+            baseline_median=found.baseline_median,
+            names=arms,
+        )
+        if limited
+        else None,
+        "steadiness": {**asdict(steadiness), "ci95": _listed(steadiness.ci95)},
+    }
+
+
+def _listed(interval: tuple[float, float] | None) -> list[float] | None:
+    return None if interval is None else list(interval)
+
+
+def _claim(found: Any, arms: tuple[str, str]) -> str:
+    """What the verdict may be said of, and what it rests on."""
+    pairs = (found.arm_pairs, found.baseline_pairs)
+    counted = (
+        _count(pairs[0], "pair") + " of nodes in each arm"
+        if pairs[0] == pairs[1]
+        else f"{_count(pairs[0], 'pair')} of nodes of {arms[0]} and {pairs[1]} of {arms[1]}"
+    )
+    resting = f"it rests on {counted} and {_count(found.blocks, 'block')}"
+    if found.scope == "the placement":
+        return f"about the placement: {resting}"
+    return f"about these nodes, not about others placed alike: {resting}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _counted(
+    marks: Mapping[TrialKey, Sequence[Mark]], test: str, arms: tuple[str, str]
+) -> dict[str, int]:
+    """How many trials of a comparison carry each mark."""
+    return dict(
+        Counter(
+            mark.mark
+            for key, found in marks.items()
+            if key.test == test and key.arm in arms
+            for mark in found
+        )
+    )
+
+
+def _summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Json:
+    """What an arm came to on one metric."""
+    from rackrate.statistics import percentiles, spread
+
+    keys = evidence.by_test_and_arm.get((test.name, arm), [])
+    values = evidence.values(test, metric, arm)
+    scatter = spread(values)
+    pooled = [sample for key in keys for sample in _samples(evidence, key, metric.samples)]
+    details = [evidence.measured[key].get("details", {}) for key in keys]
+    return {
+        "test": test.name,
+        "metric": metric.name,
+        "unit": metric.unit,
+        "arm": arm,
+        "median": _median([value.value for value in values]),
+        "trials": len(keys),
+        "blocks": len({key.block for key in keys}),
+        "pairs": len({frozenset((key.client, key.server)) for key in keys}),
+        "spread_between_blocks": scatter.between_blocks,
+        "spread_between_pairs": scatter.between_pairs,
+        "percentiles": percentiles(pooled) if pooled else None,
+        "loss_ratio": _mean_of(details, "loss_ratio"),
+        "retransmits": _sum_of(details, "retransmits"),
+    }
+
+
+def _samples(evidence: Evidence, key: TrialKey, kind: str | None) -> Sequence[float]:
+    if kind is None:
+        return ()
+    found: Sequence[float] = evidence.raw.get(key.id, {}).get("samples", {}).get(kind, ())
+    return found
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def _mean_of(details: Iterable[Mapping[str, Any]], name: str) -> float | None:
+    """Mean over trials that tell; every trial of a test sends about as many packets."""
+    told = [float(each[name]) for each in details if name in each]
+    return sum(told) / len(told) if told else None
+
+
+def _sum_of(details: Iterable[Mapping[str, Any]], name: str) -> int | None:
+    told = [int(each[name]) for each in details if name in each]
+    return sum(told) if told else None
