@@ -122,14 +122,14 @@ class Lab:
             *(f"pod {pod.metadata.name}" for pod in self.pods(run_id)),
             *(
                 f"daemon set {found.metadata.name}"
-                for found in self.apps.list_namespaced_daemon_set(
-                    self.namespace, label_selector=selector
+                for found in self.apps.list_daemon_set_for_all_namespaces(
+                    label_selector=selector
                 ).items
             ),
             *(
                 f"owner {found.metadata.name}"
-                for found in self.core.list_namespaced_config_map(
-                    self.namespace, label_selector=selector
+                for found in self.core.list_config_map_for_all_namespaces(
+                    label_selector=selector
                 ).items
             ),
         ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from kubernetes import client as kubernetes
 
+from lab import daemon
 from tests.lab.running import SHORT, Lab
 from tests.lab.waiting import eventually
 
@@ -62,6 +65,12 @@ def raw_outputs(lab: Lab, run_id: str, attempt: int) -> set[str]:
     return {name for name in lab.objects(run_id) if name.endswith(f".{attempt}.txt")}
 
 
+def parted(trials: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The warm-up's trials, and those that count."""
+    warm_ups = [trial for trial in trials if trial.get("warm_up")]
+    return warm_ups, [trial for trial in trials if not trial.get("warm_up")]
+
+
 def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zero(
     lab: Lab,
 ) -> None:
@@ -70,7 +79,8 @@ def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zer
     kill_tool(lab, measuring_client(lab, "lost", block=2, arm="baseline"))
     execution = lab.ended("lost", seconds=120)
     assert execution["status"] == "SUCCEEDED", execution
-    trials = lab.items("lost", "trial#")
+    warm_ups, trials = parted(lab.items("lost", "trial#"))
+    assert {trial["status"] for trial in warm_ups} == {"measured"}
     assert len(trials) == 16
     assert all(trial["status"] == "measured" and trial["value"] > 0 for trial in trials)
     again = {(int(t["block"]), t["arm"]) for t in trials if t["attempt"] == 2}
@@ -102,7 +112,8 @@ def test_a_trial_that_cannot_be_repeated_is_reported_failed_with_its_reason(lab:
         # An arm that was measured alone says nothing about the other, nor about the block.
         assert (verdict["blocks"], verdict["ratio"]) == (0, None)
         assert (verdict["arm_median"], verdict["baseline_median"]) == (None, None)
-    stored = [t for t in lab.items("failed", "trial#") if t["status"] == "failed"]
+    _, trials = parted(lab.items("failed", "trial#"))
+    stored = [trial for trial in trials if trial["status"] == "failed"]
     assert len(stored) == 2
     assert all("value" not in t and t["attempt"] == 2 for t in stored)
 
@@ -125,7 +136,7 @@ def test_ctrl_c_in_a_block_stops_the_run_and_cleans_up_before_the_command_ends(l
     assert lab.execution("interrupted")["status"] == "ABORTED"
     assert lab.record("interrupted")["status"] == "aborted"
     # The run's own functions must not go on behind the abort.
-    trials = lab.items("interrupted", "trial#")
+    _, trials = parted(lab.items("interrupted", "trial#"))
     assert all(int(trial["block"]) == 1 for trial in trials)
 
 
@@ -221,3 +232,43 @@ def test_an_execution_that_is_stopped_is_cleaned_up_by_the_rule(
 def test_kubectl_exec_can_measure_between_a_runs_servers(lab: Lab, waiting_runs: float) -> None:
     cap = 10e9 * lab.status["network_scale"]
     assert 0.85 * cap < waiting_runs < cap
+
+
+@contextlib.contextmanager
+def cut_off(lab: Lab, node: str, peer: str) -> Iterator[None]:
+    """What pods of a node send to pods of its peer is dropped, as a security group would do."""
+    addresses = lab.core.read_node(peer).status.addresses
+    address = next(each.address for each in addresses if each.type == "InternalIP")
+    ip = [*daemon.enter(node), "ip"]
+    routes = json.loads(subprocess.check_output([*ip, "-json", "route"]))
+    block = next(route["dst"] for route in routes if route.get("gateway") == address)
+    rule = ["to", block, "priority", "100", "blackhole"]
+    subprocess.run([*ip, "rule", "add", *rule], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*ip, "rule", "del", *rule], check=True)
+
+
+def test_a_pair_that_cannot_talk_is_named_before_anything_is_measured(lab: Lab) -> None:
+    one, other = lab.nodes(placement_group=True)
+    with cut_off(lab, one, other):
+        lab.start("cut-off", SHORT)
+        execution = lab.ended("cut-off")
+    assert (execution["status"], execution["error"]) == ("FAILED", "LinksDown")
+    told = explained(execution)
+    assert told.startswith("1 of 2 pairs could not talk when they were warmed up:\n")
+    assert f"arm treatment, {one} to {other}: " in told
+    assert "unable to connect" in told, "the tool's own words"
+    assert "arm baseline" not in told
+    assert "security groups" in told
+    trials = lab.items("cut-off", "trial#")
+    assert {(int(trial["block"]), trial["warm_up"]) for trial in trials} == {(0, True)}
+    assert {trial["arm"]: trial["status"] for trial in trials} == {
+        "treatment": "failed",
+        "baseline": "measured",
+    }
+    results = lab.document("cut-off", "results.json")
+    assert (results["run"]["status"], results["run"]["error"]) == ("failed", "LinksDown")
+    assert results["trials"]["measured"] == 0
+    assert lab.left_in_cluster("cut-off") == []
