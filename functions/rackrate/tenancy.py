@@ -6,15 +6,14 @@ sees hold the namespace, so that several stacks can share a cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rackrate.manifests import STACK
+from rackrate.manifests import NETWORK, STACK
+from rackrate.networks import HOST
 
 Json = dict[str, Any]
 
-#: Which of a stack's two namespaces something belongs to: "host" for that of the nodes' network.
-NETWORK = "rackrate.dev/network"
 #: The labels of everything here.
 LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "rackrate"}
 
@@ -77,7 +76,8 @@ def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
         group: as above.
         owner: as above.
     """
-    marks = {STACK: owner, NETWORK: "host"}
+    # Told apart from what belongs to the first namespace, which may get this one's name one day.
+    marks = {STACK: owner, NETWORK: HOST}
     own = host_namespace(namespace)
     policy = f"{own}.rackrate.dev"
     return [
@@ -100,8 +100,11 @@ def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
                 },
                 "variables": [{"name": name, "expression": text} for name, text in _VARIABLES],
                 "validations": [
-                    {"message": f"{own} takes only rackrate's pods: {message}", "expression": text}
-                    for message, text in _RULES
+                    {
+                        "message": f"{own} takes only rackrate's pods: {rule}",
+                        "expression": " && ".join(expressions),
+                    }
+                    for rule, expressions in _RULES
                 ],
             },
         },
@@ -121,8 +124,10 @@ def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
     ]
 
 
+# What the expressions below, in CEL (https://kubernetes.io/docs/reference/using-api/cel/), look at.
+_POD = "object.spec.?securityContext"
+_EACH = "c.?securityContext"
 _VARIABLES = (
-    ("pod", "object.spec.?securityContext"),
     (
         # Containers of three types: what they share is all that is looked at.
         "containers",
@@ -131,56 +136,76 @@ _VARIABLES = (
     ),
 )
 
-#: What is wrong with a pod, and the CEL expression that is true when it is not.
-_RULES = (
+
+def _all(expression: str) -> str:
+    """True when an expression is true of each container `c`."""
+    return f"variables.containers.all(c, {expression})"
+
+
+#: What a pod must be, and the expressions that are all true when it is.
+_RULES: Sequence[tuple[str, Sequence[str]]] = (
     (
         "no hostPID and no hostIPC",
-        "!object.spec.?hostPID.orValue(false) && !object.spec.?hostIPC.orValue(false)",
+        ("!object.spec.?hostPID.orValue(false)", "!object.spec.?hostIPC.orValue(false)"),
+    ),
+    # Before the volumes: a token comes as one.
+    (
+        "automountServiceAccountToken must be false",
+        ("!object.spec.?automountServiceAccountToken.orValue(true)",),
     ),
     (
         "no volumes but emptyDir",
-        "object.spec.?volumes.orValue([]).all(v, has(v.emptyDir))",
-    ),
-    (
-        "automountServiceAccountToken must be false",
-        "!object.spec.?automountServiceAccountToken.orValue(true)",
+        ("object.spec.?volumes.orValue([]).all(v, has(v.emptyDir))",),
     ),
     (
         "runAsNonRoot must be true, and no user 0",
-        "variables.pod.?runAsNonRoot.orValue(false) && variables.pod.?runAsUser.orValue(1) != 0"
-        " && variables.containers.all(c, c.?securityContext.?runAsNonRoot.orValue(true)"
-        " && c.?securityContext.?runAsUser.orValue(1) != 0)",
+        (
+            f"{_POD}.?runAsNonRoot.orValue(false)",
+            f"{_POD}.?runAsUser.orValue(1) != 0",
+            _all(f"{_EACH}.?runAsNonRoot.orValue(true)"),
+            _all(f"{_EACH}.?runAsUser.orValue(1) != 0"),
+        ),
     ),
     (
         "seccompProfile must be RuntimeDefault",
-        'variables.pod.?seccompProfile.?type.orValue("") == "RuntimeDefault"'
-        " && variables.containers.all(c,"
-        ' c.?securityContext.?seccompProfile.?type.orValue("RuntimeDefault") == "RuntimeDefault")',
+        (
+            f'{_POD}.?seccompProfile.?type.orValue("") == "RuntimeDefault"',
+            _all(f'{_EACH}.?seccompProfile.?type.orValue("RuntimeDefault") == "RuntimeDefault"'),
+        ),
     ),
     (
-        "no sysctls, seLinuxOptions, windowsOptions or unconfined AppArmor profile",
-        "size(variables.pod.?sysctls.orValue([])) == 0"
-        " && !variables.pod.?seLinuxOptions.hasValue()"
-        " && !variables.pod.?windowsOptions.hasValue()"
-        ' && variables.pod.?appArmorProfile.?type.orValue("") != "Unconfined"'
-        " && variables.containers.all(c, !c.?securityContext.?seLinuxOptions.hasValue()"
-        " && !c.?securityContext.?windowsOptions.hasValue()"
-        ' && c.?securityContext.?appArmorProfile.?type.orValue("") != "Unconfined")',
+        "no sysctls",
+        (f"size({_POD}.?sysctls.orValue([])) == 0",),
     ),
     (
-        "no privileged container, no privilege escalation, no procMount",
-        "variables.containers.all(c, !c.?securityContext.?privileged.orValue(false)"
-        " && !c.?securityContext.?allowPrivilegeEscalation.orValue(true)"
-        ' && c.?securityContext.?procMount.orValue("Default") == "Default")',
+        "no seLinuxOptions, no windowsOptions and no unconfined AppArmor profile",
+        (
+            f"!{_POD}.?seLinuxOptions.hasValue()",
+            f"!{_POD}.?windowsOptions.hasValue()",
+            f'{_POD}.?appArmorProfile.?type.orValue("") != "Unconfined"',
+            _all(f"!{_EACH}.?seLinuxOptions.hasValue()"),
+            _all(f"!{_EACH}.?windowsOptions.hasValue()"),
+            _all(f'{_EACH}.?appArmorProfile.?type.orValue("") != "Unconfined"'),
+        ),
+    ),
+    (
+        "no privileged container, no privilege escalation and no procMount",
+        (
+            _all(f"!{_EACH}.?privileged.orValue(false)"),
+            _all(f"!{_EACH}.?allowPrivilegeEscalation.orValue(true)"),
+            _all(f'{_EACH}.?procMount.orValue("Default") == "Default"'),
+        ),
     ),
     (
         "readOnlyRootFilesystem must be true",
-        "variables.containers.all(c, c.?securityContext.?readOnlyRootFilesystem.orValue(false))",
+        (_all(f"{_EACH}.?readOnlyRootFilesystem.orValue(false)"),),
     ),
     (
         "all capabilities must be dropped and none added",
-        'variables.containers.all(c, "ALL" in c.?securityContext.?capabilities.?drop.orValue([])'
-        " && size(c.?securityContext.?capabilities.?add.orValue([])) == 0)",
+        (
+            _all(f'"ALL" in {_EACH}.?capabilities.?drop.orValue([])'),
+            _all(f"size({_EACH}.?capabilities.?add.orValue([])) == 0"),
+        ),
     ),
 )
 

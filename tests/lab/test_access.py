@@ -13,6 +13,7 @@ import pytest
 from kubernetes import client as kubernetes
 
 from tests.lab.running import Lab
+from tests.lab.waiting import eventually
 
 
 @pytest.fixture
@@ -147,3 +148,140 @@ def test_pod_security_is_restricted_in_the_namespace_even_for_an_administrator(l
         assert 'violates PodSecurity "restricted' in json.loads(refusal.value.body)["message"]
         # It is the namespace that refuses, not the cluster: elsewhere the pod would be let in.
         lab.core.create_namespaced_pod("default", pod(**security), dry_run="All")
+
+
+# -- the namespace of the nodes' own network
+
+
+def host_pod(**changes: Any) -> dict[str, Any]:
+    """A pod that the guard of the host namespace lets in, but for what `changes` change in it.
+
+    What they say of `container` changes the container's security context, of `pod` the pod's, and
+    all else the pod's specification.
+    """
+    made = pod(**{"readOnlyRootFilesystem": True} | changes.pop("container", {}))
+    made["spec"] |= {
+        "hostNetwork": True,
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "runAsGroup": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+        | changes.pop("pod", {}),
+    } | changes
+    return made
+
+
+def each(security: dict[str, Any]) -> list[dict[str, Any]]:
+    """Changes that give a second container, and an init container, another security context."""
+    (ours,) = host_pod()["spec"]["containers"]
+    other = {**host_pod(container=security)["spec"]["containers"][0], "name": "other"}
+    return [{"containers": [ours, other]}, {"initContainers": [other]}]
+
+
+#: What nobody may have there: the pod that asks for it, by the rule of the guard that refuses it.
+FORBIDDEN: dict[str, list[dict[str, Any]]] = {
+    "no hostPID and no hostIPC": [{"hostPID": True}, {"hostIPC": True}],
+    "no volumes but emptyDir": [
+        {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]},
+        {"volumes": [{"name": "secret", "secret": {"secretName": "some"}}]},
+    ],
+    "automountServiceAccountToken must be false": [{"automountServiceAccountToken": True}],
+    "runAsNonRoot must be true, and no user 0": [
+        {"pod": {"runAsUser": 0}},
+        {"pod": {"runAsNonRoot": False}},
+        *each({"runAsNonRoot": False}),
+        *each({"runAsUser": 0}),
+    ],
+    "seccompProfile must be RuntimeDefault": [
+        {"pod": {"seccompProfile": {"type": "Unconfined"}}},
+        *each({"seccompProfile": {"type": "Unconfined"}}),
+    ],
+    "no sysctls": [{"pod": {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]}}],
+    "no seLinuxOptions, no windowsOptions and no unconfined AppArmor profile": [
+        {"pod": {"seLinuxOptions": {"type": "spc_t"}}},
+        {"pod": {"appArmorProfile": {"type": "Unconfined"}}},
+        *each({"seLinuxOptions": {"type": "spc_t"}}),
+        *each({"appArmorProfile": {"type": "Unconfined"}}),
+    ],
+    "no privileged container, no privilege escalation and no procMount": [
+        *each({"privileged": True, "allowPrivilegeEscalation": True}),
+        *each({"allowPrivilegeEscalation": True}),
+    ],
+    "readOnlyRootFilesystem must be true": each({"readOnlyRootFilesystem": False}),
+    "all capabilities must be dropped and none added": [
+        *each({"capabilities": {"drop": ["ALL"], "add": ["NET_RAW"]}}),
+        *each({"capabilities": {"drop": ["NET_RAW"]}}),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def runner(lab: Lab) -> kubernetes.CoreV1Api:
+    """The cluster as the function sees it that starts pods."""
+    return kubernetes.CoreV1Api(cluster_as(lab, role_of(lab, "LaunchFunction")))
+
+
+@pytest.fixture
+def host_namespace(lab: Lab) -> str:
+    return f"{lab.namespace}-host"
+
+
+def test_a_function_may_start_pods_in_the_nodes_own_network_where_the_stack_allows_it(
+    lab: Lab, runner: kubernetes.CoreV1Api, host_namespace: str
+) -> None:
+    node = lab.nodes(placement_group=True)[0]
+    started = runner.create_namespaced_pod(host_namespace, host_pod(nodeName=node)).metadata.name
+    try:
+        # It pings without a capability and without a sysctl of its own, as on Amazon Linux.
+        ended = eventually(
+            lambda: (
+                found
+                if (found := runner.read_namespaced_pod(started, host_namespace)).status.phase
+                in ("Succeeded", "Failed")
+                else None
+            ),
+            seconds=30,
+        )
+        assert ended is not None
+        assert ended.status.phase == "Succeeded", ended.status
+        assert ended.status.pod_ip == ended.status.host_ip
+    finally:
+        runner.delete_namespaced_pod(started, host_namespace, grace_period_seconds=0)
+    with pytest.raises(kubernetes.ApiException) as refusal:
+        runner.create_namespaced_pod(lab.namespace, host_pod())
+    assert 'violates PodSecurity "restricted' in json.loads(refusal.value.body)["message"]
+
+
+@pytest.mark.parametrize("rule", FORBIDDEN)
+def test_the_guard_of_the_host_namespace_lets_nothing_in_but_pods_like_ours(
+    lab: Lab, runner: kubernetes.CoreV1Api, host_namespace: str, rule: str
+) -> None:
+    administrator = lab.core
+    for asked in FORBIDDEN[rule]:
+        wanted = host_pod(**asked)
+        for core in (runner, administrator):
+            with pytest.raises(kubernetes.ApiException) as refusal:
+                core.create_namespaced_pod(host_namespace, wanted)
+            assert refusal.value.status == 422
+            message = json.loads(refusal.value.body)["message"]
+            assert message.endswith(f"{host_namespace} takes only rackrate's pods: {rule}"), asked
+        # It is the guard that refuses, not the cluster: elsewhere the pod would be let in.
+        administrator.create_namespaced_pod("default", wanted, dry_run="All")
+
+
+def test_a_pod_of_the_host_namespace_takes_no_container_later_that_is_not_like_ours(
+    lab: Lab, host_namespace: str
+) -> None:
+    started = lab.core.create_namespaced_pod(host_namespace, host_pod()).metadata.name
+    entering = {"name": "enter", "image": "rackrate.lab/tools:debian", "command": ["ping"]}
+    try:
+        with pytest.raises(kubernetes.ApiException) as refusal:
+            lab.core.patch_namespaced_pod_ephemeralcontainers(
+                started, host_namespace, {"spec": {"ephemeralContainers": [entering]}}
+            )
+        assert "takes only rackrate's pods" in json.loads(refusal.value.body)["message"]
+    finally:
+        lab.core.delete_namespaced_pod(started, host_namespace, grace_period_seconds=0)

@@ -127,10 +127,14 @@ class Guest:
         cluster = lab.outputs["ClusterName"]
         api = lab.core.api_client
         rbac = kubernetes.RbacAuthorizationV1Api(api)
+        admission = kubernetes.AdmissionregistrationV1Api(api)
         self.namespaces = {n.metadata.name for n in lab.core.list_namespace().items}
         self.rights = {r.metadata.name for r in rbac.list_cluster_role().items} | {
             r.metadata.name for r in rbac.list_cluster_role_binding().items
         }
+        self.guards = {
+            p.metadata.name for p in admission.list_validating_admission_policy().items
+        } | {b.metadata.name for b in admission.list_validating_admission_policy_binding().items}
         self.entries = set(lab.aws("eks").list_access_entries(clusterName=cluster)["accessEntries"])
         self.nodes = {n.metadata.name: n.metadata.labels for n in nodes(lab)}
         described = lab.aws("eks").describe_cluster(name=cluster)["cluster"]
@@ -154,7 +158,9 @@ def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
     before = Guest(lab)
     with toggles.deployed("existing-cluster") as made:
         during = Guest(lab)
-        assert during.namespaces - before.namespaces == {"rackrate-taskcat"}
+        made_for_it = {"rackrate-taskcat", "rackrate-taskcat-host"}
+        assert during.namespaces - before.namespaces == made_for_it
+        assert during.guards - before.guards == {"rackrate-taskcat-host.rackrate.dev"}
         added = during.entries - before.entries
         assert added and all(f":role/{made.name}" in entry for entry in added)
         assert (during.nodes, during.settings, during.rules) == (
@@ -162,7 +168,10 @@ def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
             before.settings,
             before.rules,
         )
-        assert run_of(lab, made)["run"]["status"] == "succeeded"
+        results = run_of(lab, made)
+        assert results["run"]["status"] == "succeeded"
+        # HostNetwork lets functions read what the nodes' interfaces have counted.
+        assert results["counters"]["nodes"].keys() == during.nodes.keys()
         alarms = lab.aws("cloudwatch").describe_alarms()["MetricAlarms"]
         assert any(alarm["AlarmActions"] == [topic] for alarm in alarms)
     after = Guest(lab)
@@ -280,6 +289,8 @@ def test_the_default_stack_runs_while_it_is_created_and_reports_what_it_found(
     lab: Lab, toggles: Toggles
 ) -> None:
     with toggles.deployed("default") as made:
+        namespaces = {found.metadata.name for found in lab.core.list_namespace().items}
+        assert {name for name in namespaces if name.startswith("rackrate")} == {"rackrate"}
         results = run_of(lab, made)
         assert results["run"]["status"] == "succeeded"
         assert made.outputs["RunOnCreateConclusion"] in json.dumps(results)

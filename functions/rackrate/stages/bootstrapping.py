@@ -15,7 +15,7 @@ from rackrate import tenancy
 from rackrate.cluster import Cluster
 from rackrate.custom_resource import Answer
 from rackrate.errors import ClusterUnreachable, Throttled
-from rackrate.manifests import STACK
+from rackrate.manifests import NETWORK, STACK
 
 Json = dict[str, Any]
 
@@ -137,7 +137,7 @@ def _in_place_of(manifest: Json, found: Mapping[str, Any]) -> Json:
 def _is_marked(thing: Mapping[str, Any], manifest: Json) -> bool:
     """Did this stack make it, and for the same purpose?"""
     marks, wanted = (of["metadata"].get("annotations") or {} for of in (thing, manifest))
-    return all(marks.get(name) == wanted.get(name) for name in (STACK, tenancy.NETWORK))
+    return all(marks.get(name) == wanted.get(name) for name in (STACK, NETWORK))
 
 
 def _called(manifest: Json) -> str:
