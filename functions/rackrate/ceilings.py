@@ -174,11 +174,12 @@ def directions_of(test: TestBase) -> int:
 
 
 def limit_for(arm: Mapping[str, Any], test: TestBase) -> Limit | None:
-    """The limit of an arm of a stored plan for a test's throughput."""
+    """The limit of an arm of a stored plan for a test's throughput, all its directions together."""
+    directions = directions_of(test)
     return arm_limit(
         arm,
-        test.flows,
-        directions=directions_of(test),
+        test.flows // directions,
+        directions=directions,
         offered_bits_per_second=test.offered_bits_per_second,
     )
 

@@ -109,7 +109,7 @@ def threads(test: TestBase, version: str | None) -> int:
         test: the test.
         version: the tool's own words on its version, such as `iperf 3.12`.
     """
-    streams = max(1, test.flows * directions_of(test))
+    streams = max(1, test.flows)
     number = re.search(r"(\d+)\.(\d+)", version or "")
     if test.tool != "iperf3" or number is None:
         return streams

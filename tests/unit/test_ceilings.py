@@ -156,6 +156,18 @@ class TestReadingAStoredPlan:
         ping = tools.load_test({"name": "t", "tool": "ping"})
         assert limit_for(stored_arm(), ping) is None
 
+    def test_a_test_brings_its_directions_each_with_its_own_streams_and_limit(self):
+        both = {"name": "t", "tool": "iperf3", "streams": 1, "bidirectional": True, "seconds": 10}
+        found = limit_for(stored_arm("none", STEADY), tools.load_test(both))
+        assert found == Limit("single-flow", 2 * 5e9)
+        eight = tools.load_test({**both, "streams": 8})
+        assert limit_for(stored_arm("cluster", STEADY), eight).bits_per_second == 2 * 50e9
+
+    def test_a_test_brings_the_rate_it_limits_itself_to(self):
+        udp = {"name": "t", "tool": "iperf3", "protocol": "udp", "bits_per_second": 10**9}
+        found = limit_for(stored_arm("none", STEADY), tools.load_test(udp))
+        assert found == Limit("offered rate", 1e9, PLAN)
+
     def test_the_first_network_card_counts(self):
         cards = [
             {"NetworkCardIndex": 1, "BaselineBandwidthInGbps": 1.0, "PeakBandwidthInGbps": 2.0},

@@ -102,6 +102,10 @@ class TestCpu:
     def test_streams_have_threads_of_their_own_since_iperf3_3_16(self, test, version, count):
         assert threads(tools.load_test(TESTS[test]), version) == count
 
+    def test_both_directions_have_threads(self):
+        both = tools.load_test({**TESTS["tcp-8"], "bidirectional": True})
+        assert threads(both, "iperf 3.16") == 16
+
     def test_another_tool_has_a_thread_for_each_stream(self):
         assert threads(tools.load_test({"name": "i", "tool": "iperf", "streams": 4}), "2.1.8") == 4
 
@@ -230,6 +234,10 @@ class TestABurstThatEndsInATrial:
         text = found[key()][0].text
         assert "after 5 s the rate fell from 4.9 Gbit/s to 720 Mbit/s" in text
         assert "the instance sustains 750 Mbit/s" in text
+
+    def test_both_directions_together_sustain_twice_as_much(self):
+        both = tools.load_test({**TESTS["tcp-1"], "bidirectional": True})
+        assert sustained_bits_per_second(stored_plan()["arms"][0], both) == 2 * BASELINE
 
     def test_a_scaled_network_has_a_scaled_baseline(self):
         series = {key().id: intervals([rate / 10 for rate in DROP])}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rackrate import costs, schedule
-from rackrate.ceilings import arm_limit
+from rackrate.ceilings import arm_limit, directions_of
 from rackrate.plan import Plan
 from rackrate.planned_guards import Outlook, planned_guards
 from rackrate.pricing import prices
@@ -79,7 +79,7 @@ def _limits(plan: Plan, arms: Sequence[Json]) -> dict[str, dict[str, float]]:
         arm["name"]: {
             test.name: bound.bits_per_second
             for test in plan.tests
-            if (bound := arm_limit(arm, test.flows)) is not None
+            if (bound := arm_limit(arm, test.flows // directions_of(test))) is not None
         }
         for arm in arms
     }
