@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -22,6 +23,8 @@ from lab.setup.debian import library_path
 TOOLS_IMAGE = "rackrate.lab/tools:debian"
 PAUSE_IMAGE = "rackrate.lab/pause:1"
 TOOLS = ("usr/bin/iperf3", "usr/bin/iperf", "bin/ping", "usr/bin/sockperf", "sbin/ethtool")
+# From the host itself, whose C library the others run with too: it prints the kernel's counters.
+HOST_TOOLS = ("cat",)
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -44,12 +47,21 @@ def archive(debian_root: Path, pause: Path) -> Path:
 
 def _tools_layer(root: Path) -> bytes:
     files: dict[str, Path] = {}
-    for tool in TOOLS:
-        program = root / tool if (root / tool).exists() else root / "usr" / tool
+    programs = [
+        root / tool if (root / tool).exists() else root / "usr" / tool for tool in TOOLS
+    ] + [_host_program(name) for name in HOST_TOOLS]
+    for program in programs:
         # /usr/bin for all of them: PATH finds them whatever Debian's layout of the day is.
         files[f"/usr/bin/{program.name}"] = program
         files |= _libraries_of(program, root)
     return _layer(files, directories=("/tmp", "/etc", "/proc", "/sys", "/dev", "/run"))
+
+
+def _host_program(name: str) -> Path:
+    found = shutil.which(name)
+    if found is None:
+        raise RuntimeError(f"the host has no {name}")
+    return Path(found)
 
 
 def _libraries_of(program: Path, root: Path) -> dict[str, Path]:
