@@ -29,11 +29,6 @@ TERMINAL = frozenset(
 )
 
 _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of TrialKey
-#: What decides about a run: everything but what only a reader of its results wants to know.
-_STATE_FIELDS = (
-    *("round", "status", "attempt", "reason", "value", "values", "details"),
-    *("samples", "samples_key", "started_at", "finished_at"),
-)
 #: Objects that are read at the same time.
 _READERS = 16
 
@@ -259,14 +254,13 @@ class Store:
         return _by_key(self._query(run_id, "trial#"))
 
     def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, Json]:
-        """The trials of a run or block with what decides about them, but not their nodes' facts.
+        """Only `status`, `attempt` and `reason` of the trials of a run or block.
 
-        That is their key, `round`, `status`, `attempt`, `reason`, `value`, `values`, `details`,
-        `samples`, `samples_key`, `started_at` and `finished_at`. Trials of the warm-up are those of
-        block 0.
+        Those of the warm-up are in block 0.
         """
         prefix = "trial#" if block is None else f"trial#{block:04d}#"
-        return _by_key(self._query(run_id, prefix, (*_KEY_FIELDS, *_STATE_FIELDS)))
+        fields = ("status", "attempt", "reason")
+        return _by_key(self._query(run_id, prefix, (*_KEY_FIELDS, *fields)))
 
     def put_trial(self, run_id: str, key: TrialKey, trial: Mapping[str, Any]) -> Json | None:
         """Writes a trial, unless it was measured already or a later attempt is stored.
