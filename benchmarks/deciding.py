@@ -23,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -221,11 +222,16 @@ def _node(name: str, group: str) -> Json:
                 "kubernetes.io/arch": "amd64",
             },
         },
-        "spec": {"providerID": f"aws:///us-east-1a/{name}"},
+        "spec": {"providerID": f"aws:///us-east-1a/i-{zlib.crc32(name.encode()):017x}"},
         "status": {
             "capacity": {"cpu": "2"},
             "conditions": [{"type": "Ready", "status": "True"}],
-            "nodeInfo": {"kernelVersion": "6.12.0", "osImage": "Amazon Linux 2023"},
+            "nodeInfo": {
+                "kernelVersion": "6.12.0-1.amzn2023.x86_64",
+                "osImage": "Amazon Linux 2023.9.20260101",
+                "kubeletVersion": "v1.36.3-eks-0123456",
+                "containerRuntimeVersion": "containerd://2.1.0",
+            },
         },
     }
 
@@ -267,6 +273,8 @@ def plan(records: Records, *, nodes: int, blocks: int) -> None:
         store=Store(TABLE, BUCKET, records),
         eks=None,
         ec2=InstanceTypes(),
+        pricing=None,
+        region="us-east-1",
     )
 
 
@@ -275,6 +283,12 @@ def measure(records: Records) -> int:
     store = Store(TABLE, BUCKET, records)
     items = json.loads(records.objects[store.key(RUN, "schedule.json")])
     warm_ups = json.loads(records.objects[store.key(RUN, "warm_up.json")])
+    arms = json.loads(records.objects[store.key(RUN, "plan.json")])["arms"]
+    facts = {
+        node["name"]: {fact: value for fact, value in node.items() if value not in (None, [])}
+        for arm in arms
+        for node in arm["nodes"]
+    }
     chance = random.Random(SEED)
     luck: dict[tuple[str, str], float] = {}
     for item in [*warm_ups, *items]:
@@ -307,7 +321,9 @@ def measure(records: Records) -> int:
         )
         for trial, measured in zip(trials, found, strict=True):
             test = tests[trial.key.test]
-            store.put_trial(RUN, trial.key, _stored(trial, test, measured, samples_key, item))
+            value = _stored(trial, test, measured, facts)
+            marked = {"warm_up": True} if item["warm_up"] else {}
+            store.put_trial(RUN, trial.key, {**value, **marked, "samples_key": samples_key})
     return len(planned_trials(items))
 
 
@@ -346,10 +362,9 @@ def _measurement(
 
 
 def _stored(
-    trial: PlannedTrial, test: TestBase, measured: Measurement, samples_key: str, item: Json
+    trial: PlannedTrial, test: TestBase, measured: Measurement, facts: Mapping[str, Json]
 ) -> Json:
-    """A trial's item as the collector stores it."""
-    node = {"name": trial.key.client, "instance_type": "c5.large", "zone": "us-east-1a"}
+    """A trial's item as the collector stores it, with the facts of its two nodes."""
     return {
         "round": trial.round,
         "tool": test.tool,
@@ -362,15 +377,13 @@ def _stored(
         "value": measured.values[test.primary.name],
         "values": dict(measured.values),
         "samples": {kind: len(values) for kind, values in measured.samples.items()},
-        "samples_key": samples_key,
         "details": dict(measured.details),
         "placement": "none",
         "client_network": trial.client_network,
         "server_network": trial.server_network,
-        "client_node": node,
-        "server_node": node | {"name": trial.key.server},
+        "client_node": facts[trial.key.client],
+        "server_node": facts[trial.key.server],
         "attempt": 1,
-        **({"warm_up": True} if item["warm_up"] else {}),
     }
 
 

@@ -53,6 +53,17 @@ class States:
         return {"status": self.status}
 
 
+class NoPrices:
+    """The Price List API, which lists nothing."""
+
+    def get_paginator(self, operation):
+        assert operation == "get_products"
+        return self
+
+    def paginate(self, **_):
+        return [{"PriceList": []}]
+
+
 class Context:
     """Lambda's context, as far as the handlers and their logger ask."""
 
@@ -89,14 +100,15 @@ def call(store, cluster, ec2, eks, executions, settings, monkeypatch):
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "rackrate")
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", STACK)
     context._metrics.cache_clear()
-    clients = {"eks": eks, "ec2": ec2, "stepfunctions": executions}
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    clients = {"eks": eks, "ec2": ec2, "stepfunctions": executions, "pricing": NoPrices()}
     modules = {name: importlib.import_module(f"handlers.{name}") for name in MODULES}
     for module in modules.values():
         for name, value in (("cluster", cluster), ("settings", settings), ("store", store)):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, lambda value=value: value)
         if hasattr(module, "boto3"):
-            monkeypatch.setattr(module.boto3, "client", clients.__getitem__)
+            monkeypatch.setattr(module.boto3, "client", lambda name, **_: clients[name])
 
     def do(name, event):
         answer = modules[name].handler(json.loads(json.dumps(event)), Context())

@@ -376,6 +376,8 @@ class TestPlan:
             store=store,
             eks=eks,
             ec2=ec2,
+            pricing=None,
+            region="us-east-1",
         )
 
     def test_a_dry_run_is_planned_on_placeholders_of_the_groups_instance_type(

@@ -11,7 +11,16 @@ import pytest
 from rackrate.errors import NodesUnavailable
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.samples import SETTINGS
-from tests.unit.test_handlers import ARN, RUN, SCHEDULED, Context, Eks, States, stopped
+from tests.unit.test_handlers import (
+    ARN,
+    RUN,
+    SCHEDULED,
+    Context,
+    Eks,
+    NoPrices,
+    States,
+    stopped,
+)
 
 TEMPLATE = load(ROOT / "templates" / "benchmark.yaml")
 NAMES = [
@@ -49,7 +58,14 @@ def calls(store, cluster, ec2, monkeypatch):
     def heard(model, **_):
         note(model.service_model.service_name, model.name)
 
+    class Prices(NoPrices):
+        def paginate(self, **_):
+            note("pricing", "GetProducts")
+            return super().paginate()
+
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
     clients = {
+        "pricing": Prices(),
         "eks": Recorded("eks", Eks(), note),
         "ec2": Recorded("ec2", ec2, note),
         "stepfunctions": Recorded("states", States(), note),
@@ -72,7 +88,7 @@ def calls(store, cluster, ec2, monkeypatch):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
         if hasattr(module, "boto3"):
-            monkeypatch.setattr(module.boto3, "client", clients.__getitem__)
+            monkeypatch.setattr(module.boto3, "client", lambda name, **_: clients[name])
 
     def call(name, **event):
         running.append(name)
@@ -91,6 +107,9 @@ def _live_through_everything(call, store, cluster):
     start = {"run_id": RUN, "execution_arn": ARN}
     plan = {"tests": [{"name": "tcp-1", "seconds": 2}], "blocks": 2}
     call("plan", **start, plan={"dry_run": True})
+    call("plan", run_id="before", execution_arn=ARN, plan={"dry_run": True})
+    store.update_run("before", {"status": "succeeded"})
+    call("plan", **start, plan={"dry_run": True, "compare_with": "before"})
     for _ in range(2):
         call("wake", run_id="run-0", execution_arn=ARN, plan=plan)
     call("plan", **start, plan=plan)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rackrate import schedule
-from rackrate.ceilings import InstanceNetwork, arm_limit, instance_network
+from rackrate.ceilings import InstanceNetwork, instance_network
 from rackrate.cluster import Cluster
 from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
 from rackrate.manifests import selector
@@ -15,6 +15,7 @@ from rackrate.node_groups import describe, health_issues
 from rackrate.nodes import is_ready, node_facts
 from rackrate.plan import LEAST_NODES, Plan, PlanArm, check_plan
 from rackrate.settings import Arm, Settings
+from rackrate.stages.estimating import estimate
 from rackrate.store import RUNNING, Store, now, seconds_between
 
 Json = dict[str, Any]
@@ -33,8 +34,22 @@ def plan_run(
     store: Store,
     eks: Any,
     ec2: Any,
+    pricing: Any | None,
+    region: str,
 ) -> Json:
     """Plans a run.
+
+    Args:
+        raw: the execution's input.
+        run_id: the run.
+        execution_arn: its execution.
+        settings: the stack's.
+        cluster: the cluster.
+        store: the store.
+        eks: an EKS client.
+        ec2: an EC2 client.
+        pricing: a client of the Price List API, or None.
+        region: the stack's Region.
 
     Returns:
         What the next states need: keys, counts and estimates.
@@ -66,7 +81,7 @@ def plan_run(
     networks = _networks(ec2, [node for arm in plan.stack_arms for node in facts[arm.name]])
     arms = [_arm_json(arm, facts[arm.stack_arm.name], networks) for arm in plan.arms]
     items, warm_ups = _schedules(plan, arms)
-    estimates = _estimates(plan, items, warm_ups, arms)
+    estimates = estimate(plan, items, warm_ups, arms, pricing=pricing, region=region)
     store.put_json(
         run_id,
         "plan.json",
@@ -85,10 +100,9 @@ def plan_run(
     warm_up_key = store.key(run_id, "warm_up.json")
     if plan.warm_up:
         store.put_json(run_id, "warm_up.json", warm_ups)
-    trials = len(schedule.planned_trials(items))
     waking = _seconds_so_far(store, run_id) if settings.idle_scale_to_zero else 0.0
     expected = waking + estimates["seconds"]
-    _record(store, run_id, execution_arn, plan, trials, {**estimates, "seconds": expected}, arms)
+    _record(store, run_id, execution_arn, plan, {**estimates, "seconds": expected}, arms)
     return {
         "run_id": run_id,
         "dry_run": plan.dry_run,
@@ -96,9 +110,9 @@ def plan_run(
         "warm_up": plan.warm_up,
         "warm_up_key": warm_up_key,
         "blocks": plan.blocks,
-        "trials": trials,
+        "trials": estimates["trials"],
         "expected_seconds": estimates["seconds"],
-        "estimate": summary(estimates, trials),
+        "estimate": summary(estimates),
     }
 
 
@@ -149,17 +163,26 @@ def check_comparison(plan: Plan, earlier_id: str, store: Store) -> None:
         )
 
 
-def summary(estimates: Json, trials: int) -> Json:
-    """What a person wants to know of a plan before it is run, for the execution's output."""
-    used = estimates["bytes_per_node"].values()
+def summary(estimates: Json) -> Json:
+    """What a person wants to know of a plan before it is run, for the execution's output.
+
+    Returns:
+        seconds, trials: how long it takes and how many trials it has.
+        usd: what it costs in US dollars, as far as prices are known; null if none is.
+        most_bytes_per_node: the most that any node sends or receives.
+        guards_that_would_trip: in words, each with its remedy.
+    """
+    cost = estimates["cost"]
+    known = any(line["usd"] is not None for line in cost["lines"])
+    ways = [way for node in estimates["bytes_per_node"].values() for way in node.values()]
     return {
         "seconds": estimates["seconds"],
-        "trials": trials,
-        "usd": estimates.get("cost", {}).get("usd"),
-        "most_bytes_per_node": max((max(way["sent"], way["received"]) for way in used), default=0),
+        "trials": estimates["trials"],
+        "usd": round(cost["usd"], 4) if known else None,
+        "most_bytes_per_node": max(ways, default=0),
         "guards_that_would_trip": [
-            f"{guard['text']}; {guard['remedy']}"
-            for guard in estimates.get("guards", [])
+            "; ".join(filter(None, (guard["text"], guard["remedy"])))
+            for guard in estimates["guards"]
             if guard["would_trip"]
         ],
     }
@@ -275,28 +298,11 @@ def _arm_json(arm: PlanArm, nodes: Sequence[Json], networks: Mapping[str, Instan
     }
 
 
-def _estimates(
-    plan: Plan, items: Sequence[Json], warm_ups: Sequence[Json], arms: Sequence[Json]
-) -> Json:
-    ceilings: dict[str, dict[str, float]] = {}
-    for arm in arms:
-        for test in plan.tests:
-            bound = arm_limit(arm, test.flows)
-            if bound is not None:
-                ceilings.setdefault(arm["name"], {})[test.name] = bound.bits_per_second
-    return {
-        "seconds": schedule.expected_run_seconds(items, plan.tests, warm_ups),
-        "block_seconds": schedule.expected_block_seconds(items, plan.tests),
-        "bytes_per_node": schedule.bytes_per_node(items, plan.tests, ceilings),
-    }
-
-
 def _record(
     store: Store,
     run_id: str,
     execution_arn: str,
     plan: Plan,
-    trials: int,
     estimates: Json,
     arms: Sequence[Json],
 ) -> None:
@@ -315,7 +321,7 @@ def _record(
             "lab_scale": arms[0]["network_scale"],
             "expected_seconds": estimates["seconds"],
             "expected_block_seconds": estimates["block_seconds"],
-            "trials_planned": trials,
+            "trials_planned": estimates["trials"],
             "trials_measured": 0,
             "trials_failed": 0,
             **ending,
