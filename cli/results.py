@@ -63,6 +63,7 @@ class Verdict:
     scope: str | None
     claim: str | None
     more_blocks: int | None
+    more_pairs: int | None
     ceiling: Ceiling | None
     steadiness: Steadiness | None
 
@@ -142,6 +143,7 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         scope=document.get("scope"),
         claim=document.get("claim"),
         more_blocks=document.get("more_blocks"),
+        more_pairs=document.get("more_pairs"),
         ceiling=_ceiling(document["ceiling"]),
         steadiness=_steadiness(document.get("steadiness")),
     )

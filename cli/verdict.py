@@ -28,7 +28,7 @@ def print_results(console: Console, results: Results, run: Run | None) -> None:
     for verdicts in _by_comparison(results.verdicts):
         console.print(verdict_table(results, verdicts))
         for claim in dict.fromkeys(v.claim for v in verdicts if v.claim):
-            say(console, claim)
+            say(console, f"This is {claim.rstrip('.')}.")
     if not results.verdicts:
         say(console, "No verdict: too few trials were measured.")
     for verdicts in _by_comparison(results.regressions):
@@ -109,10 +109,13 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
 
 
 def _word(verdict: Verdict) -> str:
-    if verdict.verdict != "inconclusive" or not verdict.more_blocks:
-        return verdict.verdict
-    blocks = "block" if verdict.more_blocks == 1 else "blocks"
-    return f"{verdict.verdict}, about {verdict.more_blocks} more {blocks}"
+    """The verdict, and what an inconclusive one lacks."""
+    if verdict.verdict == "inconclusive":
+        for number, thing in ((verdict.more_blocks, "block"), (verdict.more_pairs, "pair")):
+            if number:
+                things = thing if number == 1 else f"{thing}s"
+                return f"{verdict.verdict}, about {number} more {things}"
+    return verdict.verdict
 
 
 def _add_ceiling(table: Table, verdict: Verdict) -> None:

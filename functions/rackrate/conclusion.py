@@ -17,16 +17,17 @@ _REASONS_SHOWN = 3
 
 #: What a mark says of a trial, after "5 of 36 trials". A mark of another name is quoted.
 MARKS = {
-    "client_cpu": "were limited by the client's CPU",
-    "server_cpu": "were limited by the server's CPU",
-    "clock": "have doubtful times: clocks disagreed",
-    "burst_drop_in_trial": "fell towards the baseline bandwidth while they ran (burst credits)",
-    "burst_drop_across_blocks": "fell towards the baseline bandwidth over the blocks"
-    " (burst credits)",
-    "ena_allowance": "ran on a node where ENA counted packets beyond an allowance",
+    "client_cpu": "may have been limited by the client's CPU",
+    "server_cpu": "may have been limited by the server's CPU",
+    "clock": "have doubtful times: a clock was set, or clocks disagree",
+    "burst_drop_in_trial": "fell to what the instance sustains while they ran: its burst was over",
+    "burst_drop_across_blocks": "ran after the burst of their instance was over",
+    "ena_allowance": "ran on a node whose network card exceeded an allowance",
 }
 #: From this share of the measured trials on, a mark is part of the conclusion.
 MANY_MARKED = 0.1
+#: With fewer blocks nothing is decided. As in `rackrate.statistics`, which is slow to load.
+LEAST_BLOCKS = 6
 
 
 def status_of(failure: Json | None, *, lost: int) -> str:
@@ -89,8 +90,8 @@ def meaning(mark: str, *, singular: bool) -> str:
     if not singular:
         return found
     verb, _, rest = found.partition(" ")
-    verb = {"were": "was", "have": "has", "bear": "bears"}.get(verb, verb)
-    return f"{verb} {rest}".replace(" they ", " it ")
+    verb = {"have": "has", "bear": "bears"}.get(verb, verb)
+    return f"{verb} {rest}".replace(" they ", " it ").replace(" their ", " its ")
 
 
 def _comparisons(verdicts: Sequence[Json]) -> list[str]:
@@ -146,7 +147,7 @@ def _finding(verdict: Json) -> str:
     if (ceiling := verdict.get("ceiling")) and ceiling.get("explains"):
         said += f", as the documented limits explain ({ceiling['name']})"
     # What would settle it says more than that it is open.
-    if (settled := more_blocks(verdict)) is not None:
+    if (settled := more_needed(verdict)) is not None:
         return f"{said}: {settled}"
     return f"{said} ({verdict['reason']})" if verdict["reason"] else said
 
@@ -180,12 +181,18 @@ def interval_of(verdict: Json) -> Sequence[float] | None:
     return interval
 
 
-def more_blocks(verdict: Json) -> str | None:
+def more_needed(verdict: Json) -> str | None:
     """What would settle an inconclusive verdict, or None."""
-    more = verdict.get("more_blocks")
-    if verdict["verdict"] != "inconclusive" or not more:
+    if verdict["verdict"] != "inconclusive":
         return None
-    return f"about {_count(more, 'more block')} would settle it"
+    if more := verdict.get("more_blocks"):
+        if (verdict.get("blocks") or 0) < LEAST_BLOCKS:
+            verb = "is" if more == 1 else "are"
+            return f"at least {_count(more, 'more block')} {verb} needed"
+        return f"about {_count(more, 'more block')} would settle it"
+    if more := verdict.get("more_pairs"):
+        return f"about {_count(more, 'more pair')} of nodes in each arm would settle it"
+    return None
 
 
 def _figures(ratio: float | None, interval: Sequence[float] | None) -> str:
@@ -200,9 +207,15 @@ def _about_intervals(verdicts: Sequence[Json]) -> str:
     """What the intervals in brackets are."""
     if not any(interval_of(verdict) for verdict in verdicts):
         return ""
-    if any(verdict.get("ci_simultaneous") for verdict in verdicts) and len(verdicts) > 1:
-        return "In brackets: intervals that hold for all verdicts at once with 95 %."
-    return "In brackets: 95 % intervals."
+    if not any(verdict.get("ci_simultaneous") for verdict in verdicts) or len(verdicts) == 1:
+        return "In brackets: 95 % intervals."
+    # Each of the two families of verdicts is corrected for itself.
+    earlier = [str(verdict["baseline"]).startswith("run ") for verdict in verdicts]
+    apart = ", and likewise for all against the earlier run"
+    return (
+        "In brackets: intervals that hold for all verdicts at once with 95 %"
+        f"{apart if len(set(earlier)) == 2 else ''}."
+    )
 
 
 def _count(number: int, thing: str) -> str:

@@ -256,7 +256,7 @@ def verdict(**fields: Any) -> dict[str, Any]:
         "ci_simultaneous": [1.994, 2.011],
         "verdict": "better",
         "scope": "these nodes",
-        "claim": "One pair of nodes in each arm: this says something of these nodes alone.",
+        "claim": "about these nodes, not about others placed alike: it rests on 1 pair of nodes",
         "more_blocks": None,
         "ceiling": {
             "name": "single-flow",

@@ -45,7 +45,8 @@ def test_the_estimate_shows_every_part_within_80_columns() -> None:
     for part in (
         "36 trials in 6 blocks, about 1 h 02 min; nothing was measured",
         "Cost in eu-central-1", "EC2 c5n.9xlarge, 10 nodes *", "$20.12", "$1.944 (1)",
-        "$0.000025 (2)", "$0.0000002 (2)", "512 state transitions", "96 requests", "Total", "$20.13",
+        "$0.000025 (2)", "$0.0000002 (2)", "512 state transitions", "96 requests",
+        "Total", "$20.13",
         "paid while the stack is up, run or not; the run itself adds $0.01",
         "(1) AWS Price List API, eu-central-1",
         "(2) us-east-1 price of 2026-11-01, https://aws.amazon.com/step-functions/pricing/",

@@ -122,6 +122,43 @@ def test_a_failed_run_names_its_error_and_shows_what_it_has(
     assert (tmp_path / "latest" / "results.json").exists()
 
 
+def test_links_that_are_down_are_named_one_by_one(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    lines = [
+        "2 of 4 pairs could not talk when they were warmed up:",
+        "arm treatment, node-a to node-b: Connection refused",
+        "Let the security groups of the nodes pass the tests' traffic",
+    ]
+    cause = json.dumps({"errorMessage": "\n".join(lines), "errorType": "LinksDown"})
+    stack.define(
+        machine(
+            ("Record", stack.recording("failed", "torn down")),
+            ("Fail", {"Type": "Fail", "Error": "LinksDown", "Cause": cause}),
+        )
+    )
+    result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert result.exit_code == 1
+    assert f"LinksDown: {lines[0]}" in result.stderr
+    assert f"  {lines[1]}\n  {lines[2]}" in result.stderr
+
+
+@pytest.mark.parametrize("phase", ["warm-up", "checking links"])
+def test_what_comes_before_the_blocks_is_shown_as_a_phase(
+    phase: str, stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    expected = {"blocks": 6, "expected_seconds": 40, "expected_block_seconds": 5}
+    stack.define(
+        machine(
+            ("Warm up", stack.recording("running", phase, block=0, **expected)),
+            ("W", wait(1)),
+            ("Done", stack.recording("succeeded", "done", block=6, **expected)),
+        )
+    )
+    result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert any(f"] {phase}, about" in line for line in result.stderr.splitlines())
+
+
 def test_the_command_waits_for_the_last_status_after_the_execution_failed(
     stack: DeployedStack,
     start_rackrate: Callable[..., subprocess.Popen[str]],

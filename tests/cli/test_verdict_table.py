@@ -73,17 +73,27 @@ def test_steadiness_shares_of_the_ceiling_and_the_claim_are_shown() -> None:
     text = " ".join(printed(results("r")).split())
     for part in (
         "0.420 %", "1.13 %", "0.372", "0.210 to 0.630", "steadier", "98.7 %", "98.6 %",
-        "on these nodes", "this says something of these nodes alone",
+        "on these nodes", "This is about these nodes, not about others",
         "tcp-1 throughput: the limits explain the difference.",
     ):  # fmt: skip
         assert part in text, part
     assert "hold for all verdicts of the run at once" in text
 
 
-def test_an_open_verdict_says_how_many_blocks_would_settle_it() -> None:
-    for blocks, words in ((1, {"1", "more", "block"}), (7, {"7", "more", "blocks"})):
-        text = printed(results("r", verdicts=[verdict(verdict="inconclusive", more_blocks=blocks)]))
-        assert words | {"inconclusive,", "about"} <= set(text.split())
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"more_blocks": 1}, {"1", "more", "block"}),
+        ({"more_blocks": 7, "more_pairs": 2}, {"7", "more", "blocks"}),
+        ({"more_pairs": 4}, {"4", "more", "pairs"}),
+    ],
+)
+def test_an_open_verdict_says_what_would_settle_it(fields: dict[str, int], words: set[str]) -> None:
+    text = printed(results("r", verdicts=[verdict(verdict="inconclusive", **fields)]))
+    assert words | {"inconclusive,", "about"} <= set(text.split())
+
+
+def test_a_settled_verdict_asks_for_no_more() -> None:
     assert "more block" not in printed(results("r", verdicts=[verdict(more_blocks=3)]))
 
 

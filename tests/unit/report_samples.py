@@ -33,9 +33,10 @@ def verdict(**changes: Any) -> Json:
         "blocks": 6,
         "pairs": {"arm": 1, "baseline": 1},
         "scope": "these nodes",
-        "claim": "One pair of nodes in each arm was measured: this says something of these nodes,"
-        " and not of the placement in general.",
+        "claim": "about these nodes, not about others placed alike: it rests on 1 pair of nodes in"
+        " each arm and 6 blocks",
         "more_blocks": None,
+        "more_pairs": None,
         "threshold": 0.05,
         "ceiling": {
             "name": "single-flow",
@@ -45,8 +46,9 @@ def verdict(**changes: Any) -> Json:
             "arm_share": 0.952,
             "baseline_share": 0.99,
             "explains": True,
-            "text": "Both arms came within 10 % of their limits (single-flow), which explain the"
-            " difference.",
+            "text": "the treatment came to 95% of its single-flow limit of 10.0 Gb/s and the"
+            " baseline came to 99% of its single-flow limit of 5.00 Gb/s: the limits explain the"
+            " difference",
         },
         "marks": {"client_cpu": 2},
         "steadiness": {
@@ -119,7 +121,8 @@ def mark(block: int, **changes: Any) -> Json:
         "client": "treatment-1",
         "server": "treatment-2",
         "mark": "client_cpu",
-        "text": "the client's CPU was 97 % busy",
+        "text": "the client, on treatment-1, computed 97% of the time on one CPU, all it can use:"
+        " its CPU may have been the limit",
         **changes,
     }
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate import conclusion
+from rackrate import conclusion, statistics
 from tests.unit.report_samples import inconclusive, mark, regression, verdict
 
 PLAIN = {"ceiling": None, "steadiness": None}
@@ -84,6 +84,20 @@ def test_each_arm_and_each_claim_has_its_own_sentence():
     assert "treatment against baseline, for the placement, from 6 and 7 pairs: udp" in text
 
 
+def test_too_few_blocks_are_a_need_and_not_a_forecast():
+    assert conclusion.LEAST_BLOCKS == statistics.LEAST_BLOCKS
+    few = conclusion.sentence([inconclusive(blocks=5, more_blocks=1)])
+    assert ": at least 1 more block is needed" in few and "settle" not in few
+    assert ": at least 4 more blocks are needed" in conclusion.sentence(
+        [inconclusive(blocks=2, more_blocks=4)]
+    )
+
+
+def test_pairs_are_asked_for_where_blocks_cannot_settle_it():
+    text = conclusion.sentence([inconclusive(more_blocks=None, more_pairs=4)])
+    assert ": about 4 more pairs of nodes in each arm would settle it" in text
+
+
 def test_one_more_block_is_singular_and_a_settled_verdict_asks_for_none():
     assert "about 1 more block would settle it" in conclusion.sentence(
         [inconclusive(more_blocks=1)]
@@ -128,15 +142,17 @@ def test_a_regression_names_the_earlier_run_once():
 def test_marks_are_counted_by_trial_and_the_commonest_comes_first():
     marks = [mark(1), mark(2), mark(2), mark(1, mark="ena_allowance")]
     assert conclusion.mark_notes(marks, 36) == [
-        "2 of 36 trials were limited by the client's CPU.",
-        "1 of 36 trials ran on a node where ENA counted packets beyond an allowance.",
+        "2 of 36 trials may have been limited by the client's CPU.",
+        "1 of 36 trials ran on a node whose network card exceeded an allowance.",
     ]
 
 
 def test_a_single_marked_trial_is_singular():
-    assert conclusion.mark_notes([mark(1)], 1) == ["1 of 1 trial was limited by the client's CPU."]
+    assert conclusion.mark_notes([mark(1)], 1) == [
+        "1 of 1 trial may have been limited by the client's CPU."
+    ]
     assert conclusion.mark_notes([mark(1, mark="burst_drop_in_trial")], 2) == [
-        "1 of 2 trials fell towards the baseline bandwidth while it ran (burst credits)."
+        "1 of 2 trials fell to what the instance sustains while it ran: its burst was over."
     ]
 
 
@@ -150,7 +166,7 @@ def test_only_many_marks_reach_the_conclusion():
     few = conclusion.sentence([verdict()], marks=[mark(1)], measured=36)
     many = conclusion.sentence([verdict()], marks=[mark(n) for n in range(1, 13)], measured=36)
     assert "CPU" not in few
-    assert many.endswith(" 12 of 36 trials were limited by the client's CPU.")
+    assert many.endswith(" 12 of 36 trials may have been limited by the client's CPU.")
 
 
 # -- any combination
@@ -170,6 +186,8 @@ VERDICTS = st.builds(
     reason=st.none() | st.just("a reason"),
     scope=st.sampled_from([None, "these nodes", "the placement"]),
     pairs=st.none() | st.just({"arm": 1, "baseline": 2}) | st.just({"arm": None}),
+    more_pairs=st.none() | st.integers(0, 9),
+    blocks=st.none() | st.integers(0, 9),
     more_blocks=st.none() | st.integers(0, 50),
     ceiling=st.none() | st.just(verdict()["ceiling"]),
     steadiness=st.none()

@@ -198,6 +198,7 @@ def _regressions(verdicts: Sequence[Json]) -> str:
             " measured at the same time, so whatever changed in between is part of the"
             " difference.</p>",
             verdict_table(verdicts),
+            about_intervals(verdicts),
             *(explained(verdict) for verdict in verdicts),
         ]
     )

@@ -21,8 +21,8 @@ KEY = ("block", "arm", "test", "client", "server")
 _VERDICT_FIELDS = (
     *("test", "metric", "unit", "better", "arm", "baseline", "arm_median", "baseline_median"),
     *("ratio", "ci95", "ci_simultaneous", "confidence_simultaneous", "verdict", "reason"),
-    *("blocks", "pairs", "scope", "claim", "more_blocks", "threshold", "ceiling", "marks"),
-    "steadiness",
+    *("blocks", "pairs", "scope", "claim", "more_blocks", "more_pairs", "threshold", "ceiling"),
+    *("marks", "steadiness"),
 )
 _SUMMARY_FIELDS = (
     *("test", "metric", "unit", "arm", "median", "trials", "blocks", "pairs"),

@@ -32,7 +32,8 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .better { color: var(--good); font-weight: 600; } .worse { color: var(--bad); font-weight: 600; }
 .inconclusive { color: var(--doubt); }
 .failed { border-left: 4px solid var(--bad); padding-left: .8rem; white-space: pre-wrap; }
-.warning { border-left: 4px solid var(--doubt); padding-left: .8rem; margin: .6rem 0; }
+.warning { border-left: 4px solid var(--doubt); padding-left: .8rem; margin: .6rem 0;
+  white-space: pre-wrap; }
 ul { padding-left: 1.2rem; margin: .4rem 0; } summary { cursor: pointer; }
 figure { margin: 1rem 0; } svg { width: 100%; height: auto; display: block; }
 .grid { stroke: var(--line); } .tick { fill: var(--quiet); font-size: 11px; }

@@ -73,15 +73,14 @@ def about_intervals(verdicts: Sequence[Json]) -> str:
         '<p class="quiet">A 95 % interval holds the true ratio in 95 of 100 runs like this one.'
         " With several verdicts at once, one of many such intervals is likely to be wrong; the"
         f" intervals “for all verdicts at once”{each} are wide enough that in 95 of"
-        " 100 runs none of them is. They decide the verdicts.</p>"
+        " 100 runs none in the table above is. They decide the verdicts.</p>"
     )
 
 
 def explained(verdict: Json) -> str:
     """A verdict with its figure, what it may be said of, and everything that qualifies it."""
     lines = [
-        text(verdict["claim"]) if verdict["claim"] else "",
-        _rests_on(verdict),
+        _claim(verdict),
         f"{text(_capital(verdict['reason']))}." if verdict["reason"] else "",
         _settled(verdict),
         _ceiling(verdict["ceiling"]),
@@ -107,7 +106,10 @@ def _figure(verdict: Json) -> str:
     )
 
 
-def _rests_on(verdict: Json) -> str:
+def _claim(verdict: Json) -> str:
+    """What the verdict may be said of, and what it rests on."""
+    if verdict["claim"]:
+        return f"This is {text(verdict['claim'].rstrip('.'))}."
     if verdict["blocks"] is None:
         return ""
     pairs = verdict["pairs"] or {}
@@ -116,7 +118,7 @@ def _rests_on(verdict: Json) -> str:
 
 
 def _settled(verdict: Json) -> str:
-    found = conclusion.more_blocks(verdict)
+    found = conclusion.more_needed(verdict)
     return "" if found is None else f"{_capital(found)}, if the spread stays as it was."
 
 
