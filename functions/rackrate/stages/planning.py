@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rackrate import schedule
+from pydantic import ValidationError
+
+from rackrate import schedule, tools
 from rackrate.ceilings import InstanceNetwork, instance_network
 from rackrate.cluster import Cluster
 from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
@@ -135,17 +137,18 @@ def check_comparison(plan: Plan, earlier_id: str, store: Store) -> None:
             f"name a run that ended {' or '.join(sorted(COMPARABLE))}",
         )
     earlier = store.get_json(earlier_id, "plan.json")
-    tests = {test["name"]: test for test in earlier["plan"]["tests"]}
-    ours = [test.model_dump() for test in plan.tests]
-    if not any(tests.get(test["name"], {}).get("tool") == test["tool"] for test in ours):
+    tests = {test["name"]: _with_defaults(test) for test in earlier["plan"]["tests"]}
+    ours = [test.model_dump() for test in plan.tests if test.name in tests]
+    if not ours:
         raise refuse(
             f"the run {earlier_id!r} has none of this plan's tests",
             f"use one of {', '.join(tests)}, as it did",
         )
     for test in ours:
-        before = tests.get(test["name"], test)
-        # An option that the earlier run did not know of had no other value than its default.
-        changed = sorted(option for option in before if before[option] != test.get(option))
+        before = tests[test["name"]]
+        changed = sorted(
+            option for option in before | test if before.get(option) != test.get(option)
+        )
         if changed:
             raise refuse(
                 f"the run {earlier_id!r} had the test {test['name']!r} with other"
@@ -161,6 +164,14 @@ def check_comparison(plan: Plan, earlier_id: str, store: Store) -> None:
             f"the run {earlier_id!r} has none of this plan's arms",
             f"use one of {', '.join(arms)}, in the same networks as there",
         )
+
+
+def _with_defaults(test: Json) -> Json:
+    """A stored test's options: those that its tool has got since had their defaults."""
+    try:
+        return tools.load_test(test).model_dump()
+    except (KeyError, ValidationError):
+        return test  # its tool does not take it any more, so it is not the same as any of today's
 
 
 def summary(estimates: Json) -> Json:
