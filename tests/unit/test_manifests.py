@@ -211,23 +211,3 @@ def test_any_execution_name_makes_valid_names_and_labels(run_id):
     assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", pod["name"])
     for value in pod["labels"].values():
         assert re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", value)
-
-
-def test_the_bootstrap_grants_no_more_than_the_benchmark_does():
-    things = {
-        thing["kind"]: thing for thing in manifests.bootstrap("bench", "rackrate:bench", "stack")
-    }
-    labels = things["Namespace"]["metadata"]["labels"]
-    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
-    (nodes,) = things["ClusterRole"]["rules"]
-    assert (nodes["resources"], nodes["verbs"]) == (["nodes"], ["get", "list"])
-    verbs = {v for rule in things["Role"]["rules"] for v in rule["verbs"]}
-    resources = {r for rule in things["Role"]["rules"] for r in rule["resources"]}
-    assert "*" not in verbs | resources
-    assert "secrets" not in resources and "pods/exec" not in resources
-    for kind in ("RoleBinding", "ClusterRoleBinding"):
-        assert things[kind]["subjects"][0]["name"] == "rackrate:bench"
-        assert (
-            things[kind]["roleRef"]["name"]
-            == things[things[kind]["roleRef"]["kind"]]["metadata"]["name"]
-        )
