@@ -153,16 +153,19 @@ def own_clock_marks(trial: Mapping[str, Any]) -> list[Mark]:
     details = trial.get("details", {})
     if started is None or finished is None:
         return []
-    seconds, start = details.get("seconds"), details.get("started_at_epoch_seconds")
+    seconds = details.get("seconds")
+    own = [
+        details.get(name) for name in ("started_at_epoch_seconds", "first_reply_at_epoch_seconds")
+    ]
+    moments = [moment for moment in own if isinstance(moment, int | float)]
     ran = finished - started
     if isinstance(seconds, int | float) and ran < seconds - CLOCK_TOLERANCE_SECONDS:
         text = f"the container ran {ran:.0f} s, but its tool measured for {seconds:.1f} s"
         return [Mark("clock", f"{text}: the node's clock was set")]
-    if isinstance(start, int | float):
-        off = max(started - start, start - finished)
-        if off > CLOCK_TOLERANCE_SECONDS:
-            text = f"the tool says that it began {off:.0f} s outside of its container's life"
-            return [Mark("clock", f"{text}: the node's clock was set")]
+    off = max((max(started - moment, moment - finished) for moment in moments), default=0.0)
+    if off > CLOCK_TOLERANCE_SECONDS:
+        text = f"by its tool's clock the test ran {off:.0f} s outside of its container's life"
+        return [Mark("clock", f"{text}: the node's clock was set")]
     return []
 
 

@@ -176,9 +176,12 @@ class TestClocks:
         assert marked({key(): fine}) == {}
 
     @pytest.mark.parametrize(("start", "off"), [(20, "10 s"), (-7, "7 s")])
-    def test_a_tool_that_began_outside_of_its_containers_life_is_marked(self, start, off):
+    @pytest.mark.parametrize("moment", ["started_at", "first_reply_at"])
+    def test_a_tool_whose_own_time_is_outside_of_its_containers_life_is_marked(
+        self, moment, start, off
+    ):
         odd = trial(
-            details={"started_at_epoch_seconds": epoch(start)},
+            details={f"{moment}_epoch_seconds": epoch(start)},
             started_at=at(0),
             finished_at=at(10),
         )
