@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,6 +92,33 @@ def test_counters_are_given_as_what_the_run_added_and_unknown_is_not_zero():
 def test_a_counter_that_fell_was_reset_and_has_no_increase():
     counters = {"before": {"n": {"e": {"c": 9}}}, "after": {"n": {"e": {"c": 1}}}, "note": None}
     assert results(counters=counters)["counters"]["nodes"]["n"]["e"]["c"] is None
+
+
+def test_every_field_and_column_is_documented():
+    text = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
+    words = set(re.findall(r"[a-z0-9_]+", text))
+    found = results(counters=samples.counters())
+    # What these hold is named by others: plan.md, cost.md, the nodes, the kernel's driver.
+    for name in ("plan", "estimates", "counters"):
+        found[name] = {}
+    for arm in found["arms"]:
+        arm["node_facts"], arm["network"] = [], {}
+    for verdict in found["verdicts"]:
+        verdict["marks"] = {}
+    columns = set(lines(samples.trials())[0]) - {"ttl"}
+    unnamed = (set(names(found)) | columns) - words
+    # The nodes' facts are told once for both ends.
+    facts = {"instance_type", "instance_id", "zone", "kernel"}
+    assert {name.split("_", 1)[1] for name in unnamed} <= facts
+
+
+def names(value: Any) -> Iterator[str]:
+    """Every name of a field in a document."""
+    if isinstance(value, dict):
+        yield from value
+    for entry in value.values() if isinstance(value, dict) else value:
+        if isinstance(entry, dict | list):
+            yield from names(entry)
 
 
 # -- trials.csv

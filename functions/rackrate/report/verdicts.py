@@ -119,7 +119,7 @@ def _claim(verdict: Json) -> str:
 
 def _settled(verdict: Json) -> str:
     found = conclusion.more_needed(verdict)
-    return "" if found is None else f"{_capital(found)}, if the spread stays as it was."
+    return "" if found is None else f"{_capital(found)}, if the difference is as estimated."
 
 
 def _ceiling(ceiling: Json | None) -> str:
