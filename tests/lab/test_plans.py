@@ -43,9 +43,14 @@ def test_the_same_plan_and_seed_give_the_same_schedule_and_another_seed_another(
 
 def test_a_dry_run_starts_nothing_and_says_so(lab: Lab) -> None:
     lab.start("dry-6", DRY)
-    assert lab.ended("dry-6")["status"] == "SUCCEEDED"
+    ended = lab.ended("dry-6")
+    assert ended["status"] == "SUCCEEDED"
+    told = json.loads(ended["output"])
+    assert (told["estimate"]["trials"], told["estimate"]["usd"] > 0) == (24, True)
+    assert told["estimate"]["seconds"] > 30
+    assert told["estimate"]["most_bytes_per_node"] > 1e8
     assert lab.record("dry-6")["status"] == "dry_run"
-    assert lab.objects("dry-6") == {"plan.json", "schedule.json"}
+    assert lab.objects("dry-6") == {"plan.json", "schedule.json", "warm_up.json"}
     assert lab.left_in_cluster("dry-6") == []
 
 

@@ -1,0 +1,167 @@
+"""Every experiment of docs/plans is one execution of the deployed stack, from plan to verdict."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from lab import stack
+from rackrate import plan as plans
+from tests.lab.running import Lab
+
+PLANS = stack.REPOSITORY / "docs" / "plans"
+#: The demo and the default plan have tests of their own.
+NAMES = sorted({path.stem for path in PLANS.glob("*.json")} - {"demo", "default"})
+#: To be run before and after a change.
+UPGRADE = "e3-cni-upgrade"
+BLOCKS = 2
+#: What makes a plan long; nothing else of it is changed.
+SHORT = {"seconds": 1, "count": 4}
+#: Whose addresses a tool's output tells, by tool: the client's and the server's, or the server's.
+BOTH, SERVER = ("client", "server"), ("server",)
+TOLD = {"iperf3": BOTH, "iperf": BOTH, "ping": SERVER, "sockperf": SERVER}
+
+
+@functools.cache
+def shortened(name: str) -> dict[str, Any]:
+    """A plan of docs/plans with two blocks and tests of a second or so."""
+    found = json.loads((PLANS / f"{name}.json").read_text("utf-8"))
+    tests = []
+    for entry in found["tests"]:
+        test = {"name": entry} if isinstance(entry, str) else entry
+        options = {**plans.CATALOGUE.get(test["name"], {}), **test}
+        tests.append({**test, **{key: SHORT[key] for key in SHORT if key in options}})
+    return {**found, "tests": tests, "blocks": BLOCKS}
+
+
+def arms_of(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The arms of a plan by name, each as an object that says everything."""
+    written = [
+        arm if isinstance(arm, dict) else {"name": arm, "nodes": arm} for arm in plan["arms"]
+    ]
+    pods = {"client_network": "pod", "server_network": "pod"}
+    return {arm["name"]: {**pods, **arm} for arm in written}
+
+
+def needs_host_network(name: str) -> bool:
+    """Do pods of the plan use the network of their node?"""
+    return any("host" in arm.values() for arm in arms_of(shortened(name)).values())
+
+
+def run_of(name: str) -> str:
+    """The id of a plan's run."""
+    return f"plan-{name}"
+
+
+@pytest.fixture(scope="module")
+def in_pods(lab: Lab) -> list[str]:
+    """The plans that need no node's network, running all at once: their servers have no port in
+    common, and nothing here depends on how fast they are.
+    """
+    names = [name for name in NAMES if not needs_host_network(name)]
+    for name in names:
+        lab.start(run_of(name), shortened(name))
+    return names
+
+
+def check_run(lab: Lab, name: str) -> None:
+    """The run of a plan measured what the plan says, all of it, and came to verdicts."""
+    run, plan = run_of(name), shortened(name)
+    ended = lab.ended(run, seconds=180)
+    assert ended["status"] == "SUCCEEDED", ended.get("cause")
+    trials = [trial for trial in lab.items(run, "trial#") if not trial.get("warm_up")]
+    assert {trial["status"] for trial in trials} == {"measured"}
+    nodes = {
+        "treatment": lab.nodes(placement_group=True),
+        "baseline": lab.nodes(placement_group=False),
+    }
+    # With two nodes in an arm every pairing is the one pair there is, forward and then back.
+    assert sorted(
+        (int(t["block"]), t["arm"], t["test"], t["client"], t["server"]) for t in trials
+    ) == sorted(
+        (block, arm["name"], test["name"], *nodes[arm["nodes"]][:: 1 if block % 2 else -1])
+        for block in range(1, BLOCKS + 1)
+        for arm in arms_of(plan).values()
+        for test in plan["tests"]
+    )
+    check_networks(lab, plan, trials)
+    check_verdicts(lab, run, plan)
+
+
+def check_networks(lab: Lab, plan: Mapping[str, Any], trials: list[dict[str, Any]]) -> None:
+    """Clients and servers had the addresses of their nodes where the plan says `host`, and only
+    there.
+    """
+    address_of = {
+        node.metadata.name: next(a.address for a in node.status.addresses if a.type == "InternalIP")
+        for node in lab.core.list_node().items
+    }
+    bucket = lab.outputs["BucketName"]
+    for trial in trials:
+        arm = arms_of(plan)[trial["arm"]]
+        found = lab.aws("s3").get_object(Bucket=bucket, Key=trial["raw_key"])
+        printed = found["Body"].read().decode()
+        for side in TOLD[trial["tool"]]:
+            network = arm[f"{side}_network"]
+            assert trial[f"{side}_network"] == network
+            address = re.escape(address_of[trial[side]])
+            told = re.search(rf"(?<![\d.]){address}(?![\d.])", printed) is not None
+            assert told == (network == "host"), f"{side} of {trial['sk']}:\n{printed[:2000]}"
+
+
+def check_verdicts(lab: Lab, run: str, plan: Mapping[str, Any]) -> None:
+    """Every arm but the baseline has a verdict with an interval for every test."""
+    verdicts = lab.items(run, "verdict#")
+    baseline = plan.get("baseline", "baseline")
+    assert {(v["test"], v["arm"], v["baseline"]) for v in verdicts} == {
+        (test["name"], arm, baseline)
+        for test in plan["tests"]
+        for arm in arms_of(plan)
+        if arm != baseline
+    }
+    for verdict in verdicts:
+        low, high = verdict["ci95"]
+        assert 0 < low <= verdict["ratio"] <= high
+        assert verdict["verdict"] in {
+            *("better", "worse", "no meaningful difference", "inconclusive"),
+        }
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if needs_host_network(name) and name != UPGRADE]
+)
+def test_a_plan_in_the_nodes_own_network_is_measured_to_a_verdict(
+    lab: Lab, in_pods: list[str], name: str
+) -> None:
+    # One after the other, since their servers would want the same ports of the nodes. They come
+    # first, while the runs in pods go on.
+    lab.start(run_of(name), shortened(name))
+    check_run(lab, name)
+
+
+def test_a_run_after_a_change_is_compared_with_the_one_before(lab: Lab, in_pods: list[str]) -> None:
+    # The plan of the upgrade measures what E3's does, so that one run of it is enough here.
+    before, after = run_of("e3"), run_of(UPGRADE)
+    if not lab.record(before):
+        lab.start(before, shortened("e3"))
+        lab.ended(before, seconds=180)
+    plan = {**shortened(UPGRADE), "compare_with": before}
+    lab.start(after, plan)
+    check_run(lab, UPGRADE)
+    regressions = lab.document(after, "analysis.json")["regressions"]
+    assert {(r["test"], r["arm"], r["baseline"]) for r in regressions} == {
+        (test["name"], arm, f"run {before}") for test in plan["tests"] for arm in arms_of(plan)
+    }
+    for regression in regressions:
+        low, high = regression["ci95"]
+        assert 0 < low <= regression["ratio"] <= high
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not needs_host_network(name)])
+def test_a_plan_in_pods_is_measured_to_a_verdict(lab: Lab, in_pods: list[str], name: str) -> None:
+    check_run(lab, name)
