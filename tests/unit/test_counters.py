@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.client import ApiException
@@ -13,11 +12,10 @@ from rackrate import counters, manifests
 from rackrate.counters import ALLOWANCES, Unreadable, allowances, traffic
 from rackrate.errors import ClusterUnreachable
 from rackrate.stages.counting import NO_ENA, NOT_ALLOWED, count
-from tests.unit.samples import DATA, NODES, SETTINGS
+from tests.unit.samples import DATA, HOST_SETTINGS, NODES, SETTINGS
 
 RUN = "run-1"
 TEXT = {path.stem: path.read_text() for path in (DATA / "counters").glob("*.txt")}
-HOST = replace(SETTINGS, host_namespace="rackrate-host")
 OWNER = f"/api/v1/namespaces/rackrate-host/configmaps/{manifests.owner_name(RUN)}"
 ALL_NODES = {name for names in NODES.values() for name in names}
 
@@ -145,7 +143,7 @@ def answering(cluster, texts=TEXT, names="eks-node", silent=()):
     return answer
 
 
-def read(store, cluster, when="before", settings=HOST):
+def read(store, cluster, when="before", settings=HOST_SETTINGS):
     return count(RUN, when, settings=settings, connect=lambda: cluster, store=store)
 
 
@@ -257,9 +255,22 @@ def test_a_cluster_that_refuses_is_a_note_and_never_a_failure(planned, cluster, 
     assert "not read before the trials" in done["note"]
 
 
-def test_a_reading_afterwards_alone_is_kept_and_says_that_the_other_is_missing(planned, cluster):
+@pytest.mark.parametrize("code", ["NoSuchKey", "AccessDenied"])
+def test_a_reading_afterwards_alone_is_kept_and_says_that_the_other_is_missing(
+    planned, cluster, monkeypatch, code
+):
+    """S3 does not say of an object that it is missing to who may not list the bucket."""
+    get = planned.get_json
+
+    def missing(run_id, name):
+        if name == "counters.json":
+            raise ClientError({"Error": {"Code": code}}, "GetObject")
+        return get(run_id, name)
+
+    monkeypatch.setattr(planned, "get_json", missing)
     done = read(planned, cluster, "after")
     assert done == {"nodes": 4, "note": "not read before the trials"}
+    monkeypatch.undo()
     stored = planned.get_json(RUN, "counters.json")
     assert (stored["before"], stored["after"].keys()) == ({}, ALL_NODES)
 
@@ -268,6 +279,6 @@ def test_the_handler_reads(planned, cluster, monkeypatch):
     from handlers import counters as handler
     from tests.unit.test_handlers import Context
 
-    for name, value in (("cluster", cluster), ("settings", HOST), ("store", planned)):
+    for name, value in (("cluster", cluster), ("settings", HOST_SETTINGS), ("store", planned)):
         monkeypatch.setattr(handler, name, lambda value=value: value)
     assert handler.handler({"run_id": RUN, "when": "before"}, Context())["nodes"] == 4

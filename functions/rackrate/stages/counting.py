@@ -87,7 +87,8 @@ def _stored(run_id: str, store: Store) -> Json:
     try:
         found: Json = store.get_json(run_id, NAME)
     except ClientError as error:
-        if error.response["Error"]["Code"] != "NoSuchKey":
+        # Who may not list the bucket is not told that an object is missing, but that he may not.
+        if error.response["Error"]["Code"] not in ("NoSuchKey", "AccessDenied"):
             raise
         return {**_nothing(), "note": "not read before the trials"}
     return found
