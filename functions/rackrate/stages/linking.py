@@ -24,8 +24,8 @@ REMEDY = (
 def check_links(run_id: str, *, store: Store) -> Json:
     """Compares the warm-up's trials with what it planned; a pair that was not measured is down.
 
-    As many links as the plan tolerates lost trials are noted in the run's `warnings`; the trials of
-    those pairs will be lost and say why.
+    They are noted in the run's `warnings`. As many as the plan tolerates lost trials do not end the
+    run; the trials of those pairs will be lost and say why.
 
     Returns:
         links: how many were tried.
@@ -43,10 +43,10 @@ def check_links(run_id: str, *, store: Store) -> Json:
         for trial in planned
         if (found := stored.get(trial.key, {})).get("status") != "measured"
     ]
+    told = [_message(down, len(planned))] if down else []
+    store.update_run(run_id, {"phase": "checking links", "warnings": told})
     if len(down) > tolerated * len(planned):
-        raise LinksDown(_message(down, len(planned)))
-    if down:
-        store.update_run(run_id, {"warnings": [_message(down, len(planned))]})
+        raise LinksDown(*told)
     return {"links": len(planned), "down": len(down)}
 
 
