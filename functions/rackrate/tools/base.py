@@ -20,6 +20,8 @@ NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 #: even then a log is not full.
 LOG_BYTES = 8_000_000
 
+_MOST = 1e18  # an exabit or an exabyte
+
 
 class ParseError(ValueError):
     """A tool's output holds no complete measurement; the message says why."""
@@ -102,6 +104,18 @@ class Interval:
     retransmits: int | None = None
     congestion_window_bytes: int | None = None
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """All its numbers that are known."""
+        known = (
+            self.start_seconds,
+            self.end_seconds,
+            self.bits_per_second,
+            self.retransmits,
+            self.congestion_window_bytes,
+        )
+        return tuple(number for number in known if number is not None)
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -115,7 +129,7 @@ class Measurement:
         version: the tool's own version, where its output tells.
 
     Raises:
-        ParseError: a number that is not finite, or a value or sample below zero.
+        ParseError: a number that is not finite, below zero, or beyond any network.
     """
 
     values: Mapping[str, float]
@@ -129,8 +143,9 @@ class Measurement:
             *self.values.items(),
             *((name, number) for name, numbers in self.samples.items() for number in numbers),
             *((name, value) for name, value in self.details.items() if not isinstance(value, str)),
+            *(("an interval", number) for each in self.series for number in each.numbers),
         ):
-            if not math.isfinite(number) or number < 0:
+            if not 0 <= number <= _MOST:
                 raise ParseError(f"{name} is {number}, which no measurement can be")
 
 

@@ -34,12 +34,13 @@ _LOG_BYTES_PER_INTERVAL = 180  # a line of at most 140 characters, and the log's
 _LINE = re.compile(
     r"^\[ *(?P<id>\d+|SUM(?:-\d+)?)\] (?P<start>\d+\.\d+)-(?P<end>\d+\.\d+) sec"
     r" +(?P<bytes>\d+) Bytes +(?P<rate>\d+) bits/sec(?P<enhanced>.*)\n",
-    re.MULTILINE,
+    re.MULTILINE | re.ASCII,
 )
 # Writes and failed writes, retransmits, then (2.2: bytes in flight/) congestion window/RTT.
 _ENHANCED = re.compile(
     r"^ +\d+/\d+ +(?P<retransmits>\d+)"
-    r"(?: +(?:\d+K\(\d+\)/)?(?P<window>\d+)K(?:\(\d+\))?/(?P<rtt>\d+)(?:\(\d+\))? us)?"
+    r"(?: +(?:\d+K\(\d+\)/)?(?P<window>\d+)K(?:\(\d+\))?/(?P<rtt>\d+)(?:\(\d+\))? us)?",
+    re.ASCII,
 )
 _COMPLAINT = re.compile(r"^.*\b(?:failed|refused|unreachable|timed out)\b.*$", re.MULTILINE)
 _SHORT_REASON = 200

@@ -228,7 +228,7 @@ def parse(text: str, test: Test) -> Measurement:
     """
     report = _load(text)
     if report.get("error"):
-        raise ParseError(f"iperf3: {str(report['error'])[:_SHORT_REASON]}")
+        raise ParseError(f"iperf3: {_plain(str(report['error']))}")
     _check_settings(report, test)
     directions = (_ONE_WAY, _AND_BACK) if test.bidirectional else (_ONE_WAY,)
     received = [
@@ -292,7 +292,9 @@ def _check_settings(report: Mapping[str, Any], test: Test) -> None:
         raise ParseError("iperf3's report lacks start.test_start")
     for name, value in asked.items():
         if name in told and told[name] != value:
-            raise ParseError(f"iperf3's report is another test's: its {name} is {told[name]!r}")
+            raise ParseError(
+                f"iperf3's report is another test's: its {name} is {_plain(repr(told[name]))}"
+            )
 
 
 def _series(report: Any, directions: Sequence[_Direction]) -> tuple[Interval, ...]:
@@ -328,7 +330,7 @@ def _details(
     known = [window for window in windows if window is not None]
     found: dict[str, float | int | str | None] = {
         "seconds": _number(report, "end", "sum_received", "seconds"),
-        "started_at_epoch_seconds": _optional(report, "start", "timestamp", "timesecs"),
+        "started_at_epoch_seconds": _whole(_optional(report, "start", "timestamp", "timesecs")),
         "received_bytes": _whole(total("received", "bytes")),
         "sent_bytes": _whole(total("sent", "bytes")),
         "sent_bits_per_second": total("sent", "bits_per_second"),
@@ -385,7 +387,12 @@ def _items(report: Any, *path: str) -> list[Any]:
 
 def _text(report: Any, *path: str) -> str | None:
     value = _get(report, *path)
-    return value if isinstance(value, str) else None
+    return _plain(value) if isinstance(value, str) else None
+
+
+def _plain(text: str) -> str:
+    """A text that can be stored: JSON may escape what is no character."""
+    return text[:_SHORT_REASON].encode(errors="replace").decode()
 
 
 def _number(report: Any, *path: str) -> float:

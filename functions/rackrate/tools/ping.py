@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Mapping
@@ -12,11 +13,17 @@ from pydantic import Field
 from rackrate.tools.base import Measurement, Metric, ParseError, TestBase
 
 _REPLY = re.compile(
-    r"^(?:\[(\d+\.\d+)\] )?\d+ bytes from .*icmp_seq=(\d+) ttl=\d+ time=([0-9.]+) ms( \(DUP!\))?$"
+    r"^(?:\[(\d{1,12}\.\d+)\] )?\d+ bytes from .*icmp_seq=(\d{1,5}) ttl=\d+"
+    r" time=(\d{1,12}(?:\.\d{1,6})?) ms( \(DUP!\))?$",
+    re.ASCII,
 )
-_SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received")
-_EXTREMES = re.compile(r"^rtt min/avg/max/mdev = ([0-9.]+)/[0-9.]+/([0-9.]+)/[0-9.]+ ms")
-_COMPLAINT = re.compile(r"^(ping: |From .* icmp_seq=\d+ )")
+_SUMMARY = re.compile(r"^(\d{1,9}) packets transmitted, (\d{1,9}) received", re.ASCII)
+_EXTREMES = re.compile(
+    r"^rtt min/avg/max/mdev = (\d{1,12}\.\d+)/[0-9.]+/(\d{1,12}\.\d+)/[0-9.]+ ms", re.ASCII
+)
+_COMPLAINT = re.compile(
+    r"^(?:\[\d+\.\d+\] )?((?:ping: |From .* icmp_seq=\d+ ).*)$", re.ASCII | re.MULTILINE
+)
 _SHORT_REASON = 200
 _HEADERS_BYTES = 8 + 20  # of ICMP and of IP
 
@@ -91,16 +98,17 @@ def parse(text: str, test: Test) -> Measurement:
     if not text.strip():
         raise ParseError("ping printed nothing")
     seconds_of: dict[int, float] = {}
-    duplicates = 0
+    duplicates: list[float] = []
     first_reply_at: float | None = None
     summary: re.Match[str] | None = None
     extremes: re.Match[str] | None = None
     for line in text.splitlines():
         if (reply := _REPLY.match(line)) is not None:
+            seconds = round(float(reply[3]) / 1000, 9)
             if reply[4] is not None:
-                duplicates += 1
+                duplicates.append(seconds)
                 continue
-            seconds_of[int(reply[2])] = round(_milliseconds(reply[3]) / 1000, 9)
+            seconds_of[int(reply[2])] = seconds
             if first_reply_at is None and reply[1] is not None:
                 first_reply_at = float(reply[1])
         elif (found := _SUMMARY.match(line)) is not None:
@@ -122,12 +130,12 @@ def parse(text: str, test: Test) -> Measurement:
         )
     samples = tuple(seconds_of[number] for number in sorted(seconds_of))
     if extremes is not None:
-        _compare(min(samples), extremes[1])
-        _compare(max(samples), extremes[2])
+        _compare(min(*samples, *duplicates, math.inf), extremes[1])
+        _compare(max(*samples, *duplicates, 0), extremes[2])
     details: dict[str, float | int | str] = {
         "transmitted": transmitted,
         "received": received,
-        "duplicates": duplicates,
+        "duplicates": len(duplicates),
         "loss_ratio": (transmitted - received) / transmitted,
         "min_seconds": min(samples),
         "mean_seconds": statistics.fmean(samples),
@@ -138,20 +146,13 @@ def parse(text: str, test: Test) -> Measurement:
     return Measurement({"rtt": statistics.median(samples)}, {"rtt": samples}, details=details)
 
 
-def _milliseconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ParseError(f"ping printed a time that is no number: {text}") from None
-
-
 def _compare(seconds: float, summary: str) -> None:
     """Compares an extreme of the packets' times, of three digits, with the summary's."""
-    told = _milliseconds(summary) / 1000
+    told = float(summary) / 1000
     if abs(told - seconds) > max(0.01 * told, 2e-6):
         raise ParseError(f"ping's summary says {told:.6f} s where the replies say {seconds:.6f} s")
 
 
 def _complaint(text: str) -> str | None:
-    found = (line for line in text.splitlines() if _COMPLAINT.match(line))
-    return next((line[:_SHORT_REASON] for line in found), None)
+    found = _COMPLAINT.search(text)
+    return found[1][:_SHORT_REASON] if found is not None else None

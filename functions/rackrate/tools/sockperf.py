@@ -6,7 +6,6 @@ trip as it was measured, which assumes nothing of the way there and the way back
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import statistics
@@ -29,19 +28,24 @@ _SHORT_REASON = 200
 
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 _VERSION = re.compile(r"== version #(\S+) ==")
-_RUN_TIME = re.compile(r"^sockperf: \[Total Run\] RunTime=([0-9.]+) sec;")
-_VALID = re.compile(r"^sockperf: \[Valid Duration\] RunTime=[0-9.]+ sec; SentMessages=(\d+);")
+_RUN_TIME = re.compile(r"^sockperf: \[Total Run\] RunTime=([0-9.]+) sec;", re.ASCII)
+_VALID = re.compile(
+    r"^sockperf: \[Valid Duration\] RunTime=[0-9.]+ sec; SentMessages=(\d+);", re.ASCII
+)
 _LOSSES = re.compile(
     r"^sockperf: # dropped messages = (\d+); # duplicated messages = (\d+);"
-    r" # out-of-order messages = (\d+)$"
+    r" # out-of-order messages = (\d+)$",
+    re.ASCII,
 )
-_OBSERVATIONS = re.compile(r"^sockperf: Total (\d+) observations;")
-_EXTREME = re.compile(r"^sockperf: ---> <(MIN|MAX)> observation = +([0-9.]+)$")
-_PERCENTILE = re.compile(r"^sockperf: ---> percentile (\d+\.\d+) = +([0-9.]+)$")
-_HEADER = "packet, txTime(sec), rxTime(sec), rtt(usec)"
-_ROW = re.compile(r"^(\d+), (\d+)\.(\d{9}), (\d+)\.(\d{9}), (\d+\.\d+)$")
+_OBSERVATIONS = re.compile(r"^sockperf: Total (\d+) observations;", re.ASCII)
+_EXTREME = re.compile(r"^sockperf: ---> <(MIN|MAX)> observation = +([0-9.]+)$", re.ASCII)
+_PERCENTILE = re.compile(r"^sockperf: ---> percentile (\d+\.\d+) = +([0-9.]+)$", re.ASCII)
+_HEADER = "packet, txTime(sec), rxTime(sec), rtt(usec)\n"
+_ROW = re.compile(r"^(\d+), (\d+)\.(\d{9}), (\d+)\.(\d{9}), (\d+\.\d+)$", re.ASCII)
+# What another thread prints falls anywhere into the log, even into the middle of a row.
+_INTERJECTION = re.compile(r"sockperf: [^\n]*\n")
 _END = re.compile(r"^-{10,}$")
-_COMPLAINT = re.compile(r"^sockperf: (ERROR|No messages|Test end \(interrupted by user\)).*")
+_COMPLAINT = re.compile(r"sockperf: (?:ERROR|No messages).*")
 
 
 class Test(TestBase):
@@ -177,7 +181,8 @@ def parse(text: str, test: Test) -> Measurement:
     """
     if not text.strip():
         raise ParseError("sockperf printed nothing")
-    lines = _COLOUR.sub("", text).split("\n")
+    before, header, log = _COLOUR.sub("", text).partition(_HEADER)
+    lines = before.split("\n")
     summary = _summary(lines)
     if summary.observations is None or summary.run_seconds is None:
         raise ParseError(_complaint(lines) or "sockperf's output is truncated: it has no summary")
@@ -185,7 +190,9 @@ def parse(text: str, test: Test) -> Measurement:
         raise ParseError(
             f"sockperf: the test ended after {summary.run_seconds:.1f} s of {test.seconds} s"
         )
-    nanoseconds = _log(lines)
+    if not header:
+        raise ParseError("sockperf's output has no log of the messages' round trips")
+    nanoseconds = _log(_INTERJECTION.sub("", log).split("\n"))
     if not nanoseconds:
         raise ParseError("sockperf: no message was answered")
     if len(nanoseconds) != summary.observations:
@@ -227,8 +234,6 @@ def _summary(lines: Sequence[str]) -> _Summary:
     summary = _Summary()
     try:
         for line in lines:
-            if line == _HEADER:
-                break
             if found := _VERSION.search(line):
                 summary.version = f"sockperf {found[1]}"
             elif found := _RUN_TIME.match(line):
@@ -253,13 +258,13 @@ def _summary(lines: Sequence[str]) -> _Summary:
 
 
 def _log(lines: Sequence[str]) -> list[int]:
-    """The round trips of the log of all messages, in nanoseconds."""
-    if _HEADER not in lines:
-        raise ParseError("sockperf's output has no log of the messages' round trips")
-    rows = iter(lines[lines.index(_HEADER) + 1 :])
+    """The round trips of the log of all messages, in nanoseconds.
+
+    Args:
+        lines: what follows on the log's header.
+    """
     round_trips: list[int] = []
-    for number in itertools.count():
-        line = next(rows, "")
+    for number, line in enumerate(lines):
         if _END.match(line):
             return round_trips
         row = _ROW.match(line)
@@ -274,7 +279,7 @@ def _log(lines: Sequence[str]) -> list[int]:
         if round_trip <= 0 or abs(round_trip - told * 1000) > 2:
             raise ParseError(f"sockperf's log contradicts itself in row {number}")
         round_trips.append(round_trip)
-    raise AssertionError("itertools.count() has no end")  # pragma: no cover
+    raise ParseError("sockperf's log of messages is truncated: it has no end")
 
 
 def _around(ordered: Sequence[int], quantile: float) -> Sequence[int]:
@@ -294,5 +299,5 @@ def _compare(what: str, nanoseconds: Sequence[int], printed: str | None) -> None
 
 
 def _complaint(lines: Sequence[str]) -> str | None:
-    found = (line for line in lines if _COMPLAINT.match(line))
-    return next((line[:_SHORT_REASON] for line in found), None)
+    found = filter(None, map(_COMPLAINT.search, lines))
+    return next((complaint[0][:_SHORT_REASON] for complaint in found), None)
