@@ -200,11 +200,13 @@ def ceiling(
         baseline: the baseline's limit.
         arm_median: what the arm came to, in bit/s; None when nothing was measured.
         baseline_median: what the baseline came to.
-        names: how the text calls the two arms.
+        names: how the text calls the two arms; the same name twice is one arm now and before.
         alike: a relative difference of the medians up to this is none.
     """
     if arm is None or baseline is None:
         return None
+    if names[0] == names[1]:
+        names = (f"{names[0]} now", f"{names[1]} before")
     found = explain(arm, baseline, arm_median, baseline_median, names=names, alike=alike)
     return {
         "name": arm.name,

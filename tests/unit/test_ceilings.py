@@ -198,6 +198,13 @@ class TestTheCeilingOfAVerdict:
         assert found["baseline_share"] is None
         assert found["explains"] is False
 
+    def test_one_arm_in_two_runs_is_told_as_now_and_before(self):
+        one = of(1, "none")
+        medians = {"arm_median": 3e9, "baseline_median": 4.9e9}
+        found = ceiling(one, one, **medians, names=("treatment", "treatment"))
+        assert found["text"].startswith("the treatment now came to 60%")
+        assert "the treatment before came to 98%" in found["text"]
+
     def test_ena_express_has_its_own_source_and_keeps_the_others_limit(self):
         found = ceiling(of(1, "cluster", STEADY, ena_express=True), of(1, "none", STEADY))
         assert found["name"] == ENA_EXPRESS_FLOW
