@@ -81,9 +81,10 @@ def mark_trials(
     arms = {arm["name"]: arm for arm in stored_plan["arms"]}
     tests = {test["name"]: tools.load_test(test) for test in stored_plan["plan"]["tests"]}
     cpus = {node["name"]: node.get("cpus") for arm in arms.values() for node in arm["nodes"]}
-    measured = {key: trial for key, trial in trials.items() if trial.get("status") == "measured"}
+    ordered = sorted(trials.items())
+    measured = {key: trial for key, trial in ordered if trial.get("status") == "measured"}
     marks: dict[TrialKey, list[Mark]] = defaultdict(list)
-    for key, trial in sorted(measured.items()):
+    for key, trial in measured.items():
         test = tests[key.test]
         marks[key] += cpu_marks(key, trial, test, cpus)
         marks[key] += own_clock_marks(trial)
@@ -93,7 +94,7 @@ def mark_trials(
     notes = ena_allowance_notes(counters)
     for key, mark in (*clocks_that_disagree(measured), *drops):
         marks[key].append(mark)
-    for key in trials:
+    for key, _ in ordered if notes else ():
         nodes = dict.fromkeys((key.client, key.server))
         marks[key] += [Mark("ena_allowance", notes[node]) for node in nodes if node in notes]
     return {key: found for key, found in sorted(marks.items()) if found}
@@ -292,7 +293,7 @@ def drops_across_blocks(
 ) -> list[tuple[TrialKey, Mark]]:
     """Trials of pairs that fell to the instance's baseline from some block on, and stayed there."""
     pairs: dict[tuple[str, str, frozenset[str]], list[TrialKey]] = defaultdict(list)
-    for key, trial in sorted(trials.items()):
+    for key, trial in trials.items():
         if trial.get("unit") == "bit/s":
             pairs[key.arm, key.test, frozenset((key.client, key.server))].append(key)
     found = []
