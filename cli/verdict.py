@@ -34,6 +34,9 @@ def print_results(console: Console, results: Results, run: Run | None) -> None:
     for verdicts in _by_comparison(results.regressions):
         console.print(verdict_table(results, verdicts))
     _print_ceilings(console, results)
+    every = [*results.verdicts, *results.regressions]
+    if len(every) > 1 and any(verdict.is_simultaneous for verdict in every):
+        say(console, "The intervals of all verdicts hold at once with 95 %.", style="dim")
     conclusion = results.conclusion or (run.conclusion if run else None)
     if conclusion:
         say(console, conclusion)
@@ -73,15 +76,15 @@ def _print_ceilings(console: Console, results: Results) -> None:
 def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
     """One comparison. `verdicts` is not empty."""
     arm, baseline = verdicts[0].arm, verdicts[0].baseline
-    scopes = {verdict.scope for verdict in verdicts if verdict.scope}
-    of_whom = f", on {scopes.pop()}" if scopes == {"these nodes"} else ""
-    at_once = any(verdict.is_simultaneous for verdict in verdicts) and len(verdicts) > 1
+    scopes = {verdict.scope for verdict in verdicts}
+    scope = scopes.pop() if len(scopes) == 1 else None
+    of_whom = {"these nodes": ", on these nodes", "the placement": ", for the placement"}
     table = Table(
-        title=Text(f"{_arm(results, arm)} against {_arm(results, baseline)}{of_whom}"),
+        title=Text(
+            f"{_arm(results, arm)} against {_arm(results, baseline)}{of_whom.get(scope or '', '')}"
+        ),
         title_justify="left",
         title_style="bold",
-        caption="Intervals hold for all verdicts of the run at once with 95 %." if at_once else "",
-        caption_justify="left",
         box=box.HORIZONTALS,
         padding=0,
     )

@@ -144,7 +144,8 @@ def _finding(verdict: Json) -> str:
     said = f"{subject(verdict)} {verb} {verdict['verdict']}"
     if figures:
         said += f", {figures}"
-    if (ceiling := verdict.get("ceiling")) and ceiling.get("explains"):
+    decided = verdict["verdict"] != "inconclusive"
+    if decided and (ceiling := verdict.get("ceiling")) and ceiling.get("explains"):
         said += f", as the documented limits explain ({ceiling['name']})"
     # What would settle it says more than that it is open.
     if (settled := more_needed(verdict)) is not None:
@@ -153,13 +154,9 @@ def _finding(verdict: Json) -> str:
 
 
 def _steadiness(verdict: Json) -> str | None:
-    """How steady the arm is compared with the baseline, if that was decided."""
+    """How steady the arm is compared with the baseline, if they differ."""
     steadiness = verdict.get("steadiness") or {}
-    words = {
-        "better": "steadier",
-        "worse": "less steady",
-        "no meaningful difference": "equally steady",
-    }
+    words = {"better": "steadier", "worse": "less steady"}
     word = words.get(steadiness.get("verdict", ""))
     if word is None:
         return None

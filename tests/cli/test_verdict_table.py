@@ -77,7 +77,7 @@ def test_steadiness_shares_of_the_ceiling_and_the_claim_are_shown() -> None:
         "tcp-1 throughput: the limits explain the difference.",
     ):  # fmt: skip
         assert part in text, part
-    assert "hold for all verdicts of the run at once" in text
+    assert "The intervals of all verdicts hold at once with 95 %." in text
 
 
 @pytest.mark.parametrize(

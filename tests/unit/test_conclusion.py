@@ -110,22 +110,31 @@ def test_one_more_block_is_singular_and_a_settled_verdict_asks_for_none():
     [
         ("better", "tcp-1 throughput is steadier, spread 0.36 times (0.21 to 0.63)"),
         ("worse", "tcp-1 throughput is less steady, spread 0.36 times"),
-        ("no meaningful difference", "tcp-1 throughput is equally steady"),
     ],
 )
-def test_steadiness_is_said_when_it_was_decided(word, said):
+def test_steadiness_is_said_when_the_arms_differ_in_it(word, said):
     decided = {**verdict()["steadiness"], "verdict": word}
     assert said in conclusion.sentence([verdict(steadiness=decided)])
 
 
-@pytest.mark.parametrize("steadiness", [None, {}, {"verdict": "inconclusive"}, {"verdict": None}])
-def test_steadiness_that_was_not_decided_is_left_out(steadiness):
+@pytest.mark.parametrize(
+    "steadiness",
+    [
+        None,
+        {},
+        {"verdict": "inconclusive"},
+        {"verdict": None},
+        {"verdict": "no meaningful difference"},
+    ],
+)
+def test_steadiness_that_does_not_differ_is_left_out(steadiness):
     assert "stead" not in conclusion.sentence([verdict(steadiness=steadiness)])
 
 
 def test_a_limit_that_does_not_explain_is_left_out():
     ceiling = {**verdict()["ceiling"], "explains": False}
     assert "limits" not in conclusion.sentence([verdict(ceiling=ceiling)])
+    assert "limits" not in conclusion.sentence([verdict(verdict="inconclusive")])
 
 
 def test_a_regression_names_the_earlier_run_once():
