@@ -1,6 +1,6 @@
 """Write docs/plan.schema.json and docs/plan.md, the references of plans, from the models.
 
-The models are those that check plans, of `rackrate.plan` and of each tool.
+The models are those that check plans, of `rackrate.plan_fields` and of each tool.
 
 Usage: .venv/bin/python -m scripts.plan_reference
 """
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "functions"))
 
-from rackrate import plan, tools  # noqa: E402
+from rackrate import plan, plan_fields, tools  # noqa: E402
 from rackrate.schedule import MAX_PAIRS_PER_ITEM  # noqa: E402
 
 SCHEMA = ROOT / "docs" / "plan.schema.json"
@@ -105,9 +105,9 @@ same name with other options is refused.
 | what | at most |
 |---|---|
 | the plan | {plan.MAX_PLAN_BYTES} bytes |
-| arms | {plan.MAX_ARMS} |
-| tests | {plan.MAX_TESTS} |
-| trials | {plan.MAX_TRIALS:,} |
+| arms | {plan_fields.MAX_ARMS} |
+| tests | {plan_fields.MAX_TESTS} |
+| trials | {plan_fields.MAX_TRIALS:,} |
 | expected seconds of all blocks | {plan.MAX_RUN_SECONDS:,} |
 | pairs of one round | {MAX_PAIRS_PER_ITEM} |
 """
@@ -118,8 +118,8 @@ def schema() -> Json:
 
     It takes every plan that the stack could take; it cannot know what the stack has.
     """
-    root = _tidy(plan.PlanModel.model_json_schema())
-    arm, definitions = _definition(plan.ArmModel)
+    root = _tidy(plan_fields.PlanModel.model_json_schema())
+    arm, definitions = _definition(plan_fields.ArmModel)
     definitions = {**root.pop("$defs", {}), **definitions, "Arm": arm}
     branches = [_names_of_catalogue()]
     for tool in tools.names():

@@ -1,23 +1,24 @@
 """The plan: what a run measures. Pure: takes the input and what the cluster has, returns a plan.
 
 Every mistake is found at once and told with its path in the input, so that a user corrects a plan
-in one go. `docs/plan.schema.json` and `docs/plan.md` are made of the models here and of the tools'.
+in one go.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import ValidationError
 
 from rackrate import tools
 from rackrate.errors import Fault, InvalidPlan
+from rackrate.plan_faults import counted, faults_of, kind_of, listed, shown
+from rackrate.plan_fields import MAX_TRIALS, ArmModel, PlanModel, RandomPairs
 from rackrate.schedule import (
     MAX_PAIRS_PER_ITEM,
     OVERHEAD_SECONDS_PER_ROUND,
@@ -31,7 +32,6 @@ from rackrate.schedule import (
 )
 from rackrate.settings import Arm
 from rackrate.tools import TestBase
-from rackrate.tools.base import NAME_PATTERN
 
 #: Tests a plan may name without saying what they are.
 CATALOGUE: Mapping[str, Mapping[str, Any]] = {
@@ -40,217 +40,27 @@ CATALOGUE: Mapping[str, Mapping[str, Any]] = {
     "rtt": {"tool": "ping", "count": 30, "interval_seconds": 0.2},
     # The rate is one that a single flow of any current instance type can carry.
     "udp-1": {
-        **{"tool": "iperf3", "protocol": "udp", "streams": 1, "seconds": 10},
+        "tool": "iperf3",
+        "protocol": "udp",
+        "streams": 1,
+        "seconds": 10,
         "bits_per_second": 1_000_000_000,
     },
     "iperf2-32": {"tool": "iperf", "streams": 32, "seconds": 10},
     "latency": {"tool": "sockperf", "mode": "ping-pong", "seconds": 10},
     "latency-loaded": {
-        **{"tool": "sockperf", "mode": "under-load", "seconds": 10},
-        **{"messages_per_second": 50_000, "reply_every": 100},
+        "tool": "sockperf",
+        "mode": "under-load",
+        "seconds": 10,
+        "messages_per_second": 50_000,
+        "reply_every": 100,
     },
 }
-DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
 
 #: Limits. The state machine stops a run after two days; a plan may ask for half of that.
 MAX_PLAN_BYTES = 32 * 1024
-MAX_ARMS = 10
-MAX_TESTS = 20
-MAX_TRIALS = 100_000
 MAX_RUN_SECONDS = 86_400
 LEAST_NODES = 2
-
-_PLAIN_KEY = re.compile(r"[\w-]{1,60}")
-_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class ArmModel(BaseModel):
-    """An arm that says more than the name of an arm of the stack."""
-
-    model_config = _STRICT
-
-    name: Annotated[
-        str,
-        Field(
-            pattern=NAME_PATTERN,
-            max_length=30,
-            description="The arm's name in this run and its results.",
-            examples=["host-to-pod"],
-        ),
-    ]
-    nodes: Annotated[
-        str,
-        Field(
-            description="The stack's arm whose nodes it uses. Arms of a plan may share nodes; they"
-            " then take turns in every block, on the same pairs.",
-            examples=["treatment"],
-        ),
-    ]
-    client_network: Annotated[
-        Network,
-        Field(
-            description="Network of its clients: a network namespace of their own behind the"
-            " cluster's CNI (`pod`), or that of the node (`host`; the stack must have"
-            " `HostNetwork=true`).",
-            examples=["host"],
-        ),
-    ] = "pod"
-    server_network: Annotated[
-        Network,
-        Field(description="Network of its servers, likewise.", examples=["host"]),
-    ] = "pod"
-
-
-class RandomPairs(BaseModel):
-    """So many pairs of every arm, drawn once by the seed."""
-
-    model_config = _STRICT
-
-    random: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=MAX_TRIALS,
-            description="Number of pairs of each arm. They share no node while there are nodes"
-            " left, and are the same in every block.",
-            examples=[4],
-        ),
-    ]
-
-
-def _pairing_tag(value: object) -> str:
-    return "random" if isinstance(value, dict | RandomPairs) else "name"
-
-
-PairingModel = Annotated[
-    Annotated[Literal["one", "ring", "mesh"], Tag("name")] | Annotated[RandomPairs, Tag("random")],
-    Discriminator(_pairing_tag),
-]
-
-
-class PlanModel(BaseModel):
-    """What one run measures. `{}` is a good plan: every field has a default."""
-
-    # `arms` and `tests` are read entry by entry, for better messages.
-    model_config = _STRICT
-
-    arms: Annotated[
-        list[Any] | None,
-        Field(
-            max_length=MAX_ARMS,
-            description="What is compared: names of the stack's arms, or objects that say more."
-            " By default all arms of the stack.",
-            examples=[["treatment", "baseline"]],
-        ),
-    ] = None
-    baseline: Annotated[
-        str | None,
-        Field(
-            description="The arm the others are compared with. By default the stack's baseline, or"
-            " the one arm that uses its nodes.",
-            examples=["baseline"],
-        ),
-    ] = None
-    tests: Annotated[
-        list[Any],
-        Field(
-            min_length=1,
-            max_length=MAX_TESTS,
-            description="What every pair runs: names of the catalogue, or objects with a name, a"
-            " tool and its options. An object with a name of the catalogue changes that test.",
-            examples=[["tcp-1", {"name": "rtt", "count": 100}]],
-        ),
-    ] = list(DEFAULT_TESTS)
-    blocks: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=1000,
-            description="How often everything is repeated. A block holds every test of every pair"
-            " of every arm; blocks are what a verdict's interval rests on.",
-            examples=[12],
-        ),
-    ] = 6
-    pairing: Annotated[
-        PairingModel,
-        Field(
-            description="Which pairs of an arm's nodes are measured: `one`, drawn by the seed and"
-            " the same in every block; `ring`, each node with the next by name; `mesh`, each with"
-            " each; or so many at random.",
-            examples=["ring", {"random": 4}],
-        ),
-    ] = "one"
-    direction: Annotated[
-        Direction,
-        Field(
-            description="Who of a pair is the client. `forward`: the node whose name sorts first,"
-            " in a ring each node towards the next; `reverse`: the other one; `alternate`: forward"
-            " in odd blocks and reverse in even ones; `both`: one after the other in every block.",
-            examples=["both"],
-        ),
-    ] = "alternate"
-    load: Annotated[
-        Load,
-        Field(
-            description="How many pairs are measured at a time: one of each arm (`isolated`), or"
-            " all that share no node (`together`, which loads the network between all nodes).",
-            examples=["together"],
-        ),
-    ] = "isolated"
-    warm_up: Annotated[
-        bool,
-        Field(
-            description="Lets every pair run one short test before the first block. Its results"
-            " are kept, marked, and left out of every verdict; pairs that cannot talk are named.",
-            examples=[False],
-        ),
-    ] = True
-    compare_with: Annotated[
-        str | None,
-        Field(
-            min_length=1,
-            max_length=80,
-            description="Id of an earlier run of the same stack with the same tests: its arms are"
-            " compared with this run's, before and after.",
-            examples=["run-20261121-082710-d4cc"],
-        ),
-    ] = None
-    seed: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            lt=2**32,
-            description="Decides every order and every draw. By default made from the run's id,"
-            " and stored with the run.",
-            examples=[42],
-        ),
-    ] = None
-    threshold: Annotated[
-        float,
-        Field(
-            gt=0,
-            le=1,
-            description="Share by which two arms must differ to matter: 0.05 is 5 %.",
-            examples=[0.1],
-        ),
-    ] = 0.05
-    tolerated_loss: Annotated[
-        float,
-        Field(
-            ge=0,
-            lt=1,
-            description="Share of trials that may be lost before the run fails.",
-            examples=[0.2],
-        ),
-    ] = 0.1
-    dry_run: Annotated[
-        bool,
-        Field(
-            description="Checks and plans everything, estimates time, bytes and dollars, and"
-            " measures nothing.",
-            examples=[True],
-        ),
-    ] = False
 
 
 @dataclass(frozen=True)
@@ -407,7 +217,7 @@ def _read_fields(raw: object, faults: list[Fault]) -> PlanModel:
     """The fields that are right; defaults stand in for those that are not."""
     if not isinstance(raw, dict):
         faults.append(
-            Fault("$", f"must be an object, not {_kind(raw)}", "write {} or an object of fields")
+            Fault("$", f"must be an object, not {kind_of(raw)}", "write {} or an object of fields")
         )
         return PlanModel()
     size = len(json.dumps(raw))
@@ -423,7 +233,7 @@ def _read_fields(raw: object, faults: list[Fault]) -> PlanModel:
     try:
         return PlanModel.model_validate(raw)
     except ValidationError as error:
-        faults.extend(_faults_of(error, PlanModel, ""))
+        faults.extend(faults_of(error, PlanModel, ""))
         wrong = {str(detail["loc"][0]) for detail in error.errors()}
         return PlanModel.model_validate({k: v for k, v in raw.items() if k not in wrong})
 
@@ -447,7 +257,7 @@ def _read_arms(
             faults.append(
                 Fault(
                     path if isinstance(entry, str) else f"{path}.name",
-                    f"the arm {_shown(name)} is named twice",
+                    f"the arm {shown(name)} is named twice",
                     "name each arm once",
                 )
             )
@@ -457,7 +267,7 @@ def _read_arms(
             names.add(name)
     if model.arms is not None and len(entries) < 2:
         faults.append(
-            Fault("arms", "a comparison needs two arms", f"name two of {_listed(by_name)}")
+            Fault("arms", "a comparison needs two arms", f"name two of {listed(by_name)}")
         )
     if given.get("arms", ()) is None:
         faults.append(
@@ -473,29 +283,29 @@ def _read_arm(
         if entry in by_name:
             return PlanArm(entry, by_name[entry])
         faults.append(
-            Fault(path, f"there is no arm {_shown(entry)}", f"use one of {_listed(by_name)}")
+            Fault(path, f"there is no arm {shown(entry)}", f"use one of {listed(by_name)}")
         )
         return None
     if not isinstance(entry, dict):
         faults.append(
             Fault(
                 path,
-                f"must be a name or an object, not {_kind(entry)}",
-                f"use one of {_listed(by_name)}, or an object with a name and nodes",
+                f"must be a name or an object, not {kind_of(entry)}",
+                f"use one of {listed(by_name)}, or an object with a name and nodes",
             )
         )
         return None
     try:
         model = ArmModel.model_validate(entry)
     except ValidationError as error:
-        faults.extend(_faults_of(error, ArmModel, f"{path}."))
+        faults.extend(faults_of(error, ArmModel, f"{path}."))
         return None
     if model.nodes not in by_name:
         faults.append(
             Fault(
                 f"{path}.nodes",
-                f"the stack has no arm {_shown(model.nodes)}",
-                f"use one of {_listed(by_name)}",
+                f"the stack has no arm {shown(model.nodes)}",
+                f"use one of {listed(by_name)}",
             )
         )
         return None
@@ -503,7 +313,7 @@ def _read_arm(
         faults.append(
             Fault(
                 f"{path}.name",
-                f"{_shown(model.name)} is an arm of the stack, and this one uses other nodes",
+                f"{shown(model.name)} is an arm of the stack, and this one uses other nodes",
                 "give it another name",
             )
         )
@@ -520,7 +330,7 @@ def _check_nodes(
             faults.append(
                 Fault(
                     path,
-                    f"the arm {arm.name!r} has {_count(ready, 'Ready node')}; a pair needs"
+                    f"the arm {arm.name!r} has {counted(ready, 'Ready node')}; a pair needs"
                     f" {LEAST_NODES}",
                     f"wait for, repair or enlarge the {arm.stack_arm.whereabouts}",
                 )
@@ -569,17 +379,17 @@ def _choose_baseline(
             problem = (
                 "none of the chosen arms is the stack's baseline"
                 if not on_its_nodes
-                else f"{_listed(on_its_nodes)} all use the nodes of the stack's baseline"
+                else f"{listed(on_its_nodes)} all use the nodes of the stack's baseline"
             )
-            faults.append(Fault("baseline", problem, f"name one of {_listed(names)}"))
+            faults.append(Fault("baseline", problem, f"name one of {listed(names)}"))
         return ""
     if model.baseline not in names:
         known = names or [arm.name for arm in stack_arms]
         faults.append(
             Fault(
                 "baseline",
-                f"{_shown(model.baseline)} is not among the arms of the plan",
-                f"use one of {_listed(known)}",
+                f"{shown(model.baseline)} is not among the arms of the plan",
+                f"use one of {listed(known)}",
             )
         )
     return model.baseline
@@ -596,7 +406,7 @@ def _read_tests(entries: Sequence[Any], faults: list[Fault]) -> list[TestBase]:
             faults.append(
                 Fault(
                     path if isinstance(entry, str) else f"{path}.name",
-                    f"the name {_shown(name)} is used twice",
+                    f"the name {shown(name)} is used twice",
                     "give each test a name of its own",
                 )
             )
@@ -619,8 +429,8 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
         faults.append(
             Fault(
                 path,
-                f"there is no test {_shown(entry)}",
-                f"use one of {_listed(CATALOGUE)}, or an object with a name and a tool",
+                f"there is no test {shown(entry)}",
+                f"use one of {listed(CATALOGUE)}, or an object with a name and a tool",
             )
         )
         return None
@@ -628,8 +438,8 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
         faults.append(
             Fault(
                 path,
-                f"must be a name or an object, not {_kind(entry)}",
-                f"use one of {_listed(CATALOGUE)}, or an object with a name and a tool",
+                f"must be a name or an object, not {kind_of(entry)}",
+                f"use one of {listed(CATALOGUE)}, or an object with a name and a tool",
             )
         )
         return None
@@ -643,7 +453,7 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
             Fault(
                 f"{path}.tool",
                 "is missing, and the name is none of the catalogue's",
-                f"use one of {_listed(tools.names())}, or one of the names {_listed(CATALOGUE)}",
+                f"use one of {listed(tools.names())}, or one of the names {listed(CATALOGUE)}",
             )
         )
         return None
@@ -651,8 +461,8 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
         faults.append(
             Fault(
                 f"{path}.tool",
-                f"there is no tool {_shown(tool)}",
-                f"use one of {_listed(tools.names())}",
+                f"there is no tool {shown(tool)}",
+                f"use one of {listed(tools.names())}",
             )
         )
         return None
@@ -662,7 +472,7 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
     try:
         return model.model_validate({**defaults, **entry})
     except ValidationError as error:
-        faults.extend(_faults_of(error, model, f"{path}."))
+        faults.extend(faults_of(error, model, f"{path}."))
         return None
 
 
@@ -678,7 +488,7 @@ def _check_pairing(
         faults.append(
             Fault(
                 "pairing.random",
-                f"the {number} nodes of the arm {fewest.name!r} make {_count(possible, 'pair')},"
+                f"the {number} nodes of the arm {fewest.name!r} make {counted(possible, 'pair')},"
                 f" fewer than {pairing.count}",
                 "ask for fewer, or for the pairing 'mesh', which is all there are",
             )
@@ -737,114 +547,3 @@ def _check_size(
                 "write 'isolated', or {\"random\": k} with fewer pairs as the pairing",
             )
         )
-
-
-_REMEDIES = {
-    "int_type": "write a whole number, without quotes",
-    "int_from_float": "write a whole number, without a fraction",
-    "float_type": "write a number, without quotes",
-    "string_type": "write a text, in quotes",
-    "bool_type": "write true or false, without quotes",
-    "list_type": "write a list, in square brackets",
-    "missing": "add it",
-}
-
-
-def _faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> list[Fault]:
-    """Pydantic's errors in our words, each at its path."""
-    faults: list[Fault] = []
-    for detail in error.errors(include_url=False):
-        location = detail["loc"]
-        fields: Iterable[str] = model.model_fields
-        if model is PlanModel and location[0] == "pairing":
-            # The second part is pydantic's own word for what it took the value for.
-            location = ("pairing", *location[2:])
-            fields = RandomPairs.model_fields
-        path = prefix + _path(location)
-        kind, context = detail["type"], detail.get("ctx", {})
-        value = detail["input"]
-        match kind:
-            case "rule":  # a tool's own words for what does not go together
-                problem, remedy = context["problem"], context["remedy"]
-            case "extra_forbidden":
-                problem = "is not a field here"
-                remedy = f"remove it, or use one of {_listed(fields)}"
-            case "missing":
-                problem, remedy = "is missing", _REMEDIES[kind]
-            case "greater_than":
-                problem = f"must be more than {context['gt']}, not {value!r}"
-                remedy = "write a larger number"
-            case "greater_than_equal":
-                problem = f"must be at least {context['ge']}, not {value!r}"
-                remedy = "write a larger number"
-            case "less_than":
-                problem = f"must be less than {context['lt']}, not {value!r}"
-                remedy = "write a smaller number"
-            case "less_than_equal":
-                problem = f"must be at most {context['le']}, not {value!r}"
-                remedy = "write a smaller number"
-            case "literal_error":
-                problem = f"must be {context['expected']}, not {_shown(value)}"
-                remedy = "use one of these"
-                if path == "pairing":
-                    remedy += ', or {"random": number of pairs}'
-            case "string_pattern_mismatch":
-                problem = f"{_shown(value)} is not a name"
-                remedy = "use lower-case letters, digits and hyphens, no hyphen first or last"
-            case "string_too_long":
-                problem = f"is longer than {context['max_length']} characters"
-                remedy = "shorten it"
-            case "string_too_short":
-                problem, remedy = "is empty", "write something, or leave it out"
-            case "too_short":
-                problem, remedy = "is empty", "name at least one, or leave it out"
-            case "too_long":
-                problem = f"has more than {context['max_length']} entries"
-                remedy = "split it into several runs"
-            case _:
-                message = detail["msg"].removeprefix("Input ").replace("should", "must")
-                problem = f"{message}, not {_kind(value)}"
-                remedy = _REMEDIES.get(kind, "correct it")
-        faults.append(Fault(path, problem, remedy))
-    return faults
-
-
-def _path(location: Sequence[int | str]) -> str:
-    path = ""
-    for part in location:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif _PLAIN_KEY.fullmatch(part):
-            path += f".{part}" if path else part
-        else:
-            path += f"[{json.dumps(part[:60])}]"
-    return path
-
-
-def _kind(value: object) -> str:
-    """A JSON value's kind, as a user would call it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return f"the number {value}"
-        case str():
-            return f"the text {_shown(value)}"
-        case list():
-            return "a list"
-    return "an object"
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(str(name) for name in names)

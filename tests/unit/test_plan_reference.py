@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rackrate import plan, tools
+from rackrate import plan, plan_fields, tools
 from rackrate.errors import InvalidPlan
 from scripts import plan_reference
 from tests.templates.cloudformation import ROOT
@@ -124,12 +124,12 @@ def objects(names):
 
 
 test_fields = {name for tool in tools.names() for name in tools.test_class(tool).model_fields}
-arm_entries = scalars | objects(plan.ArmModel.model_fields)
+arm_entries = scalars | objects(plan_fields.ArmModel.model_fields)
 test_entries = scalars | objects({*test_fields, "colour"})
 wild_plans = st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(plan.PlanModel.model_fields, scalars),
+        **dict.fromkeys(plan_fields.PlanModel.model_fields, scalars),
         "arms": st.lists(arm_entries, max_size=3) | scalars,
         "tests": st.lists(test_entries, max_size=3) | scalars,
         "pairing": scalars | objects({"random", "seed"}),
@@ -138,7 +138,7 @@ wild_plans = st.fixed_dictionaries(
 )
 # Plans with one field each are often right, so that both answers occur.
 simple_plans = st.one_of(
-    *(st.fixed_dictionaries({name: scalars}) for name in plan.PlanModel.model_fields),
+    *(st.fixed_dictionaries({name: scalars}) for name in plan_fields.PlanModel.model_fields),
     st.fixed_dictionaries({"tests": st.lists(test_entries, min_size=1, max_size=1)}),
     st.fixed_dictionaries({"arms": st.tuples(st.just("baseline"), arm_entries).map(list)}),
 )

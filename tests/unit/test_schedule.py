@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackrate.plan import CATALOGUE, DEFAULT_TESTS
+from rackrate.plan import CATALOGUE
+from rackrate.plan_fields import DEFAULT_TESTS
 from rackrate.schedule import (
     MAX_PAIRS_PER_ITEM,
     ArmNodes,
