@@ -129,7 +129,8 @@ class Measurement:
         version: the tool's own version, where its output tells.
 
     Raises:
-        ParseError: a number that is not finite, below zero, or beyond any network.
+        ParseError: a number that is not finite, below zero, or beyond any network, or intervals
+            that are out of order.
     """
 
     values: Mapping[str, float]
@@ -147,6 +148,11 @@ class Measurement:
         ):
             if not 0 <= number <= _MOST:
                 raise ParseError(f"{name} is {number}, which no measurement can be")
+        reached = 0.0
+        for each in self.series:
+            if not reached <= each.start_seconds < each.end_seconds:
+                raise ParseError(f"the interval from {each.start_seconds} s is out of order")
+            reached = each.end_seconds
 
 
 def merged_remainder(series: Sequence[Interval]) -> tuple[Interval, ...]:

@@ -42,8 +42,8 @@ _EXTREME = re.compile(r"^sockperf: ---> <(MIN|MAX)> observation = +([0-9.]+)$", 
 _PERCENTILE = re.compile(r"^sockperf: ---> percentile (\d+\.\d+) = +([0-9.]+)$", re.ASCII)
 _HEADER = "packet, txTime(sec), rxTime(sec), rtt(usec)\n"
 _ROW = re.compile(r"^(\d+), (\d+)\.(\d{9}), (\d+)\.(\d{9}), (\d+\.\d+)$", re.ASCII)
-# What another thread prints falls anywhere into the log, even into the middle of a row.
-_INTERJECTION = re.compile(r"sockperf: [^\n]*\n")
+# What another thread says at the end falls anywhere into the log, even into the middle of a row.
+_INTERJECTION = re.compile(r"sockperf: Test end(?:ed| \(interrupted by [^)\n]*\))\n")
 _END = re.compile(r"^-{10,}$")
 _COMPLAINT = re.compile(r"sockperf: (?:ERROR|No messages).*")
 
