@@ -27,7 +27,7 @@ Json = dict[str, Any]
 #: the kernel does in interrupts is not in it: a CPU may be the limit without this mark.
 BUSY = 0.90
 #: iperf3 3.16 gave each stream a thread of its own; before, one thread had them all
-#: (https://github.com/esnet/iperf/releases/tag/3.16).
+#: (its release notes, https://github.com/esnet/iperf/releases/tag/3.16).
 STREAMS_IN_THREADS_SINCE = (3, 16)
 #: The kubelet tells whole seconds, and a container takes a moment to start and to end.
 CLOCK_TOLERANCE_SECONDS = 2.0

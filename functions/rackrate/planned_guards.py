@@ -18,8 +18,8 @@ Json = dict[str, Any]
 #: Fewer blocks give no interval of 95 %: of n paired differences the least possible two-sided
 #: p-value of a sign test is 2 / 2^n, which is below 5 % from six on.
 LEAST_BLOCKS = 6
-#: From here on a single thread may be too slow for iperf3; ESnet advises several processes or
-#: threads for hosts with more (https://fasterdata.es.net/performance-testing/network-troubleshooting-tools/iperf/multi-stream-iperf3/).
+#: From here on a single thread may be too slow for iperf3: "iperf does not reach full speed on fast
+#: network connection such as 40 Gbps or 100 Gbps" (https://access.redhat.com/solutions/4486291).
 ONE_THREAD_BITS_PER_SECOND = 40e9
 
 #: Facts of nodes in which arms should not differ, and what to call them.
@@ -79,9 +79,11 @@ def _guard(name: str, would_trip: bool, text: str, remedy: str) -> Json:
 def burst_credits(outlook: Outlook) -> Json:
     """Would nodes send or receive more, on the mean of the run, than their instances sustain?
 
-    Each direction has a bandwidth by itself. While a node is below its baseline it earns credits,
-    so the mean counts, pauses among it; how many credits an instance starts with is not documented
-    (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html).
+    Each direction has a bandwidth by itself. Instances get all their credits at launch, earn them
+    while they are below their baseline and spend them above it; a burst lasts "typically from 5 to
+    60 minutes, depending on the instance size", and how many credits that is, is not documented
+    (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html). So
+    the mean over the run counts, pauses among it.
     """
     worst: tuple[float, str, float, float] | None = None
     known = False
@@ -107,7 +109,10 @@ def burst_credits(outlook: Outlook) -> Json:
     )
     excess = (rate - sustained) * outlook.seconds / 8
     if excess > 0:
-        text += f", which takes {excess / 1e9:.1f} GB out of its burst"
+        text += (
+            f", which takes {excess / 1e9:.1f} GB out of its burst; bursts last 5 to 60 minutes, and"
+            f" this is to take {outlook.seconds / 60:.0f}"
+        )
     return _guard(
         "burst_credits",
         share > 1,

@@ -81,6 +81,7 @@ class TestBurstCredits:
         assert "a may come to 1.5 Gbit/s one way on the mean of the run, 2.0 times" in found["text"]
         assert "the 750 Mbit/s its instance sustains" in found["text"]
         assert "takes 9.4 GB out of its burst" in found["text"]
+        assert "bursts last 5 to 60 minutes, and this is to take 2" in found["text"]
         assert "without a burst" in found["remedy"]
 
     def test_each_way_has_the_bandwidth_by_itself(self):
