@@ -232,12 +232,12 @@ def compare_steadiness(
     if fewest < 2:
         return Steadiness(None, None, None, None, "inconclusive", "one block has no spread")
     ours, theirs = (_spread_of(deviations) for deviations in series)
-    known = ours > 0 and theirs > 0
+    ratio = _spread_ratio(series[0], series[1]) if ours > 0 and theirs > 0 else None
     found = Steadiness(
         arm=ours,
         baseline=theirs,
-        ratio=ours / theirs if known else None,
-        ci95=_ratios(_spread_interval(series, CONFIDENCE)) if known else None,
+        ratio=ours / theirs if theirs > 0 else None,
+        ci95=None if ratio is None else _ratios(ratio.interval(CONFIDENCE)),
         verdict="inconclusive",
         reason=None,
     )
@@ -249,9 +249,9 @@ def compare_steadiness(
             verdict="no meaningful difference",
             reason=f"both scatter by no more than {STEADY:.0%} between {units}",
         )
-    if not known:
+    if ratio is None:
         return replace(found, reason="one arm's values do not scatter at all")
-    deciding = _spread_interval(series, 1 - (1 - CONFIDENCE) / family)
+    deciding = ratio.interval(1 - (1 - CONFIDENCE) / family)
     word = _word(deciding, better="lower", threshold=STEADINESS_FACTOR - 1)
     if word == "inconclusive":
         return replace(
@@ -581,6 +581,21 @@ def _more_pairs(estimate: _Estimate, confidence: float, threshold: float) -> int
 # -- spreads
 
 
+@dataclass(frozen=True)
+class _SpreadRatio:
+    """The logarithm of the ratio of two spreads, with its variance by the jackknife of each."""
+
+    log: float
+    variance: float
+    freedom: float
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        if math.isinf(self.variance):
+            return -math.inf, math.inf
+        half = student_t(confidence, self.freedom) * math.sqrt(self.variance)
+        return self.log - half, self.log + half
+
+
 def _spread_of(deviations: Floats) -> float:
     """Standard deviation of deviations from any centre, shape (units, values)."""
     units = len(deviations)
@@ -588,21 +603,31 @@ def _spread_of(deviations: Floats) -> float:
     return math.sqrt(float(np.nanmean(centred**2)) * units / (units - 1))
 
 
-def _spread_interval(series: Sequence[Floats], confidence: float) -> tuple[float, float]:
-    """Interval of the logarithm of the ratio of two spreads, by the jackknife of each."""
+def _spreads_without_each(deviations: Floats) -> Floats:
+    """`_spread_of` without the first unit, without the second, and so on, shape (units,)."""
+    units = len(deviations)
+    there = np.isfinite(deviations)
+    filled = np.where(there, deviations, 0.0)
+    left = there.sum(axis=0) - there
+    sums, squares = filled.sum(axis=0) - filled, (filled**2).sum(axis=0) - filled**2
+    around_mean = squares - sums**2 / np.maximum(left, 1)
+    total = around_mean.sum(axis=1) / np.maximum(left.sum(axis=1), 1)
+    return np.asarray(np.sqrt(np.maximum(total, 0.0) * (units - 1) / (units - 2)))
+
+
+def _spread_ratio(ours: Floats, theirs: Floats) -> _SpreadRatio:
     logs, parts = [], []
-    for deviations in series:
+    for deviations in (ours, theirs):
         n = len(deviations)
         log = math.log(_spread_of(deviations))
-        without = [_spread_of(np.delete(deviations, i, axis=0)) for i in range(n)]
-        if n < 3 or min(without) <= 0:  # one unit alone makes the spread
-            return -math.inf, math.inf
-        pseudo = n * log - (n - 1) * np.log(without)
         logs.append(log)
+        without = _spreads_without_each(deviations) if n > 2 else np.zeros(n)
+        if without.min() < 1e-6 * math.exp(log):  # one unit alone makes the spread
+            return _SpreadRatio(0.0, math.inf, 1.0)
+        pseudo = n * log - (n - 1) * np.log(without)
         parts.append((float(pseudo.var(ddof=1)) / n, n))
     variance, freedom = _welch(*parts)
-    half = student_t(confidence, freedom) * math.sqrt(variance)
-    return logs[0] - logs[1] - half, logs[0] - logs[1] + half
+    return _SpreadRatio(logs[0] - logs[1], variance, freedom)
 
 
 def _permutation_p(ours: Floats, theirs: Floats, seed: int) -> float:
