@@ -110,8 +110,8 @@ def burst_credits(outlook: Outlook) -> Json:
     excess = (rate - sustained) * outlook.seconds / 8
     if excess > 0:
         text += (
-            f", which takes {excess / 1e9:.1f} GB out of its burst; bursts last 5 to 60 minutes, and"
-            f" this is to take {outlook.seconds / 60:.0f}"
+            f", which takes {excess / 1e9:.1f} GB out of its burst; bursts last 5 to 60 minutes,"
+            f" and this is to take {outlook.seconds / 60:.0f}"
         )
     return _guard(
         "burst_credits",

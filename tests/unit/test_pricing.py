@@ -35,7 +35,7 @@ def nothing_known():
     pricing.forget()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client():
     session = boto3.Session(aws_access_key_id="a", aws_secret_access_key="b")
     return pricing.client(session, "eu-west-1")
