@@ -491,6 +491,7 @@ def test_pings_times_are_in_the_order_of_sending():
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
+        ("time=0.030 ms", "time=0.000 ms", "a time of zero"),
         ("icmp_seq=3 ", "icmp_seq=2 ", "there are 9 replies"),
         ("10 received", "9 received", "summary tells of 9"),
         ("rtt min/avg/max/mdev = 0.", "rtt min/avg/max/mdev = 1.", "where the replies say"),

@@ -105,6 +105,8 @@ def parse(text: str, test: Test) -> Measurement:
     for line in text.splitlines():
         if (reply := _REPLY.match(line)) is not None:
             seconds = round(float(reply[3]) / 1000, 9)
+            if seconds == 0:  # what ping prints when the clock was set back
+                raise ParseError(f"ping printed a time of zero for packet {reply[2]}")
             if reply[4] is not None:
                 duplicates.append(seconds)
                 continue
