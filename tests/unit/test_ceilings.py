@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackrate import tools
@@ -121,6 +121,7 @@ class TestWhichLimitBinds:
         offered = of(1, "none", STEADY, directions=2, offered_bits_per_second=1e9)
         assert offered == Limit("offered rate", 2e9, PLAN)
 
+    @settings(deadline=None)  # a busy machine is no fault
     @given(
         flows=st.integers(1, 128),
         placement=st.sampled_from(["cluster", "none", "spread", "partition"]),
@@ -300,6 +301,7 @@ class TestWhatTheLimitsExplain:
         assert not explained(limit, limit, 1e9, 0.94e9).explains
         assert explained(limit, limit, 1e9, 0.94e9, alike=0.1).explains
 
+    @settings(deadline=None)  # a busy machine is no fault
     @given(
         st.floats(1e6, 1e11),
         st.floats(1e6, 1e11),
