@@ -196,7 +196,7 @@ SITUATIONS: dict[str, dict[str, tuple[dict[str, Any], str | None]]] = {
 #: What is otherwise in some version, by tool and version and a pattern of the situation.
 _NO_RECEIVER = "lacks end.sum_received"
 OTHERWISE: dict[tuple[str, str], dict[str, str]] = {
-    # Before 3.10, iperf3 does not report what the receiver got by UDP or in the other direction,
+    # iperf3 3.9 does not report what the receiver got by UDP or in the other direction,
     # and loses the cause of a failed connection.
     ("iperf3", "3.9"): {
         "udp-.*|tcp-bidirectional": _NO_RECEIVER,
