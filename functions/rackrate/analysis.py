@@ -96,7 +96,8 @@ def analyze_run(evidence: Evidence) -> Json:
         analysis.json, its regressions still empty.
     """
     series = {trial: raw.get("series", []) for trial, raw in evidence.raw.items()}
-    marks = mark_trials(evidence.stored_plan, evidence.measured, series, evidence.counters)
+    planned = {key: evidence.trials[key] for key in evidence.planned if key in evidence.trials}
+    marks = mark_trials(evidence.stored_plan, planned, series, evidence.counters)
     plan = evidence.stored_plan["plan"]
     baseline = plan["baseline"]
     chosen = [
@@ -228,6 +229,7 @@ def _verdict(
             arm_median=found.arm_median,
             baseline_median=found.baseline_median,
             names=arms,
+            alike=plan["threshold"],
         )
         if limited
         else None,
