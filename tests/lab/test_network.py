@@ -120,6 +120,21 @@ def test_bandwidth_is_capped_per_flow_and_per_instance_in_both_directions(
         assert LEAST_SHARE * cap < bits_per_second < cap, figures
 
 
+def test_caps_of_an_arm_are_lowered_and_restored_while_the_lab_runs(lab: Lab) -> None:
+    """A difference of a known size, for those who prove that verdicts find it."""
+    one, other = lab.nodes(placement_group=True)
+    cap = 10e9 * lab.status["network_scale"]
+    caps = [sys.executable, "-m", "lab", "caps", "placementGroup=true"]
+    try:
+        told = lab.command(*caps, "0.5").stdout
+        assert all(f"{node}: 0.5 of its caps" in told for node in (one, other))
+        assert LEAST_SHARE * cap / 2 < iperf3(lab, one, other, 1) < cap / 2
+    finally:
+        lab.command(*caps, "1")
+    assert cap / 2 < iperf3(lab, one, other, 1) < cap
+    assert "No node has the label" in lab.command(*caps[:-1], "a=b", "0.5", check=False).stderr
+
+
 def one_way_seconds(sender: str, receiver: str, count: int = 60) -> list[float]:
     """How long each of some datagrams took. The nodes share the machine's clock."""
     python = [sys.executable, "-c"]

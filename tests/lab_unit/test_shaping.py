@@ -14,6 +14,7 @@ from lab.fabric.shaping import (
     EnaExpress,
     Limits,
     Peer,
+    class_commands,
     classifier,
     classifier_command,
     egress_commands,
@@ -164,6 +165,28 @@ def test_every_leaf_a_frame_can_get_exists_and_has_the_cap_of_its_set() -> None:
         assert ceilings[f"1:{shaping.CLUSTER_BASE + number:x}"] == "1000000000bit"
     assert ceilings["1:1"] == "1000000000bit"
     assert len(ceilings) == 2 + 2 * shaping.LEAVES
+
+
+def test_other_limits_change_every_class_of_a_tree_and_nothing_else() -> None:
+    """A class that is left out would keep its old limit; a queue made anew would drop packets."""
+    limits = Limits.of_instance(50e9, 0.1)
+    for express in (False, True):
+        made = egress_commands("eth0", limits, ena_express=express)
+        changed = class_commands("eth0", limits.times(0.9), ena_express=express)
+        of = [
+            [line.split("classid ")[1].split()[0] for line in lines if line.startswith("class")]
+            for lines in (made, changed)
+        ]
+        assert of[0] == of[1]
+        assert all(line.startswith("class replace") for line in changed)
+        ceilings = {line.split("ceil ")[1].split()[0] for line in changed}
+        assert ceilings == {f"{rate * 0.9 * 1e8:.0f}bit" for rate in (50, 5, 10, 25)[: 3 + express]}
+
+
+def test_a_factor_of_one_restores_the_limits() -> None:
+    limits = Limits.of_instance(10e9, 0.1)
+    assert limits.times(1) == limits
+    assert limits.times(0.9).cluster_flow == pytest.approx(0.9 * limits.cluster_flow)
 
 
 def test_only_a_node_with_ena_express_has_its_leaves() -> None:

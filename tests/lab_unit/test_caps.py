@@ -1,0 +1,65 @@
+"""Which nodes have their caps changed; what that does is measured in tests/lab/test_network.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab import daemon
+from lab.errors import LabError
+from lab.fabric import caps
+from lab.fabric.caps import Link, change, links
+from lab.fabric.shaping import Limits
+
+LIMITS = Limits.of_instance(10e9, 0.1)
+GROUPS = {"a": "one", "b": "one", "c": "two"}
+Ran = list[tuple[tuple[str, ...], tuple[str, ...]]]
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
+    """A lab of three nodes, and what would have been run: where, and the lines for tc."""
+    made: Ran = []
+    monkeypatch.setattr(daemon, "state_directory", lambda: tmp_path)
+    monkeypatch.setattr(daemon, "enter", lambda node: ["enter", node])
+    monkeypatch.setattr(caps, "_tc", lambda enter, lines: made.append((tuple(enter), tuple(lines))))
+    for number, (node, group) in enumerate(GROUPS.items()):
+        link = Link(node, f"node{number}", LIMITS, False, {"group": group})
+        link.write(tmp_path / "nodes" / node)
+    return made
+
+
+def test_links_are_read_as_they_were_written(ran: Ran) -> None:
+    assert [(link.node, link.limits, link.labels) for link in links()] == [
+        (node, LIMITS, {"group": group}) for node, group in GROUPS.items()
+    ]
+
+
+def test_both_ways_of_the_nodes_with_the_label_are_changed_and_of_no_other(ran: Ran) -> None:
+    changed = change("group=one", 0.9)
+    assert [link.node for link in changed] == ["a", "b"]
+    assert all(link.limits == LIMITS.times(0.9) for link in changed)
+    places = [where[:2] for where, _ in ran]
+    assert places == [("enter", "a"), ("enter", "region"), ("enter", "b"), ("enter", "region")]
+    (ingress,) = ran[1][1]
+    assert "dev node0 root tbf rate 900000000bit" in ingress
+
+
+def test_a_factor_is_of_the_first_caps_and_not_of_the_last(ran: Ran) -> None:
+    change("group=one", 0.5)
+    assert change("group=one", 1)[0].limits == LIMITS
+
+
+@pytest.mark.parametrize("selector", ["group=three", "arm=one", "group", ""])
+def test_a_label_that_no_node_has_is_named(ran: Ran, selector: str) -> None:
+    with pytest.raises(LabError, match="No node has the label"):
+        change(selector, 0.9)
+    assert ran == []
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, 1.1, float("nan")])
+def test_a_factor_that_makes_no_sense_is_refused(ran: Ran, factor: float) -> None:
+    with pytest.raises(LabError, match="give a number from"):
+        change("group=one", factor)
+    assert ran == []
