@@ -19,6 +19,7 @@ PLAN = stack.REPOSITORY / "docs" / "plans" / "demo.json"
 RUN = "demo"
 BLOCKS, TESTS, ARMS = 6, ("tcp-1", "tcp-8", "rtt"), ("treatment", "baseline")
 TRIALS = BLOCKS * len(TESTS) * len(ARMS)
+WARM_UPS = len(ARMS)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,8 @@ def test_results_have_the_documented_shape(results: Any) -> None:
         low, high = verdict["ci95"]
         assert low <= verdict["ratio"] <= high
         quotient = verdict["arm_median"] / verdict["baseline_median"]
-        assert verdict["ratio"] == pytest.approx(quotient, rel=1e-6)
+        # Of geometric means, which are near the medians unless the trials scatter.
+        assert verdict["ratio"] == pytest.approx(quotient, rel=0.1)
         assert verdict["blocks"] == BLOCKS
 
 
@@ -108,23 +110,27 @@ def test_the_way_is_shorter_in_the_group(verdicts: dict[str, Any]) -> None:
 
 def test_everything_of_the_run_is_kept_in_the_bucket_and_copied(lab: Lab, results: Any) -> None:
     kept = lab.objects(RUN)
-    documents = {"plan.json", "schedule.json", "results.json", "trials.csv", "report.html"}
+    copied = {"plan.json", "schedule.json", "results.json", "trials.csv", "report.html"}
+    documents = copied | {"warm_up.json", "analysis.json", "counters.json"}
     assert documents <= kept
     raw = {name for name in kept if name.startswith("raw/")}
-    assert len(raw) == TRIALS
-    assert kept == documents | raw
-    assert {path.name for path in (lab.directory / RUN).iterdir()} == documents
+    assert len(raw) == TRIALS + WARM_UPS
+    samples = {name for name in kept if name.startswith("samples/")}
+    assert samples
+    assert kept == documents | raw | samples
+    assert {path.name for path in (lab.directory / RUN).iterdir()} == copied
     assert lab.document(RUN, "results.json") == results
     page = (lab.directory / RUN / "report.html").read_text("utf-8")
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "src=" not in page, "the page needs no other file"
     lines = (lab.directory / RUN / "trials.csv").read_text("utf-8").splitlines()
-    assert len(lines) == 1 + TRIALS
+    assert len(lines) == 1 + WARM_UPS + TRIALS
 
 
 def test_every_trial_can_be_traced_to_its_raw_output_and_its_nodes(lab: Lab, results: Any) -> None:
     trials = lab.items(RUN, "trial#")
-    assert len(trials) == TRIALS
+    assert len(trials) == WARM_UPS + TRIALS
+    assert sum(1 for trial in trials if trial.get("warm_up")) == WARM_UPS
     raw = lab.objects(RUN)
     for trial in trials:
         assert (trial["status"], trial["attempt"]) == ("measured", 1)
@@ -147,7 +153,11 @@ def test_the_direction_of_each_pair_alternates_from_block_to_block(lab: Lab, res
     assert set(directions) == set(ARMS)
     for taken in directions.values():
         assert all(after == before[::-1] for before, after in itertools.pairwise(taken))
-    measured = {(t["block"], t["arm"], t["client"], t["server"]) for t in lab.items(RUN, "trial#")}
+    measured = {
+        (t["block"], t["arm"], t["client"], t["server"])
+        for t in lab.items(RUN, "trial#")
+        if not t.get("warm_up")
+    }
     assert measured == {
         (block, arm, *pair)
         for arm, taken in directions.items()
