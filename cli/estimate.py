@@ -159,7 +159,7 @@ def _table(title: str) -> Table:
 
 
 def _traffic_table(estimate: Estimate) -> Table:
-    table = _table("Traffic of each node, at most: every test at its ceiling")
+    table = _table("Traffic of each node at most")
     table.add_column("Node", overflow="fold")
     table.add_column("Sends", justify="right", no_wrap=True)
     table.add_column("Receives", justify="right", no_wrap=True)

@@ -34,10 +34,12 @@ def print_results(console: Console, results: Results, run: Run | None) -> None:
     for verdicts in _by_comparison(results.regressions):
         console.print(verdict_table(results, verdicts))
     _print_ceilings(console, results)
-    every = [*results.verdicts, *results.regressions]
-    if len(every) > 1 and any(verdict.is_simultaneous for verdict in every):
-        say(console, "The intervals of all verdicts hold at once with 95 %.", style="dim")
     conclusion = results.conclusion or (run.conclusion if run else None)
+    every = [*results.verdicts, *results.regressions]
+    at_once = len(every) > 1 and any(verdict.is_simultaneous for verdict in every)
+    # The stack's conclusion mostly says so itself.
+    if at_once and "at once" not in (conclusion or ""):
+        say(console, "The intervals of all verdicts hold at once with 95 %.", style="dim")
     if conclusion:
         say(console, conclusion)
     for warning in results.warnings:

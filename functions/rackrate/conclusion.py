@@ -147,10 +147,9 @@ def _finding(verdict: Json) -> str:
     decided = verdict["verdict"] != "inconclusive"
     if decided and (ceiling := verdict.get("ceiling")) and ceiling.get("explains"):
         said += f", as the documented limits explain ({ceiling['name']})"
-    # What would settle it says more than that it is open.
-    if (settled := more_needed(verdict)) is not None:
-        return f"{said}: {settled}"
-    return f"{said} ({verdict['reason']})" if verdict["reason"] else said
+    # What would settle it says more than why it is open.
+    because = more_needed(verdict) or verdict["reason"]
+    return f"{said}: {because}" if because else said
 
 
 def _steadiness(verdict: Json) -> str | None:

@@ -50,7 +50,7 @@ ALONE = {**PLAIN, "ci_simultaneous": None, "confidence_simultaneous": None}
                 )
             ],
             "treatment against baseline, on these nodes: tcp-1 throughput is inconclusive, 1.92"
-            " times (one block; an interval of 95 % needs 6).",
+            " times: one block; an interval of 95 % needs 6.",
         ),
         (
             [
@@ -60,8 +60,8 @@ ALONE = {**PLAIN, "ci_simultaneous": None, "confidence_simultaneous": None}
                     reason="no block has values of both arms",
                 )
             ],
-            "treatment against baseline: tcp-1 throughput is inconclusive (no block has values of"
-            " both arms).",
+            "treatment against baseline: tcp-1 throughput is inconclusive: no block has values of"
+            " both arms.",
         ),
         ([], "Nothing can be said: no arm could be compared with the baseline."),
     ],
@@ -213,7 +213,22 @@ def test_any_combination_reads_as_sentences(verdicts, regressions, marked):
     )
     assert text.endswith(".")
     assert "None" not in text
-    for wrong in ("  ", "..", ".,", ",,", ",.", ";.", ":.", "( ", " )", "()", " ,", " ;", " :"):
+    for wrong in (
+        "  ",
+        "..",
+        ".,",
+        ",,",
+        ",.",
+        ";.",
+        ":.",
+        "( ",
+        " )",
+        "()",
+        " ,",
+        " ;",
+        " :",
+        ") (",
+    ):
         assert wrong not in text, wrong
     assert text.count("(") == text.count(")")
     assert not re.search(r"\b1 (pairs|blocks|more blocks)\b", text)

@@ -15,12 +15,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rackrate_cli.estimate import Estimate, print_estimate
+from rackrate_cli.results import Results
+from rackrate_cli.runs import Run
+from rackrate_cli.verdict import print_results
+from rich.console import Console
 
 from rackrate.report.figures import Dot, interval_figure, si, trials_figure
 from rackrate.report.markup import MOST_ROWS
 from rackrate.report.page import render_page
 from rackrate.report.results import build_results, trials_csv
 from tests.unit import report_samples as samples
+from tests.unit.test_estimating import estimated
 
 NASTY = "<script>alert('x')</script>&\""
 FAILURE = {"Error": "TrialsLost", "Cause": NASTY}
@@ -110,6 +116,31 @@ def test_every_field_and_column_is_documented():
     # The nodes' facts are told once for both ends.
     facts = {"instance_type", "instance_id", "zone", "kernel"}
     assert {name.split("_", 1)[1] for name in unnamed} <= facts
+
+
+def test_the_command_reads_what_the_report_writes():
+    found = results(counters=samples.counters())
+    read = Results.read(json.dumps(found).encode(), "run-1")
+    console = Console(file=io.StringIO(), width=80)
+    print_results(console, read, None)
+    text = " ".join(console.file.getvalue().split())
+    for part in ("1.90 to 1.95", "steadier", "95.2 %", "against run run-2026", "did not warm up"):
+        assert part in text, part
+    assert found["conclusion"] in text
+    assert text.count("hold for all verdicts at once") == 1
+
+
+def test_the_command_reads_what_a_plan_estimates():
+    plan = {"estimates": estimated(region="eu-central-1")}
+    read = Estimate.read(json.dumps(plan).encode(), "run-1")
+    console = Console(file=io.StringIO(), width=80)
+    run = Run.from_item({"pk": "run#run-1", "blocks": 6, "trials_planned": 36})
+    print_estimate(console, run, read)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    for part in ("node-a", "EC2 c5.large, 4 nodes *", "state transitions", "Total", "Remedy:"):
+        assert part in text, part
 
 
 def names(value: Any) -> Iterator[str]:
