@@ -37,8 +37,8 @@ CONFIDENCE = 0.95
 STEADINESS_FACTOR = 1.5
 STEADY = 0.01
 PERMUTATIONS = 2000
-#: A suggestion of more blocks than this is no help.
-MOST_BLOCKS = 1000
+#: A run of more blocks than this is no advice.
+MOST_BLOCKS = 200
 #: The chance that the suggested blocks settle a verdict, if the difference is as estimated: 80 %.
 _POWER_QUANTILE = 0.8416
 
