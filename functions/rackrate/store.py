@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import gzip
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -29,6 +30,10 @@ TERMINAL = frozenset(
 )
 
 _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of TrialKey
+#: How far DynamoDB's numbers reach, up to a thousandth ("Naming rules and data types").
+_SMALLEST, _LARGEST = 1e-130, 9.99e125
+#: No count is so large; a float this large is whole, and no more exact for it.
+_NO_COUNT = 2**63
 #: Objects that are read at the same time.
 _READERS = 16
 
@@ -340,7 +345,14 @@ def _item(value: Mapping[str, Any]) -> Json:
 
 
 def _decimals(value: Any) -> Any:
+    """Floats as decimals; what DynamoDB's numbers do not reach is kept as far as they reach.
+
+    Only the ends of an interval that says nothing are that far; `analysis.json` has them unchanged.
+    """
     if isinstance(value, float):
+        magnitude = abs(value)
+        if magnitude != 0 and not _SMALLEST <= magnitude <= _LARGEST:
+            value = math.copysign(min(max(magnitude, _SMALLEST), _LARGEST), value)
         return Decimal(repr(value))
     if isinstance(value, Mapping):
         return {name: _decimals(entry) for name, entry in value.items()}
@@ -350,13 +362,14 @@ def _decimals(value: Any) -> Any:
 
 
 def _value(item: Mapping[str, Any]) -> Json:
-    """DynamoDB's values as Python's; whole numbers become int, others float."""
+    """DynamoDB's values as Python's; whole numbers that are counts become int, others float."""
     return {name: _plain(_deserializer.deserialize(entry)) for name, entry in item.items()}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        whole = value == value.to_integral_value() and abs(value) < _NO_COUNT
+        return int(value) if whole else float(value)
     if isinstance(value, dict):
         return {name: _plain(entry) for name, entry in value.items()}
     if isinstance(value, list):

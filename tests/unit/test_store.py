@@ -74,6 +74,18 @@ def test_states_are_those_of_one_block_or_all_without_the_bulk(store):
     }
 
 
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [(1e-304, 1e-130), (1e304, 9.99e125), (-1e304, -9.99e125), (1e-130, 1e-130), (0.0, 0)],
+)
+def test_a_bound_that_says_nothing_is_kept_as_far_as_the_tables_numbers_reach(store, value, stored):
+    verdict = {"test": "tcp-1", "metric": "throughput", "arm": "treatment"}
+    # What two blocks say of a ratio: it may be next to anything.
+    store.put_verdict(RUN, {**verdict, "ci_simultaneous": [value, 1.5]})
+    (found,) = store.verdicts(RUN)
+    assert found["ci_simultaneous"] == [stored, 1.5]
+
+
 seconds = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
 raw = st.fixed_dictionaries(
     {
