@@ -37,6 +37,13 @@ _NO_COUNT = 2**63
 #: Objects that are read at the same time.
 _READERS = 16
 
+#: What a trial measured and how it went, without where.
+_MEASURED_FIELDS = (
+    *("round", "status", "attempt", "reason", "warm_up", "metric", "unit", "value", "values"),
+    *("details", "samples", "samples_key", "tool_version", "started_at", "finished_at"),
+    *("client_network", "server_network"),
+)
+
 _serializer = TypeSerializer()
 _deserializer = TypeDeserializer()
 
@@ -257,6 +264,10 @@ class Store:
     def trials(self, run_id: str) -> dict[TrialKey, Json]:
         """The trials of a run with all that is known of them."""
         return _by_key(self._query(run_id, "trial#"))
+
+    def trial_values(self, run_id: str) -> dict[TrialKey, Json]:
+        """The trials of a run without the facts of their nodes, which are most of an item."""
+        return _by_key(self._query(run_id, "trial#", (*_KEY_FIELDS, *_MEASURED_FIELDS)))
 
     def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, Json]:
         """Only `status`, `attempt` and `reason` of the trials of a run or block.

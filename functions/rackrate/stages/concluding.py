@@ -64,7 +64,7 @@ def analyze(run_id: str, *, after_failure: bool, store: Store) -> Json:
 def _evidence(run_id: str, store: Store) -> Evidence:
     """What a run left: its plan, its trials, and the raw values of those that were measured."""
     planned = [trial.key for trial in planned_trials(store.get_json(run_id, "schedule.json"))]
-    trials = store.trials(run_id)
+    trials = store.trial_values(run_id)
     kept = {trial["samples_key"] for trial in trials.values() if trial.get("samples_key")}
     return Evidence(
         stored_plan=store.get_json(run_id, "plan.json"),
