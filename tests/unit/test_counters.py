@@ -147,9 +147,7 @@ def read(store, cluster, when="before", settings=HOST_SETTINGS):
     return count(RUN, when, settings=settings, connect=lambda: cluster, store=store)
 
 
-def test_every_node_is_read_before_and_after_and_its_interfaces_are_asked_for_once(
-    planned, cluster
-):
+def test_every_node_is_read_before_and_after_and_further_interfaces_once_more(planned, cluster):
     steps = []
     answer = cluster.on_client
 
@@ -175,6 +173,17 @@ def test_every_node_is_read_before_and_after_and_its_interfaces_are_asked_for_on
     assert node["ens5"]["rx_bytes"] == 9_000_000
     assert "bw_out_allowance_exceeded" not in node["ens6"]
     assert set(cluster.objects) == {OWNER}, "no pod is left"
+
+
+def test_a_node_whose_interface_has_a_usual_name_is_read_in_one_go(planned, cluster):
+    lines = [line for line in TEXT["eks-node"].splitlines(keepends=True) if "ens6" not in line]
+    answer = answering(cluster, {**TEXT, "one": "".join(lines)}, "one")
+    pods = []
+    cluster.on_client = lambda pod: (pods.append(pod), answer(pod))
+    assert read(planned, cluster) == {"nodes": 4, "note": None}
+    assert len(pods) == 4
+    stored = planned.get_json(RUN, "counters.json")
+    assert stored["before"]["node-a"]["ens5"]["bw_out_allowance_exceeded"] == 4031
 
 
 def test_pods_are_what_the_guard_of_their_namespace_admits(planned, cluster):

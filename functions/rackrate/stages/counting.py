@@ -30,6 +30,8 @@ NAME = "counters.json"
 READING = "rackrate.dev/reading"
 NOT_ALLOWED = "not read: the stack does not allow host networking (HostNetwork=true)"
 NO_ENA = "no interface has ENA's allowance counters"
+#: What a node's network interface is called on Nitro instances, and where names are not predictable.
+GUESSES = ("ens5", "eth0")
 #: How long the pods of one reading may take, and Kubernetes lets them.
 SECONDS = 30
 #: Requests to the cluster at the same time.
@@ -111,17 +113,22 @@ class _Reading:
     def read(self, cluster: Cluster, interfaces: Mapping[str, Sequence[str]]) -> Json:
         """What each node's interfaces have counted: node to interface to counter.
 
+        Where the interfaces are not known they are guessed, for most nodes have one of a few names;
+        a node that turns out to have others is read once more.
+
         Args:
             cluster: the cluster.
-            interfaces: the interfaces of each node; where there are none the node is asked first.
+            interfaces: the interfaces of each node, as far as they are known.
 
         Raises:
             RackrateError, ApiException: the cluster's; nothing was read.
         """
-        unknown = {node: names for node, names in interfaces.items() if not names}
-        asked = self._of_pods(cluster, "names", unknown)
-        known = {**interfaces, **{node: list(found) for node, found in asked.items()}}
-        read = self._of_pods(cluster, "counts", {n: names for n, names in known.items() if names})
+        asked = {node: list(names) or list(GUESSES) for node, names in interfaces.items()}
+        read = self._of_pods(cluster, "first", asked)
+        others = {
+            node: list(found) for node, found in read.items() if set(found) - set(asked[node])
+        }
+        read |= self._of_pods(cluster, "again", others)
         counted = {name for of in read.values() for counts in of.values() for name in counts}
         if read and counted.isdisjoint(counters.ALLOWANCES):
             self.note(NO_ENA)
