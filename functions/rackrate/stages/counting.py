@@ -30,7 +30,7 @@ NAME = "counters.json"
 READING = "rackrate.dev/reading"
 NOT_ALLOWED = "not read: the stack does not allow host networking (HostNetwork=true)"
 NO_ENA = "no interface has ENA's allowance counters"
-#: What a node's network interface is called on Nitro instances, and where names are not predictable.
+#: What a node's network interface is called: on Nitro instances, and without predictable names.
 GUESSES = ("ens5", "eth0")
 #: How long the pods of one reading may take, and Kubernetes lets them.
 SECONDS = 30
