@@ -73,7 +73,7 @@ def test_the_same_values_make_no_meaningful_difference():
 
 
 def test_scattered_values_are_inconclusive_and_say_what_would_settle_them():
-    found = verdict([4, 9, 5, 8, 4, 9], [5, 5, 6, 5, 6, 5])
+    found = verdict([4.9, 5.9, 5.3, 5.8, 4.8, 5.9], [5, 5, 5.1, 5, 5.1, 5])
     assert found.verdict == "inconclusive"
     assert found.reason
     assert found.more_blocks > 6
