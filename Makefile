@@ -54,7 +54,7 @@ test: setup ## All tests (root)
 
 .PHONY: test-unit
 test-unit: setup ## The quick tests, on both cores; they need no root
-	@$(python) -m pytest --numprocesses 2 --dist worksteal $(unit)
+	@$(python) -m pytest --numprocesses 2 --dist loadfile $(unit)
 
 .PHONY: test-integration
 test-integration: setup ## The command and the emulated AWS; they need no root
