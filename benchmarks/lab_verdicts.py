@@ -44,7 +44,8 @@ TOLERATED_SHARE = 1 / 20
 DIFFERENCES = ("better", "worse")
 #: The test and metric that must tell the caps apart: one flow, which its own cap limits.
 DECISIVE = ("tcp-1", "throughput")
-PARAMETERS = {"TreatmentStrategy": "none", "NodeCount": "2"}
+#: Without host networking no counters are read, which the lab does not have.
+PARAMETERS = {"TreatmentStrategy": "none", "NodeCount": "2", "HostNetwork": "false"}
 NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 ABOUT = "about.json"
 
@@ -57,6 +58,8 @@ PLAN: Json = {
         {"name": "rtt", "count": 10, "interval_seconds": 0.1},
     ],
     "blocks": 6,
+    # One lab runs them all: only the first has links to warm up.
+    "warm_up": False,
 }
 
 
