@@ -22,6 +22,7 @@ MARKS = {
     "clock": "have doubtful times: a clock was set, or clocks disagree",
     "burst_drop_in_trial": "fell to what the instance sustains while they ran: its burst was over",
     "burst_drop_across_blocks": "ran after the burst of their instance was over",
+    "repeated": "were repeated at the end of the run, when their blocks were over",
     "ena_allowance": "ran on a node whose network card exceeded an allowance",
 }
 #: From this share of the measured trials on, a mark is part of the conclusion.

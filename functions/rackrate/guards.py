@@ -56,7 +56,7 @@ class Mark:
 
     Attributes:
         mark: `client_cpu`, `server_cpu`, `clock`, `burst_drop_in_trial`,
-            `burst_drop_across_blocks` or `ena_allowance`.
+            `burst_drop_across_blocks`, `repeated` or `ena_allowance`.
         text: what was found, with its figures.
     """
 
@@ -88,6 +88,7 @@ def mark_trials(
         test = tests[key.test]
         marks[key] += cpu_marks(key, trial, test, cpus)
         marks[key] += own_clock_marks(trial)
+        marks[key] += repeated_marks(trial)
         sustained = sustained_bits_per_second(arms[key.arm], test)
         marks[key] += drop_in_trial(trial, series.get(key.id, ()), sustained)
     drops = drops_across_blocks(measured, arms, tests)
@@ -143,6 +144,18 @@ def cpu_marks(
             text = f"the {end}, on {node}, computed {percent / usable:.0f}% of the time on {what}"
             marks.append(Mark(f"{end}_cpu", f"{text}: its CPU may have been the limit"))
     return marks
+
+
+# -- pairing in time
+
+
+def repeated_marks(trial: Mapping[str, Any]) -> list[Mark]:
+    """Was the trial measured when its block was over, and so at another time than the other arm?"""
+    attempt = int(trial.get("attempt", 1))
+    if attempt < 2:
+        return []
+    text = f"attempt {attempt} measured it after the other blocks, not at the time of its own"
+    return [Mark("repeated", text)]
 
 
 # -- clocks
