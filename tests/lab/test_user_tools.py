@@ -46,9 +46,8 @@ def test_a_run_can_be_started_and_read_with_the_aws_command_alone(lab: Lab) -> N
     scanned = lab.command("aws", "dynamodb", "scan", "--table-name", lab.outputs["TableName"])
     keys = {(i["pk"]["S"], i["sk"]["S"]) for i in json.loads(scanned.stdout)["Items"]}
     assert ("run#by-hand", "run") in keys
-    assert (
-        len([key for key in keys if key[0] == "run#by-hand" and key[1].startswith("trial#")]) == 4
-    )
+    trials = [sk for pk, sk in keys if pk == "run#by-hand" and sk.startswith("trial#")]
+    assert sorted(sk.split("#")[1] for sk in trials) == ["0000"] * 2 + ["0001"] * 4
     listed = lab.command("aws", "s3", "ls", f"s3://{lab.outputs['BucketName']}/runs/by-hand/")
     assert "report.html" in listed.stdout
 
