@@ -50,7 +50,8 @@ bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traff
 
 .PHONY: test
 test: setup ## All tests (root)
-	@$(python) -m pytest $(unit) $(integration) tests/lab
+	@$(python) -m pytest --numprocesses 2 --dist loadfile $(unit)
+	@$(python) -m pytest $(integration) tests/lab
 
 .PHONY: test-unit
 test-unit: setup ## The quick tests, on both cores; they need no root

@@ -33,6 +33,8 @@ SHORT: Mapping[str, Any] = {
     ],
     "blocks": 2,
     "seed": 7,
+    # The demo, the experiments and the run whose link is cut have one.
+    "warm_up": False,
 }
 
 _plain = TypeDeserializer().deserialize

@@ -254,7 +254,7 @@ def cut_off(lab: Lab, node: str, peer: str) -> Iterator[None]:
 def test_a_pair_that_cannot_talk_is_named_before_anything_is_measured(lab: Lab) -> None:
     one, other = lab.nodes(placement_group=True)
     with cut_off(lab, one, other):
-        lab.start("cut-off", SHORT)
+        lab.start("cut-off", {**SHORT, "warm_up": True})
         execution = lab.ended("cut-off")
     assert (execution["status"], execution["error"]) == ("FAILED", "LinksDown")
     told = explained(execution)

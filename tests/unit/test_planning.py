@@ -97,7 +97,8 @@ def test_a_warm_up_has_a_schedule_of_its_own_and_is_none_of_the_trials(plan, sto
 def test_without_a_warm_up_none_is_stored(plan, store, s3):
     assert plan({"warm_up": False})["warm_up"] is False
     listed = s3.list_objects_v2(Bucket="results", Prefix=f"runs/{RUN}/")["Contents"]
-    assert {entry["Key"].rpartition("/")[2] for entry in listed} == {"plan.json", "schedule.json"}
+    names = {entry["Key"].rpartition("/")[2] for entry in listed}
+    assert names == {"plan.json", "schedule.json", "counters.json"}
 
 
 def test_a_person_reads_the_estimate_in_the_executions_output(plan, store):

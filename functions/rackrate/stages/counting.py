@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
-from botocore.exceptions import ClientError
 from kubernetes.client import ApiException
 
 from rackrate import counters, manifests
@@ -63,7 +62,9 @@ def count(
         nodes: how many were read.
         note: what was not, or None.
     """
-    found = _stored(run_id, store) if when == "after" else _nothing()
+    found: Json = store.get_json(run_id, NAME)
+    if when == "before":
+        found["note"] = None
     if not settings.host_namespace:
         found["note"] = NOT_ALLOWED
     else:
@@ -81,19 +82,9 @@ def count(
     return {"nodes": len(found[when]), "note": found["note"]}
 
 
-def _nothing() -> Json:
-    return {"before": {}, "after": {}, "note": None}
-
-
-def _stored(run_id: str, store: Store) -> Json:
-    try:
-        found: Json = store.get_json(run_id, NAME)
-    except ClientError as error:
-        # Who may not list the bucket is not told that an object is missing, but that he may not.
-        if error.response["Error"]["Code"] not in ("NoSuchKey", "AccessDenied"):
-            raise
-        return {**_nothing(), "note": "not read before the trials"}
-    return found
+def not_read_before() -> Json:
+    """What is stored of a run until its nodes are read, so that readers need not look for it."""
+    return {"before": {}, "after": {}, "note": "not read before the trials"}
 
 
 class _Reading:

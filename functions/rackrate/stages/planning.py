@@ -17,6 +17,7 @@ from rackrate.node_groups import describe, health_issues
 from rackrate.nodes import is_ready, node_facts
 from rackrate.plan import LEAST_NODES, Plan, PlanArm, check_plan
 from rackrate.settings import Arm, Settings
+from rackrate.stages import counting
 from rackrate.stages.estimating import estimate
 from rackrate.store import RUNNING, Store, now, seconds_between
 
@@ -99,6 +100,7 @@ def plan_run(
         },
     )
     schedule_key = store.put_json(run_id, "schedule.json", items)
+    store.put_json(run_id, counting.NAME, counting.not_read_before())
     warm_up_key = store.key(run_id, "warm_up.json")
     if plan.warm_up:
         store.put_json(run_id, "warm_up.json", warm_ups)
