@@ -201,6 +201,11 @@ def test_a_report_never_outgrows_a_containers_log(seconds, streams, size):
     assert interval == 1 or seconds / (interval - 1) * streams * size > LOG_BYTES
 
 
+def test_an_iperf_of_a_second_reports_half_of_it_so_that_its_summary_can_be_told_from_a_part():
+    argv = made("iperf", seconds=1, streams=32).argv("10.0.0.9")
+    assert argv[argv.index("--interval") + 1] == "0.5"
+
+
 def test_a_remainder_of_an_interval_is_merged_without_losing_bits():
     series = [Interval(0, 1, 100.0, 1, 10), Interval(1, 2, 200.0, 2, 20)]
     assert merged_remainder(series) == tuple(series)
