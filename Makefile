@@ -40,7 +40,7 @@ bench: setup ## Compare the benchmark with bare iperf3 in the same lab (root)
 	@$(python) -m benchmarks.fidelity docs/plans/demo.json docs/plans/default.json
 
 .PHONY: bench-verdict
-bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traffic (root; an hour)
+bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traffic (root; 45 minutes)
 	@failed=0; \
 	for part in verdict deciding lab_verdicts; do \
 		printf '\n== %s\n' "$$part"; \
