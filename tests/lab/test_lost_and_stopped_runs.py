@@ -74,7 +74,7 @@ def parted(trials: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dic
 def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zero(
     lab: Lab,
 ) -> None:
-    lab.start("lost", {**SHORT, "tests": CATCHABLE, "blocks": 4})
+    lab.start("lost", {**SHORT, "tests": CATCHABLE, "blocks": 4, "warm_up": True})
     delete(lab, measuring_client(lab, "lost", block=1, arm="treatment"))
     kill_tool(lab, measuring_client(lab, "lost", block=2, arm="baseline"))
     execution = lab.ended("lost", seconds=120)

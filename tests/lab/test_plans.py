@@ -50,7 +50,7 @@ def test_a_dry_run_starts_nothing_and_says_so(lab: Lab) -> None:
     assert told["estimate"]["seconds"] > 30
     assert told["estimate"]["most_bytes_per_node"] > 1e8
     assert lab.record("dry-6")["status"] == "dry_run"
-    assert lab.objects("dry-6") == {"plan.json", "schedule.json", "warm_up.json"}
+    assert lab.objects("dry-6") == {"plan.json", "schedule.json"}
     assert lab.left_in_cluster("dry-6") == []
 
 

@@ -100,7 +100,8 @@ def plan_run(
         },
     )
     schedule_key = store.put_json(run_id, "schedule.json", items)
-    store.put_json(run_id, counting.NAME, counting.not_read_before())
+    if not plan.dry_run:
+        store.put_json(run_id, counting.NAME, counting.not_read_before())
     warm_up_key = store.key(run_id, "warm_up.json")
     if plan.warm_up:
         store.put_json(run_id, "warm_up.json", warm_ups)
