@@ -85,6 +85,8 @@ class World:
         shared: the same for what moves both arms in a block.
         luck: the same for pairs of nodes.
         trial: normal noise of each trial.
+        pairs: how many pairs of nodes each arm has.
+        asked_from: the fewest blocks from which it has to pass.
     """
 
     name: str

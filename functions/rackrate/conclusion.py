@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rackrate.plan_fields import LEAST_BLOCKS
+
 Json = Mapping[str, Any]
 
 #: How a run may end for which the benchmark answers. That a plan was refused, only checked, or
@@ -27,8 +29,6 @@ MARKS = {
 }
 #: From this share of the measured trials on, a mark is part of the conclusion.
 MANY_MARKED = 0.1
-#: With fewer blocks nothing is decided. As in `rackrate.statistics`, which is slow to load.
-LEAST_BLOCKS = 6
 
 
 def status_of(failure: Json | None, *, lost: int) -> str:

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackrate.ceilings import InstanceNetwork, bit_rate, limit_for
+from rackrate.plan_fields import LEAST_BLOCKS
 from rackrate.tools import TestBase
 
 Json = dict[str, Any]
 
-#: Fewer blocks give no interval of 95 %: of n paired differences the least possible two-sided
-#: p-value of a sign test is 2 / 2^n, which is below 5 % from six on.
-LEAST_BLOCKS = 6
 #: From here on a single thread may be too slow for iperf3: "iperf does not reach full speed on fast
 #: network connection such as 40 Gbps or 100 Gbps" (https://access.redhat.com/solutions/4486291).
 ONE_THREAD_BITS_PER_SECOND = 40e9

@@ -21,15 +21,14 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
-#: Fewer blocks than this cannot support an interval of 95 %: the interval from the least to the
-#: greatest of n values covers their median with 1 - 2^(1-n), 94 % with five and 97 % with six.
-LEAST_BLOCKS = 6
+from rackrate.plan_fields import LEAST_BLOCKS
+
 #: Independent pairs (nodes, where pairs share them) an arm needs for a claim about its placement.
 LEAST_UNITS = 6
 CONFIDENCE = 0.95
@@ -163,33 +162,35 @@ def compare(
         confidence_simultaneous=confidence,
     )
     if found.blocks == 0:
-        return _inconclusive(found, "no block has values of both arms" if paired else "no values")
+        reason = "no block has values of both arms" if paired else "no values"
+        return replace(found, reason=reason)
     if not (of_arm.positive and of_baseline.positive):
-        return _inconclusive(found, "a value is not positive, so there is no ratio")
+        return replace(found, reason="a value is not positive, so there is no ratio")
     estimate = _estimate(of_arm, of_baseline, paired=paired)
-    found = _with(found, ratio=math.exp(estimate.log_ratio), scope=estimate.scope)
+    found = replace(found, ratio=math.exp(estimate.log_ratio), scope=estimate.scope)
     if found.blocks < 2:
-        return _with(
-            _inconclusive(found, f"one block; an interval of 95 % needs {LEAST_BLOCKS}"),
+        return replace(
+            found,
+            reason=f"one block; an interval of 95 % needs {LEAST_BLOCKS}",
             more_blocks=LEAST_BLOCKS - 1,
         )
     interval = estimate.interval(confidence)
-    found = _with(
+    found = replace(
         found, ci95=_ratios(estimate.interval(CONFIDENCE)), ci_simultaneous=_ratios(interval)
     )
     if found.blocks < LEAST_BLOCKS:
-        return _with(
-            _inconclusive(
-                found, f"{found.blocks} blocks; an interval of 95 % needs {LEAST_BLOCKS}"
-            ),
+        return replace(
+            found,
+            reason=f"{found.blocks} blocks; an interval of 95 % needs {LEAST_BLOCKS}",
             more_blocks=LEAST_BLOCKS - found.blocks,
         )
     word = _word(interval, better=better, threshold=threshold)
     if word != "inconclusive":
-        return _with(found, verdict=word)
+        return replace(found, verdict=word)
     blocks = _more_blocks(estimate, found.blocks, confidence, threshold)
-    return _with(
-        _inconclusive(found, _why_inconclusive(interval, threshold)),
+    return replace(
+        found,
+        reason=_why_inconclusive(interval, threshold),
         more_blocks=blocks,
         more_pairs=None if blocks else _more_pairs(estimate, confidence, threshold),
     )
@@ -451,9 +452,8 @@ class _Estimate:
         block_freedom = (self.block_freedom + 1) * blocks - 1
         pair_freedom = (self.pair_freedom + 1) * pairs - 1
         # Satterthwaite's degrees of freedom of a sum of independent variances.
-        parts = of_blocks**2 / block_freedom
-        parts += of_pairs**2 / pair_freedom if of_pairs else 0.0
-        t = student_t(confidence, min(total**2 / parts, 1e4)) if parts else extra
+        part = (of_blocks / total) ** 2 / block_freedom + (of_pairs / total) ** 2 / pair_freedom
+        t = student_t(confidence, min(1 / part, 1e4))
         return (t + extra) * math.sqrt(total)
 
 
@@ -667,11 +667,3 @@ def _ratios(interval: tuple[float, float]) -> tuple[float, float]:
     # An interval without bounds is told as such, not as an overflow.
     low, high = (math.exp(min(max(bound, -700.0), 700.0)) for bound in interval)
     return low, high
-
-
-def _inconclusive(found: Comparison, reason: str) -> Comparison:
-    return _with(found, verdict="inconclusive", reason=reason)
-
-
-def _with(found: Comparison, **changes: Any) -> Comparison:
-    return replace(found, **changes)
