@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, store
-from rackrate.stages.concluding import report
+from rackrate.stages.reporting import report
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")

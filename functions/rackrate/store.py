@@ -103,6 +103,16 @@ class Store:
             answer = self._s3.get_object(Bucket=self._bucket_name, Key=self.key(run_id, name))
             return json.load(answer["Body"])
 
+    def find_json(self, run_id: str, name: str) -> Any:
+        """One of a run's JSON objects, or None where the run has none."""
+        try:
+            return self.get_json(run_id, name)
+        except ClientError as error:
+            # Without the right to list the bucket, S3 does not say that a key is missing.
+            if error.response["Error"]["Code"] in ("NoSuchKey", "404", "AccessDenied", "403"):
+                return None
+            raise
+
     def put_samples(self, run_id: str, name: str, value: Mapping[str, Any]) -> str:
         """Writes raw values and series, gzipped JSON by the trials' ids, and returns the key.
 

@@ -23,7 +23,15 @@ from rackrate.errors import (
     TrialsLost,
 )
 from rackrate.schedule import planned_trials
-from rackrate.stages import cleaning, concluding, linking, measuring, planning, serving
+from rackrate.stages import (
+    cleaning,
+    concluding,
+    linking,
+    measuring,
+    planning,
+    reporting,
+    serving,
+)
 from tests.unit.samples import HOST_SETTINGS, SETTINGS
 
 RUN = "run-1"
@@ -763,7 +771,7 @@ def whole_run(deploy, measure):
 class TestConclusion:
     def test_a_whole_run_ends_in_verdicts_results_and_a_page(self, whole_run, store, s3):
         assert concluding.analyze(RUN, after_failure=False, store=store)["lost"] == 0
-        concluding.report(RUN, failure=None, store=store)
+        reporting.report(RUN, failure=None, store=store)
         concluding.finish(RUN, execution_arn=ARN, failure=None, store=store)
         results = store.get_json(RUN, "results.json")
         assert results["schema"] == "rackrate.result.v1"
@@ -800,7 +808,7 @@ class TestConclusion:
             )
             measure(item)
         concluding.analyze(RUN, after_failure=False, store=store)
-        concluding.report(RUN, failure=None, store=store)
+        reporting.report(RUN, failure=None, store=store)
         concluding.finish(RUN, execution_arn=ARN, failure=None, store=store)
         assert store.run(RUN)["status"] == "degraded"
         results = store.get_json(RUN, "results.json")
@@ -816,14 +824,14 @@ class TestConclusion:
             concluding.analyze(RUN, after_failure=False, store=store)
         assert len(store.verdicts(RUN)) == 3
         failure = {"Error": "TrialsLost", "Cause": "24 of 36"}
-        concluding.report(RUN, failure=failure, store=store)
+        reporting.report(RUN, failure=failure, store=store)
         results = store.get_json(RUN, "results.json")
         assert (results["run"]["status"], results["run"]["error"]) == ("failed", "TrialsLost")
 
     def test_a_run_without_a_single_trial_is_still_reported(self, plan, store):
         plan()
         concluding.analyze(RUN, after_failure=True, store=store)
-        concluding.report(RUN, failure={"Error": "NodesUnavailable", "Cause": "x"}, store=store)
+        reporting.report(RUN, failure={"Error": "NodesUnavailable", "Cause": "x"}, store=store)
         results = store.get_json(RUN, "results.json")
         assert results["trials"]["failed"] == 36
         assert {v["verdict"] for v in results["verdicts"]} == {"inconclusive"}

@@ -1,19 +1,15 @@
-"""Analyze what is stored, report it, and write down how the run ended."""
+"""Analyze what is stored, and write down how the run ended."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from rackrate import conclusion
 from rackrate.analysis import Evidence, analyze_run, compare_runs
 from rackrate.errors import TrialsLost
-from rackrate.report.page import render_page
-from rackrate.report.results import build_results, trials_csv
 from rackrate.schedule import planned_trials
-from rackrate.store import Store, now
+from rackrate.store import Store
 
 Json = dict[str, Any]
 
@@ -71,19 +67,8 @@ def _evidence(run_id: str, store: Store) -> Evidence:
         planned=tuple(planned),
         trials=trials,
         raw=store.samples(kept),
-        counters=_if_there(run_id, "counters.json", store),
+        counters=store.find_json(run_id, "counters.json"),
     )
-
-
-def _if_there(run_id: str, name: str, store: Store) -> Any:
-    """One of a run's JSON objects, or None where the run has none."""
-    try:
-        return store.get_json(run_id, name)
-    except ClientError as error:
-        # Without the right to list the bucket, S3 does not say that a key is missing.
-        if error.response["Error"]["Code"] in ("NoSuchKey", "404", "AccessDenied", "403"):
-            return None
-        raise
 
 
 def _regressions(evidence: Evidence, store: Store) -> tuple[list[Json], list[str]]:
@@ -91,30 +76,9 @@ def _regressions(evidence: Evidence, store: Store) -> tuple[list[Json], list[str
     earlier = evidence.stored_plan["plan"].get("compare_with")
     if earlier is None:
         return [], []
-    if _if_there(earlier, "plan.json", store) is None:
+    if store.find_json(earlier, "plan.json") is None:
         return [], [f"compare_with: the results of the run {earlier} are gone"]
     return compare_runs(evidence, _evidence(earlier, store), name=earlier)
-
-
-def report(run_id: str, *, failure: Mapping[str, str] | None, store: Store) -> Json:
-    """Writes results.json, trials.csv and report.html."""
-    store.update_run(run_id, {"phase": "reporting"})
-    run = store.run(run_id) or {}
-    trials = [trial for _, trial in sorted(store.trials(run_id).items())]
-    analysis = store.get_json(run_id, "analysis.json")
-    results = build_results(
-        run={**run, "status": conclusion.status_of(failure, lost=run["trials_failed"])},
-        failure=failure,
-        stored_plan=store.get_json(run_id, "plan.json"),
-        trials=trials,
-        analysis=analysis,
-        counters=_if_there(run_id, "counters.json", store),
-        written_at=now(),
-    )
-    store.put_json(run_id, "results.json", results)
-    store.put_text(run_id, "trials.csv", trials_csv(trials, analysis), "text/csv")
-    key = store.put_text(run_id, "report.html", render_page(results, trials), "text/html")
-    return {"report_key": key}
 
 
 def finish(
