@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 from typing import Any
 
 from rackrate.report.figures import Dot, colour, trials_figure
@@ -26,12 +27,19 @@ Json = Mapping[str, Any]
 Marks = Mapping[tuple[Any, ...], Sequence[str]]
 
 
-def render_page(results: Json, trials: Sequence[Json]) -> str:
+#: What a page is drawn from when no raw values are kept.
+NO_RAW: Mapping[str, Json] = MappingProxyType({})
+
+
+def render_page(results: Json, trials: Sequence[Json], raw: Mapping[str, Json] = NO_RAW) -> str:
     """The page.
 
     Args:
-        results: results.json.
+        results: results.json, or a comparison.json.
         trials: the stored trials, for the figures.
+        raw: for a trial's id what the store keeps of it: `samples`, by kind a list of values in SI
+            units, and `series`, a list of intervals with `start_seconds`, `end_seconds` and
+            `bits_per_second`. Empty when nothing is kept.
     """
     run = results["run"]
     marks: dict[tuple[Any, ...], list[str]] = {}
