@@ -346,7 +346,7 @@ def test_end_of_an_execution_reaches_rules_with_a_permission(lab: Lab) -> None:
 
 
 def test_schedule_invokes_its_target(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_bridge, "_UNIT_SECONDS", {"minute": 1})
+    monkeypatch.setitem(event_bridge._UNIT_SECONDS, "minute", 1)
     name = lab.function("def handler(event, context): print(event['detail-type'])\n")
     events = lab.client("events")
     rule = events.put_rule(Name=name, ScheduleExpression="rate(1 minute)")["RuleArn"]
