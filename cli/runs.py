@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Self
 
@@ -58,6 +58,12 @@ class Run:
             error=_text(item.get("error")),
             cause=_text(item.get("cause")),
         )
+
+
+def as_document(run: Run) -> dict[str, Any]:
+    """The run for `--json`: its fields under their own names, `run_id` as `id`."""
+    fields = asdict(run)
+    return {"id": fields.pop("run_id"), **fields}
 
 
 def _number(value: object) -> float | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rackrate_cli.main import new_run_id
+from rackrate_cli.run_ids import new_run_id
 
 from .conftest import DeployedStack, Rackrate, machine, results
 

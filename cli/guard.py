@@ -1,0 +1,32 @@
+"""What stands around every command: a refusal is printed as one sentence and an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+import typer
+from botocore.exceptions import BotoCoreError, ClientError
+
+from .errors import Refusal, explain
+from .output import Output
+
+
+def one_sentence[**P](command: Callable[P, None]) -> Callable[P, None]:
+    """Print a refusal as one line on standard error and end with its exit code.
+
+    A command that takes `as_json` then also says it on standard output, as `{"error": ...}`.
+    """
+
+    @wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except (Refusal, BotoCoreError, ClientError) as error:
+            refusal = error if isinstance(error, Refusal) else explain(error)
+            output = Output(bool(kwargs.get("as_json")))
+            output.complain(str(refusal))
+            output.document({"error": str(refusal)})
+            raise typer.Exit(refusal.exit_code) from error
+
+    return guarded
