@@ -34,11 +34,8 @@ _CREDENTIAL_CODES = {
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 }
-_PERMISSION_CODES = {
-    "AccessDenied",
-    "AccessDeniedException",
-    "UnauthorizedOperation",
-}
+PERMISSION_CODES = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+"""What services call a call that the caller's policies do not allow."""
 
 
 class Refusal(Exception):
@@ -97,7 +94,7 @@ def explain(error: BotoCoreError | ClientError) -> Refusal:
                 f"AWS did not accept the credentials ({error_message(error)}); renew them, for"
                 " example with `aws sso login`."
             )
-        if code in _PERMISSION_CODES:
+        if code in PERMISSION_CODES:
             return Refusal(
                 f"These credentials may not call {operation} ({error_message(error)}); use a role"
                 " that may."

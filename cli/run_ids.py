@@ -55,3 +55,30 @@ def find_finished_run(stack: Stack, name: str) -> Run:
             f" `rackrate watch {found.run_id}`."
         )
     return found
+
+
+def find_measured_run(stack: Stack, name: str) -> Run:
+    """A run that is over and has measured; raises Refusal for any other.
+
+    `latest` is the newest run that was meant to measure: a dry run or a refused plan is passed
+    over.
+    """
+    found = _newest_real_run(stack) if name == LATEST else find_run(stack, name)
+    found = find_finished_run(stack, found.run_id)
+    if found.status == "dry_run":
+        raise Refusal(f"Run {found.run_id} is a dry run and has no trials; name one that measured.")
+    if not found.trials_measured:
+        raise Refusal(
+            f"Run {found.run_id} ({found.status.replace('_', ' ')}) has no measured trials; name"
+            " another, `rackrate list` shows them."
+        )
+    return found
+
+
+def _newest_real_run(stack: Stack) -> Run:
+    for run in stack.runs(limit=100):
+        if run.status not in {"dry_run", "invalid"}:
+            return run
+    raise Refusal(
+        f'The stack "{stack.name}" has no run that measured; start one with `rackrate run`.'
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from boto3.dynamodb.conditions import Key
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from .baselines import Baseline
 from .errors import Refusal, error_code, error_message
 from .runs import Run
 
@@ -36,11 +38,24 @@ class Execution:
 class Stack:
     """The public contract of one deployed stack.
 
-    Methods raise Refusal for what only they can explain and botocore's errors for the rest.
+    `outputs` and `parameters` are CloudFormation's, by name; `status` is its word. Methods raise
+    Refusal for what only they can explain and botocore's errors for the rest.
     """
 
-    def __init__(self, name: str, outputs: dict[str, str], session: boto3.Session) -> None:
+    def __init__(
+        self,
+        name: str,
+        outputs: Mapping[str, str],
+        session: boto3.Session,
+        *,
+        parameters: Mapping[str, str] | None = None,
+        status: str = "",
+    ) -> None:
         self.name = name
+        self.outputs = outputs
+        self.parameters = parameters or {}
+        self.status = status
+        self.session = session
         self.bucket = _output(name, outputs, "BucketName")
         self._state_machine = _output(name, outputs, "StateMachineArn")
         table = _output(name, outputs, "TableName")
@@ -79,7 +94,15 @@ class Stack:
         outputs = {
             output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", [])
         }
-        return cls(name, outputs, session)
+        parameters = {
+            parameter["ParameterKey"]: parameter["ParameterValue"]
+            for parameter in description.get("Parameters", [])
+        }
+        return cls(name, outputs, session, parameters=parameters, status=status)
+
+    def client(self, service: str, **options: Any) -> Any:
+        """A client of another service in the stack's Region, as impatient as our own."""
+        return self.session.client(service, config=_CONFIG, **options)  # type: ignore[call-overload]
 
     def start(self, run_id: str, plan: str) -> str:
         """Start the execution `run_id` with the plan's JSON text; returns its ARN."""
@@ -126,18 +149,86 @@ class Stack:
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
         return found
 
+    def raw_keys(self, run_id: str) -> list[str]:
+        """The keys of the raw outputs of the run's trials, in the order of the trials."""
+        query: dict[str, Any] = {
+            "KeyConditionExpression": Key("pk").eq(f"run#{run_id}")
+            & Key("sk").begins_with("trial#"),
+            "ProjectionExpression": "raw_key",
+        }
+        return [item["raw_key"] for item in self._items(query) if item.get("raw_key")]
+
     def file(self, run_id: str, name: str) -> bytes | None:
         """A file of the run from the bucket; None when it was not written."""
+        return self.content(f"runs/{run_id}/{name}")
+
+    def content(self, key: str) -> bytes | None:
+        """An object of the bucket; None when there is none."""
         try:
-            answer = self._s3.get_object(Bucket=self.bucket, Key=f"runs/{run_id}/{name}")
-            return answer["Body"].read()
+            return self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as error:
             if error_code(error) in {"NoSuchKey", "404"}:
                 return None
             raise
 
+    def link(self, key: str, seconds: int) -> str:
+        """A presigned link: with it anybody can read the object for so long."""
+        # Version 4 is the only one that a bucket with a key of KMS takes.
+        signing = _CONFIG.merge(Config(signature_version="s3v4"))
+        return self.session.client("s3", config=signing).generate_presigned_url(
+            "get_object", Params={"Bucket": self.bucket, "Key": key}, ExpiresIn=seconds
+        )
 
-def _output(stack: str, outputs: dict[str, str], name: str) -> str:
+    # -- named baselines
+
+    def baseline(self, name: str) -> Baseline | None:
+        """The baseline of this name, or None."""
+        item = self._table.get_item(Key=_baseline_key(name), ConsistentRead=True).get("Item")
+        return None if item is None else Baseline.from_item(item)
+
+    def baselines(self) -> list[Baseline]:
+        """All named baselines, by name."""
+        query = {
+            "IndexName": "runs",
+            "KeyConditionExpression": Key("gsi1pk").eq("baselines"),
+        }
+        return [Baseline.from_item(item) for item in self._items(query)]
+
+    def set_baseline(self, baseline: Baseline) -> None:
+        """Keep the baseline; one of the same name is replaced."""
+        self._table.put_item(
+            Item={
+                **_baseline_key(baseline.name),
+                "name": baseline.name,
+                "run_id": baseline.run_id,
+                "set_at": baseline.set_at,
+                "gsi1pk": "baselines",
+                "gsi1sk": baseline.name,
+            }
+        )
+
+    def remove_baseline(self, name: str) -> Baseline | None:
+        """Forget the baseline, not its run; returns what it was, None when there was none."""
+        item = self._table.delete_item(Key=_baseline_key(name), ReturnValues="ALL_OLD").get(
+            "Attributes"
+        )
+        return None if not item else Baseline.from_item(item)
+
+    def _items(self, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """All that a query finds, page by page."""
+        while True:
+            page = self._table.query(**query)
+            yield from page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return
+            query = {**query, "ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+def _baseline_key(name: str) -> dict[str, str]:
+    return {"pk": f"baseline#{name}", "sk": "baseline"}
+
+
+def _output(stack: str, outputs: Mapping[str, str], name: str) -> str:
     if name not in outputs:
         raise Refusal(
             f'The stack "{stack}" has no output {name}, so it is not a rackrate stack; name the'

@@ -1,0 +1,170 @@
+"""The parts of a stack that AWS keeps: state machine, table, bucket, image, alarms."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from ..errors import error_code
+from ..runs import GOOD, Run
+from ..stack import Stack
+from .check import Check
+
+_RESTORE = "deploy the stack again with `sam build && sam deploy`"
+# A registry of ECR names its account and Region: account.dkr.ecr.region.amazonaws.com/name:tag.
+_ECR = re.compile(
+    r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/"
+    r"(?P<name>[^:@]+)(?::(?P<tag>[^@]+))?(?:@(?P<digest>.+))?"
+)
+_RUNS_LOOKED_THROUGH = 20
+
+
+def stack_state(stack: Stack) -> Check:
+    """How CloudFormation last left the stack."""
+    if stack.status.endswith("_IN_PROGRESS"):
+        return Check(
+            "stack", "warning", f"{stack.name} is {stack.status}", "wait until it is complete"
+        )
+    if "ROLLBACK" in stack.status or stack.status.endswith("_FAILED"):
+        return Check(
+            "stack",
+            "warning",
+            f"{stack.name} is {stack.status}: the last change of it failed",
+            "read the stack's events for the reason, and deploy it again",
+        )
+    return Check("stack", "ok", f"{stack.name}, {stack.status}")
+
+
+def state_machine(stack: Stack) -> Check:
+    """Can a run be started?"""
+    arn = stack.outputs["StateMachineArn"]
+    try:
+        found = stack.client("stepfunctions").describe_state_machine(stateMachineArn=arn)
+    except ClientError as error:
+        if error_code(error) != "StateMachineDoesNotExist":
+            raise
+        return Check("state machine", "failed", f"there is no {arn}", _RESTORE)
+    name, status = found["name"], found["status"]
+    if status != "ACTIVE":
+        return Check("state machine", "failed", f"{name} is {status}", _RESTORE)
+    return Check("state machine", "ok", f"{name}, ACTIVE")
+
+
+def table(stack: Stack) -> Check:
+    """Are the table and its index there?"""
+    name = stack.outputs["TableName"]
+    try:
+        found = stack.client("dynamodb").describe_table(TableName=name)["Table"]
+    except ClientError as error:
+        if error_code(error) != "ResourceNotFoundException":
+            raise
+        return Check("table", "failed", f"there is no table {name}", _RESTORE)
+    indices = {index["IndexName"]: index for index in found.get("GlobalSecondaryIndexes", [])}
+    if "runs" not in indices:
+        return Check("table", "failed", f"{name} has no index runs", _RESTORE)
+    state = found["TableStatus"]
+    index_state = indices["runs"].get("IndexStatus", "ACTIVE")
+    if (state, index_state) == ("ACTIVE", "ACTIVE"):
+        return Check("table", "ok", f"{name}, ACTIVE")
+    return Check(
+        "table",
+        "warning" if state == "UPDATING" else "failed",
+        f"{name} is {state}, its index is {index_state}",
+        "wait until both are ACTIVE",
+    )
+
+
+def bucket(stack: Stack) -> Check:
+    """Can the bucket be reached?"""
+    try:
+        stack.client("s3").head_bucket(Bucket=stack.bucket)
+    except ClientError as error:
+        # A HEAD has no body: S3 tells no more than the status.
+        if error_code(error) == "403":
+            return Check(
+                "bucket",
+                "unknown",
+                f"these credentials may not call s3:ListBucket on {stack.bucket}",
+                "allow s3:ListBucket, or use a role that may",
+            )
+        if error_code(error) != "404":
+            raise
+        return Check("bucket", "failed", f"there is no bucket {stack.bucket}", _RESTORE)
+    return Check("bucket", "ok", stack.bucket)
+
+
+def image(stack: Stack) -> Check:
+    """Is the image of the tools where the nodes pull it from?"""
+    reference = stack.outputs.get("ToolImage")
+    if not reference:
+        return Check("image", "unknown", "the stack does not tell which image its pods run")
+    registry = _ECR.fullmatch(reference)
+    return _pulled_image(stack, reference) if registry is None else _ecr_image(stack, registry)
+
+
+def _ecr_image(stack: Stack, registry: re.Match[str]) -> Check:
+    name, tag, digest = registry["name"], registry["tag"], registry["digest"]
+    which = {"imageDigest": digest} if digest else {"imageTag": tag or "latest"}
+    called = f"{name}@{digest}" if digest else f"{name}:{tag or 'latest'}"
+    try:
+        client = stack.client("ecr", region_name=registry["region"])
+        details = client.describe_images(
+            registryId=registry["account"], repositoryName=name, imageIds=[which]
+        )["imageDetails"][0]
+    except ClientError as error:
+        if error_code(error) not in {"ImageNotFoundException", "RepositoryNotFoundException"}:
+            raise
+        return Check(
+            "image",
+            "failed",
+            f"{called} is not in ECR in {registry['region']}",
+            "build it again: change ToolImage to a public image and back to build",
+        )
+    pushed = details.get("imagePushedAt")
+    return Check("image", "ok", f"{called} in ECR" + (f", pushed {pushed:%F}" if pushed else ""))
+
+
+def _pulled_image(stack: Stack, reference: str) -> Check:
+    """Another registry's image: that a run's nodes have pulled it is all that proves it."""
+    for run in stack.runs(_RUNS_LOOKED_THROUGH):
+        if run.status in GOOD - {"dry_run"} and _image_of(stack, run) == reference:
+            return Check("image", "ok", f"{reference}; run {run.run_id} used it")
+    return Check(
+        "image",
+        "unknown",
+        f"{reference}, which no run has pulled yet",
+        "nothing; the first run will show whether the nodes can pull it",
+    )
+
+
+def _image_of(stack: Stack, run: Run) -> str | None:
+    content = stack.file(run.run_id, "plan.json")
+    if content is None:
+        return None
+    document: Any = json.loads(content)
+    return document.get("image") if isinstance(document, dict) else None
+
+
+def alarms(stack: Stack) -> Check:
+    """Does one of the stack's alarms sound?"""
+    if stack.parameters.get("Observability") == "false":
+        return Check("alarms", "ok", "none, by Observability=false")
+    pages = (
+        stack.client("cloudwatch")
+        .get_paginator("describe_alarms")
+        .paginate(AlarmNamePrefix=f"{stack.name}-Monitoring-")
+    )
+    found = [alarm for page in pages for alarm in page["MetricAlarms"]]
+    sounding = [alarm for alarm in found if alarm["StateValue"] == "ALARM"]
+    if not sounding:
+        return Check("alarms", "ok", f"{len(found)} alarms, none sounds")
+    said = "; ".join(alarm.get("AlarmDescription") or alarm["AlarmName"] for alarm in sounding)
+    return Check(
+        "alarms",
+        "warning",
+        f"{len(sounding)} of {len(found)} sound: {said}",
+        "look at the dashboard (output DashboardUrl)",
+    )

@@ -1,0 +1,188 @@
+"""What the account may run, against what the stack needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from ..errors import error_code
+from ..stack import Stack
+from .check import Check
+
+STANDARD = "L-1216C47A"
+"""Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances, in vCPUs."""
+
+# Amazon EC2 user guide, "On-Demand Instance quotas": every quota counts vCPUs of running instances.
+# Longer prefixes first: inf is not i, hpc is not h, dl is not d, trn is not t.
+_QUOTAS = (
+    ("hpc", "L-F7808C92"),
+    ("inf", "L-1945791B"),
+    ("trn", "L-2C3B7624"),
+    ("dl", "L-6E869C2A"),
+    ("vt", "L-DB2E81BA"),
+    ("f", "L-74FC7D96"),
+    ("g", "L-DB2E81BA"),
+    ("p", "L-417A185B"),
+    ("u", "L-43DA4232"),
+    ("x", "L-7295265B"),
+)
+
+SPREAD_LIMIT = 7
+"""Running instances of a spread group in one zone (EC2 user guide, placement strategies)."""
+
+LEAST_CONCURRENCY = 10
+"""What a run and the rules beside it may invoke at once is below this; a new account has it."""
+
+
+def quota_code(instance_type: str) -> str:
+    """The quota that counts the vCPUs of an instance type."""
+    family = re.match(r"[a-z]+", instance_type)
+    name = family[0] if family else ""
+    return next((code for prefix, code in _QUOTAS if name.startswith(prefix)), STANDARD)
+
+
+@dataclass(frozen=True)
+class Vcpus:
+    """vCPUs that one quota counts: what it allows, what runs, what of it is the stack's."""
+
+    quota: float
+    running: int
+    of_stack: int
+    needed: int
+
+    @property
+    def suffices(self) -> bool:
+        """Is there room for all nodes of the stack?"""
+        return max(0, self.needed - self.of_stack) <= self.quota - self.running
+
+
+def vcpus(stack: Stack) -> Check:
+    """May the account run all nodes of the stack at once?"""
+    if stack.parameters.get("ExistingClusterName"):
+        return Check("vCPU quota", "ok", "the nodes are those of a cluster that exists")
+    ec2 = stack.client("ec2")
+    instance_type = stack.parameters["InstanceType"]
+    described = ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"][0]
+    each = int(described["VCpuInfo"]["DefaultVCpus"])
+    code = quota_code(instance_type)
+    quota = _quota(stack, code)
+    if quota is None:
+        return Check(
+            "vCPU quota",
+            "unknown",
+            f"Service Quotas does not tell {code} here",
+            f"look for {code} in the Service Quotas console",
+        )
+    running = _running(ec2, code)
+    found = Vcpus(
+        quota=quota,
+        running=sum(map(_vcpus_of, running)),
+        of_stack=sum(_vcpus_of(i) for i in running if _is_of(i, stack.name)),
+        needed=2 * int(stack.parameters["NodeCount"]) * each,
+    )
+    return vcpu_check(found, code, instance_type)
+
+
+def vcpu_check(found: Vcpus, code: str, instance_type: str) -> Check:
+    """The finding in words."""
+    said = (
+        f"{found.running} of {found.quota:g} vCPUs run; the stack's nodes ({instance_type}) need"
+        f" {found.needed} and have {found.of_stack}"
+    )
+    if found.suffices:
+        return Check("vCPU quota", "ok", said)
+    return Check(
+        "vCPU quota",
+        "failed",
+        said,
+        f"ask for more of {code} in the Service Quotas console, or deploy fewer or smaller nodes",
+    )
+
+
+def _quota(stack: Stack, code: str) -> float | None:
+    try:
+        found = stack.client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode=code)
+    except ClientError as error:
+        if error_code(error) == "NoSuchResourceException":
+            return None
+        raise
+    return float(found["Quota"]["Value"])
+
+
+def _running(ec2: Any, code: str) -> list[Mapping[str, Any]]:
+    """The instances that a quota counts: on demand, and running or about to."""
+    pages = ec2.get_paginator("describe_instances").paginate(
+        Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    )
+    return [
+        instance
+        for page in pages
+        for reservation in page["Reservations"]
+        for instance in reservation["Instances"]
+        if "InstanceLifecycle" not in instance and quota_code(instance["InstanceType"]) == code
+    ]
+
+
+def _vcpus_of(instance: Mapping[str, Any]) -> int:
+    options = instance.get("CpuOptions") or {}
+    return int(options.get("CoreCount", 1)) * int(options.get("ThreadsPerCore", 1))
+
+
+def _is_of(instance: Mapping[str, Any], stack_name: str) -> bool:
+    tags: Iterable[Mapping[str, str]] = instance.get("Tags") or ()
+    return any(tag["Key"] == "rackrate:stack" and tag["Value"] == stack_name for tag in tags)
+
+
+def placement_group(stack: Stack) -> Check:
+    """Is the treatment's placement group there, and large enough?"""
+    name, parameters = "placement group", stack.parameters
+    strategy = parameters.get("TreatmentStrategy", "")
+    if parameters.get("ExistingClusterName"):
+        return Check(name, "ok", "that of the nodes of a cluster that exists")
+    if strategy == "none":
+        return Check(name, "ok", "none, by TreatmentStrategy=none")
+    existing = parameters.get("ExistingPlacementGroup")
+    which: dict[str, Any] = (
+        {"Filters": [{"Name": "group-name", "Values": [existing]}]}
+        if existing
+        else {"Filters": [{"Name": "tag:rackrate:stack", "Values": [stack.name]}]}
+    )
+    groups = stack.client("ec2").describe_placement_groups(**which)["PlacementGroups"]
+    if not groups:
+        called = existing or f"with the tag rackrate:stack={stack.name}"
+        return Check(
+            name,
+            "failed",
+            f"there is no placement group {called}",
+            "deploy the stack again with `sam build && sam deploy`",
+        )
+    group = groups[0]
+    said = f"{group['GroupName']}, {group['Strategy']}, {group['State']}"
+    if group["State"] != "available":
+        return Check(name, "failed", said, "wait until it is available, or deploy again")
+    if strategy == "spread" and parameters.get("SpreadLevel", "rack") == "rack":
+        nodes = int(parameters["NodeCount"])
+        said += f"; {nodes} of at most {SPREAD_LIMIT} instances in a zone"
+        if nodes > SPREAD_LIMIT:
+            return Check(name, "failed", said, f"set NodeCount to {SPREAD_LIMIT} or less")
+    return Check(name, "ok", said)
+
+
+def concurrency(stack: Stack) -> Check:
+    """May Lambda invoke what a run invokes at once?"""
+    name = "Lambda concurrency"
+    limits = stack.client("lambda").get_account_settings()["AccountLimit"]
+    left = int(limits["UnreservedConcurrentExecutions"])
+    said = f"{left} at once, for all functions of the account"
+    if left >= LEAST_CONCURRENCY:
+        return Check(name, "ok", said)
+    return Check(
+        name,
+        "warning",
+        said,
+        "ask for more concurrent executions (L-B99A9384) in the Service Quotas console",
+    )
