@@ -73,7 +73,7 @@ lint: setup ## Formatter, linters and type checker
 	.venv/bin/cfn-lint
 	.venv/bin/yamllint --strict .
 	.venv/bin/shellcheck $(shell_scripts)
-	@$(MAKE) --no-print-directory taskcat-lint
+	@$(MAKE) --no-print-directory taskcat-lint site
 
 .PHONY: taskcat-lint
 taskcat-lint: setup ## Let taskcat read its tests and lint the templates; needs no AWS
@@ -96,6 +96,10 @@ format: setup ## Let ruff format and mend what it can
 docs: setup ## Write what docs/ has of the template (parameters) and of the models (plans) anew
 	@$(python) -m scripts.parameters
 	@$(python) -m scripts.plan_reference
+
+.PHONY: site
+site: setup ## Build the documentation as a site in build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 
 .PHONY: lock
 lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer versions

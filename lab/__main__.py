@@ -7,6 +7,7 @@ interrupted.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -54,9 +55,12 @@ def down() -> None:
 
 @app.command()
 def env() -> None:
-    """Print the exports that point aws, kubectl and rackrate at the lab."""
-    for name, value in stack.environment(_status()).items():
-        print(f"export {name}={value}")
+    """Print the exports that point aws, kubectl and rackrate at the lab, and find them."""
+    known = _status()
+    for name, value in stack.environment(known).items():
+        print(f"export {name}={shlex.quote(value)}")
+    tools = f"{Path(sys.executable).parent}:{known['kubernetes']}"
+    print(f'export PATH={shlex.quote(tools)}:"$PATH"')
 
 
 @app.command()
@@ -143,13 +147,11 @@ def _status() -> dict[str, object]:
 
 
 def _print_environment(status: dict[str, object]) -> None:
-    tools = Path(sys.executable).parent
     console.print(f"The lab is up. Network scaled by {status['network_scale']}.\n")
     console.print(f"  kubeconfig    {status['kubeconfig']}")
     console.print(f"  AWS endpoint  {status['endpoint_url']}\n")
     console.print("Point this shell's aws, kubectl and rackrate at it:\n")
-    console.print('  eval "$(make -s lab-env)"')
-    console.print(f'  export PATH="{tools}:{status["kubernetes"]}:$PATH"\n', soft_wrap=True)
+    console.print('  eval "$(make -s lab-env)"\n')
     console.print("Then, for example:\n")
     console.print("  kubectl get nodes -l placementGroup=true")
     console.print("  rackrate run --plan docs/plans/demo.json")

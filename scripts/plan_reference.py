@@ -88,7 +88,7 @@ behind the cluster's CNI, or use that of their node. Three arms on the same node
 Some experiments change the cluster between two runs: an add-on's version, the kernel, the number of
 nodes. Run a plan, make the change, run the same plan again with the first run's id:
 
-```sh
+```sh title="AWS only"
 rackrate run --plan docs/plans/e3-cni-upgrade.json --name before
 aws eks update-addon --cluster-name CLUSTER --addon-name vpc-cni --addon-version VERSION \\
     --resolve-conflicts OVERWRITE
