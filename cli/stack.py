@@ -66,8 +66,7 @@ class Stack:
     @classmethod
     def find(cls, name: str) -> Stack:
         """Look the stack up in the Region and account the environment names."""
-        # Every other AWS SDK and tool reads AWS_REGION; boto3 only knows AWS_DEFAULT_REGION.
-        session = boto3.Session(region_name=os.environ.get("AWS_REGION"))
+        session = session_of_environment()
         try:
             cloudformation = session.client("cloudformation", config=_CONFIG)
         except ValueError as error:
@@ -102,7 +101,7 @@ class Stack:
 
     def client(self, service: str, **options: Any) -> Any:
         """A client of another service in the stack's Region, as impatient as our own."""
-        return self.session.client(service, config=_CONFIG, **options)  # type: ignore[call-overload]
+        return client_of(self.session, service, **options)
 
     def start(self, run_id: str, plan: str) -> str:
         """Start the execution `run_id` with the plan's JSON text; returns its ARN."""
@@ -226,6 +225,17 @@ class Stack:
 
 def _baseline_key(name: str) -> dict[str, str]:
     return {"pk": f"baseline#{name}", "sk": "baseline"}
+
+
+def session_of_environment() -> boto3.Session:
+    """A session in the Region that the environment or the profile names."""
+    # Every other AWS SDK and tool reads AWS_REGION; boto3 only knows AWS_DEFAULT_REGION.
+    return boto3.Session(region_name=os.environ.get("AWS_REGION"))
+
+
+def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
+    """A client that gives up on a dead endpoint within seconds."""
+    return session.client(service, config=_CONFIG, **options)  # type: ignore[call-overload]
 
 
 def _output(stack: str, outputs: Mapping[str, str], name: str) -> str:

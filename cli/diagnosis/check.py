@@ -10,7 +10,7 @@ from typing import Literal
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ..errors import (
-    CONNECTION_ERRORS,
+    EXIT_USAGE,
     PERMISSION_CODES,
     Refusal,
     error_code,
@@ -61,9 +61,10 @@ def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]
                     f"allow {action}, or use a role that may",
                 )
             ]
-        return [Check(name, "unknown", _sentence(explain(error)))]
-    except CONNECTION_ERRORS as error:
-        return [failed(name, explain(error))]
+        explained = explain(error)
+        if explained.exit_code == EXIT_USAGE:  # the credentials
+            return [failed(name, explained)]
+        return [Check(name, "unknown", _sentence(explained))]
     except BotoCoreError as error:
         return [failed(name, explain(error))]
 

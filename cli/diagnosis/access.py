@@ -1,0 +1,72 @@
+"""The functions' access to the cluster, proved by a dry run: it plans on the nodes it finds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..outcome import human
+from ..output import Output
+from ..progress import display_for
+from ..run_ids import new_run_id
+from ..stack import Stack
+from ..watch import Interruption, Outcome, Watch
+from .check import Check
+
+_NAME = "cluster access"
+
+# What to do about the errors that a dry run can end with; the rest explain themselves.
+_REMEDIES = {
+    "ClusterUnreachable": "see the cluster's endpoint access, and the functions' access entries",
+    "NodesUnavailable": "see the node groups' health in the EKS console",
+    "InvalidPlan": "see that both arms have Ready nodes",
+    "Throttled": "try again in a minute",
+}
+
+
+def access(stack: Stack, output: Output) -> Check:
+    """Start a dry run and see which nodes it found. It costs less than a cent, measures nothing."""
+    run_id = f"doctor-{new_run_id().removeprefix('run-')}"
+    with Interruption() as interruption:
+        arn = stack.start(run_id, json.dumps({"dry_run": True}))
+        with display_for(output.errors) as display:
+            ended = Watch(stack, run_id, arn, display, interruption).until_over()
+    if interruption.count:
+        return Check(_NAME, "unknown", f"the dry run {run_id} was stopped from the keyboard")
+    content = stack.file(run_id, "plan.json")
+    planned: Any = None if content is None else json.loads(content)
+    return access_check(run_id, ended, planned, wanted=stack.parameters.get("NodeCount"))
+
+
+def access_check(
+    run_id: str, ended: Outcome, planned: Mapping[str, Any] | None, *, wanted: str | None
+) -> Check:
+    """What the end of a dry run means. `planned` is its plan.json, None when it wrote none."""
+    execution = ended.execution
+    if execution.status != "SUCCEEDED":
+        error = execution.error or execution.status
+        cause = " ".join(human(execution.cause)) or "no cause given"
+        remedy = _REMEDIES.get(error, f"`rackrate show {run_id}` tells more")
+        return Check(_NAME, "failed", f"the dry run {run_id} ended with {error}: {cause}", remedy)
+    if planned is None:
+        return Check(_NAME, "unknown", f"the dry run {run_id} left no plan.json")
+    if planned.get("placeholder_nodes"):
+        return Check(
+            _NAME,
+            "unknown",
+            "the nodes are at rest, and a dry run wakes none",
+            "nothing; a run will wake them and tell",
+        )
+    counts = {arm["name"]: len(arm["nodes"]) for arm in planned["arms"]}
+    said = "the functions see " + " and ".join(
+        f"{count} Ready nodes of the {name}" for name, count in counts.items()
+    )
+    if wanted and planned["arms"][0].get("node_group") and min(counts.values()) < int(wanted):
+        return Check(
+            _NAME,
+            "warning",
+            f"{said}, of {wanted} each",
+            "wait for the others, or see `kubectl get nodes`",
+        )
+    return Check(_NAME, "ok", f"{said} (dry run {run_id})")

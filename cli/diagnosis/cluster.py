@@ -1,0 +1,163 @@
+"""The cluster: what EKS says of it and its node groups, and whether it can be reached."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from ..errors import error_code
+from ..stack import Stack
+from .check import Check
+
+_KUBECTL_SECONDS = 15
+
+# What eks:DescribeClusterVersions calls the support of a version.
+_SUPPORT = {
+    "STANDARD_SUPPORT": "in standard support",
+    "EXTENDED_SUPPORT": "in extended support, which costs more",
+    "UNSUPPORTED": "not supported any more",
+}
+
+
+def cluster(stack: Stack) -> Check:
+    """Is the cluster up, and does EKS find fault with it?"""
+    name = stack.outputs["ClusterName"]
+    try:
+        found = stack.client("eks").describe_cluster(name=name)["cluster"]
+    except ClientError as error:
+        if error_code(error) != "ResourceNotFoundException":
+            raise
+        return Check("cluster", "failed", f"there is no cluster {name}", "deploy the stack anew")
+    issues = _issues(found)
+    said = f"{name}, Kubernetes {found.get('version', '?')}, {found['status']}{issues}"
+    if found["status"] in {"CREATING", "UPDATING"}:
+        return Check("cluster", "warning", said, "wait until it is ACTIVE")
+    look_there = "see its health in the EKS console"
+    if found["status"] != "ACTIVE":
+        return Check("cluster", "failed", said, look_there)
+    if issues:
+        return Check("cluster", "warning", said, look_there)
+    return Check("cluster", "ok", said)
+
+
+def version_support(stack: Stack) -> Check:
+    """Is the cluster's Kubernetes version still supported?"""
+    name = "Kubernetes version"
+    eks = stack.client("eks")
+    version = eks.describe_cluster(name=stack.outputs["ClusterName"])["cluster"].get("version")
+    found = eks.describe_cluster_versions(clusterVersions=[version])["clusterVersions"]
+    if not found:
+        return Check(name, "unknown", f"EKS tells nothing of version {version}")
+    told = found[0]
+    # The list of states grew names over time; the older field has the same in small letters.
+    word = str(told.get("versionStatus") or told.get("status") or "").upper().replace("-", "_")
+    until = told.get("endOfStandardSupportDate")
+    said = f"{version} is {_SUPPORT.get(word, word.lower() or 'of unknown support')}"
+    if word == "STANDARD_SUPPORT":
+        return Check(name, "ok", said + (f" until {until:%F}" if until else ""))
+    return Check(
+        name,
+        "failed" if word == "UNSUPPORTED" else "warning",
+        said,
+        "deploy the stack with a newer KubernetesVersion",
+    )
+
+
+def node_groups(stack: Stack) -> Iterator[Check]:
+    """Does each arm have its nodes?"""
+    if stack.parameters.get("ExistingClusterName"):
+        labels = (stack.parameters.get(f"{arm}Label", "?") for arm in ("Treatment", "Baseline"))
+        yield Check(
+            "node groups", "ok", f"the cluster's own nodes, by the labels {' and '.join(labels)}"
+        )
+        return
+    for arm in ("treatment", "baseline"):
+        yield _node_group(stack, arm, stack.outputs.get(f"{arm.capitalize()}NodeGroup"))
+
+
+def _node_group(stack: Stack, arm: str, name: str | None) -> Check:
+    title = f"{arm} nodes"
+    if name is None:
+        return Check(
+            title,
+            "unknown",
+            f"the stack does not name its node group (output {arm.capitalize()}NodeGroup)",
+            "deploy this version of rackrate",
+        )
+    try:
+        found = stack.client("eks").describe_nodegroup(
+            clusterName=stack.outputs["ClusterName"], nodegroupName=name
+        )["nodegroup"]
+    except ClientError as error:
+        if error_code(error) != "ResourceNotFoundException":
+            raise
+        return Check(title, "failed", f"there is no node group {name}", "deploy the stack again")
+    return node_group_check(
+        title,
+        found,
+        wanted=int(stack.parameters.get("NodeCount", "0")),
+        rests=stack.parameters.get("IdleScaleToZero") == "true",
+    )
+
+
+def node_group_check(title: str, found: Mapping[str, Any], *, wanted: int, rests: bool) -> Check:
+    """What EKS's description of a node group means, for one that is to have `wanted` nodes.
+
+    `rests` says that it has none between runs.
+    """
+    status, issues = found["status"], _issues(found)
+    desired = int((found.get("scalingConfig") or {}).get("desiredSize", 0))
+    said = f"{found['nodegroupName']}, {status}, {desired} of {wanted} nodes wanted now{issues}"
+    if status == "UPDATING" and not issues:
+        return Check(title, "warning", said, "wait until it is ACTIVE")
+    if status != "ACTIVE" or issues:
+        return Check(title, "failed", said, "see the node group's health in the EKS console")
+    if rests and desired == 0:
+        return Check(title, "ok", f"{found['nodegroupName']}, ACTIVE, at rest until a run wakes it")
+    if desired < wanted:
+        return Check(title, "failed", said, "set its desired size to NodeCount, or deploy again")
+    return Check(title, "ok", f"{found['nodegroupName']}, ACTIVE, {desired} nodes")
+
+
+def _issues(found: Mapping[str, Any]) -> str:
+    issues = (found.get("health") or {}).get("issues") or []
+    return "".join(f"; {issue.get('code')}: {issue.get('message')}" for issue in issues)
+
+
+def kubectl(stack: Stack) -> Check:
+    """Does the caller's own kubectl reach the cluster? rackrate itself does without."""
+    name = "your kubectl"
+    advice = f"only if you want to look around: {stack.outputs.get('UpdateKubeconfigCommand', '')}"
+    program = shutil.which("kubectl")
+    if program is None:
+        return Check(name, "ok", "not installed; rackrate does without")
+    eks = stack.client("eks")
+    endpoint = eks.describe_cluster(name=stack.outputs["ClusterName"])["cluster"].get("endpoint")
+    path = "jsonpath={.clusters[0].cluster.server}"
+    try:
+        server = _kubectl(program, "config", "view", "--minify", "--output", path)
+        if server is None or server.rstrip("/").lower() != str(endpoint).rstrip("/").lower():
+            elsewhere = "looks at another cluster or none; rackrate does without"
+            return Check(name, "ok", elsewhere, advice)
+        allowed = _kubectl(program, "auth", "can-i", "list", "nodes", "--request-timeout=10s")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Check(name, "unknown", f"kubectl did not answer ({type(error).__name__})", advice)
+    if allowed == "yes":
+        return Check(name, "ok", "reaches the cluster and may list its nodes")
+    return Check(
+        name,
+        "warning",
+        "does not reach the cluster or may not list its nodes; rackrate does without",
+        "make an access entry for yourself if you want to look around",
+    )
+
+
+def _kubectl(program: str, *arguments: str) -> str | None:
+    done = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, timeout=_KUBECTL_SECONDS, check=False
+    )
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,117 @@
+"""How the last runs ended, which hang, and what earlier stacks left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ..runs import Run
+from ..stack import Stack
+from .check import Check
+
+LOOKED_AT = 20
+"""Runs, newest first, that are looked at."""
+
+OVERDUE_FACTOR = 2
+OVERDUE_GRACE_SECONDS = 1800
+"""As the stack's sweep has it: twice the expected time and half an hour."""
+
+
+def last_runs(stack: Stack) -> Check:
+    """Did the last run end well, and does one hang?"""
+    return runs_check(stack.runs(LOOKED_AT), datetime.now(UTC))
+
+
+def runs_check(runs: Iterable[Run], now: datetime) -> Check:
+    """What the newest runs tell; dry runs and refused plans tell nothing."""
+    name = "last runs"
+    real = [run for run in runs if run.status not in {"dry_run", "invalid"}]
+    if not real:
+        return Check(name, "ok", "none yet")
+    late = [run for run in real if not run.is_over and _is_overdue(run, now)]
+    if late:
+        names = ", ".join(run.run_id for run in late)
+        return Check(
+            name,
+            "warning",
+            f"should have ended long ago: {names}",
+            "stop them in the Step Functions console; the hourly sweep removes what is left",
+        )
+    ended = [run for run in real if run.is_over]
+    if ended and ended[0].status == "failed":
+        return Check(
+            name,
+            "warning",
+            f"the last one, {ended[0].run_id}, failed ({ended[0].error or 'no error given'})",
+            f"`rackrate show {ended[0].run_id}` tells why",
+        )
+    going = len(real) - len(ended)
+    bad = sum(run.status in {"failed", "timed_out"} for run in ended)
+    said = f"{len(ended)} ended, {bad} of them badly" if bad else f"{len(ended)} ended, none badly"
+    return Check(name, "ok", said + (f"; {going} going on" if going else ""))
+
+
+def _is_overdue(run: Run, now: datetime) -> bool:
+    try:
+        age = now - datetime.fromisoformat(run.started_at)
+    except (ValueError, TypeError):  # no time, or one without its zone
+        return False
+    allowed = OVERDUE_FACTOR * (run.expected_seconds or 0.0) + OVERDUE_GRACE_SECONDS
+    return age.total_seconds() > allowed
+
+
+def leftovers(stack: Stack) -> Check:
+    """Is there something with this stack's tag that is not of this stack?"""
+    pages = (
+        stack.client("resourcegroupstaggingapi")
+        .get_paginator("get_resources")
+        .paginate(
+            TagFilters=[{"Key": "rackrate:stack", "Values": [stack.name]}],
+            ResourceTypeFilters=["dynamodb:table", "s3"],
+        )
+    )
+    arns = [found["ResourceARN"] for page in pages for found in page["ResourceTagMappingList"]]
+    own = {stack.outputs["TableName"], stack.bucket}
+    kept = [name for arn in arns if (name := arn.rpartition("/")[2].rpartition(":")[2]) not in own]
+    return leftovers_check(kept, _strays(stack))
+
+
+def _strays(stack: Stack) -> list[str]:
+    """Instances with the stack's tag that no node group of its cluster has."""
+    pages = (
+        stack.client("ec2")
+        .get_paginator("describe_instances")
+        .paginate(
+            Filters=[
+                {"Name": "tag:rackrate:stack", "Values": [stack.name]},
+                {"Name": "instance-state-name", "Values": ["pending", "running", "stopped"]},
+            ]
+        )
+    )
+    groups = {stack.outputs.get(f"{arm}NodeGroup") for arm in ("Treatment", "Baseline")}
+    return [
+        instance["InstanceId"]
+        for page in pages
+        for reservation in page["Reservations"]
+        for instance in reservation["Instances"]
+        if _tag(instance, "eks:nodegroup-name") not in groups
+    ]
+
+
+def _tag(instance: Mapping[str, Any], key: str) -> str | None:
+    return next((tag["Value"] for tag in instance.get("Tags") or () if tag["Key"] == key), None)
+
+
+def leftovers_check(kept: list[str], strays: list[str]) -> Check:
+    """What was found: tables and buckets of earlier stacks of this name, and stray instances."""
+    said, remedies = [], []
+    if strays:
+        said.append(f"instances of no node group: {', '.join(strays)}")
+        remedies.append("terminate the instances")
+    if kept:
+        said.append(f"results of earlier stacks of this name: {', '.join(kept)}")
+        remedies.append("delete the results if nobody needs them")
+    if not said:
+        return Check("leftovers", "ok", "none")
+    return Check("leftovers", "warning", "; ".join(said), "; ".join(remedies))
