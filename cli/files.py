@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import EXIT_FAILED, EXIT_USAGE, Refusal
 from .stack import Stack
+
+RAW_WITH_A_RUN = 1000
+"""How many raw outputs `rackrate run` copies; `rackrate report --raw` copies all."""
+
+_READERS = 16
 
 NAMES = ("results.json", "trials.csv", "report.html", "plan.json", "schedule.json")
 
@@ -21,25 +29,40 @@ def prepare(out: Path) -> None:
         raise Refusal(f"Nothing can be written to {out}; name another directory with --out.")
 
 
-def download(stack: Stack, run_id: str, out: Path) -> list[Path]:
+@dataclass(frozen=True)
+class RawOutputs:
+    """How many raw outputs were copied, are not in the bucket, and were left there."""
+
+    copied: int
+    missing: int
+    left: int
+
+    def __str__(self) -> str:
+        """`36 copied`, and what else there is to say."""
+        said = f"{self.copied} copied"
+        if self.missing:
+            said += f", {self.missing} not in the bucket any more"
+        if self.left:
+            said += f", {self.left} left there"
+        return said
+
+
+def download(
+    stack: Stack, run_id: str, out: Path, names: Sequence[str] = NAMES, *, latest: bool = True
+) -> list[Path]:
     """Copy what the run wrote to `out`/`run_id`; returns the copies, maybe none.
 
-    `latest` points to the run once it has results. Raises Refusal when writing fails.
+    `latest` points to the run once it has results, unless the caller asks for an old one. Raises
+    Refusal when writing fails.
     """
     directory = out / run_id
     copies: list[Path] = []
     try:
-        for name in NAMES:
+        for name in names:
             content = stack.file(run_id, name)
-            if content is None:
-                continue
-            directory.mkdir(parents=True, exist_ok=True)
-            # Renamed when complete: a reader never meets half a file.
-            partial = directory / f".{name}.partial"
-            partial.write_bytes(content)
-            partial.replace(directory / name)
-            copies.append(directory / name)
-        if directory / "results.json" in copies:
+            if content is not None:
+                copies.append(write(directory / name, content))
+        if latest and directory / "results.json" in copies:
             link = out / f".latest.{os.getpid()}"
             link.unlink(missing_ok=True)
             link.symlink_to(run_id, target_is_directory=True)
@@ -51,6 +74,45 @@ def download(stack: Stack, run_id: str, out: Path) -> list[Path]:
     except OSError as error:
         raise _unwritable(out, error, EXIT_FAILED, stack, run_id) from error
     return copies
+
+
+def download_raw(stack: Stack, run_id: str, out: Path, most: int | None = None) -> RawOutputs:
+    """Copy what the tools printed to `out`/`run_id`/raw, where the run's page looks for it.
+
+    An output never changes once it is there, so copies that exist are kept. `most` leaves those
+    beyond it in the bucket. Raises Refusal when writing fails.
+    """
+    keys = list(dict.fromkeys(stack.raw_keys(run_id)))
+    wanted = keys[:most]
+    directory = out / run_id / "raw"
+
+    def copy(key: str) -> bool:
+        path = directory / key.rpartition("/")[2]
+        if path.exists():
+            return True
+        content = stack.content(key)
+        if content is not None:
+            write(path, content)
+        return content is not None
+
+    try:
+        with ThreadPoolExecutor(_READERS) as pool:
+            copied = sum(pool.map(copy, wanted))
+    except OSError as error:
+        raise _unwritable(out, error, EXIT_FAILED, stack, run_id) from error
+    return RawOutputs(copied, len(wanted) - copied, len(keys) - len(wanted))
+
+
+def write(path: Path, content: bytes) -> Path:
+    """Write a file, its directory too. A reader, or a crash, never meets half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
 
 
 def _unwritable(

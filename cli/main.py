@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from .commands import baseline
+from .commands.doctor import doctor
 from .commands.list import list_runs
+from .commands.report import report
 from .commands.run import run
 from .commands.show import show
 
@@ -18,3 +21,6 @@ app = typer.Typer(
 app.command("run")(run)
 app.command("show")(show)
 app.command("list")(list_runs)
+app.command("report")(report)
+app.command("doctor")(doctor)
+app.add_typer(baseline.app, name="baseline")

@@ -18,7 +18,10 @@ from .runs import Run
 
 # A person waits: give up on a dead endpoint within seconds, not minutes.
 _CONFIG = Config(
-    connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3}
+    connect_timeout=5,
+    read_timeout=20,
+    retries={"mode": "standard", "total_max_attempts": 3},
+    max_pool_connections=16,
 )
 
 
@@ -177,6 +180,12 @@ class Stack:
         return self.session.client("s3", config=signing).generate_presigned_url(
             "get_object", Params={"Bucket": self.bucket, "Key": key}, ExpiresIn=seconds
         )
+
+    @property
+    def has_temporary_credentials(self) -> bool:
+        """Do the caller's credentials belong to a session, and end with it?"""
+        credentials = self.session.get_credentials()
+        return credentials is not None and bool(credentials.get_frozen_credentials().token)
 
     # -- named baselines
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -17,6 +18,8 @@ from ..errors import (
     error_message,
     explain,
 )
+
+_LONGEST = 160
 
 type State = Literal["ok", "warning", "failed", "unknown"]
 
@@ -64,7 +67,8 @@ def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]
         explained = explain(error)
         if explained.exit_code == EXIT_USAGE:  # the credentials
             return [failed(name, explained)]
-        return [Check(name, "unknown", _sentence(explained))]
+        said = f"{error.operation_name} answers {error_code(error)}: {error_message(error)}"
+        return [Check(name, "unknown", shorten(said, _LONGEST))]
     except BotoCoreError as error:
         return [failed(name, explain(error))]
 

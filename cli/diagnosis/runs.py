@@ -78,7 +78,10 @@ def leftovers(stack: Stack) -> Check:
 
 
 def _strays(stack: Stack) -> list[str]:
-    """Instances with the stack's tag that no node group of its cluster has."""
+    """Instances with the stack's tag that are of no node group that its cluster has."""
+    cluster = stack.outputs["ClusterName"]
+    listed = stack.client("eks").get_paginator("list_nodegroups").paginate(clusterName=cluster)
+    groups = {name for page in listed for name in page["nodegroups"]}
     pages = (
         stack.client("ec2")
         .get_paginator("describe_instances")
@@ -89,13 +92,13 @@ def _strays(stack: Stack) -> list[str]:
             ]
         )
     )
-    groups = {stack.outputs.get(f"{arm}NodeGroup") for arm in ("Treatment", "Baseline")}
     return [
         instance["InstanceId"]
         for page in pages
         for reservation in page["Reservations"]
         for instance in reservation["Instances"]
-        if _tag(instance, "eks:nodegroup-name") not in groups
+        if _tag(instance, "eks:cluster-name") != cluster
+        or _tag(instance, "eks:nodegroup-name") not in groups
     ]
 
 

@@ -1,0 +1,109 @@
+"""`rackrate report`: the page of a run, as a file, as a link, or in the browser."""
+
+from __future__ import annotations
+
+import webbrowser
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import files
+from ..errors import EXIT_FAILED, EXIT_USAGE, Refusal
+from ..guard import one_sentence
+from ..output import JsonOption, Output, StackOption
+from ..run_ids import find_measured_run
+from ..stack import Stack
+from ..verdict import say
+
+_PAGE = "report.html"
+
+# The longest that a signature of version 4 holds (Amazon S3 user guide, presigned URLs).
+_MOST_HOURS = 7 * 24
+
+
+@one_sentence
+def report(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or latest.")],
+    stack: StackOption = "rackrate",
+    out: Annotated[Path, typer.Option(help="Directory for the page.")] = Path("out"),
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Fetch the tools' raw outputs that it links to, too.")
+    ] = False,
+    url: Annotated[
+        bool, typer.Option("--url", help="Print a link that works without credentials instead.")
+    ] = False,
+    hours: Annotated[
+        int, typer.Option(min=1, max=_MOST_HOURS, help="How long the link is to work.")
+    ] = 24,
+    open_page: Annotated[bool, typer.Option("--open", help="Open it in your browser.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fetch a run's page, or make a link to it.
+
+    Example: rackrate report latest --open
+    """
+    output = Output(as_json)
+    if url and raw:
+        raise Refusal("A link leads to the page alone; use --raw without --url.", EXIT_USAGE)
+    if not url:
+        files.prepare(out)
+    found = Stack.find(stack)
+    run = find_measured_run(found, run_id)
+    if found.file(run.run_id, _PAGE) is None:
+        raise Refusal(
+            f"Run {run.run_id} left no {_PAGE}; see `rackrate show {run.run_id}` for how it ended."
+        )
+    if url:
+        address = _link(output, found, run.run_id, hours)
+    else:
+        address = _copy(output, found, run.run_id, out, raw=raw)
+    if open_page and not webbrowser.open(address):
+        raise Refusal(f"No browser could be opened; open {address} yourself.", EXIT_FAILED)
+
+
+def _link(output: Output, stack: Stack, run_id: str, hours: int) -> str:
+    address = stack.link(f"runs/{run_id}/{_PAGE}", hours * 3600)
+    until = f"{datetime.now(UTC) + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}"
+    # Whoever signs with a session's credentials gives no more than the session has.
+    temporary = stack.has_temporary_credentials
+    output.line(address)
+    holds = "hour" if hours == 1 else f"{hours} hours"
+    say(
+        output.errors,
+        f"The link holds for {holds}, until {until}, and whoever has it can read the page."
+        + (
+            " It is signed with temporary credentials and ends with them if that is sooner."
+            if temporary
+            else ""
+        ),
+    )
+    output.document(
+        {
+            "run": run_id,
+            "url": address,
+            "expires_at": until,
+            "seconds": hours * 3600,
+            "temporary_credentials": temporary,
+        }
+    )
+    return address
+
+
+def _copy(output: Output, stack: Stack, run_id: str, out: Path, *, raw: bool) -> str:
+    copies = files.download(stack, run_id, out, latest=False)
+    page = next(copy for copy in copies if copy.name == _PAGE).absolute()
+    fetched = files.download_raw(stack, run_id, out) if raw else None
+    output.line(str(page))
+    if fetched is not None:
+        say(output.errors, f"Raw outputs, in raw/ beside it: {fetched}.")
+    output.document(
+        {
+            "run": run_id,
+            "path": str(page),
+            "raw_outputs": None if fetched is None else fetched.copied,
+            "raw_outputs_missing": None if fetched is None else fetched.missing,
+        }
+    )
+    return page.as_uri()
