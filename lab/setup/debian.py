@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from lab.cache import artifact, key_of
@@ -44,14 +45,22 @@ def unpacked_packages() -> Path:
 
 
 def _download(directory: Path) -> None:
-    names = _with_libraries()
+    unpack(_with_libraries(), directory)
+
+
+def unpack(names: Sequence[str], directory: Path) -> None:
+    """Download packages, and lay their files out under a directory.
+
+    Raises:
+        LabError: a package cannot be had.
+    """
     packages = directory / "packages"
     packages.mkdir()
     # apt drops its privileges for downloads and then cannot write here; that is only a warning.
     command = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *names]
     attempt = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
     if attempt.returncode != 0:
-        _update_index()
+        update_index()
         attempt = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
     if attempt.returncode != 0:
         reason = (attempt.stderr.strip().splitlines() or ["no reason given"])[-1]
@@ -64,7 +73,12 @@ def _download(directory: Path) -> None:
     shutil.rmtree(packages)
 
 
-def _update_index() -> None:
+def update_index() -> None:
+    """Let apt learn what there is now.
+
+    Raises:
+        LabError: it cannot.
+    """
     update = subprocess.run(
         ["apt-get", "update", "-q"], capture_output=True, text=True, check=False
     )
@@ -81,7 +95,7 @@ def _with_libraries() -> list[str]:
     command = ["apt-cache", "depends", "--recurse", "--important", *SERVICES, *TOOLS]
     listing = subprocess.run(command, capture_output=True, text=True, check=False)
     if listing.returncode != 0:
-        _update_index()
+        update_index()
         listing = subprocess.run(command, capture_output=True, text=True, check=True)
     # A line that starts with a name is a package; its dependencies are indented below it.
     packages = {line for line in listing.stdout.splitlines() if re.fullmatch(r"[a-z0-9.+-]+", line)}

@@ -90,7 +90,10 @@ def alive(processes: set[Process]) -> set[Process]:
 def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
     """What a lab that is gone has left behind, by kind; empty when it is as it should be."""
     after = Traces.now()
-    caches = {"debian", "go-toolchain", "images", "kubernetes", "last-lab", "uv", "uv-cache"}
+    caches = {
+        *("chromium", "debian", "go-toolchain", "images", "kubernetes", "last-lab"),
+        *("uv", "uv-cache"),
+    }
     left: dict[str, object] = {
         "processes": alive(processes | lab_processes()),
         "mounts": after.mounts - before.mounts,

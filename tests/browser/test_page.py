@@ -1,0 +1,255 @@
+"""The page in a browser: it shows everything, on any screen, to anyone, and asks for nothing."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.browser.conftest import DESK, Opened
+from tests.browser.looking import (
+    ACCESSIBLE,
+    COLOURS_OF_ARMS,
+    CONTRASTS,
+    OUT_OF_SIGHT,
+    REFERENCES,
+    SMALL_TEXT,
+    difference,
+    properties,
+)
+
+NARROW, TABLET = 360, 768
+#: What WCAG 2.2 asks of text (1.4.3) and of what a figure is made of (1.4.11).
+TEXT_CONTRAST, SHAPE_CONTRAST = 4.5, 3.0
+SMALLEST_TEXT = 9.0
+#: In CIELAB, where 2 is just noticeable: two colours nobody takes for each other side by side.
+TOLD_APART = 10.0
+MOST_BYTES = 2_000_000
+
+
+def width(page: Opened, pixels: int) -> None:
+    page.tab.set_viewport_size({"width": pixels, "height": 900})
+
+
+# -- by itself
+
+
+def test_nothing_is_said_on_the_console_and_nothing_is_fetched(page: Opened) -> None:
+    assert page.messages == []
+    assert page.requests == [page.file.as_uri()]
+
+
+def test_the_page_is_small(page: Opened) -> None:
+    assert page.file.stat().st_size < MOST_BYTES
+
+
+def test_names_and_reasons_are_text_and_never_markup(page: Opened) -> None:
+    assert page.run.results["run"]["id"] in page.tab.title(), "which every nasty name would change"
+    assert page.tab.locator("script, img, iframe, object, embed, link, base, form").count() == 0
+    handlers = """() => [...document.querySelectorAll('*')].flatMap(each => [...each.attributes])
+        .filter(each => each.name.startsWith('on') || /^\\s*javascript:/i.test(each.value))
+        .map(each => each.name)"""
+    assert page.in_page(handlers) == []
+    shown = page.tab.locator("body").text_content() or ""
+    for arm in page.run.results["arms"]:
+        assert arm["name"] in shown
+
+
+def test_no_id_is_there_twice_and_what_is_referred_to_exists(page: Opened) -> None:
+    found = page.in_page(REFERENCES)
+    assert found["twice"] == []
+    assert found["dangling"] == []
+
+
+def test_links_lead_to_what_the_run_kept_and_to_the_web(page: Opened) -> None:
+    links = page.in_page(
+        "() => [...document.querySelectorAll('a')].map(each => each.getAttribute('href'))"
+    )
+    kept = {
+        "raw/" + trial["raw_key"].rpartition("/")[2]
+        for trial in page.run.trials
+        if trial.get("raw_key")
+    }
+    others = {link for link in links if not link.startswith("#")} - kept
+    files = {"results.json", "trials.csv", "plan.json", "schedule.json", "analysis.json"}
+    assert {link for link in others if not link.startswith("https://")} <= files
+    if page.run.raw:
+        assert kept & set(links), "raw outputs are linked to"
+
+
+# -- everything is there
+
+
+def test_every_figure_is_there_drawn_and_named(page: Opened) -> None:
+    figures = page.in_page(
+        """() => [...document.querySelectorAll('[role=img]')].map(each => ({
+            name: each.getAttribute('aria-label') || '', width: each.getBoundingClientRect().width,
+            height: each.getBoundingClientRect().height,
+            shapes: each.querySelectorAll('path, circle, line, rect, use, polyline, text').length,
+            folded: !each.checkVisibility() }))"""
+    )
+    for figure in figures:
+        assert figure["name"].strip(), figure
+        assert figure["shapes"] > 2, figure
+        assert figure["folded"] or min(figure["width"], figure["height"]) > 20, figure
+    names = [figure["name"] for figure in figures]
+    assert len(set(names)) == len(names), "each figure says what it alone shows"
+    unnamed = "() => document.querySelectorAll('svg:not([role=img]):not([role=img] svg)').length"
+    hidden = "() => document.querySelectorAll('svg[aria-hidden=true]').length"
+    assert page.in_page(unnamed) == page.in_page(hidden)
+    for test in page.run.results["plan"]["tests"]:
+        if any(t["test"] == test["name"] and t["status"] == "measured" for t in page.run.trials):
+            assert any(test["name"] in name for name in names), test["name"]
+
+
+# -- on any screen
+
+
+@pytest.mark.parametrize("pixels", [NARROW, TABLET, DESK["width"]])
+def test_the_page_never_scrolls_sideways(page: Opened, pixels: int) -> None:
+    width(page, pixels)
+    page.in_page("() => document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert page.in_page("() => document.documentElement.scrollWidth") <= pixels
+    assert page.in_page(OUT_OF_SIGHT) == []
+
+
+def test_text_in_figures_is_large_enough_to_read_on_a_phone(page: Opened) -> None:
+    width(page, NARROW)
+    page.in_page("() => document.querySelectorAll('details').forEach(each => each.open = true)")
+    found = page.in_page(SMALL_TEXT, SMALLEST_TEXT)
+    assert found["small"] == []
+    assert found["texts"] or not page.run.raw, "figures have text that is text"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_what_figures_are_made_of_stand_out(page: Opened, scheme: Any) -> None:
+    page.tab.emulate_media(color_scheme=scheme)
+    page.in_page("() => document.querySelectorAll('details').forEach(each => each.open = true)")
+    found = page.in_page(CONTRASTS)
+    assert {what: c for what, c in found["text"].items() if c < TEXT_CONTRAST} == {}
+    assert {what: c for what, c in found["shapes"].items() if c < SHAPE_CONTRAST} == {}
+    assert (found["paper"] < 0.2) == (scheme == "dark"), "the paper is dark in dark mode alone"
+
+
+def test_the_colours_of_arms_are_others_in_dark_mode(page: Opened) -> None:
+    light = page.in_page(COLOURS_OF_ARMS)
+    page.tab.emulate_media(color_scheme="dark")
+    dark = page.in_page(COLOURS_OF_ARMS)
+    assert light.keys() == dark.keys()
+    assert all(light[arm]["colour"] != dark[arm]["colour"] for arm in light)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "vision", ["none", "deuteranopia", "protanopia", "tritanopia", "achromatopsia"]
+)
+def test_arms_are_told_apart_by_colour_or_by_shape(page: Opened, scheme: Any, vision: str) -> None:
+    page.tab.emulate_media(color_scheme=scheme)
+    arms = page.in_page(COLOURS_OF_ARMS)
+    swatches = "".join(
+        f'<i style="position:fixed;z-index:9;top:0;left:{20 * n}px;width:20px;height:20px;'
+        f'background:{arm["colour"]}"></i>'
+        for n, arm in enumerate(arms.values())
+    )
+    page.in_page(
+        "markup => document.body.insertAdjacentHTML('beforeend', `<b id=swatches>${markup}</b>`)",
+        swatches,
+    )
+    page.devtools.send("Emulation.setEmulatedVisionDeficiency", {"type": vision})
+    try:
+        picture = Image.open(io.BytesIO(page.tab.screenshot())).convert("RGB")
+    finally:
+        page.devtools.send("Emulation.setEmulatedVisionDeficiency", {"type": "none"})
+        page.in_page("() => document.getElementById('swatches').remove()")
+    seen = {arm: picture.getpixel((20 * n + 10, 10)) for n, arm in enumerate(arms)}
+    alike = [
+        (one, other)
+        for one, other in itertools.combinations(arms, 2)
+        if difference(seen[one], seen[other]) < TOLD_APART
+        and arms[one]["shape"] == arms[other]["shape"]
+    ]
+    assert alike == []
+    if page.run.raw:
+        assert len(arms) == len(page.run.results["arms"])
+
+
+# -- on paper
+
+
+def test_on_paper_everything_is_unfolded_and_black_on_white(page: Opened) -> None:
+    page.tab.emulate_media(media="print", color_scheme="dark")
+    width(page, 700)
+    assert page.in_page("() => document.documentElement.scrollWidth") <= 700
+    hidden = """() => [...document.querySelectorAll('details > :not(summary)')]
+        .filter(each => !each.checkVisibility({contentVisibilityAuto: true}))
+        .map(each => each.textContent.slice(0, 40))"""
+    assert page.in_page(hidden) == []
+    found = page.in_page(CONTRASTS)
+    assert found["paper"] > 0.9
+    assert {what: c for what, c in found["text"].items() if c < TEXT_CONTRAST} == {}
+
+
+# -- by keyboard
+
+
+def test_everything_that_can_be_used_is_reached_by_tab_and_shows_it(page: Opened) -> None:
+    wanted = page.in_page(
+        """() => { const found = [...document.querySelectorAll('a[href], summary, [tabindex]')]
+            .filter(each => each.checkVisibility());
+            found.forEach((each, n) => each.dataset.stop = n); return found.length }"""
+    )
+    stops = min(wanted, 60)
+    reached = []
+    for _ in range(stops):
+        page.tab.keyboard.press("Tab")
+        reached.append(
+            page.in_page(
+                """() => { const it = document.activeElement, style = getComputedStyle(it);
+                return { stop: Number(it.dataset.stop), tag: it.tagName, shown:
+                    style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 1 } }"""
+            )
+        )
+    assert [each["stop"] for each in reached] == list(range(stops)), "in the page's own order"
+    assert [each for each in reached if not each["shown"]] == []
+
+
+def test_details_open_and_close_by_enter(page: Opened) -> None:
+    for folded in page.tab.locator("details").all()[:5]:
+        summary = folded.locator("summary").first
+        summary.focus()
+        for expected in (True, False):
+            page.tab.keyboard.press("Enter")
+            assert folded.evaluate("each => each.open") is expected
+
+
+# -- to a screen reader
+
+
+def test_a_screen_reader_finds_landmarks_headings_tables_and_pictures(page: Opened) -> None:
+    assert page.in_page("() => document.documentElement.lang") == "en"
+    nodes = page.devtools.send("Accessibility.getFullAXTree")["nodes"]
+    heard = [node for node in nodes if not node["ignored"]]
+    roles = [node["role"]["value"] for node in heard]
+    assert roles.count("main") == 1
+    levels = [properties(node)["level"] for node in heard if node["role"]["value"] == "heading"]
+    assert levels.count(1) == 1 and levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels
+    for node in heard:
+        role, name = node["role"]["value"], node.get("name", {}).get("value", "")
+        if role in {"image", "img", "heading", "link", "region", "DisclosureTriangle", "button"}:
+            assert name.strip(), f"a {role} without a name"
+    assert page.in_page(ACCESSIBLE) == []
+
+
+def test_links_are_told_apart_by_what_they_say(page: Opened) -> None:
+    said: dict[str, set[str]] = {}
+    for link in page.tab.locator("a[href]").all():
+        words = link.get_attribute("aria-label") or link.text_content() or ""
+        said.setdefault(re.sub(r"\s+", " ", words).strip(), set()).add(
+            link.get_attribute("href") or ""
+        )
+    assert {words: len(ends) for words, ends in said.items() if len(ends) > 1} == {}
