@@ -93,9 +93,11 @@ format: setup ## Let ruff format and mend what it can
 	.venv/bin/ruff format .
 
 .PHONY: docs
-docs: setup ## Write what docs/ has of the template (parameters) and of the models (plans) anew
+docs: setup ## Write what docs/ has of the templates (parameters, rights) and of the models (plans, results) anew
 	@$(python) -m scripts.parameters
+	@$(python) -m scripts.access_reference
 	@$(python) -m scripts.plan_reference
+	@$(python) -m scripts.results_reference
 
 .PHONY: site
 site: setup ## Build the documentation as a site in build/site; a broken link is an error

@@ -1,0 +1,300 @@
+"""Every block of commands in the documentation is run, or names who runs it, or needs AWS."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import tomllib
+from contextlib import redirect_stderr
+
+import click
+import pytest
+import typer
+import yaml
+
+from tests.docs.blocks import (
+    AWS_ONLY,
+    BLOCKS,
+    LAB,
+    PAGES,
+    ROOT,
+    Block,
+    blocks_of,
+    commands,
+    copy_of_repository,
+    shell,
+)
+from tests.unit.test_plan_reference import VALIDATOR, is_taken
+
+LANGUAGES = {"sh", "json", "yaml", "toml", "python", "sql", "csv", "html", "xml", "text"}
+#: Commands that continuous integration runs elsewhere: the file and the words of the step.
+STEPS = {
+    "make setup": (".ci/run", "make setup lint test"),
+    "make lint": (".ci/run", "make setup lint test"),
+    "make test": (".ci/run", "make setup lint test"),
+    "make site": ("Makefile", "taskcat-lint site"),
+    "make taskcat-lint": ("Makefile", "taskcat-lint site"),
+    "make test-unit": ("Makefile", "--numprocesses 2 --dist loadfile $(unit)"),
+    "make test-integration": ("Makefile", "pytest $(integration) tests/lab"),
+    "make demo": ("tests/lab/test_demo_plan.py", '"docs" / "plans" / "demo.json"'),
+    # The lab of all tests in tests/lab comes up and goes down by the same two calls.
+    "make lab-up": ("tests/lab/conftest.py", "bring_up("),
+    "make lab-down": ("tests/lab/conftest.py", "daemon.stop()"),
+    ".venv/bin/python -m pytest --quiet tests/unit/tools tests/unit/test_tools.py": (
+        "Makefile",
+        "unit := tests/unit ",
+    ),
+}
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
+#: Programs of the system, whose options are not ours to check.
+SYSTEM = {"cat", "head", "jq", "kubectl", "ls", "python3", "xdg-open"}
+
+
+def identified(blocks):
+    return pytest.mark.parametrize("block", blocks, ids=map(str, blocks))
+
+
+# -- all blocks
+
+
+def test_every_block_is_of_a_language_and_a_kind_that_is_checked():
+    assert len(BLOCKS) > 20
+    unknown = [str(block) for block in BLOCKS if block.language not in LANGUAGES]
+    unmarked = [
+        str(block)
+        for block in BLOCKS
+        if block.language == "sh" and block.title not in ("", AWS_ONLY, LAB)
+    ]
+    assert (unknown, unmarked) == ([], [])
+
+
+def test_text_holds_no_commands():
+    """What looks like a terminal would be a command that nobody runs."""
+    found = [
+        f"{block}: {line}"
+        for block in BLOCKS
+        if block.language == "text"
+        for line in block.text.splitlines()
+        if re.match(
+            r"\s*([$#] |make |rackrate (run|list|show)\b|aws [a-z0-9-]+ |kubectl |sam )", line
+        )
+    ]
+    assert found == []
+
+
+def test_what_is_marked_for_the_lab_is_run_there():
+    """tests/lab/test_docs.py takes every page that has such a block."""
+    from tests.lab.test_docs import LAB_PAGES
+
+    assert {block.page for block in shell(LAB)} == set(LAB_PAGES)
+    assert "docs/start-lab.md" in LAB_PAGES
+
+
+# -- blocks that are run here
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    return copy_of_repository(tmp_path_factory.mktemp("repository"))
+
+
+@identified(shell(""))
+def test_a_plain_block_is_run_or_names_the_step_of_ci_that_runs_it(block: Block, repository):
+    read = commands(block.text)
+    assert read, "it holds no command"
+    left = [argv for argv in read if " ".join(argv) not in STEPS]
+    for argv in read:
+        if argv not in left:
+            path, words = STEPS[" ".join(argv)]
+            assert words in (ROOT / path).read_text("utf-8"), f"{path} runs {argv} no more"
+    # What leads to no other command needs no shell.
+    to_run = [["bash", "-euc", block.text]] if left == read else left
+    for argv in to_run:
+        done = subprocess.run(
+            argv, cwd=repository, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_step_of_ci_that_is_named_is_named_by_a_page():
+    named = {" ".join(argv) for block in shell("") for argv in commands(block.text)}
+    assert set(STEPS) <= named
+
+
+# -- blocks that need AWS or the lab: what can be known without
+
+
+@identified([*shell(AWS_ONLY), *shell(LAB)])
+def test_the_commands_of_a_block_exist_and_take_their_options(block: Block):
+    read = commands(block.text)
+    assert read, "it holds no command"
+    for argv in read:
+        check_command(argv)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rackrate run --no-such-option",
+        "rackrate dance",
+        "aws stepfunctions start-executions --input '{}'",
+        "aws dynamodb scan --table x",
+        "sam deploy --no-such-option",
+        "make no-such-target",
+        "terraform apply",
+    ],
+)
+def test_a_command_that_does_not_exist_is_noticed(text):
+    (argv,) = commands(text)
+    with pytest.raises(AssertionError):
+        check_command(argv)
+
+
+def test_bash_itself_reads_the_commands():
+    text = (
+        "A=1 rackrate run --plan x.json # not this\n"
+        'aws s3 ls "$(aws sts get-caller-identity \\\n  --query Account)" | jq . >out.json\n'
+        ". .venv/bin/activate\n.venv/bin/python -m lab env\n"
+    )
+    found = commands(text)
+    assert ["rackrate", "run", "--plan", "x.json"] in found
+    assert ["aws", "sts", "get-caller-identity", "--query", "Account"] in found
+    assert ["aws", "s3", "ls", ""] in found
+    assert ["jq", "."] in found
+    assert [".venv/bin/python", "-m", "lab", "env"] in found
+    assert len(found) == 5
+    with pytest.raises(AssertionError, match="unexpected EOF"):
+        commands("rackrate run 'one quote")
+
+
+def check_command(argv: list[str]) -> None:
+    """Assert that a command could be started: its program, subcommand and options exist."""
+    program, *rest = argv
+    match program:
+        case "rackrate":
+            from rackrate_cli.main import app
+
+            check_click(typer.main.get_command(app), program, rest)
+        case "sam":
+            from samcli.cli.main import cli
+
+            check_click(cli, program, rest)
+        case "aws":
+            check_aws(rest)
+        case "make":
+            wanted = {word for word in rest if "=" not in word and not word.startswith("-")}
+            assert wanted <= TARGETS, f"no target {wanted - TARGETS}"
+        case ".venv/bin/python":
+            assert rest[:2] == ["-m", "lab"], argv
+            from lab.__main__ import app as lab
+
+            check_click(typer.main.get_command(lab), "lab", rest[2:])
+        case ".venv-taskcat/bin/taskcat":
+            pass  # its environment is not this one
+        case _:
+            assert program in SYSTEM, f"{program} is no program that a reader must have"
+
+
+def check_click(command: click.Command, name: str, rest: list[str]) -> None:
+    """Parse a command line as click would, without running anything.
+
+    typer brings a click of its own, so both kinds of commands are told by what they have.
+    """
+    context = None
+    while True:
+        try:
+            with redirect_stderr(io.StringIO()):
+                context = command.make_context(name, list(rest), parent=context)
+        except Exception as error:  # each click has classes of its own
+            if type(error).__name__ == "Exit":
+                return  # --help, --version
+            raise AssertionError(f"{name} {' '.join(rest)}: {error!r}") from error
+        if not hasattr(command, "resolve_command"):
+            return
+        remaining = [*getattr(context, "_protected_args", ()), *context.args]
+        assert remaining, f"{name} needs a command"
+        try:
+            name, command, rest = command.resolve_command(context, remaining)
+        except Exception as error:
+            raise AssertionError(f"{' '.join(remaining)}: {error!r}") from error
+
+
+def check_aws(words: list[str]) -> None:
+    """Assert that an operation of the AWS CLI exists and has the options."""
+    from awscli.clidriver import create_clidriver
+
+    driver = create_clidriver()
+    # The CLI has no public way to its tables; its own completer asks for the same ones.
+    table, options = driver._get_command_table(), set(driver._get_argument_table())
+    for word in words:
+        if not table or word not in table:
+            break
+        found = table[word]
+        options |= set(found.arg_table)
+        table = getattr(found, "subcommand_table", None) or (
+            found._get_command_table() if hasattr(found, "_get_command_table") else {}
+        )
+    assert not table, f"aws {' '.join(words)}: there is no such operation"
+    given = {word[2:].partition("=")[0] for word in words if word.startswith("--")}
+    assert given <= options, f"aws {' '.join(words[:2])} has no option {given - options}"
+
+
+# -- blocks of other languages
+
+
+@identified([block for block in BLOCKS if block.language == "json"])
+def test_json_is_json_and_a_plan_is_a_valid_plan(block: Block):
+    check_plan(json.loads(block.text))
+
+
+@identified([b for b in BLOCKS if b.language == "sh" and "<<'PLAN'" in b.text])
+def test_a_plan_that_a_block_writes_is_valid(block: Block):
+    for text in re.findall(r"<<'PLAN'\n(.*?)\nPLAN\n", block.text, re.DOTALL):
+        plan = json.loads(text)
+        assert is_plan(plan)
+        check_plan(plan)
+
+
+def is_plan(document) -> bool:
+    return isinstance(document, dict) and set(document) <= set(VALIDATOR.schema["properties"])
+
+
+def check_plan(document) -> None:
+    if is_plan(document):
+        VALIDATOR.validate(document)
+        assert is_taken(document, dict.fromkeys(("treatment", "baseline"), 12))
+
+
+@identified([block for block in BLOCKS if block.language in ("yaml", "toml")])
+def test_configuration_can_be_read(block: Block):
+    if block.language == "toml":
+        assert tomllib.loads(block.text)
+    else:
+        assert list(yaml.compose_all(block.text))
+
+
+@identified([block for block in BLOCKS if block.language == "python"])
+def test_python_is_quoted_from_the_file_that_its_title_names(block: Block):
+    source = (ROOT / block.title).read_text("utf-8")
+    lines = [line.strip() for line in source.splitlines()]
+    quoted = [line.strip() for line in block.text.splitlines()]
+    assert any(lines[start : start + len(quoted)] == quoted for start in range(len(lines))), (
+        f"{block.title} says so no more"
+    )
+
+
+def test_blocks_are_found_where_they_are_indented_and_nested(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.docs.blocks.ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        '1. One\n\n   ```sh title="Lab"\n   ls\n   ```\n\n````text\n```sh\nls\n```\n````\n'
+    )
+    found = list(blocks_of(page))
+    assert [(b.language, b.title, b.text) for b in found] == [
+        ("sh", "Lab", "ls\n"),
+        ("text", "", "```sh\nls\n```\n"),
+    ]
+    assert len(PAGES) > 15

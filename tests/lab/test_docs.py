@@ -1,0 +1,68 @@
+"""The documentation's blocks for the lab, run as a reader would: page by page, in one shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import LAB, copy_of_repository, shell
+from tests.lab.running import Lab
+
+START = "docs/start-lab.md"
+#: The pages with such blocks; tests/docs/test_blocks.py compares this with the pages.
+LAB_PAGES = sorted({block.page for block in shell(LAB)})
+SECONDS = 240
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository as a reader has it."""
+    return copy_of_repository(tmp_path_factory.mktemp("clone"))
+
+
+def run(page: str, clone: Path) -> str:
+    """Run a page's blocks in a shell that knows of no AWS; returns what they printed."""
+    text = "".join(block.text for block in shell(LAB) if block.page == page)
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AWS_", "KUBE", "VIRTUAL_ENV"))
+    }
+    done = subprocess.run(
+        ["bash", "-euxo", "pipefail", "-c", text],
+        cwd=clone,
+        env=kept,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_ten_minutes_in_the_lab_are_as_the_page_says(lab: Lab, clone: Path) -> None:
+    said = run(START, clone)
+    nodes = [*lab.nodes(placement_group=True), *lab.nodes(placement_group=False)]
+    assert len(nodes) == 4
+    assert all(node in said for node in nodes)
+    results = json.loads((clone / "out" / "latest" / "results.json").read_text("utf-8"))
+    assert results["run"]["id"] == "first"
+    found = {each["test"]: each for each in results["verdicts"]}
+    assert {test: each["verdict"] for test, each in found.items()} == {
+        "tcp-1": "better",
+        "rtt": "better",
+    }
+    assert 1.8 <= found["tcp-1"]["ratio"] <= 2.2, "twice as fast"
+    assert found["rtt"]["ratio"] < 0.4, "a fraction of the time"
+    assert "report.html" in said
+
+
+@pytest.mark.parametrize("page", [page for page in LAB_PAGES if page != START])
+def test_the_blocks_of_a_page_run_in_order(lab: Lab, clone: Path, page: str) -> None:
+    run(page, clone)
