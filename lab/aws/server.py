@@ -26,6 +26,7 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from . import (
+    account_limits,
     authorization,
     bucket_policies,
     ec2_placement,
@@ -120,6 +121,7 @@ def serve(
         authorizer=authorizer,
     )
     router = event_bridge.EventRouter(services)
+    account_limits.install()
     bucket_policies.install()
     ec2_placement.install()
     lambda_runtime.install(services.lambda_runtime)

@@ -51,6 +51,8 @@ def test_node_groups_become_nodes_with_their_placement(lab: Lab) -> None:
 
     described = lab.client("eks").describe_cluster(name=values["Name"])["cluster"]
     assert described["status"] == "ACTIVE"
+    versions = lab.client("eks").describe_cluster_versions(clusterVersions=["1.36"])
+    assert [v["versionStatus"] for v in versions["clusterVersions"]] == ["STANDARD_SUPPORT"]
     groups = lab.client("eks").list_nodegroups(clusterName=values["Name"])["nodegroups"]
     assert len(groups) == 2
     nodes = list(cluster.nodes.values())

@@ -36,6 +36,25 @@ class EksResponse(BaseResponse):
     def delete_cluster(self) -> ActionResult:
         return ActionResult({"cluster": self.service.delete_cluster(self._get_param("name"))})
 
+    def describe_cluster_versions(self) -> ActionResult:
+        # The lab has the versions of its clusters, and no calendar of their support.
+        wanted = self._get_param("clusterVersions")
+        versions = {c.description["version"] for c in self.service.clusters.values()}
+        return ActionResult(
+            {
+                "clusterVersions": [
+                    {
+                        "clusterVersion": version,
+                        "clusterType": "eks",
+                        "status": "standard-support",
+                        "versionStatus": "STANDARD_SUPPORT",
+                    }
+                    for version in sorted(versions)
+                    if not wanted or version in wanted
+                ]
+            }
+        )
+
     # -- node groups
 
     def create_nodegroup(self) -> ActionResult:
