@@ -48,6 +48,10 @@ bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traff
 	done; \
 	exit "$$failed"
 
+.PHONY: bench-page
+bench-page: setup ## Write the page of 1000 nodes and time how it opens in Chromium
+	@$(python) -m benchmarks.opening
+
 .PHONY: test
 test: setup ## All tests (root)
 	@$(python) -m pytest --numprocesses 2 --dist loadfile $(unit)

@@ -15,6 +15,7 @@ from typing import Any, cast
 from benchmarks.deciding import InstanceTypes, Nodes, Records
 from rackrate import tools
 from rackrate.analysis import Evidence, analyze_run, compare_runs
+from rackrate.comparison import Recorded, compare
 from rackrate.report.page import render_page
 from rackrate.report.results import build_results
 from rackrate.schedule import PlannedTrial, TrialKey, planned_trials
@@ -32,8 +33,9 @@ DEMO: Json = {"tests": ["tcp-1", "tcp-8", "rtt"], "blocks": 6, "seed": SEED}
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is over: what the page is made of."""
+    """A run that is over: what the page is made of. `item` is what the table has of it."""
 
+    item: Json
     results: Json
     trials: list[Json]
     raw: Mapping[str, Json]
@@ -49,6 +51,7 @@ def measured_run(
     *,
     run_id: str = "run-20261121-161258-8352",
     nodes: int = 4,
+    tool_image: str = "example.test/tools:1",
     spoil: Spoil | None = None,
     failure: Json | None = None,
     counters: Json | None = None,
@@ -61,13 +64,14 @@ def measured_run(
         plan: the execution's input.
         run_id: the run.
         nodes: how many nodes both arms have together.
+        tool_image: what its pods ran.
         spoil: changes a trial that was measured, in place: `fail` and the like.
         failure: how the execution failed, if it did.
         counters: counters.json.
         warnings: the run's own.
         earlier: the run it is compared with.
     """
-    stored_plan, items, warm_ups = _planned(plan, run_id, nodes)
+    stored_plan, items, warm_ups = _planned(plan, run_id, nodes, tool_image)
     trials, raw = _trials(run_id, stored_plan, [*warm_ups, *items], spoil)
     planned = tuple(trial.key for trial in planned_trials(items))
     evidence = Evidence(stored_plan, planned, trials, raw, counters)
@@ -78,17 +82,18 @@ def measured_run(
         analysis["warnings"] += more
     lost = len(planned) - len(evidence.measured)
     stored = [trial for _, trial in sorted(trials.items())]
+    item = {
+        "run_id": run_id,
+        "status": "failed" if failure else "degraded" if lost else "succeeded",
+        "started_at": "2026-11-21T16:12:58.352Z",
+        "lab_scale": None,
+        "trials_planned": len(planned),
+        "trials_measured": len(evidence.measured),
+        "trials_failed": lost,
+        "warnings": list(warnings),
+    }
     results = build_results(
-        run={
-            "run_id": run_id,
-            "status": "failed" if failure else "degraded" if lost else "succeeded",
-            "started_at": "2026-11-21T16:12:58.352Z",
-            "lab_scale": None,
-            "trials_planned": len(planned),
-            "trials_measured": len(evidence.measured),
-            "trials_failed": lost,
-            "warnings": list(warnings),
-        },
+        run=item,
         failure=failure,
         stored_plan=stored_plan,
         trials=stored,
@@ -96,10 +101,12 @@ def measured_run(
         counters=counters,
         written_at="2026-11-21T16:22:31.004Z",
     )
-    return Run(json.loads(json.dumps(results)), stored, raw, evidence)
+    return Run(item, json.loads(json.dumps(results)), stored, raw, evidence)
 
 
-def _planned(plan: Mapping[str, Any], run_id: str, nodes: int) -> tuple[Json, list[Json], Any]:
+def _planned(
+    plan: Mapping[str, Any], run_id: str, nodes: int, tool_image: str
+) -> tuple[Json, list[Json], Any]:
     records = Records()
     store = Store("table", "bucket", records)
     arms = tuple(
@@ -111,7 +118,7 @@ def _planned(plan: Mapping[str, Any], run_id: str, nodes: int) -> tuple[Json, li
         run_id=run_id,
         execution_arn="arn:aws:states:us-east-1:123456789012:execution:rackrate:" + run_id,
         settings=Settings(
-            *("table", "bucket", "cluster", "rackrate", "example.test/tools:1"),
+            *("table", "bucket", "cluster", "rackrate", tool_image),
             *(arms, nodes // 2, False, "rackrate-host"),
         ),
         cluster=cast(Any, Nodes(nodes)),
@@ -260,6 +267,37 @@ def since() -> Run:
 
 
 @cache
+def compared() -> Run:
+    """Two runs, compared when both were over: another tool image, and one flow was slower then."""
+
+    def slow(trial: Json) -> None:
+        if trial["test"] == "tcp-1":
+            trial["value"] = trial["values"]["throughput"] = 0.8 * trial["value"]
+
+    before = measured_run(
+        {**DEMO, "seed": 11},
+        run_id="run-20261120-090000-ab12",
+        tool_image="example.test/tools:0",
+        spoil=slow,
+    )
+    after = demo()
+    recorded = [
+        Recorded(run.item, run.evidence, run.trials, run.results["marks"])
+        for run in (after, before)
+    ]
+    document, trials, raw = compare(
+        *recorded,
+        comparison_id="compare-20261121-170000-77aa",
+        execution_arn="arn:aws:states:us-east-1:123456789012:execution:rackrate:compare-1",
+        baseline="october",
+        started_at="2026-11-21T17:00:00.000Z",
+        written_at="2026-11-21T17:00:04.000Z",
+        notes=[],
+    )
+    return Run(after.item, json.loads(json.dumps(document)), list(trials), raw, after.evidence)
+
+
+@cache
 def mesh() -> Run:
     """More than one pair in each arm: every node with every other."""
     tests = ["tcp-1", {"name": "latency", "tool": "sockperf"}]
@@ -338,7 +376,7 @@ def hostile() -> Run:
     """The troubled run, with markup and right-to-left text wherever a name or a reason stands."""
     run = troubled()
     results, trials, raw = _with_nasty_words([run.results, run.trials, dict(run.raw)])
-    return Run(results, trials, raw, run.evidence)
+    return Run(run.item, results, trials, raw, run.evidence)
 
 
 def _with_nasty_words(value: Any) -> Any:
@@ -359,6 +397,7 @@ def _with_nasty_words(value: Any) -> Any:
 RUNS: Mapping[str, Callable[[], Run]] = {
     "demo": demo,
     "since": since,
+    "comparison": compared,
     "mesh": mesh,
     "troubled": troubled,
     "nothing": nothing,

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.browser.conftest import DESK, Opened
 from tests.browser.looking import (
     ACCESSIBLE,
     COLOURS_OF_ARMS,
@@ -21,6 +20,8 @@ from tests.browser.looking import (
     difference,
     properties,
 )
+from tests.browser.opening import DESK, Opened
+from tests.browser.runs import Run
 
 NARROW, TABLET = 360, 768
 #: What WCAG 2.2 asks of text (1.4.3) and of what a figure is made of (1.4.11).
@@ -47,15 +48,15 @@ def test_the_page_is_small(page: Opened) -> None:
     assert page.file.stat().st_size < MOST_BYTES
 
 
-def test_names_and_reasons_are_text_and_never_markup(page: Opened) -> None:
-    assert page.run.results["run"]["id"] in page.tab.title(), "which every nasty name would change"
+def test_names_and_reasons_are_text_and_never_markup(page: Opened, run: Run) -> None:
+    assert run.results["run"]["id"] in page.tab.title(), "which every nasty name would change"
     assert page.tab.locator("script, img, iframe, object, embed, link, base, form").count() == 0
     handlers = """() => [...document.querySelectorAll('*')].flatMap(each => [...each.attributes])
         .filter(each => each.name.startsWith('on') || /^\\s*javascript:/i.test(each.value))
         .map(each => each.name)"""
     assert page.in_page(handlers) == []
     shown = page.tab.locator("body").text_content() or ""
-    for arm in page.run.results["arms"]:
+    for arm in run.results["arms"]:
         assert arm["name"] in shown
 
 
@@ -65,26 +66,24 @@ def test_no_id_is_there_twice_and_what_is_referred_to_exists(page: Opened) -> No
     assert found["dangling"] == []
 
 
-def test_links_lead_to_what_the_run_kept_and_to_the_web(page: Opened) -> None:
+def test_links_lead_to_what_the_run_kept_and_to_the_web(page: Opened, run: Run) -> None:
     links = page.in_page(
         "() => [...document.querySelectorAll('a')].map(each => each.getAttribute('href'))"
     )
     kept = {
-        "raw/" + trial["raw_key"].rpartition("/")[2]
-        for trial in page.run.trials
-        if trial.get("raw_key")
+        "raw/" + trial["raw_key"].rpartition("/")[2] for trial in run.trials if trial.get("raw_key")
     }
     others = {link for link in links if not link.startswith("#")} - kept
     files = {"results.json", "trials.csv", "plan.json", "schedule.json", "analysis.json"}
     assert {link for link in others if not link.startswith("https://")} <= files
-    if page.run.raw:
+    if run.raw:
         assert kept & set(links), "raw outputs are linked to"
 
 
 # -- everything is there
 
 
-def test_every_figure_is_there_drawn_and_named(page: Opened) -> None:
+def test_every_figure_is_there_drawn_and_named(page: Opened, run: Run) -> None:
     figures = page.in_page(
         """() => [...document.querySelectorAll('[role=img]')].map(each => ({
             name: each.getAttribute('aria-label') || '', width: each.getBoundingClientRect().width,
@@ -101,8 +100,8 @@ def test_every_figure_is_there_drawn_and_named(page: Opened) -> None:
     unnamed = "() => document.querySelectorAll('svg:not([role=img]):not([role=img] svg)').length"
     hidden = "() => document.querySelectorAll('svg[aria-hidden=true]').length"
     assert page.in_page(unnamed) == page.in_page(hidden)
-    for test in page.run.results["plan"]["tests"]:
-        if any(t["test"] == test["name"] and t["status"] == "measured" for t in page.run.trials):
+    for test in run.results["plan"]["tests"]:
+        if any(t["test"] == test["name"] and t["status"] == "measured" for t in run.trials):
             assert any(test["name"] in name for name in names), test["name"]
 
 
@@ -117,12 +116,12 @@ def test_the_page_never_scrolls_sideways(page: Opened, pixels: int) -> None:
     assert page.in_page(OUT_OF_SIGHT) == []
 
 
-def test_text_in_figures_is_large_enough_to_read_on_a_phone(page: Opened) -> None:
+def test_text_in_figures_is_large_enough_to_read_on_a_phone(page: Opened, run: Run) -> None:
     width(page, NARROW)
     page.in_page("() => document.querySelectorAll('details').forEach(each => each.open = true)")
     found = page.in_page(SMALL_TEXT, SMALLEST_TEXT)
     assert found["small"] == []
-    assert found["texts"] or not page.run.raw, "figures have text that is text"
+    assert found["texts"] or not run.raw, "figures have text that is text"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -147,7 +146,9 @@ def test_the_colours_of_arms_are_others_in_dark_mode(page: Opened) -> None:
 @pytest.mark.parametrize(
     "vision", ["none", "deuteranopia", "protanopia", "tritanopia", "achromatopsia"]
 )
-def test_arms_are_told_apart_by_colour_or_by_shape(page: Opened, scheme: Any, vision: str) -> None:
+def test_arms_are_told_apart_by_colour_or_by_shape(
+    page: Opened, run: Run, scheme: Any, vision: str
+) -> None:
     page.tab.emulate_media(color_scheme=scheme)
     arms = page.in_page(COLOURS_OF_ARMS)
     swatches = "".join(
@@ -173,8 +174,8 @@ def test_arms_are_told_apart_by_colour_or_by_shape(page: Opened, scheme: Any, vi
         and arms[one]["shape"] == arms[other]["shape"]
     ]
     assert alike == []
-    if page.run.raw:
-        assert len(arms) == len(page.run.results["arms"])
+    if run.raw:
+        assert len(arms) == len(run.results["arms"])
 
 
 # -- on paper

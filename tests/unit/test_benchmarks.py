@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import deciding, lab_verdicts
+from benchmarks import deciding, lab_verdicts, opening
 from benchmarks.deciding import Pages, Records
 from benchmarks.lab_verdicts import AA, AB, Kept, Series, criterion, is_wrong, rows, tally
 from lab.errors import LabError
@@ -199,3 +199,33 @@ def test_deciding_may_cost_ten_seconds_and_a_gigabyte(
     assert held is holds
     assert told.startswith("PASS" if holds else "FAIL")
     assert str(peak) in told
+
+
+# -- the cost of opening the page
+
+
+def moments(shown: float) -> dict[str, float]:
+    return {"first paint": shown / 2, opening.SHOWN: shown}
+
+
+@pytest.mark.parametrize(
+    ("size", "seconds", "holds"),
+    [
+        (1_999_999, (2.9, 2.9, 9.0), True),
+        (2_000_000, (1.0, 1.0, 1.0), False),
+        (1, (1.0, 3.0, 3.0), False),
+    ],
+)
+def test_a_large_page_may_have_two_megabytes_and_take_three_seconds(
+    size: int, seconds: tuple[float, ...], holds: bool
+) -> None:
+    held, told = opening.judge(size, [moments(each) for each in seconds])
+    assert held is holds
+    assert told.startswith("PASS" if holds else "FAIL")
+    assert str(size) in told
+
+
+def test_a_moment_has_its_median_and_its_extremes() -> None:
+    lines = opening.table([moments(each) for each in (3.0, 1.0, 1.5)]).splitlines()
+    assert lines[1].split()[-3:] == ["0.750", "0.500", "1.500"]
+    assert lines[2].split()[-3:] == ["1.500", "1.000", "3.000"]

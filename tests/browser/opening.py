@@ -1,0 +1,46 @@
+"""A page in a tab, offline, and what the browser said and asked for meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, CDPSession, Page
+
+DESK = {"width": 1280, "height": 900}
+
+
+@dataclass
+class Opened:
+    """A file in a tab.
+
+    Attributes:
+        messages: whatever was said on the console, by the page or by the browser.
+        requests: the addresses that were asked for, the page's own among them.
+    """
+
+    file: Path
+    tab: Page
+    devtools: CDPSession
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def in_page(self, script: str, argument: Any = None) -> Any:
+        """The value of a JavaScript function."""
+        return self.tab.evaluate(script, argument)
+
+
+def open_file(browser: Browser, file: Path) -> Opened:
+    """Open a page from a file, in a context of its own."""
+    context = browser.new_context(viewport=DESK, color_scheme="light", offline=True)
+    tab = context.new_page()
+    page = Opened(file, tab, context.new_cdp_session(tab))
+    tab.on("console", lambda message: page.messages.append(f"{message.type}: {message.text}"))
+    tab.on("pageerror", lambda error: page.messages.append(f"exception: {error}"))
+    tab.on("request", lambda request: page.requests.append(request.url))
+    # What the browser itself has to say of a page is in no event of the console.
+    page.devtools.on("Log.entryAdded", lambda told: page.messages.append(told["entry"]["text"]))
+    page.devtools.send("Log.enable")
+    tab.goto(file.as_uri(), wait_until="load")
+    return page

@@ -1,0 +1,48 @@
+"""The page of a run of 1000 nodes; how quickly it opens is measured in benchmarks/opening.py."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+from benchmarks import opening
+from tests.browser.looking import REFERENCES, SMALL_TEXT
+from tests.browser.opening import Opened, open_file
+from tests.browser.test_page import NARROW, SMALLEST_TEXT
+
+TESTS = ("tcp-1", "tcp-8", "rtt")
+
+
+@pytest.fixture(scope="module")
+def large(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Opened:
+    """As the stage of the report writes it, from the store."""
+    file = tmp_path_factory.mktemp("large") / "report.html"
+    _, page = opening.written(nodes=1000, blocks=2)
+    file.write_bytes(page)
+    return open_file(browser, file)
+
+
+def test_a_page_of_1000_nodes_is_whole_and_small(large: Opened) -> None:
+    assert large.file.stat().st_size < opening.MOST_BYTES
+    assert large.messages == []
+    assert large.requests == [large.file.as_uri()]
+    names = [each.get_attribute("aria-label") or "" for each in large.tab.locator("svg").all()]
+    for test in TESTS:
+        assert any(test in name for name in names), test
+    assert large.in_page(REFERENCES) == {"twice": [], "dangling": []}
+
+
+def test_a_page_of_1000_nodes_fits_a_phone(large: Opened) -> None:
+    large.tab.set_viewport_size({"width": NARROW, "height": 900})
+    assert large.in_page("() => document.documentElement.scrollWidth") <= NARROW
+    assert large.in_page(SMALL_TEXT, SMALLEST_TEXT)["small"] == []
+
+
+def test_every_moment_of_an_opening_is_measured(large: Opened, browser: Browser) -> None:
+    context = browser.new_context(offline=True)
+    tab = context.new_page()
+    tab.goto(large.file.as_uri(), wait_until="commit")
+    times = tab.evaluate(opening.TIMES)
+    context.close()
+    assert 0 < times["first paint"] <= times["largest paint"] <= times[opening.SHOWN]
+    assert 0 < times["load event"] <= times[opening.SHOWN]
