@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -362,6 +363,54 @@ def test_alarms_reach_a_topic(lab: Lab) -> None:
     body = cloudwatch.get_dashboard(DashboardName=found["Dashboard"])["DashboardBody"]
     assert json.loads(body) == {"widgets": []}
     assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+
+
+CATALOGUE = """
+Resources:
+  Database:
+    Type: AWS::Glue::Database
+    Properties:
+      CatalogId: !Ref AWS::AccountId
+      DatabaseInput:
+        Name: !Sub
+          - Runs_${Id}
+          - Id: !Select [0, !Split ["-", !Select [2, !Split ["/", !Ref AWS::StackId]]]]
+  Table:
+    Type: AWS::Glue::Table
+    Properties:
+      CatalogId: !Ref AWS::AccountId
+      DatabaseName: !Ref Database
+      TableInput:
+        Name: trials
+        TableType: EXTERNAL_TABLE
+        Parameters:
+          storage.location.template: !Sub s3://${AWS::StackName}/day=${!day}/
+        PartitionKeys: [{Name: day, Type: string}]
+        StorageDescriptor:
+          Columns: [{Name: run_id, Type: string}]
+Outputs:
+  Database: {Value: !Ref Database}
+"""
+
+
+def test_a_catalogue_of_tables_is_made_changed_and_deleted(lab: Lab) -> None:
+    found = made(lab, CATALOGUE)
+    # Glue folds names to lower case.
+    assert re.fullmatch("runs_[0-9a-f]{8}", found["Database"])
+    glue, cloudformation = lab.client("glue"), lab.client("cloudformation")
+    place = {"DatabaseName": found["Database"], "Name": "trials"}
+    table = glue.get_table(**place)["Table"]
+    template = table["Parameters"]["storage.location.template"]
+    assert template == f"s3://{found['StackName']}/day=${{day}}/"
+    assert table["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
+    more = CATALOGUE.replace("[{Name: run_id,", "[{Name: block, Type: bigint}, {Name: run_id,")
+    cloudformation.update_stack(StackName=found["StackId"], TemplateBody=more)
+    assert lab.settled(found["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    columns = glue.get_table(**place)["Table"]["StorageDescriptor"]["Columns"]
+    assert [column["Name"] for column in columns] == ["block", "run_id"]
+    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    names = [database["Name"] for database in glue.get_databases()["DatabaseList"]]
+    assert found["Database"] not in names
 
 
 def test_a_cluster_keeps_its_settings(lab: Lab) -> None:

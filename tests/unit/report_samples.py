@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from rackrate import tools
+from rackrate.nodes import node_facts
+
 Json = dict[str, Any]
 
 TESTS: list[Json] = [
-    {"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10},
-    {"name": "rtt", "tool": "ping", "count": 30, "interval_seconds": 0.2},
+    tools.load_test(test).model_dump()
+    for test in (
+        {"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10},
+        {"name": "rtt", "tool": "ping", "count": 30, "interval_seconds": 0.2},
+    )
 ]
 GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html"
 
@@ -220,8 +226,49 @@ def stored_plan(**changes: Any) -> Json:
     return {
         "run_id": "run-1",
         "execution_arn": "arn:aws:states:us-east-1:123456789012:execution:rackrate:run-1",
-        "plan": {"tests": TESTS, "baseline": "baseline", "seed": 42, "blocks": 6},
-        "estimates": {"seconds": 300.0, "block_seconds": 40.0, "bytes_per_node": {}},
+        "plan": {
+            "arms": ["treatment", "baseline"],
+            "baseline": "baseline",
+            "tests": TESTS,
+            "blocks": 6,
+            "pairing": "one",
+            "direction": "alternate",
+            "load": "isolated",
+            "warm_up": True,
+            "compare_with": None,
+            "seed": 42,
+            "threshold": 0.05,
+            "tolerated_loss": 0.05,
+            "dry_run": False,
+        },
+        "estimates": {
+            "seconds": 300.0,
+            "block_seconds": 40.0,
+            "trials": 24,
+            "bytes_per_node": {"treatment-1": {"sent": 12_000_000_000, "received": 0}},
+            "state_transitions": 112,
+            "cost": {
+                "region": "us-east-1",
+                "lines": [
+                    {
+                        "what": "Step Functions",
+                        "quantity": 112,
+                        "unit": "state transition",
+                        "usd_per_unit": 0.000025,
+                        "usd": 0.0028,
+                        "source": "https://aws.amazon.com/step-functions/pricing/",
+                        "paid_anyway": False,
+                    }
+                ],
+                "usd": 0.0028,
+                "usd_of_run": 0.0028,
+                "unknown": [],
+                "notes": [],
+                "not_included": ["taxes"],
+                "summary": ["about $0.003 for 5 minutes"],
+            },
+            "guards": [{"guard": "zones", "would_trip": False, "text": "one zone", "remedy": ""}],
+        },
         "arms": [
             {
                 "name": name,
@@ -233,7 +280,7 @@ def stored_plan(**changes: Any) -> Json:
                 "ena_express": False,
                 "nodes": [
                     {
-                        "name": f"{name}-{n}",
+                        **node_facts({"metadata": {"name": f"{name}-{n}"}}),
                         "instance_type": "c5n.9xlarge",
                         "instance_id": f"i-0{n}",
                         "zone": "us-east-1a",

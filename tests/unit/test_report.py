@@ -1,8 +1,7 @@
-"""results.json, trials.csv and the page: complete, self-contained, escaped, honest about units."""
+"""results.json and the page: complete, self-contained, escaped, honest about units."""
 
 from __future__ import annotations
 
-import csv
 import html.parser
 import io
 import json
@@ -24,7 +23,7 @@ from rich.console import Console
 from rackrate.report.figures import Dot, interval_figure, si, trials_figure
 from rackrate.report.markup import MOST_ROWS
 from rackrate.report.page import render_page
-from rackrate.report.results import build_results, trials_csv
+from rackrate.report.results import build_results
 from tests.unit import report_samples as samples
 from tests.unit.test_estimating import estimated
 
@@ -100,7 +99,7 @@ def test_a_counter_that_fell_was_reset_and_has_no_increase():
     assert results(counters=counters)["counters"]["nodes"]["n"]["e"]["c"] is None
 
 
-def test_every_field_and_column_is_documented():
+def test_every_field_is_documented():
     text = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
     words = set(re.findall(r"[a-z0-9_]+", text))
     found = results(counters=samples.counters())
@@ -111,11 +110,8 @@ def test_every_field_and_column_is_documented():
         arm["node_facts"], arm["network"] = [], {}
     for verdict in found["verdicts"]:
         verdict["marks"] = {}
-    columns = set(lines(samples.trials())[0]) - {"ttl"}
-    unnamed = (set(names(found)) | columns) - words
-    # The nodes' facts are told once for both ends.
-    facts = {"instance_type", "instance_id", "zone", "kernel"}
-    assert {name.split("_", 1)[1] for name in unnamed} <= facts
+    unnamed = set(names(found)) - words
+    assert not unnamed
 
 
 def test_the_command_reads_what_the_report_writes():
@@ -150,51 +146,6 @@ def names(value: Any) -> Iterator[str]:
     for entry in value.values() if isinstance(value, dict) else value:
         if isinstance(entry, dict | list):
             yield from names(entry)
-
-
-# -- trials.csv
-
-
-def lines(trials: list[dict[str, Any]], **analysis: Any) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(trials_csv(trials, samples.analysis(**analysis)))))
-
-
-def test_a_trial_has_a_line_for_each_metric_with_its_own_unit():
-    trial = samples.trials()[4]
-    trial["values"] = {"throughput": 9e9, "rtt": 0.0002}
-    more = [*samples.analysis()["summaries"], samples.summary(metric="rtt", unit="s")]
-    one, two = lines([trial], summaries=more)
-    assert (one["metric"], one["value"], one["unit"]) == ("throughput", "9000000000.0", "bit/s")
-    assert (two["metric"], two["value"], two["unit"]) == ("rtt", "0.0002", "s")
-    assert one["arm"] == two["arm"] == "treatment"
-
-
-def test_the_unit_of_a_further_metric_is_never_guessed():
-    trial = samples.trials()[4]
-    trial["values"] = {"jitter": 0.1}
-    (line,) = lines([trial])
-    assert (line["metric"], line["unit"]) == ("jitter", "")
-
-
-def test_a_failed_trial_has_a_line_without_a_value():
-    (line,) = [row for row in lines(samples.trials()) if row["status"] == "failed"]
-    assert (line["value"], line["metric"], line["reason"]) == ("", "rtt", "the server is busy")
-
-
-def test_marks_warm_ups_and_details_have_columns():
-    rows = lines(samples.trials())
-    assert len(rows) == len(samples.trials())
-    marked = [row for row in rows if row["marks"]]
-    assert [(row["block"], row["marks"]) for row in marked] == [
-        ("2", "client_cpu"),
-        ("5", "client_cpu"),
-    ]
-    assert {row["block"] for row in rows if row["warm_up"] == "yes"} == {"0"}
-    ping = next(row for row in rows if row["test"] == "rtt")
-    assert (ping["ttl"], ping["loss_ratio"], ping["retransmits"]) == ("64", "0.0", "")
-    assert ping["tool_version"] == "ping 20221126"
-    assert ping["samples_key"].endswith(".json.gz")
-    assert (ping["client_network"], ping["server_network"]) == ("pod", "pod")
 
 
 # -- the page

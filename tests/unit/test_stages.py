@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
+from arro3.io import read_parquet
+from jsonschema import Draft202012Validator
 
 from rackrate import manifests
 from rackrate.errors import (
@@ -32,7 +34,10 @@ from rackrate.stages import (
     reporting,
     serving,
 )
+from tests.templates.cloudformation import ROOT
 from tests.unit.samples import HOST_SETTINGS, SETTINGS
+
+PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())
 
 RUN = "run-1"
 ARN = "arn:aws:states:us-east-1:123456789012:execution:rackrate-benchmark:run-1"
@@ -772,9 +777,10 @@ class TestConclusion:
     def test_a_whole_run_ends_in_verdicts_results_and_a_page(self, whole_run, store, s3):
         assert concluding.analyze(RUN, after_failure=False, store=store)["lost"] == 0
         reporting.report(RUN, failure=None, store=store)
-        concluding.finish(RUN, execution_arn=ARN, failure=None, store=store)
+        concluding.finish(RUN, execution_arn=ARN, state={}, store=store)
         results = store.get_json(RUN, "results.json")
         assert results["schema"] == "rackrate.result.v1"
+        Draft202012Validator(PUBLISHED).validate(results)
         assert results["run"]["status"] == "succeeded" == store.run(RUN)["status"]
         assert results["trials"] == {"planned": 36, "measured": 36, "failed": 0, "failures": []}
         assert [v["test"] for v in results["verdicts"]] == ["tcp-1", "tcp-8", "rtt"]
@@ -791,8 +797,14 @@ class TestConclusion:
         body = s3.get_object(Bucket="results", Key=f"runs/{RUN}/trials.csv")["Body"].read()
         rows = list(csv.DictReader(io.StringIO(body.decode())))
         assert len(rows) == 36
-        assert {row["unit"] for row in rows} == {"bit/s", "s"}
-        assert all(float(row["value"]) > 0 for row in rows)
+        for row in rows:
+            quantity = "rtt_seconds" if row["test"] == "rtt" else "throughput_bits_per_second"
+            assert float(row[quantity]) > 0
+        day = results["run"]["started_at"][:10]
+        for table, expected in (("trials", 36), ("verdicts", 3)):
+            key = f"{table}/day={day}/{RUN}.parquet"
+            body = s3.get_object(Bucket="results", Key=key)["Body"].read()
+            assert len(read_parquet(io.BytesIO(body)).read_all()) == expected
 
         before = store.verdicts(RUN)
         concluding.analyze(RUN, after_failure=False, store=store)
@@ -809,7 +821,7 @@ class TestConclusion:
             measure(item)
         concluding.analyze(RUN, after_failure=False, store=store)
         reporting.report(RUN, failure=None, store=store)
-        concluding.finish(RUN, execution_arn=ARN, failure=None, store=store)
+        concluding.finish(RUN, execution_arn=ARN, state={}, store=store)
         assert store.run(RUN)["status"] == "degraded"
         results = store.get_json(RUN, "results.json")
         assert (results["trials"]["measured"], results["trials"]["failed"]) == (34, 2)
@@ -838,15 +850,15 @@ class TestConclusion:
 
     def test_the_end_is_written_once(self, plan, store):
         plan()
-        assert concluding.finish(RUN, execution_arn=ARN, failure=None, store=store)["written"]
+        assert concluding.finish(RUN, execution_arn=ARN, state={}, store=store)["written"]
         failure = {"Error": "Late", "Cause": "too late"}
-        late = concluding.finish(RUN, execution_arn=ARN, failure=failure, store=store)
+        late = concluding.finish(RUN, execution_arn=ARN, state={"failure": failure}, store=store)
         assert late["written"] is False
         assert store.run(RUN)["status"] == "succeeded"
 
     def test_an_invalid_plan_is_recorded_although_nothing_was_planned(self, store):
         failure = {"Error": "InvalidPlan", "Cause": json.dumps({"errorMessage": "blocks: no"})}
-        concluding.finish(RUN, execution_arn=ARN, failure=failure, store=store)
+        concluding.finish(RUN, execution_arn=ARN, state={"failure": failure}, store=store)
         run = store.run(RUN)
         assert (run["status"], run["error"]) == ("invalid", "InvalidPlan")
         assert run["gsi1sk"] == run["started_at"]
@@ -910,10 +922,37 @@ class TestTeardown:
         assert cluster.objects == {}
         assert store.run(RUN)["status"] == expected
 
+    @pytest.mark.parametrize("asked", [{"run": "a", "with": "b"}, None, "a"])
+    @pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT", "FAILED"])
+    def test_a_comparison_that_ended_badly_is_no_run(self, store, status, asked):
+        detail = {**stopped(status), "input": json.dumps({"compare": asked})}
+        done = cleaning.tear_down_stopped(
+            # It asks neither the cluster nor EKS anything.
+            detail,
+            settings=SETTINGS,
+            cluster=None,
+            store=store,
+            eks=NoEks(),
+        )
+        assert (done["run_id"], done["ended"]) == (None, [])
+        assert store.run(RUN) is None
+
+    @pytest.mark.parametrize("text", [None, "{}", "[]", "null", '"compare"'])
+    def test_any_other_input_is_a_runs(self, deploy, cluster, store, text):
+        deploy()
+        cleaning.tear_down_stopped(
+            {**stopped("ABORTED"), "input": text},
+            settings=SETTINGS,
+            cluster=cluster,
+            store=store,
+            eks=NoEks(),
+        )
+        assert store.run(RUN)["status"] == "aborted"
+
     def test_what_the_machine_wrote_itself_stays(self, deploy, cluster, store):
         deploy()
         failure = {"Error": "TrialsLost", "Cause": "many"}
-        concluding.finish(RUN, execution_arn=ARN, failure=failure, store=store)
+        concluding.finish(RUN, execution_arn=ARN, state={"failure": failure}, store=store)
         done = cleaning.tear_down_stopped(
             stopped("FAILED"), settings=SETTINGS, cluster=cluster, store=store, eks=NoEks()
         )

@@ -1,9 +1,7 @@
-"""results.json (`rackrate.result.v1`, see docs/results.md) and trials.csv. Pure."""
+"""results.json (`rackrate.result.v1`, see docs/results.md). Pure."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,19 +26,6 @@ _SUMMARY_FIELDS = (
     *("test", "metric", "unit", "arm", "median", "trials", "blocks", "pairs"),
     *("spread_between_blocks", "spread_between_pairs", "percentiles", "loss_ratio", "retransmits"),
 )
-
-_COLUMNS = (
-    *("block", "round", "attempt", "status", "warm_up", "arm", "placement", "test", "tool"),
-    *("metric", "value", "unit", "reason", "marks", "started_at", "finished_at"),
-    *("client", "server", "client_network", "server_network", "tool_version", "samples_key"),
-)
-#: Details that every trial has a column for; what else the tools tell comes after them. The names
-#: carry the units.
-_DETAILS = (
-    *("seconds", "loss_ratio", "retransmits", "client_cpu_percent", "server_cpu_percent"),
-    *("sent_bits_per_second", "received_bytes"),
-)
-_NODE_FACTS = ("instance_type", "instance_id", "zone", "kernel")
 
 
 def build_results(
@@ -204,58 +189,3 @@ def _increase(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, 
 
 def _distinct(arms: Sequence[Mapping[str, Any]], fact: str) -> list[str]:
     return sorted({node[fact] for arm in arms for node in arm["nodes"] if node.get(fact)})
-
-
-def trials_csv(trials: Sequence[Trial], analysis: Mapping[str, Any]) -> str:
-    """One line for each trial and metric; `value` is in the unit of column `unit`.
-
-    A trial that failed has one line, whose value is empty.
-
-    Args:
-        trials: the stored trials, warm-ups among them.
-        analysis: analysis.json, for the units and the marks.
-    """
-    units = {(s["test"], s["metric"]): s["unit"] for s in analysis["summaries"]}
-    marks: dict[tuple[Any, ...], list[str]] = {}
-    for mark in analysis["marks"]:
-        marks.setdefault(tuple(mark[name] for name in KEY), []).append(str(mark["mark"]))
-    told = {detail for trial in trials for detail in trial.get("details") or {}}
-    details = [*_DETAILS, *sorted(told - set(_DETAILS))]
-    nodes = [f"{side}_{fact}" for side in ("client", "server") for fact in _NODE_FACTS]
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([*_COLUMNS, *details, *nodes])
-    for trial in trials:
-        shared = {
-            **trial,
-            "warm_up": "yes" if trial.get("warm_up") else "",
-            "marks": " ".join(marks.get(tuple(trial.get(name) for name in KEY), [])),
-        }
-        facts = [
-            (trial.get(f"{side}_node") or {}).get(fact, "")
-            for side in ("client", "server")
-            for fact in _NODE_FACTS
-        ]
-        for metric, value in _values(trial):
-            primary = trial.get("unit") if metric == trial.get("metric") else None
-            unit = units.get((trial["test"], metric), primary)
-            line = {**shared, "metric": metric, "value": value, "unit": unit}
-            told_here = trial.get("details") or {}
-            writer.writerow(
-                [
-                    *(_cell(line.get(column)) for column in _COLUMNS),
-                    *(_cell(told_here.get(detail)) for detail in details),
-                    *facts,
-                ]
-            )
-    return buffer.getvalue()
-
-
-def _values(trial: Trial) -> list[tuple[Any, Any]]:
-    """The trial's metrics with their values; a trial that has none yields one without."""
-    values = trial.get("values") or {}
-    return list(values.items()) or [(trial.get("metric"), trial.get("value"))]
-
-
-def _cell(value: Any) -> Any:
-    return "" if value is None else value

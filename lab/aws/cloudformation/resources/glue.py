@@ -1,0 +1,89 @@
+"""AWS::Glue::*"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model import Created, ResourceContext, ResourceFailure, ResourceType
+
+
+def _check_catalog(context: ResourceContext, properties: dict[str, Any]) -> None:
+    """The one catalogue here is the account's own."""
+    if str(properties.get("CatalogId")) != context.services.account_id:
+        raise ResourceFailure(
+            f"User is not authorized to use the catalog {properties.get('CatalogId')}"
+        )
+
+
+class Database(ResourceType):
+    """A database of the account's data catalogue."""
+
+    type = "AWS::Glue::Database"
+    properties = frozenset({"CatalogId", "DatabaseInput"})
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        _check_catalog(context, properties)
+        given = properties["DatabaseInput"]
+        # Glue keeps names in lower case; one that CloudFormation makes up is no good for Athena.
+        name = str(given.get("Name") or context.physical_name(255)).lower()
+        context.call(
+            "glue",
+            "CreateDatabase",
+            {
+                "DatabaseInput": {**given, "Name": name},
+                "Tags": context.tags(),
+            },
+        )
+        return Created(name)
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        name = str(context.state.physical_id)
+        before, after = (each["DatabaseInput"].get("Name") for each in (old, new))
+        if before != after or old["CatalogId"] != new["CatalogId"]:
+            return None
+        request = {"Name": name, "DatabaseInput": {**new["DatabaseInput"], "Name": name}}
+        context.call("glue", "UpdateDatabase", request)
+        return Created(name)
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("glue").delete_database(Name=context.state.physical_id)
+
+
+class Table(ResourceType):
+    """A table of a database: where its files lie, and what columns they have."""
+
+    type = "AWS::Glue::Table"
+    properties = frozenset({"CatalogId", "DatabaseName", "TableInput"})
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        _check_catalog(context, properties)
+        given = properties["TableInput"]
+        name = str(given.get("Name") or context.physical_name(255)).lower()
+        request = {
+            "DatabaseName": properties["DatabaseName"],
+            "TableInput": {**given, "Name": name},
+        }
+        context.call("glue", "CreateTable", request)
+        return Created(name)
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        name = str(context.state.physical_id)
+        replaced = ("CatalogId", "DatabaseName")
+        before, after = (each["TableInput"].get("Name") for each in (old, new))
+        if before != after or any(old[key] != new[key] for key in replaced):
+            return None
+        request = {
+            "DatabaseName": new["DatabaseName"],
+            "TableInput": {**new["TableInput"], "Name": name},
+        }
+        context.call("glue", "UpdateTable", request)
+        return Created(name)
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("glue").delete_table(
+            DatabaseName=context.state.properties["DatabaseName"], Name=context.state.physical_id
+        )
