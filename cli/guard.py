@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from .errors import Refusal, explain
 from .output import Output
+
+
+class Commands(TyperGroup):
+    """The commands; what a program asks for wrongly (`--json`) is answered in JSON, too."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. An option that does not exist is found here, before the command is."""
+        is_json = "--json" in ctx.args
+        try:
+            return super().invoke(ctx)
+        except TyperException as error:
+            # The sentence itself goes to standard error, by whoever called.
+            if isinstance(message := getattr(error, "message", None), str):
+                Output(is_json).document({"error": message})
+            raise
 
 
 def one_sentence[**P](command: Callable[P, None]) -> Callable[P, None]:

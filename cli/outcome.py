@@ -1,104 +1,203 @@
-"""How a run ended, in words and as an exit code."""
+"""How a run ended: what is printed, what is kept, and the exit code."""
 
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from . import files
 from .errors import EXIT_FAILED, EXIT_USAGE, Refusal
 from .estimate import Estimate, print_estimate
+from .failures import RunFailure, explain_failure, failure_of
+from .junit import junit_xml
 from .output import Output
+from .requirements import Checked, Requirement, check_planned, evaluate
 from .results import Results
-from .runs import GOOD, Run
-from .stack import Execution, Stack
-from .verdict import print_results
+from .runs import Run, as_document
+from .stack import Stack
+from .verdict import print_checks, print_results
 from .watch import Outcome
 
 
-def report(output: Output, stack: Stack, run_id: str, outcome: Outcome, out: Path) -> int:
-    """Print how the run ended and fetch its files; returns the exit code."""
-    execution, record = outcome.execution, outcome.run
-    error, cause = _failure(execution, record)
-    content = stack.file(run_id, "results.json")
-    dry = record is not None and record.status == "dry_run"
-    if content is not None or dry:
-        copies = files.download(stack, run_id, out)
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of a run's end. `out` is where copies of its files go, None for nowhere."""
+
+    requirements: tuple[Requirement, ...] = ()
+    out: Path | None = None
+    junit: Path | None = None
+
+    @property
+    def needs_verdicts(self) -> bool:
+        return bool(self.requirements) or self.junit is not None
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run left in the bucket, as far as a terminal tells of it; None is what is not there.
+
+    `document` is results.json as it is, `plan` plan.json, which only a dry run is asked for.
+    """
+
+    document: Any
+    results: Results | None
+    plan: Any
+    estimate: Estimate | None
+
+    @classmethod
+    def of(cls, stack: Stack, run_id: str, record: Run | None) -> Left:
+        """Read it. Raises Refusal when it is not what this command knows."""
+        content = stack.file(run_id, "results.json")
+        results = None if content is None else Results.read(content, run_id)
+        document = None if content is None else json.loads(content)
+        plan = None
+        if record is not None and record.status == "dry_run":
+            plan = stack.file(run_id, "plan.json")
+        return cls(
+            document,
+            results,
+            None if plan is None else json.loads(plan),
+            None if plan is None else Estimate.read(plan, run_id),
+        )
+
+
+def nothing_left() -> Left:
+    """What a run left that is not over."""
+    return Left(None, None, None, None)
+
+
+def require_results(record: Run, left: Left) -> Results:
+    """The run's results. Raises Refusal when it has none."""
+    if left.results is None:
+        what = "dry run" if record.status == "dry_run" else f"{record.status.replace('_', ' ')} run"
+        raise Refusal(
+            f"Run {record.run_id} is a {what} and has no results; name one that measured,"
+            " `rackrate list` shows them."
+        )
+    return left.results
+
+
+def check_when_planned(
+    stack: Stack, run_id: str, requirements: Sequence[Requirement]
+) -> Callable[[], None] | None:
+    """What to do once the stack has planned the run: refuse what the plan can never give."""
+
+    def look() -> None:
+        content = stack.file(run_id, "plan.json")
         if content is not None:
-            print_results(output.console, Results.read(content, run_id), record)
-        elif record is not None:
-            print_estimate(output.console, record, read_estimate(stack, run_id))
-        page = next((copy for copy in copies if copy.name == "report.html"), out / run_id)
+            check_planned(requirements, json.loads(content))
+
+    return look if requirements else None
+
+
+def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome, wanted: Wanted) -> int:
+    """Print how the run ended, keep what is wanted of it, and return the exit code."""
+    failure = failure_of(ended)
+    copies: list[Path] = []
+    if wanted.out is not None and _has_files(ended.run, stack, run_id):
+        copies = files.download(stack, run_id, wanted.out)
+    left = Left.of(stack, run_id, ended.run)
+    print_left(output, ended.run, left)
+    checks = []
+    if wanted.needs_verdicts and failure is None and ended.run is not None:
+        require_results(ended.run, left)
+    if left.results is not None:
+        checks = check(output, wanted.requirements, left.results)
+    if wanted.junit is not None:
+        _write_junit(wanted.junit, junit_xml(run_id, left.results, checks, failure))
+    if copies:
+        page = next((copy for copy in copies if copy.name == "report.html"), copies[0].parent)
         output.line(f"Results: {page}")
-    if execution.status == "SUCCEEDED":
-        if record is None or record.status not in GOOD:
-            status = "no status" if record is None else f"status {record.status}"
-            raise Refusal(
-                f"The execution of {run_id} succeeded but its record has {status}; look into the"
-                " logs of the stack's functions.",
-                EXIT_FAILED,
-            )
-        return 0
-    if execution.status == "ABORTED":
-        output.complain(_abortion(run_id, record))
-        return EXIT_FAILED
-    if execution.is_running:
-        output.complain(f"Run {run_id} is being stopped; `rackrate show {run_id}` tells its end.")
-        return EXIT_FAILED
-    if error != "InvalidPlan":
-        output.complain(f"Run {run_id} failed.")
-    explain_failure(output, error, cause)
-    return EXIT_USAGE if error == "InvalidPlan" else EXIT_FAILED
-
-
-def read_estimate(stack: Stack, run_id: str) -> Estimate | None:
-    """The estimates in the run's plan.json; None when the plan is not kept."""
-    content = stack.file(run_id, "plan.json")
-    return None if content is None else Estimate.read(content, run_id)
-
-
-def _abortion(run_id: str, record: Run | None) -> str:
-    if record is None:
-        return f"Run {run_id} was stopped before it began."
-    if record.is_over:
-        return f"Run {run_id} was stopped and cleaned up."
-    return (
-        f"Run {run_id} was stopped, but its clean-up is not confirmed; the stack's sweep removes"
-        " what is left."
+    elif left.results is not None:
+        output.line(f"Files: {files_of(stack, run_id)}")
+    code, error = _end(output, run_id, ended, failure)
+    output.document(
+        {
+            **document(stack, run_id, ended.run, left, checks, error),
+            "directory": str(copies[0].parent) if copies else None,
+        }
     )
+    return code or complain_of_unmet(output, checks)
 
 
-def _failure(execution: Execution, record: Run | None) -> tuple[str, str]:
-    """The error's name and cause: the execution's, else what the run's record says."""
-    if execution.status == "TIMED_OUT" and not execution.error:
-        return "States.Timeout", execution.cause or "the execution took longer than it may"
-    error = execution.error or (record.error if record else None) or ""
-    cause = execution.cause or (record.cause if record else None) or ""
-    return error, cause
+def document(
+    stack: Stack,
+    run_id: str,
+    record: Run | None,
+    left: Left,
+    checks: Sequence[Checked] = (),
+    error: str | None = None,
+) -> dict[str, Any]:
+    """A run for `--json`, as docs/cli.md describes it."""
+    return {
+        "run": {"id": run_id} if record is None else as_document(record),
+        "stack": stack.name,
+        "files": files_of(stack, run_id),
+        "results": left.document,
+        "plan": left.plan,
+        "requirements": [check.as_document() for check in checks],
+        "error": error,
+    }
 
 
-def explain_failure(output: Output, error: str, cause: str) -> None:
-    """Say on standard error why a run failed: one line, and a line for each detail."""
-    lines = human(cause)
-    if error == "InvalidPlan":
-        many = "a fault" if len(lines) == 1 else f"{len(lines)} faults"
-        output.complain(f"The plan has {many} and nothing was started:")
-        details = lines
-    else:
-        first = lines[0] if lines else "no cause given"
-        print(f"{error or 'Unknown error'}: {first}", file=sys.stderr)
-        details = lines[1:]
-    for line in details:
-        print(f"  {line}", file=sys.stderr)
+def files_of(stack: Stack, run_id: str) -> str:
+    """Where the run's files are."""
+    return f"s3://{stack.bucket}/runs/{run_id}/"
 
 
-def human(cause: str) -> list[str]:
-    """The lines of a cause for people: Lambda wraps its message in JSON, states do not."""
+def print_left(output: Output, record: Run | None, left: Left) -> None:
+    """The verdicts, or a dry run's estimate."""
+    if left.results is not None:
+        print_results(output.console, left.results, record)
+    elif record is not None and record.status == "dry_run":
+        print_estimate(output.console, record, left.estimate)
+
+
+def check(output: Output, requirements: Sequence[Requirement], results: Results) -> list[Checked]:
+    """Check and print requirements. Raises Refusal for one that is about nothing there."""
+    checks = evaluate(requirements, results)
+    print_checks(output.console, checks)
+    return checks
+
+
+def complain_of_unmet(output: Output, checks: Sequence[Checked]) -> int:
+    """Complain of every requirement that is not met; returns the exit code."""
+    unmet = [check for check in checks if not check.is_met]
+    for each in unmet:
+        output.complain(f'The requirement "{each.requirement.text}" is not met: {each.why}.')
+    return EXIT_FAILED if unmet else 0
+
+
+def _has_files(record: Run | None, stack: Stack, run_id: str) -> bool:
+    if record is not None and record.status == "dry_run":
+        return True
+    return stack.file(run_id, "results.json") is not None
+
+
+def _write_junit(path: Path, xml: bytes) -> None:
     try:
-        document = json.loads(cause)
-    except ValueError:
-        document = None
-    if isinstance(document, dict) and document.get("errorMessage"):
-        cause = str(document["errorMessage"])
-    return [line for line in cause.splitlines() if line.strip()]
+        path.write_bytes(xml)
+    except OSError as error:
+        raise Refusal(
+            f"{path} cannot be written ({error.strerror}); name another file with --junit.",
+            EXIT_FAILED,
+        ) from error
+
+
+def _end(
+    output: Output, run_id: str, ended: Outcome, failure: RunFailure | None
+) -> tuple[int, str | None]:
+    """Complain of a bad end; returns the exit code and the complaint."""
+    if failure is None:
+        return 0, None
+    execution = ended.execution
+    if execution.status in {"ABORTED", "SUCCEEDED"} or execution.is_running:
+        output.complain(failure.cause)
+        return EXIT_FAILED, failure.cause
+    if failure.error != "InvalidPlan":
+        output.complain(f"Run {run_id} failed.")
+    lines = explain_failure(output, failure.error, failure.cause)
+    return EXIT_USAGE if failure.error == "InvalidPlan" else EXIT_FAILED, "\n".join(lines)

@@ -45,11 +45,19 @@ class Output:
         """A line for people that is never wrapped, such as a path to copy."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
+    def note(self, text: str) -> None:
+        """Plain words on standard error: how it goes, not what came of it."""
+        self.errors.print(Text(text))
+
     def document(self, value: Mapping[str, Any]) -> None:
         """The answer for programs; nothing happens without `--json`."""
         if self.is_json:
-            # What JSON has no word for must fail here and not at its reader.
-            print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+            self.json(value)
+
+    def json(self, value: Mapping[str, Any]) -> None:
+        """JSON with and without `--json`, where a command prints nothing else."""
+        # What JSON has no word for must fail here and not at its reader.
+        print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
     def complain(self, sentence: str) -> None:
         """One line on standard error, with the name of who says it."""

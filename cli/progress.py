@@ -11,7 +11,6 @@ from rich.progress import (
     Progress,
     SpinnerColumn,
     TextColumn,
-    TimeElapsedColumn,
 )
 
 from .runs import Run
@@ -36,7 +35,9 @@ class TimeLeft:
         if run.block < 1 or run.blocks < 1 or run.expected_block_seconds is None:
             return max(0.0, run.expected_seconds - elapsed)
         if self._first_block_began is None:
-            self._first_block_began = elapsed
+            # Whoever begins to watch in the middle takes the blocks so far to have been on time.
+            so_far = (run.block - 1) * run.expected_block_seconds
+            self._first_block_began = max(0.0, elapsed - so_far)
         if run.block != self._block:
             self._block, self._block_began = run.block, elapsed
         each = run.expected_block_seconds
@@ -71,13 +72,13 @@ class LiveDisplay:
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
-            TimeElapsedColumn(),
+            TextColumn("{task.fields[elapsed]}", markup=False),
             TextColumn("{task.fields[left]}", markup=False),
             console=console,
             expand=console.width < 100,
             transient=True,
         )
-        self._task = self._progress.add_task("starting", total=None, left="")
+        self._task = self._progress.add_task("starting", total=None, elapsed="", left="")
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -98,6 +99,7 @@ class LiveDisplay:
             description=describe(phase, block, blocks),
             total=None if left is None else elapsed + left,
             completed=elapsed,
+            elapsed=duration(elapsed),
             left="" if left is None else time_left(left),
         )
 

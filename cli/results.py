@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from .errors import EXIT_FAILED, Refusal
+from .units import counted
 
 SCHEMA = "rackrate.result.v1"
 
@@ -60,6 +61,7 @@ class Verdict:
     interval: Interval | None
     is_simultaneous: bool
     verdict: str
+    reason: str | None
     scope: str | None
     claim: str | None
     more_blocks: int | None
@@ -67,10 +69,32 @@ class Verdict:
     ceiling: Ceiling | None
     steadiness: Steadiness | None
 
+    @property
+    def name(self) -> str:
+        """The test and its metric, or both at once where they are named alike."""
+        return self.test if self.metric == self.test else f"{self.test} {self.metric}"
+
+    @property
+    def lacks(self) -> str:
+        """What would settle it, `about 3 more blocks`; empty when that is not known."""
+        for number, thing in ((self.more_blocks, "block"), (self.more_pairs, "pair")):
+            if number:
+                return f"about {counted(number, f'more {thing}')}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A trial that ran and failed, in one line, and why."""
+
+    trial: str
+    reason: str
+
 
 @dataclass(frozen=True)
 class Results:
-    """A run's results. `placements` maps an arm's name to its placement strategy.
+    """A run's results. `placements` maps an arm's name to its placement strategy; `started_at` is
+    ISO 8601.
 
     `regressions` compare each arm with itself in an earlier run. What results of an older stack do
     not tell is empty.
@@ -78,11 +102,14 @@ class Results:
 
     run_id: str
     status: str
+    started_at: str
+    seconds: float | None
     lab_scale: float | None
     placements: Mapping[str, str]
     planned: int
     measured: int
     failed: int
+    failures: tuple[Failure, ...]
     warmed_up: int
     verdicts: tuple[Verdict, ...]
     regressions: tuple[Verdict, ...]
@@ -91,26 +118,31 @@ class Results:
     conclusion: str | None
 
     @classmethod
-    def read(cls, text: bytes, run_id: str) -> Self:
-        """Parse results.json. Raises Refusal when it is of another schema or incomplete."""
+    def read(cls, text: bytes, run_id: str, schema: str = SCHEMA) -> Self:
+        """Parse results.json, or what is laid out like it under another `schema`.
+
+        Raises Refusal when it is of another schema or incomplete.
+        """
         try:
             document = json.loads(text)
-            if document["schema"] != SCHEMA:
+            if document["schema"] != schema:
                 raise Refusal(
                     f'The results of {run_id} are "{document["schema"]}" and this command reads'
-                    f' "{SCHEMA}"; use the rackrate that belongs to the stack.',
-                    EXIT_FAILED,
+                    f' "{schema}"; use the rackrate that belongs to the stack.'
                 )
             run = document["run"]
             trials = document["trials"]
             return cls(
                 run_id=run["id"],
                 status=run["status"],
+                started_at=str(run.get("started_at") or ""),
+                seconds=run.get("seconds"),
                 lab_scale=run["lab_scale"],
                 placements={arm["name"]: arm["placement"] for arm in document["arms"]},
                 planned=trials["planned"],
                 measured=trials["measured"],
                 failed=trials["failed"],
+                failures=tuple(_failure(failure) for failure in trials.get("failures") or ()),
                 warmed_up=len((document.get("warm_up") or {}).get("trials", ())),
                 verdicts=tuple(_verdict(verdict) for verdict in document["verdicts"]),
                 regressions=tuple(_verdict(v) for v in document.get("regressions") or ()),
@@ -120,7 +152,7 @@ class Results:
             )
         except (ValueError, KeyError, TypeError) as error:
             raise Refusal(
-                f"The results.json of {run_id} is not a complete {SCHEMA}"
+                f"The results.json of {run_id} is not a complete {schema}"
                 f" ({type(error).__name__}: {error}); read it in the bucket.",
                 EXIT_FAILED,
             ) from error
@@ -140,12 +172,21 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         interval=simultaneous or _interval(document["ci95"]),
         is_simultaneous=simultaneous is not None,
         verdict=document["verdict"],
+        reason=document.get("reason"),
         scope=document.get("scope"),
         claim=document.get("claim"),
         more_blocks=document.get("more_blocks"),
         more_pairs=document.get("more_pairs"),
         ceiling=_ceiling(document["ceiling"]),
         steadiness=_steadiness(document.get("steadiness")),
+    )
+
+
+def _failure(document: Mapping[str, Any]) -> Failure:
+    return Failure(
+        f"block {document['block']}, {document['arm']}, {document['test']},"
+        f" {document['client']} to {document['server']}",
+        str(document.get("reason") or "no reason given"),
     )
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, Self
 
 import boto3
-from boto3.dynamodb.conditions import Key
+from boto3.dynamodb.conditions import Attr, Key
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from .baselines import Baseline
 from .errors import Refusal, error_code, error_message
-from .runs import Run
+from .runs import GOOD, Run
 
 # A person waits: give up on a dead endpoint within seconds, not minutes.
 _CONFIG = Config(
@@ -32,6 +33,13 @@ class Execution:
     status: str
     error: str
     cause: str
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """The execution of a run that is over, from its record: AWS forgets one after 90 days."""
+        ended = {"aborted": "ABORTED", "timed_out": "TIMED_OUT"}.get(run.status, "FAILED")
+        status = "SUCCEEDED" if run.status in GOOD else ended
+        return cls(status, run.error or "", run.cause or "")
 
     @property
     def is_running(self) -> bool:
@@ -124,6 +132,19 @@ class Stack:
         answer = self._step_functions.describe_execution(executionArn=arn)
         return Execution(answer["status"], answer.get("error", ""), answer.get("cause", ""))
 
+    def execution_arn(self, run_id: str) -> str:
+        """The ARN of the run's execution, whether it exists or not."""
+        return f"{self._state_machine.replace(':stateMachine:', ':execution:', 1)}:{run_id}"
+
+    def find_execution(self, run_id: str) -> Execution | None:
+        """How the run's execution fares; None when there is none of that name (any more)."""
+        try:
+            return self.execution(self.execution_arn(run_id))
+        except ClientError as error:
+            if error_code(error) in {"ExecutionDoesNotExist", "InvalidArn"}:
+                return None
+            raise
+
     def stop(self, arn: str, cause: str) -> None:
         """Stop the execution; harmless when it is over."""
         self._step_functions.stop_execution(executionArn=arn, error="StoppedByCaller", cause=cause)
@@ -135,21 +156,18 @@ class Stack:
         ).get("Item")
         return None if item is None else Run.from_item(item)
 
-    def runs(self, limit: int) -> list[Run]:
-        """The newest `limit` runs, newest first."""
-        found: list[Run] = []
+    def runs(self, limit: int, statuses: Collection[str] = ()) -> list[Run]:
+        """The newest `limit` runs, newest first; of these statuses, if any are named."""
         query: dict[str, Any] = {
             "IndexName": "runs",
             "KeyConditionExpression": Key("gsi1pk").eq("runs"),
             "ScanIndexForward": False,
+            # Of what DynamoDB reads, a filter leaves less; pages of one run would take for ever.
+            "Limit": max(limit, 100) if statuses else limit,
         }
-        while len(found) < limit:
-            page = self._table.query(**query, Limit=limit - len(found))
-            found += [Run.from_item(item) for item in page["Items"]]
-            if "LastEvaluatedKey" not in page:
-                break
-            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-        return found
+        if statuses:
+            query["FilterExpression"] = Attr("status").is_in(sorted(statuses))
+        return [Run.from_item(item) for item in islice(self._items(query), limit)]
 
     def raw_keys(self, run_id: str) -> list[str]:
         """The keys of the raw outputs of the run's trials, in the order of the trials."""

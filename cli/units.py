@@ -61,3 +61,8 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {left:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 trial`, `2 trials`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -9,12 +9,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from .requirements import Checked
 from .results import Interval, Results, Steadiness, Verdict
 from .runs import Run
 from .units import duration, percent, quantity, ratio
 
 _STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
 
+
+_WIDE = 120
+"""From this width on a list of runs has room for what they found."""
 
 _STEADINESS = {
     "better": "steadier",
@@ -72,7 +76,7 @@ def _by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 def _print_ceilings(console: Console, results: Results) -> None:
     for verdict in results.verdicts:
         if verdict.ceiling is not None and verdict.ceiling.text:
-            say(console, f"{_name(verdict)}: {verdict.ceiling.text.rstrip('.')}.", style="dim")
+            say(console, f"{verdict.name}: {verdict.ceiling.text.rstrip('.')}.", style="dim")
 
 
 def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
@@ -90,18 +94,22 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
         box=box.HORIZONTALS,
         padding=0,
     )
-    earlier = baseline.startswith("run ")
+    # The whole name is in the title; a column has no room for a run's id.
+    if baseline.startswith("run "):
+        short = "earlier"
+    elif baseline.startswith(f"{arm} ("):
+        short = "other run"
+    else:
+        short = baseline
     table.add_column("Test", min_width=10, overflow="fold")
     table.add_column(Text(arm), justify="right", min_width=11, overflow="fold")
-    table.add_column(
-        Text("earlier" if earlier else baseline), justify="right", min_width=11, overflow="fold"
-    )
+    table.add_column(Text(short), justify="right", min_width=11, overflow="fold")
     table.add_column("Ratio", justify="right", no_wrap=True)
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("Verdict", min_width=13)
     for verdict in verdicts:
         table.add_row(
-            Text(_name(verdict)),
+            Text(verdict.name),
             quantity(verdict.arm_median, verdict.unit),
             quantity(verdict.baseline_median, verdict.unit),
             "-" if verdict.ratio is None else ratio(verdict.ratio),
@@ -115,11 +123,8 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
 
 def _word(verdict: Verdict) -> str:
     """The verdict, and what an inconclusive one lacks."""
-    if verdict.verdict == "inconclusive":
-        for number, thing in ((verdict.more_blocks, "block"), (verdict.more_pairs, "pair")):
-            if number:
-                things = thing if number == 1 else f"{thing}s"
-                return f"{verdict.verdict}, about {number} more {things}"
+    if verdict.verdict == "inconclusive" and verdict.lacks:
+        return f"{verdict.verdict}, {verdict.lacks}"
     return verdict.verdict
 
 
@@ -148,8 +153,18 @@ def _add_steadiness(table: Table, steadiness: Steadiness | None) -> None:
     )
 
 
-def run_table(runs: list[Run]) -> Table:
-    """Runs in the order given; times are UTC as the stack wrote them."""
+def print_checks(console: Console, checks: Iterable[Checked]) -> None:
+    """What was required, and whether it is so."""
+    for check in checks:
+        word, style = ("met", "green") if check.is_met else ("not met", "bold red")
+        say(console, f"Required: {check.requirement.text}: {word} ({check.why}).", style=style)
+
+
+def run_table(runs: list[Run], width: int = 80) -> Table:
+    """Runs in the order given; times are UTC as the stack wrote them.
+
+    A conclusion is shown as far as it goes on one line where `width` leaves room for it.
+    """
     table = Table(box=box.HORIZONTALS, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("Run", overflow="fold")
     table.add_column("Started (UTC)", no_wrap=True)
@@ -157,6 +172,9 @@ def run_table(runs: list[Run]) -> Table:
     table.add_column("Took", justify="right", no_wrap=True)
     table.add_column("Trials", justify="right", no_wrap=True)
     table.add_column("Failed", justify="right", no_wrap=True)
+    is_wide = width >= _WIDE
+    if is_wide:
+        table.add_column("Conclusion", overflow="ellipsis", no_wrap=True, ratio=1)
     for run in runs:
         table.add_row(
             Text(run.run_id),
@@ -165,6 +183,7 @@ def run_table(runs: list[Run]) -> Table:
             "-" if run.seconds is None else duration(run.seconds),
             "-" if run.trials_measured is None else str(run.trials_measured),
             "-" if run.trials_failed is None else str(run.trials_failed),
+            *([Text(run.conclusion or run.error or "-")] if is_wide else []),
         )
     return table
 
@@ -177,12 +196,6 @@ def say(console: Console, text: str, style: str = "") -> None:
 def _arm(results: Results, name: str) -> str:
     placement = results.placements.get(name)
     return name if placement is None else f"{name} (placement: {placement})"
-
-
-def _name(verdict: Verdict) -> str:
-    if verdict.metric == verdict.test:
-        return verdict.test
-    return f"{verdict.test} {verdict.metric}"
 
 
 def _interval(interval: Interval | None) -> str:

@@ -1,9 +1,10 @@
-"""Follow one execution to its end, and stop it when the user asks."""
+"""Follow one execution to its end; when the user asks, stop it or leave it alone."""
 
 from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -73,24 +74,41 @@ class Interruption:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. `run` is None when the stack has no record of it."""
+    """How a run ended, or how it was last seen. `run` is None when the stack has no record."""
 
+    run_id: str
     execution: Execution
     run: Run | None
 
 
 class Watch:
-    """Follow the execution `arn` of the run `run_id`."""
+    """Follow the execution `arn` of the run `run_id`.
+
+    `stops` says whether a signal stops the run, or only the watching. `elapsed` is how many seconds
+    the run has been going already. `when_planned` is called once, when the stack has planned the
+    run; a Refusal of it ends the watching, and the run too if `stops`.
+    """
 
     def __init__(
-        self, stack: Stack, run_id: str, arn: str, display: Display, interruption: Interruption
+        self,
+        stack: Stack,
+        run_id: str,
+        arn: str,
+        display: Display,
+        interruption: Interruption,
+        *,
+        stops: bool = True,
+        elapsed: float = 0.0,
+        when_planned: Callable[[], None] | None = None,
     ) -> None:
         self._stack = stack
         self._run_id = run_id
         self._arn = arn
         self._display = display
         self._interruption = interruption
-        self._began = time.monotonic()
+        self._stops = stops
+        self._when_planned = when_planned
+        self._began = time.monotonic() - elapsed
         self._left = TimeLeft()
         self._offline_since: float | None = None
 
@@ -98,30 +116,51 @@ class Watch:
         """Return when the execution is over and the run's last status is written.
 
         The first signal stops the execution; a second one stops the waiting for its clean-up.
-        Raises Refusal when the execution can no longer be followed or stopped.
+        If nothing is to be stopped, the first signal ends the watching. Raises Refusal when the
+        execution can no longer be followed or stopped, and what `when_planned` raises.
         """
+        refusal: Refusal | None = None
         stopped = False
         over_at: float | None = None
         poll_seconds = FIRST_POLL_SECONDS
         execution, run = Execution("RUNNING", "", ""), None
         while True:
-            if self._interruption.count and not stopped:
+            if self._interruption.count and not self._stops:
+                return Outcome(self._run_id, execution, run)
+            if (self._interruption.count or refusal) and not stopped:
                 self._stop()
                 stopped = True
             state = self._poll()
             if state is not None:
                 execution, run = state
+                refusal = refusal or self._refusal(run)
                 if not execution.is_running:
                     over_at = over_at or time.monotonic()
                     patience = CLEANUP_SECONDS if run is not None else UNRECORDED_SECONDS
                     settled = run is not None and run.is_over
                     if settled or time.monotonic() - over_at > patience:
-                        return Outcome(execution, run)
+                        break
             self._show(execution, run, stopped)
             if stopped and self._interruption.count > 1:
-                return Outcome(execution, run)
+                break
             self._interruption.pause(poll_seconds, count=2 if stopped else 1)
             poll_seconds = min(POLL_SECONDS, 2 * poll_seconds)
+        if refusal is not None:
+            raise refusal
+        return Outcome(self._run_id, execution, run)
+
+    def _refusal(self, run: Run | None) -> Refusal | None:
+        """Why the run, as it was planned, is not what was asked for; looked at once."""
+        if self._when_planned is None or run is None or not run.blocks:
+            return None
+        look, self._when_planned = self._when_planned, None
+        try:
+            look()
+        except Refusal as refusal:
+            if not self._stops:
+                raise
+            return refusal
+        return None
 
     def _poll(self) -> tuple[Execution, Run | None] | None:
         try:

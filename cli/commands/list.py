@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -13,17 +14,40 @@ from ..stack import Stack
 from ..verdict import run_table
 
 
+class Status(StrEnum):
+    """How a run fares, as the table of runs has it."""
+
+    running = "running"
+    succeeded = "succeeded"
+    degraded = "degraded"
+    failed = "failed"
+    aborted = "aborted"
+    timed_out = "timed_out"
+    invalid = "invalid"
+    dry_run = "dry_run"
+
+
 @one_sentence
 def list_runs(
     stack: StackOption = "rackrate",
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many runs.")] = 20,
+    status: Annotated[
+        list[Status] | None, typer.Option(help="Only runs of this status; again for more.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List runs, newest first."""
+    """List runs, newest first.
+
+    Example: rackrate list --status failed --limit 5
+    """
     output = Output(as_json)
-    runs = Stack.find(stack).runs(limit)
+    wanted = [each.value for each in status or ()]
+    runs = Stack.find(stack).runs(limit, wanted)
     if runs:
-        output.print(run_table(runs))
+        output.print(run_table(runs, output.console.width))
+    elif wanted:
+        words = " or ".join(each.replace("_", " ") for each in wanted)
+        output.say(f'The stack "{stack}" has no run that is {words}.')
     else:
         output.say(f'The stack "{stack}" has no runs yet; start one with `rackrate run`.')
     output.document({"runs": [as_document(run) for run in runs]})

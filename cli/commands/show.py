@@ -2,38 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from ..estimate import print_estimate
+from ..errors import EXIT_FAILED
+from ..failures import explain_failure
 from ..guard import one_sentence
-from ..outcome import explain_failure, read_estimate
-from ..output import Output, StackOption
-from ..results import Results
-from ..run_ids import find_run
-from ..runs import GOOD
+from ..options import RequireOption, RunArgument
+from ..outcome import (
+    Left,
+    check,
+    complain_of_unmet,
+    document,
+    files_of,
+    print_left,
+    require_results,
+)
+from ..output import JsonOption, Output, StackOption
+from ..requirements import parse_requirements
+from ..run_ids import find_finished_run, find_run
+from ..runs import GOOD, Run
 from ..stack import Stack
-from ..verdict import print_results
 
 
 @one_sentence
 def show(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or latest.")],
+    run_id: RunArgument,
     stack: StackOption = "rackrate",
+    require: RequireOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Print the verdict of an earlier run again."""
+    """Print the verdict of an earlier run again, or how a run is getting on.
+
+    Example: rackrate show latest --require 'rtt not worse'
+    """
+    requirements = parse_requirements(require or ())
     found = Stack.find(stack)
-    record = find_run(found, run_id)
-    output = Output()
+    record = (find_finished_run if requirements else find_run)(found, run_id)
+    left = Left.of(found, record.run_id, record)
+    output = Output(as_json)
+    _print_state(output, record)
+    failed = record.is_over and record.status not in GOOD
+    error = None
+    if failed and record.error:
+        error = "\n".join(explain_failure(output, record.error, record.cause or ""))
+    print_left(output, record, left)
+    checks = []
+    if requirements:
+        checks = check(output, requirements, require_results(record, left))
+    if left.results is not None:
+        output.line(f"Files: {files_of(found, record.run_id)}")
+    output.document(document(found, record.run_id, record, left, checks, error))
+    code = complain_of_unmet(output, checks)
+    if requirements and failed:
+        output.complain(f"Run {record.run_id} did not end well, so it meets no requirement.")
+        code = EXIT_FAILED
+    raise typer.Exit(code)
+
+
+def _print_state(output: Output, record: Run) -> None:
     output.say(f"Run {record.run_id}: {record.status.replace('_', ' ')}")
     if not record.is_over:
-        output.say(record.phase)
-    if record.status not in GOOD and record.error:
-        explain_failure(output, record.error, record.cause or "")
-    if record.status == "dry_run":
-        print_estimate(output.console, record, read_estimate(found, record.run_id))
-    content = found.file(record.run_id, "results.json")
-    if content is not None:
-        print_results(output.console, Results.read(content, record.run_id), record)
-        output.say(f"Files: s3://{found.bucket}/runs/{record.run_id}/")
+        of = f", block {record.block} of {record.blocks}" if record.block else ""
+        output.say(f"Now: {record.phase}{of}" if "block" not in record.phase else record.phase)
+        output.say(f"`rackrate watch {record.run_id}` follows it to its end.")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..outcome import human
+from ..failures import human
 from ..output import Output
 from ..progress import display_for
 from ..run_ids import new_run_id

@@ -1,0 +1,83 @@
+"""`rackrate plan`: what a run would take, or what an earlier run measured, to be run again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import files
+from ..completion import complete_run
+from ..errors import Refusal
+from ..guard import one_sentence
+from ..options import OutOption, PlanOption, SeedOption
+from ..outcome import Wanted
+from ..output import JsonOption, Output, StackOption
+from ..plan import read_plan
+from ..run_ids import find_run, new_run_id
+from ..stack import Stack
+from .run import start
+
+
+@one_sentence
+def plan(
+    run_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="Print the plan of this run (an id, or latest).",
+            autocompletion=complete_run,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only plan; so it is anyway without RUN.")
+    ] = False,
+    plan: PlanOption = None,
+    seed: SeedOption = None,
+    stack: StackOption = "rackrate",
+    out: OutOption = Path("out"),
+    as_json: JsonOption = False,
+) -> None:
+    """Plan without measuring, or print an earlier run's plan.
+
+    Without RUN the stack checks the plan of --plan and says what its run would take: time, bytes,
+    cost and guards. Nothing is measured. It is the same as `rackrate run --dry-run`.
+
+    With RUN the plan of that run is printed as JSON with every default and its seed filled in, so
+    that `rackrate run --plan` measures the same again.
+
+    Example: rackrate plan latest > again.json
+    """
+    output = Output(as_json)
+    if run_id is not None:
+        if dry_run or plan is not None or seed is not None:
+            raise Refusal(
+                f"The plan of {run_id} is printed as it was; leave out --dry-run, --plan and"
+                " --seed, or the run."
+            )
+        _print_plan(output, Stack.find(stack), run_id)
+        return
+    text = read_plan(plan, seed, dry_run=True)
+    files.prepare(out)
+    start(output, Stack.find(stack), new_run_id(), text, Wanted(out=out))
+
+
+def _print_plan(output: Output, stack: Stack, run_id: str) -> None:
+    record = find_run(stack, run_id)
+    content = stack.file(record.run_id, "plan.json")
+    if content is None:
+        raise Refusal(
+            f"Run {record.run_id} ({record.status.replace('_', ' ')}) left no plan; name another,"
+            " `rackrate list` shows them."
+        )
+    try:
+        document: dict[str, Any] = json.loads(content)["plan"]
+        # A dry run's plan is asked for to be measured now.
+        document.pop("dry_run", None)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Refusal(
+            f"The plan.json of {record.run_id} holds no plan; read it in {stack.bucket}."
+        ) from error
+    output.json(document)

@@ -1,0 +1,89 @@
+"""`rackrate watch`: follow a run that somebody else started."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import files
+from ..errors import Refusal
+from ..guard import one_sentence
+from ..options import JunitOption, RequireOption, RunArgument, check_junit
+from ..outcome import Wanted, check_when_planned, conclude, document, nothing_left
+from ..output import JsonOption, Output, StackOption
+from ..progress import display_for
+from ..requirements import parse_requirements
+from ..run_ids import LATEST, find_run
+from ..runs import Run
+from ..stack import Execution, Stack
+from ..watch import Interruption, Outcome, Watch
+
+
+@one_sentence
+def watch(
+    run_id: RunArgument,
+    stack: StackOption = "rackrate",
+    out: Annotated[
+        Path | None, typer.Option(help="Directory for the results; default: none are fetched.")
+    ] = None,
+    require: RequireOption = None,
+    junit: JunitOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Follow a run to its end and print its verdict.
+
+    Ctrl-C ends the watching; the run goes on.
+
+    Example: rackrate watch latest
+    """
+    wanted = Wanted(parse_requirements(require or ()), out, junit)
+    check_junit(junit)
+    if out is not None:
+        files.prepare(out)
+    found = Stack.find(stack)
+    output = Output(as_json)
+    record = _find(found, run_id)
+    run_id = run_id if record is None else record.run_id
+    interruption = Interruption()
+    if record is not None and record.is_over:
+        ended = Outcome(run_id, Execution.of(record), record)
+    else:
+        output.note(f"Run {run_id} on stack {found.name}; Ctrl-C ends the watching, not the run.")
+        with interruption, display_for(output.errors) as display:
+            ended = Watch(
+                found,
+                run_id,
+                found.execution_arn(run_id),
+                display,
+                interruption,
+                stops=False,
+                elapsed=_seconds_since(record),
+                when_planned=check_when_planned(found, run_id, wanted.requirements),
+            ).until_over()
+    if interruption.count:
+        goes_on = f"Run {run_id} goes on; `rackrate watch {run_id}` follows it again."
+        output.complain(goes_on)
+        output.document(document(found, run_id, ended.run, nothing_left(), error=goes_on))
+        raise typer.Exit(interruption.exit_code)
+    raise typer.Exit(conclude(output, found, run_id, ended, wanted))
+
+
+def _find(stack: Stack, run_id: str) -> Run | None:
+    """The run's record; None while the run was started and has none yet."""
+    if run_id == LATEST:
+        return find_run(stack, run_id)
+    record = stack.run(run_id)
+    if record is None and stack.find_execution(run_id) is None:
+        raise Refusal(f'There is no run "{run_id}"; `rackrate list` names the runs there are.')
+    return record
+
+
+def _seconds_since(record: Run | None) -> float:
+    if record is None or not record.started_at:
+        return 0.0
+    started = datetime.fromisoformat(record.started_at)
+    # The stack's clock may be ahead of this one.
+    return max(0.0, (datetime.now(UTC) - started).total_seconds())

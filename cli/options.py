@@ -1,0 +1,45 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .completion import complete_run
+from .errors import Refusal
+
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's id, or latest.", autocompletion=complete_run)
+]
+PlanOption = Annotated[
+    Path | None,
+    typer.Option("--plan", help="JSON file of the plan, or - for standard input; default: {}."),
+]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", help="Seed of the shuffled order; replaces the plan's.")
+]
+OutOption = Annotated[Path, typer.Option("--out", help="Directory for the results.")]
+RequireOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        metavar="REQUIREMENT",
+        help="Fail unless a verdict is so, for example 'tcp-1 better' or 'rtt not worse'; again for"
+        " more.",
+    ),
+]
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", help="Also write the verdicts as JUnit XML to this file.")
+]
+
+
+def check_junit(path: Path | None) -> None:
+    """Raise Refusal when a file could not be written there once the run is over."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise Refusal(f"{path} is a directory; name a file with --junit.")
+    if not path.parent.is_dir():
+        raise Refusal(f"There is no directory {path.parent}; make it, or change --junit.")

@@ -1,0 +1,247 @@
+"""What `--require` asks of a run's verdicts: `tcp-1 better`, `rtt treatment not worse`. Pure.
+
+    <test> [<metric>] [<arm>] <verdict> [or <verdict>]... [than before]
+
+A verdict is `better`, `worse`, `no meaningful difference` or `inconclusive`, and `not` before one
+means each of the others. Every verdict that the names fit has to be among those accepted, so that a
+requirement without an arm holds for all arms. `than before` asks of the comparison with the earlier
+run that the plan's `compare_with` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from .errors import Refusal
+from .results import Results, Verdict
+from .units import ratio
+
+VERDICTS = ("better", "worse", "no meaningful difference", "inconclusive")
+
+DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
+"""The tests of a plan that names none (docs/plan.md)."""
+
+_FIRST_WORDS = {verdict.split()[0] for verdict in VERDICTS} | {"not"}
+_BEFORE = ["than", "before"]
+_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One requirement. `names` are a metric, an arm, or a metric and an arm; `accepted` verdicts
+    meet it; `is_about_earlier` says that it is about the comparison with an earlier run.
+    """
+
+    text: str
+    test: str
+    names: tuple[str, ...]
+    accepted: frozenset[str]
+    is_about_earlier: bool
+
+    def fits(self, subject: Subject) -> bool:
+        """Is the requirement about this? What is not known of a subject fits every name."""
+        if subject.test != self.test:
+            return False
+        if len(self.names) == 2:
+            return all(
+                known in (None, name)
+                for known, name in zip((subject.metric, subject.arm), self.names, strict=True)
+            )
+        return all(
+            subject.metric in (None, name) or subject.arm in (None, name) for name in self.names
+        )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a verdict is about; None is what is not known before the run."""
+
+    test: str
+    metric: str | None
+    arm: str | None
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.test, self.metric, self.arm)))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A requirement, whether the run meets it, why, and the verdicts that it is about."""
+
+    requirement: Requirement
+    is_met: bool
+    why: str
+    verdicts: tuple[Verdict, ...]
+
+    def as_document(self) -> dict[str, Any]:
+        """The finding for `--json`."""
+        return {"requirement": self.requirement.text, "met": self.is_met, "why": self.why}
+
+
+def parse_requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
+    """Read requirements. Raises Refusal for the first that cannot be one."""
+    return tuple(parse_requirement(text) for text in texts)
+
+
+def parse_requirement(text: str) -> Requirement:
+    """Read one requirement. Raises Refusal when it is none."""
+    words = text.split()
+    if not words:
+        raise Refusal('A requirement is empty; write, for example, --require "tcp-1 better".')
+    shown = " ".join(words)
+    earlier = words[-2:] == _BEFORE
+    if earlier:
+        words = words[:-2]
+    begin = next((i for i, word in enumerate(words) if i and word in _FIRST_WORDS), None)
+    if begin is None:
+        raise Refusal(
+            f'The requirement "{shown}" has no verdict after a test\'s name; end it with'
+            f" {_verdicts()}."
+        )
+    names = tuple(words[1:begin])
+    if len(names) > 2:
+        raise Refusal(
+            f'The requirement "{shown}" has {len(names)} names between test and verdict; write at'
+            " most a metric and an arm there."
+        )
+    accepted: set[str] = set()
+    for alternative in _alternatives(words[begin:]):
+        accepted |= _accepted(alternative, shown)
+    if len(accepted) == len(VERDICTS):
+        raise Refusal(
+            f'The requirement "{shown}" is met by every verdict; leave out an alternative.'
+        )
+    return Requirement(shown, words[0], names, frozenset(accepted), earlier)
+
+
+def check_plan(requirements: Sequence[Requirement], plan: Mapping[str, Any]) -> None:
+    """Check requirements against a plan before it is started, as far as the plan itself tells.
+
+    What the plan leaves to the stack is not judged here. Raises Refusal for a requirement that the
+    run could never meet.
+    """
+    tests = _names(plan.get("tests", list(DEFAULT_TESTS)))
+    arms = _names(plan.get("arms"))
+    baseline = plan.get("baseline")
+    for requirement in requirements:
+        if requirement.is_about_earlier and not plan.get("compare_with"):
+            raise _nothing_earlier(requirement)
+        if tests is None:
+            continue
+        compared: Sequence[str | None] = [None]
+        if arms is not None:
+            is_compared = requirement.is_about_earlier or baseline is None
+            compared = [arm for arm in arms if is_compared or arm != baseline]
+        _check(requirement, [Subject(test, None, arm) for test, arm in product(tests, compared)])
+
+
+def check_planned(requirements: Sequence[Requirement], document: Mapping[str, Any]) -> None:
+    """Check requirements against a plan.json, which knows every arm and metric.
+
+    Raises Refusal for a requirement that the run can never meet.
+    """
+    plan = document["plan"]
+    tests = [test["name"] for test in plan["tests"]]
+    # An older stack's plan.json tells no metrics.
+    metrics: Any = document.get("metrics") or [{"test": name, "metric": None} for name in tests]
+    arms = [arm["name"] for arm in document["arms"]]
+    for requirement in requirements:
+        if requirement.is_about_earlier and not plan.get("compare_with"):
+            raise _nothing_earlier(requirement)
+        everyone = requirement.is_about_earlier
+        compared = [arm for arm in arms if everyone or arm != plan.get("baseline")]
+        _check(
+            requirement,
+            [Subject(m["test"], m["metric"], arm) for m, arm in product(metrics, compared)],
+        )
+
+
+def evaluate(requirements: Sequence[Requirement], results: Results) -> list[Checked]:
+    """Which requirements the results meet. Raises Refusal for one that is about nothing in them."""
+    return [_evaluate(requirement, results) for requirement in requirements]
+
+
+def _evaluate(requirement: Requirement, results: Results) -> Checked:
+    verdicts = results.verdicts
+    if requirement.is_about_earlier:
+        verdicts = results.regressions
+        if not verdicts:
+            raise _nothing_earlier(requirement)
+    subjects = [Subject(verdict.test, verdict.metric, verdict.arm) for verdict in verdicts]
+    _check(requirement, subjects)
+    about = tuple(
+        verdict
+        for verdict, subject in zip(verdicts, subjects, strict=True)
+        if requirement.fits(subject)
+    )
+    against = tuple(verdict for verdict in about if verdict.verdict not in requirement.accepted)
+    why = "; ".join(_finding(verdict) for verdict in against or about)
+    return Checked(requirement, not against, why, about)
+
+
+def _check(requirement: Requirement, subjects: Sequence[Subject]) -> None:
+    if any(requirement.fits(subject) for subject in subjects):
+        return
+    tests = list(dict.fromkeys(subject.test for subject in subjects))
+    if requirement.test not in tests:
+        raise Refusal(
+            f'The requirement "{requirement.text}" names the test "{requirement.test}", which the'
+            f" run does not have; use one of {_listed(tests) or 'the tests it has'}."
+        )
+    of_test = list(dict.fromkeys(str(s) for s in subjects if s.test == requirement.test))
+    raise Refusal(
+        f'The requirement "{requirement.text}" fits nothing that is compared in the run; begin it'
+        f" with {_listed(of_test)}."
+    )
+
+
+def _nothing_earlier(requirement: Requirement) -> Refusal:
+    return Refusal(
+        f'The requirement "{requirement.text}" is about an earlier run, and the plan names none;'
+        " add compare_with to the plan."
+    )
+
+
+def _names(entries: object) -> list[str] | None:
+    """The names of a plan's tests or arms; None when they are not there or not names."""
+    if not isinstance(entries, list):
+        return None
+    named = [entry.get("name") if isinstance(entry, dict) else entry for entry in entries]
+    names = [name for name in named if isinstance(name, str)]
+    return names if len(names) == len(named) else None
+
+
+def _alternatives(words: Sequence[str]) -> list[str]:
+    return [part.strip() for part in f" {' '.join(words)} ".split(" or ")]
+
+
+def _accepted(alternative: str, text: str) -> set[str]:
+    negated = alternative.startswith("not ")
+    verdict = alternative.removeprefix("not ").strip()
+    if verdict not in VERDICTS:
+        what = f'"{verdict}" is no verdict' if verdict else "a verdict is missing"
+        raise Refusal(f'In the requirement "{text}" {what}; use {_verdicts()}.')
+    return set(VERDICTS) - {verdict} if negated else {verdict}
+
+
+def _verdicts() -> str:
+    return f"{', '.join(VERDICTS[:-1])} or {VERDICTS[-1]}, or `not` and one of them"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join([*names[:_SHOWN], *(["..."] if len(names) > _SHOWN else [])])
+
+
+def _finding(verdict: Verdict) -> str:
+    """`treatment's tcp-1 throughput is better, 2.00 times (1.99 to 2.01)`."""
+    said = f"{verdict.arm}'s {verdict.name} is {verdict.verdict}"
+    if verdict.ratio is not None:
+        said += f", {ratio(verdict.ratio)} times"
+        if verdict.interval is not None:
+            said += f" ({ratio(verdict.interval[0])} to {ratio(verdict.interval[1])})"
+    if verdict.verdict == "inconclusive" and verdict.lacks:
+        said += f": {verdict.lacks}"
+    return said
