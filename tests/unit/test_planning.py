@@ -79,6 +79,16 @@ def test_arms_are_stored_with_their_nodes_and_networks(plan, store):
     assert ("host-to-pod", "host", "pod") in networks
 
 
+def test_the_plan_tells_what_will_be_compared_before_it_is(plan, store):
+    plan({})
+    metrics = store.get_json(RUN, "plan.json")["metrics"]
+    assert [(each["test"], each["metric"], each["better"]) for each in metrics] == [
+        ("tcp-1", "throughput", "higher"),
+        ("tcp-8", "throughput", "higher"),
+        ("rtt", "rtt", "lower"),
+    ]
+
+
 def test_a_stack_without_host_networking_refuses_it(plan, store):
     with pytest.raises(InvalidPlan, match=r"arms\[1\]\.client_network: .*HostNetwork=true"):
         plan({"arms": ["baseline", HOST]}, settings=SETTINGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,7 +14,7 @@ from rackrate.cluster import Cluster
 from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
 from rackrate.manifests import selector
 from rackrate.node_groups import describe, health_issues
-from rackrate.nodes import is_ready, node_facts
+from rackrate.nodes import CNI_DAEMON_SET, cni, is_ready, node_facts
 from rackrate.plan import LEAST_NODES, Plan, PlanArm, check_plan
 from rackrate.settings import Arm, Settings
 from rackrate.stages import counting
@@ -25,6 +25,8 @@ Json = dict[str, Any]
 
 #: How a run must have ended for another to be compared with it.
 COMPARABLE = frozenset({"succeeded", "degraded"})
+#: One for all nodes.
+CNI_PATH = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{CNI_DAEMON_SET}"
 
 
 def plan_run(
@@ -79,10 +81,15 @@ def plan_run(
     except InvalidPlan as invalid:
         _blame_node_groups(invalid, settings, counts, cluster, eks)
         raise
+    baseline_name = None
     if plan.compare_with is not None:
-        check_comparison(plan, plan.compare_with, store)
+        earlier_id, baseline_name = check_comparison(plan, plan.compare_with, store)
+        plan = replace(plan, compare_with=earlier_id)
     networks = _networks(ec2, [node for arm in plan.stack_arms for node in facts[arm.name]])
-    arms = [_arm_json(arm, facts[arm.stack_arm.name], networks) for arm in plan.arms]
+    network_plugin = None if placeholders else cni(cluster.peek(CNI_PATH))
+    arms = [
+        _arm_json(arm, facts[arm.stack_arm.name], networks, network_plugin) for arm in plan.arms
+    ]
     items, warm_ups = _schedules(plan, arms)
     estimates = estimate(plan, items, warm_ups, arms, pricing=pricing, region=region)
     store.put_json(
@@ -92,6 +99,7 @@ def plan_run(
             "run_id": run_id,
             "execution_arn": execution_arn,
             "plan": plan.to_json(),
+            "metrics": _metrics(plan),
             "arms": arms,
             "placeholder_nodes": placeholders,
             "image": settings.tool_image,
@@ -121,8 +129,30 @@ def plan_run(
     }
 
 
-def check_comparison(plan: Plan, earlier_id: str, store: Store) -> None:
+def _metrics(plan: Plan) -> list[Json]:
+    """What the run will compare: whoever waits for a verdict can tell at once that none comes."""
+    return [
+        {
+            "test": test.name,
+            "metric": metric.name,
+            "unit": metric.unit,
+            "better": metric.better,
+        }
+        for test in plan.tests
+        for metric in test.metrics
+    ]
+
+
+def check_comparison(plan: Plan, name: str, store: Store) -> tuple[str, str | None]:
     """Can this run be compared with an earlier one?
+
+    Args:
+        plan: the run's.
+        name: id of the earlier run, or the name of a baseline.
+        store: the store.
+
+    Returns:
+        The earlier run's id, and the baseline's name if it was named so.
 
     Raises:
         InvalidPlan: there is no such run, it did not measure, or not the same.
@@ -131,9 +161,15 @@ def check_comparison(plan: Plan, earlier_id: str, store: Store) -> None:
     def refuse(problem: str, remedy: str) -> InvalidPlan:
         return InvalidPlan([Fault("compare_with", problem, remedy)])
 
-    run = store.run(earlier_id)
+    run, baseline = store.named_run(name)
     if run is None:
-        raise refuse(f"there is no run {earlier_id!r}", "name a run of this stack")
+        raise refuse(
+            f"the run of the baseline {name!r} is gone"
+            if baseline
+            else f"there is no run and no baseline {name!r}",
+            "name a run of this stack, or a baseline set in it",
+        )
+    earlier_id = str(run["run_id"])
     if run["status"] not in COMPARABLE:
         raise refuse(
             f"the run {earlier_id!r} is {run['status']!r}",
@@ -167,6 +203,7 @@ def check_comparison(plan: Plan, earlier_id: str, store: Store) -> None:
             f"the run {earlier_id!r} has none of this plan's arms",
             f"use one of {', '.join(arms)}, in the same networks as there",
         )
+    return earlier_id, baseline
 
 
 def _with_defaults(test: Json) -> Json:
@@ -293,7 +330,12 @@ def _networks(ec2: Any, nodes: Sequence[Json]) -> dict[str, InstanceNetwork]:
     return {entry["InstanceType"]: instance_network(entry) for entry in answer["InstanceTypes"]}
 
 
-def _arm_json(arm: PlanArm, nodes: Sequence[Json], networks: Mapping[str, InstanceNetwork]) -> Json:
+def _arm_json(
+    arm: PlanArm,
+    nodes: Sequence[Json],
+    networks: Mapping[str, InstanceNetwork],
+    network_plugin: str | None,
+) -> Json:
     unknown = InstanceNetwork(None, None)
     network = networks.get(nodes[0]["instance_type"] or "", unknown)
     return {
@@ -308,7 +350,7 @@ def _arm_json(arm: PlanArm, nodes: Sequence[Json], networks: Mapping[str, Instan
         "ena_express": arm.stack_arm.ena_express,
         "network": asdict(network),
         "network_scale": nodes[0]["network_scale"],
-        "nodes": list(nodes),
+        "nodes": [{**node, "cni": network_plugin} for node in nodes],
     }
 
 
