@@ -16,14 +16,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+import playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from lab.cache import artifact, key_of
 from lab.errors import LabError
 from lab.setup.debian import unpack, update_index
 
 NAMES = ("chromium", "google-chrome-stable", "google-chrome")
-PACKAGES = ("chromium", "fonts-dejavu-core")
+# The last is what playwright's driver needs and a small Debian lacks.
+PACKAGES = ("chromium", "fonts-dejavu-core", "libatomic1")
+DRIVER = Path(playwright.__file__).parent / "driver" / "node"
 FLAGS = (
     *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
@@ -58,10 +61,18 @@ class Chromium:
 def find() -> Chromium:
     """The machine's own Chromium, else the cached one, which is made if need be.
 
+    The cached one also where the driver lacks a library, which is in the cache too.
+
     Raises:
         LabError: there is none, and none can be had.
     """
-    return installed() or unpacked()
+    own = installed()
+    if (
+        own is not None
+        and subprocess.run([DRIVER, "--version"], capture_output=True).returncode == 0
+    ):
+        return own
+    return unpacked()
 
 
 def installed() -> Chromium | None:
@@ -161,9 +172,12 @@ def _output(*command: str) -> str:
 def launched(chromium: Chromium | None = None) -> Iterator[Browser]:
     """The browser, headless, with a home of its own that is removed afterwards."""
     chromium = chromium or find()
-    with tempfile.TemporaryDirectory(prefix="rackrate-chromium-") as home, sync_playwright() as it:
+    with (
+        tempfile.TemporaryDirectory(prefix="rackrate-chromium-") as home,
+        _driver(chromium.variables) as driver,
+    ):
         own = {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home}
-        browser = it.chromium.launch(
+        browser = driver.chromium.launch(
             executable_path=chromium.program,
             args=list(FLAGS),
             env={**os.environ, **chromium.variables, **own},
@@ -172,3 +186,19 @@ def launched(chromium: Chromium | None = None) -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def _driver(variables: Mapping[str, str]) -> Iterator[Playwright]:
+    """playwright's driver, which takes its environment from this process's own as it starts."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        driver = sync_playwright().start()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    try:
+        yield driver
+    finally:
+        driver.stop()

@@ -24,6 +24,12 @@ URIS = """\
 """
 
 
+@pytest.fixture(autouse=True)
+def a_driver_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever PATH is."""
+    monkeypatch.setattr(chromium, "DRIVER", Path("/bin/true"))
+
+
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], Path]:
     """Puts a shell script into a PATH that has nothing else, and a cache that is empty."""
@@ -49,6 +55,16 @@ def test_the_machines_own_comes_first(program: Callable[[str, str], Path]) -> No
 def test_a_snap_is_passed_over(program: Callable[[str, str], Path]) -> None:
     program("chromium", "exec /snap/bin/chromium")
     assert chromium.installed() is None
+
+
+def test_a_driver_that_lacks_a_library_gets_it_from_the_cache(
+    program: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program("chromium", "exit 0")
+    made = chromium.Chromium(Path("/cache/chromium"))
+    monkeypatch.setattr(chromium, "DRIVER", Path("/bin/false"))
+    monkeypatch.setattr(chromium, "unpacked", lambda: made)
+    assert chromium.find() == made
 
 
 def test_without_apt_the_remedy_is_told(program: Callable[[str, str], Path]) -> None:
