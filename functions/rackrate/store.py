@@ -95,11 +95,7 @@ class Store:
 
     def put_json(self, run_id: str, name: str, value: Any) -> str:
         """Writes one of a run's objects as JSON and returns its key."""
-        return self.put_json_object(self.key(run_id, name), value)
-
-    def put_json_object(self, key: str, value: Any) -> str:
-        """Writes JSON under any key, which is returned."""
-        return self.put_object(key, json.dumps(value, indent=1), "application/json")
+        return self.put_text(run_id, name, json.dumps(value, indent=1), "application/json")
 
     def put_parquet(self, key: str, body: bytes) -> None:
         """Writes a table's part under any key."""
