@@ -1,7 +1,8 @@
-"""Finish: write down how a run ended."""
+"""Finish: write down how a run ended, and say it in a few words."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -16,9 +17,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     ended = finish(
         event["run_id"],
         execution_arn=event["execution_arn"],
-        failure=event["state"].get("failure"),
+        state=event["state"],
+        dashboard_url=os.environ["DASHBOARD_URL"] or None,
         store=store(),
     )
-    logger.info("wrote down how the run ended", extra=ended)
+    told = {name: ended[name] for name in ("status", "written", "seconds")}
+    logger.info("wrote down how the run ended", extra=told)
     count_ends([ended])
     return ended

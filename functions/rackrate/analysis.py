@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -82,6 +82,8 @@ class Evidence:
         return [
             Value(key.block, key.client, key.server, float(_value(self.measured[key], metric)))
             for key in self.by_test_and_arm.get((test.name, arm), [])
+            # A tool that has got a new metric did not measure it before.
+            if metric.name in self.measured[key]["values"]
         ]
 
 
@@ -109,7 +111,9 @@ def analyze_run(evidence: Evidence) -> Json:
     ]
     verdicts = [
         {
-            **_verdict(evidence, evidence, test, metric, (arm, baseline), family=len(chosen)),
+            **_verdict(
+                evidence, evidence, test, metric, (arm, baseline), family=len(chosen), paired=True
+            ),
             "marks": _counted(marks, test.name, (arm, baseline)),
         }
         for test, metric, arm in chosen
@@ -118,7 +122,7 @@ def analyze_run(evidence: Evidence) -> Json:
         "method": METHOD,
         "verdicts": verdicts,
         "summaries": [
-            _summary(evidence, test, metric, arm)
+            summary(evidence, test, metric, arm)
             for test in evidence.tests
             for metric in test.metrics
             for arm in evidence.arms
@@ -129,14 +133,13 @@ def analyze_run(evidence: Evidence) -> Json:
             for mark in found
         ],
         "regressions": [],
+        "regression_differences": None,
         "warnings": [],
     }
 
 
 def compare_runs(after: Evidence, before: Evidence, *, name: str) -> tuple[list[Json], list[str]]:
     """Each arm of a run against the same arm of an earlier one, by the same statistics.
-
-    The blocks of two runs are not of the same moments, so nothing cancels between them.
 
     Args:
         after: the run.
@@ -146,33 +149,59 @@ def compare_runs(after: Evidence, before: Evidence, *, name: str) -> tuple[list[
     Returns:
         The verdicts, whose baseline is `run <name>`, and what could not be compared, and why.
     """
-    warnings = [
-        f"compare_with: the test {test.name} is not in the run {name} with the same parameters"
+    warnings = [f"compare_with: {note}" for note in unshared(after, before, f"the run {name}")]
+    return cross_verdicts(after, before, lambda _: f"run {name}"), warnings
+
+
+def shared_tests(after: Evidence, before: Evidence) -> list[TestBase]:
+    """The tests that two runs have by the same name and with the same parameters."""
+    return [test for test in after.tests if test in before.tests]
+
+
+def shared_arms(after: Evidence, before: Evidence) -> list[str]:
+    """The arms that two runs have by the same name."""
+    return [arm for arm in after.arms if arm in before.arms]
+
+
+def unshared(after: Evidence, before: Evidence, other: str) -> list[str]:
+    """What of a run cannot be compared, for the other run does not have it.
+
+    Args:
+        after: the run.
+        before: the other run.
+        other: what to call it.
+    """
+    return [
+        f"the test {test.name} is not in {other} with the same parameters"
         for test in after.tests
         if test not in before.tests
-    ]
-    warnings += [
-        f"compare_with: the arm {arm} is not in the run {name}"
-        for arm in after.arms
-        if arm not in before.arms
-    ]
+    ] + [f"the arm {arm} is not in {other}" for arm in after.arms if arm not in before.arms]
+
+
+def cross_verdicts(after: Evidence, before: Evidence, called: Callable[[str], str]) -> list[Json]:
+    """Each arm of a run against the arm of the same name of another one.
+
+    The blocks of two runs are not of the same moments, so nothing cancels between them.
+
+    Args:
+        after: the run.
+        before: the other run.
+        called: what the other run's arm is called in the verdicts, by its name.
+    """
     chosen = [
         (test, metric, arm)
-        for test in after.tests
-        if test in before.tests
+        for test in shared_tests(after, before)
         for metric in test.metrics
-        for arm in after.arms
-        if arm in before.arms
+        for arm in shared_arms(after, before)
     ]
-    found = [
+    return [
         {
-            **_verdict(after, before, test, metric, (arm, arm), family=len(chosen)),
-            "baseline": f"run {name}",
+            **_verdict(after, before, test, metric, (arm, arm), family=len(chosen), paired=False),
+            "baseline": called(arm),
             "marks": {},
         }
         for test, metric, arm in chosen
     ]
-    return found, warnings
 
 
 def _verdict(
@@ -183,8 +212,12 @@ def _verdict(
     arms: tuple[str, str],
     *,
     family: int,
+    paired: bool,
 ) -> Json:
-    """The verdict on one metric; `reference` has the baseline's trials, of this run or another."""
+    """The verdict on one metric; `reference` has the baseline's trials, of this run or another.
+
+    `paired`: does each block have a difference of its own, since both arms were measured in it?
+    """
     from rackrate.statistics import compare, compare_steadiness
 
     arm, baseline = arms
@@ -197,7 +230,7 @@ def _verdict(
         better=metric.better,
         threshold=plan["threshold"],
         family=family,
-        paired=evidence is reference,
+        paired=paired,
     )
     steadiness = compare_steadiness(ours, theirs, family=family, seed=plan["seed"])
     limited = metric.unit == "bit/s"
@@ -273,7 +306,7 @@ def _counted(
     )
 
 
-def _summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Json:
+def summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Json:
     """What an arm came to on one metric."""
     from rackrate.statistics import percentiles, spread
 

@@ -148,6 +148,21 @@ class Cluster:
             return found
         return None
 
+    def peek(self, path: str) -> Json | None:
+        """One object, or None when there is none or this function may not see it.
+
+        For what is good to know and needed for nothing.
+        """
+        with _translated(self.name, missing_is_fine=True):
+            try:
+                found: Json = json.loads(self._request("GET", path).data)
+            except ApiException as error:
+                if error.status == HTTPStatus.FORBIDDEN:
+                    return None
+                raise
+            return found
+        return None
+
     def create(self, path: str, manifest: Mapping[str, Any]) -> Json:
         """Creates an object in the collection at a path; one that exists already is fine.
 

@@ -16,6 +16,8 @@ GOOD = frozenset({"succeeded", "degraded"})
 BAD = frozenset({"failed", "timed_out"})
 
 _REASONS_SHOWN = 3
+#: Of what differed between two runs; the page has it all.
+_DIFFERENCES_SHOWN = 6
 
 #: What a mark says of a trial, after "5 of 36 trials". A mark of another name is quoted.
 MARKS = {
@@ -49,6 +51,7 @@ def sentence(
     *,
     marks: Sequence[Json] = (),
     measured: int = 0,
+    differences: Sequence[Json] | None = None,
 ) -> str:
     """The conclusion of a run in a few sentences: one for each comparison, then what qualifies it.
 
@@ -57,10 +60,15 @@ def sentence(
         regressions: the same, against an earlier run.
         marks: the marks of trials, as in analysis.json.
         measured: how many trials were measured.
+        differences: what differed between the run and the earlier one, or None when nobody looked.
     """
     if not verdicts and not regressions:
         return "Nothing can be said: no arm could be compared with the baseline."
-    said = [*_comparisons(verdicts), *_comparisons(regressions)]
+    said = _comparisons(verdicts)
+    if regressions and differences is not None:
+        earlier = _earlier(str(regressions[0]["baseline"]))
+        said.append(what_differed(differences, regressions, f"since {earlier}"))
+    said += _comparisons(regressions)
     said.append(_about_intervals([*verdicts, *regressions]))
     said += mark_notes(marks, measured, least_share=MANY_MARKED)
     return " ".join(part for part in said if part)
@@ -110,10 +118,41 @@ def heading(verdict: Json) -> str:
     """What is compared with what: two arms, or an arm with itself in an earlier run."""
     baseline = str(verdict["baseline"])
     if baseline.startswith("run "):
-        # Most ids begin with the word themselves.
-        name = baseline.removeprefix("run ")
-        return f"{verdict['arm']} since {name if name.startswith('run') else baseline}"
+        return f"{verdict['arm']} since {_earlier(baseline)}"
     return f"{verdict['arm']} against {baseline}"
+
+
+def _earlier(baseline: str) -> str:
+    """The earlier run of a verdict; most ids begin with the word `run` themselves."""
+    name = baseline.removeprefix("run ")
+    return name if name.startswith("run") else baseline
+
+
+def what_differed(differences: Sequence[Json], verdicts: Sequence[Json], between: str) -> str:
+    """A sentence on what differed between two runs, to stand before what it did.
+
+    Args:
+        differences: each with `what`, its value in the one run (`run`) and the other one (`with`).
+        verdicts: the verdicts between the two.
+        between: the runs, such as `since run-1`.
+    """
+    if not differences:
+        nothing = f"{between[:1].upper()}{between[1:]}, nothing that rackrate records differed"
+        if not any(verdict["verdict"] in ("better", "worse") for verdict in verdicts):
+            return f"{nothing}."
+        return f"{nothing}, so what made the difference is something it does not see."
+    shown = [
+        f"{difference['what']} ({difference['run']} instead of {difference['with']})"
+        for difference in differences[:_DIFFERENCES_SHOWN]
+    ]
+    if (more := len(differences) - len(shown)) > 0:
+        shown.append(f"and {more} more")
+    return f"What differed {between}: {'; '.join(shown)}."
+
+
+def line(verdict: Json) -> str:
+    """A verdict in one line, such as `treatment against baseline: rtt is better, 0.80 times`."""
+    return f"{heading(verdict)}: {_finding(verdict)}"
 
 
 def _claim(verdict: Json) -> str:

@@ -39,6 +39,17 @@ class InvalidPlan(RackrateError):
         super().__init__("\n".join(str(fault) for fault in self.faults))
 
 
+class InvalidComparison(RackrateError):
+    """Two runs cannot be compared; the user has to name others. Nothing was written.
+
+    The message is one sentence, or a line for each fault: `<field>: <what is wrong>; <remedy>`.
+    """
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
 class ClusterUnreachable(RackrateError):
     """The Kubernetes API does not answer, or does not let us in (yet)."""
 

@@ -11,6 +11,9 @@ from rackrate.settings import NODE_GROUP_LABEL
 #: Put on nodes whose network is scaled down on purpose; their results say so.
 NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"
 
+#: The VPC CNI's DaemonSet, and its container's name.
+CNI_DAEMON_SET = "aws-node"
+
 _LABELS = {
     "instance_type": "node.kubernetes.io/instance-type",
     "zone": "topology.kubernetes.io/zone",
@@ -54,6 +57,27 @@ def node_facts(node: Mapping[str, Any]) -> dict[str, Any]:
         "network_scale": _scale(labels.get(NETWORK_SCALE_LABEL)),
         "network_layers": [topology[layer] for layer in sorted(topology)],
     }
+
+
+def cni(daemon_set: Mapping[str, Any] | None) -> str | None:
+    """The VPC CNI that the cluster runs, such as `amazon-k8s-cni:v1.20.4-eksbuild.1`.
+
+    Args:
+        daemon_set: `aws-node` of the namespace `kube-system`, or None where it cannot be seen.
+
+    Returns:
+        Name and tag of its image; None where there is none, or while nodes are being updated to it,
+        since some then run another.
+    """
+    if daemon_set is None:
+        return None
+    status = daemon_set.get("status", {})
+    wanted = status.get("desiredNumberScheduled", 0)
+    if status.get("updatedNumberScheduled", 0) < wanted:
+        return None
+    containers = daemon_set["spec"]["template"]["spec"]["containers"]
+    images = [each["image"] for each in containers if each["name"] == CNI_DAEMON_SET]
+    return images[0].rpartition("/")[2] if images else None
 
 
 def _cpus(quantity: str | None) -> int | None:

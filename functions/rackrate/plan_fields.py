@@ -170,8 +170,8 @@ class PlanModel(BaseModel):
         Field(
             min_length=1,
             max_length=80,
-            description="Id of an earlier run of the same stack with the same tests: its arms are"
-            " compared with this run's, before and after.",
+            description="Id of an earlier run of the same stack with the same tests, or the name of"
+            " a baseline: its arms are compared with this run's, before and after.",
             examples=["run-20261121-082710-d4cc"],
         ),
     ] = None

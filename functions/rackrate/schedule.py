@@ -196,7 +196,8 @@ def build_schedule(
     """The items of a run in order, ready for JSON.
 
     An item of kind `block` holds one round of one block: the tests in their order and the pairs,
-    which share no node. An item of kind `makeup` repeats one item of which trials are missing.
+    which share no node. An item of kind `makeup` repeats one item of which trials are missing. Each
+    says in `progress` how far the run is, for whoever watches its executions.
 
     Args:
         tests: what every pair runs.
@@ -270,14 +271,17 @@ def build_warm_up(
         {**_item(0, blocks, number, len(rounds), short, pairs), "warm_up": True}
         for number, pairs in enumerate(rounds, start=1)
     ]
-    return [*items, {"kind": "makeup", "number": 1, "of": 1, "schedule": "warm_up.json"}]
+    repeating = {"kind": "makeup", "progress": "warm-up, repeating lost trials"}
+    return [*items, {**repeating, "number": 1, "of": 1, "schedule": "warm_up.json"}]
 
 
 def _item(
     block: int, blocks: int, number: int, rounds: int, tests: Sequence[Json], pairs: Iterable[Json]
 ) -> Json:
+    part = f"block {block} of {blocks}" if block else "warm-up"
     return {
         "kind": "block",
+        "progress": part if rounds == 1 else f"{part}, round {number} of {rounds}",
         "block": block,
         "blocks": blocks,
         "round": number,
@@ -291,7 +295,13 @@ def _item(
 def _makeups(items: int, schedule: str) -> list[Json]:
     number = math.ceil(items / ITEMS_PER_MAKEUP)
     return [
-        {"kind": "makeup", "number": n, "of": number, "schedule": schedule}
+        {
+            "kind": "makeup",
+            "progress": f"repeating lost trials, {n} of {number}",
+            "number": n,
+            "of": number,
+            "schedule": schedule,
+        }
         for n in range(1, number + 1)
     ]
 

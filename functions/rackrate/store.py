@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import gzip
 import json
 import math
@@ -69,6 +70,7 @@ class Store:
 
     def __init__(self, table_name: str, bucket_name: str, session: Any = None) -> None:
         session = session or boto3.Session()
+        self._session = session
         config = Config(retries={"mode": "standard", "max_attempts": 4}, max_pool_connections=32)
         self._table_name = table_name
         self._bucket_name = bucket_name
@@ -83,7 +85,10 @@ class Store:
 
     def put_text(self, run_id: str, name: str, text: str, content_type: str) -> str:
         """Writes one of a run's objects and returns its key."""
-        key = self.key(run_id, name)
+        return self.put_object(self.key(run_id, name), text, content_type)
+
+    def put_object(self, key: str, text: str, content_type: str) -> str:
+        """Writes an object under any key, which is returned."""
         with translated():
             self._s3.put_object(
                 Bucket=self._bucket_name,
@@ -95,7 +100,11 @@ class Store:
 
     def put_json(self, run_id: str, name: str, value: Any) -> str:
         """Writes one of a run's objects as JSON and returns its key."""
-        return self.put_text(run_id, name, json.dumps(value, indent=1), "application/json")
+        return self.put_json_object(self.key(run_id, name), value)
+
+    def put_json_object(self, key: str, value: Any) -> str:
+        """Writes JSON under any key, which is returned."""
+        return self.put_object(key, json.dumps(value, indent=1), "application/json")
 
     def put_parquet(self, key: str, body: bytes) -> None:
         """Writes a table's part under any key."""
@@ -158,6 +167,29 @@ class Store:
             found: Json = json.loads(gzip.decompress(answer["Body"].read()))
             return found
 
+    def link(self, key: str, *, seconds: int) -> str:
+        """A link that reads one object without credentials of the reader's own.
+
+        It is signed with this process's credentials, so that it ends when they do, if they end
+        before `seconds` are over. No call is made, and the object need not exist yet.
+        """
+        url: str = self._signer.generate_presigned_url(
+            "get_object", Params={"Bucket": self._bucket_name, "Key": key}, ExpiresIn=seconds
+        )
+        return url
+
+    @functools.cached_property
+    def _signer(self) -> Any:
+        # What a KMS key encrypts is read by version 4 alone, and a signature holds for one host:
+        # the global one would send a reader on to the Region's.
+        config = Config(signature_version="s3v4", s3={"us_east_1_regional_endpoint": "regional"})
+        return self._session.client("s3", config=config)
+
+    @property
+    def bucket_name(self) -> str:
+        """The bucket."""
+        return self._bucket_name
+
     # -- the run itself
 
     def run(self, run_id: str) -> Json | None:
@@ -169,6 +201,29 @@ class Store:
                 ConsistentRead=True,
             )
         return _value(answer["Item"]) if "Item" in answer else None
+
+    def baseline(self, name: str) -> Json | None:
+        """The named baseline, with the `run_id` it stands for, or None."""
+        with translated():
+            answer = self._dynamodb.get_item(
+                TableName=self._table_name,
+                Key=_item({"pk": f"baseline#{name}", "sk": "baseline"}),
+                ConsistentRead=True,
+            )
+        return _value(answer["Item"]) if "Item" in answer else None
+
+    def named_run(self, name: str) -> tuple[Json | None, str | None]:
+        """The run that a name stands for: the run of that id, or that of the baseline so named.
+
+        Returns:
+            The run's item, or None when there is neither, or the baseline's run is gone; and the
+            baseline's name if it was one.
+        """
+        if (run := self.run(name)) is not None:
+            return run, None
+        if (baseline := self.baseline(name)) is not None:
+            return self.run(str(baseline["run_id"])), name
+        return None, None
 
     def start_run(self, run_id: str, attributes: Mapping[str, Any]) -> None:
         """Records a run that is planned; a repeated call changes only what it says.

@@ -11,6 +11,7 @@ from typing import Any
 
 from rackrate.manifests import NETWORK, STACK
 from rackrate.networks import HOST
+from rackrate.nodes import CNI_DAEMON_SET
 
 Json = dict[str, Any]
 
@@ -52,7 +53,16 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
             "metadata": _metadata(reader, marks),
-            "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}],
+            "rules": [
+                {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
+                # Which CNI the nodes run. Its DaemonSet tells, and no other may be looked at.
+                {
+                    "apiGroups": ["apps"],
+                    "resources": ["daemonsets"],
+                    "resourceNames": [CNI_DAEMON_SET],
+                    "verbs": ["get"],
+                },
+            ],
         },
         {
             "apiVersion": f"{_RBAC}/v1",

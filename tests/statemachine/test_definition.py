@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 
@@ -37,6 +39,11 @@ def test_items_run_one_after_the_other_and_none_can_fail_the_run():
     assert measure["MaxConcurrency"] == 1
     assert measure["ToleratedFailurePercentage"] == 100
     assert measure["ItemProcessor"]["ProcessorConfig"]["Mode"] == "DISTRIBUTED"
+
+
+def test_the_map_has_a_label_that_step_functions_takes():
+    """At most 40 characters, none that an ARN could not hold (Step Functions developer guide)."""
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", MACHINE["States"]["Measure"]["Label"])
 
 
 def test_links_that_are_down_are_never_tried_again():

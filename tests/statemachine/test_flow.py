@@ -16,6 +16,9 @@ import boto3
 import pytest
 from moto import mock_aws
 from moto.awslambda_simple.models import LambdaSimpleBackend
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration.itemprocessor.distributed_item_processor_worker import (  # noqa: E501
+    DistributedItemProcessorWorker,
+)
 
 from tests.statemachine.definition import definition, placeholders
 
@@ -33,6 +36,15 @@ PLANNED = {
     "trials": 4,
     "expected_seconds": 90,
     "estimate": {"seconds": 90, "cost": {"total": 0.12}},
+}
+OUTPUT = {"status": "succeeded", "conclusion": "It is better.", "verdicts": ["it is better"]}
+COMPARED = {
+    "conclusion": "Nothing differed.",
+    "differences": [],
+    "verdicts": ["treatment against treatment (run-1): rtt is better"],
+    "report": "https://bucket.example/report.html",
+    "report_valid": "a while",
+    "comparison_key": "comparisons/c/comparison.json",
 }
 COLD = {**PLANNED, "warm_up": False, "warm_up_key": None}
 
@@ -65,10 +77,14 @@ class Functions:
             },
             "Collect": {"finished": True, "wait_seconds": 0},
             "Analyze": {},
-            "Report": {},
+            "Report": {"report_key": "runs/r/report.html"},
             "Teardown": {"gone": True},
             "Rest": {"rested": ["one", "two"], "busy": [], "needed_by": []},
-            "Finish": {"status": "succeeded"},
+            "Finish": lambda event: {
+                "output": OUTPUT,
+                "cause": event["state"].get("failure", {}).get("Cause"),
+            },
+            "Compare": COMPARED,
         }
 
     def invoke(self, backend, function_name, qualifier, body, headers, response_headers):
@@ -109,12 +125,19 @@ def machines():
         boto3.client("s3").put_object(
             Bucket="results",
             Key=PLANNED["schedule_key"],
-            Body=json.dumps([{"kind": "block", "block": 1}, {"kind": "block", "block": 2}]),
+            Body=json.dumps(
+                [
+                    {"kind": "block", "progress": "block 1 of 2", "block": 1},
+                    {"kind": "block", "progress": "block 2 of 2", "block": 2},
+                ]
+            ),
         )
         boto3.client("s3").put_object(
             Bucket="results",
             Key=PLANNED["warm_up_key"],
-            Body=json.dumps([{"kind": "block", "block": 0, "warm_up": True}]),
+            Body=json.dumps(
+                [{"kind": "block", "progress": "warm-up", "block": 0, "warm_up": True}]
+            ),
         )
         yield {
             idles: _create_machine(
@@ -244,8 +267,51 @@ def test_a_dry_run_stops_after_planning(run, functions):
 
 
 def test_an_estimate_of_many_nodes_is_not_carried_through_a_run(run, functions):
-    assert "estimate" not in json.loads(run({})["output"])
+    run({})
     assert "estimate" not in functions.events("Finish")[0]["state"]
+
+
+def test_the_output_of_a_run_is_what_finish_says_of_it_and_nothing_else(run, functions):
+    assert json.loads(run({})["output"]) == OUTPUT
+    assert functions.events("Finish")[0]["state"]["reported"] == {
+        "report_key": "runs/r/report.html"
+    }
+
+
+def test_the_cause_of_a_failure_is_what_finish_makes_of_it(run, functions):
+    functions.answers["Ready"] = Failure("ServersNotReady")
+    functions.answers["Finish"] = {"output": None, "cause": "it was so; the report is there"}
+    execution = run({})
+    assert (execution["error"], execution["cause"]) == (
+        "ServersNotReady",
+        "it was so; the report is there",
+    )
+
+
+def test_a_failure_keeps_its_own_cause_when_its_end_cannot_be_written_down(run, functions):
+    functions.answers["Ready"] = Failure("ServersNotReady", "no room")
+    functions.answers["Finish"] = Failure("KeyError")
+    execution = run({})
+    assert execution["error"] == "ServersNotReady"
+    assert json.loads(execution["cause"])["errorMessage"] == "no room"
+
+
+def test_each_item_says_first_in_its_input_which_block_it_is_of(run, monkeypatch):
+    """The input is what the console shows of an item's execution."""
+    seen = []
+    prepare = DistributedItemProcessorWorker._eval_input
+
+    def noting(worker, env_frame):
+        prepare(worker, env_frame)
+        seen.append(next(iter(env_frame.states.get_input().items())))
+
+    monkeypatch.setattr(DistributedItemProcessorWorker, "_eval_input", noting)
+    assert run({})["status"] == "SUCCEEDED"
+    assert seen == [
+        ("progress", "warm-up"),
+        ("progress", "block 1 of 2"),
+        ("progress", "block 2 of 2"),
+    ]
 
 
 def test_a_plan_without_a_warm_up_goes_straight_to_its_blocks(run, functions):
@@ -483,3 +549,56 @@ class TestIdle:
         assert execution["status"] == "SUCCEEDED"
         assert functions.names == ["Wake", "Plan"]
         assert json.loads(execution["output"])["trials"] == 4
+
+
+COMPARISON = {"compare": {"run": "run-2", "with": "run-1"}}
+
+
+class TestComparison:
+    """An input with the field `compare` runs nothing."""
+
+    @pytest.fixture(params=["false", "true"])
+    def compare(self, request, machines, functions):
+        """On a stack with nodes, and on one that idles without any."""
+        return _executing(machines[request.param], functions)
+
+    def test_it_calls_one_function_and_ends_with_its_answer(self, compare, functions):
+        execution = compare(COMPARISON)
+        assert functions.calls == [
+            (
+                "Compare",
+                {
+                    "comparison_id": execution["name"],
+                    "execution_arn": execution["executionArn"],
+                    "input": COMPARISON,
+                },
+            )
+        ], "no node is woken, no run is recorded, and nothing is left to clean up"
+        assert execution["status"] == "SUCCEEDED"
+        assert json.loads(execution["output"]) == COMPARED
+
+    @pytest.mark.parametrize("compared", [None, "run-1", [], False])
+    def test_whatever_is_to_be_compared_reaches_the_function(self, run, functions, compared):
+        run({"compare": compared, "blocks": 6})
+        assert functions.names == ["Compare"]
+        assert functions.events("Compare")[0]["input"] == {"compare": compared, "blocks": 6}
+
+    def test_a_refusal_is_one_sentence_without_lambdas_document(self, compare, functions):
+        sentence = "compare.run: there is no run 'x'; name one"
+        functions.answers["Compare"] = Failure("InvalidComparison", sentence)
+        execution = compare(COMPARISON)
+        assert (execution["status"], execution["error"]) == ("FAILED", "InvalidComparison")
+        assert execution["cause"] == sentence
+        assert functions.names == ["Compare"]
+
+    def test_any_other_failure_ends_it_with_what_went_wrong(self, run, functions):
+        functions.answers["Compare"] = Failure("KeyError", "'plan'")
+        execution = run(COMPARISON)
+        assert (execution["status"], execution["error"]) == ("FAILED", "KeyError")
+        assert json.loads(execution["cause"])["errorMessage"] == "'plan'"
+        assert functions.names == ["Compare"]
+
+    def test_a_busy_table_is_asked_again(self, run, functions):
+        functions.answers["Compare"] = [Failure("Throttled"), COMPARED]
+        assert run(COMPARISON)["status"] == "SUCCEEDED"
+        assert functions.names == ["Compare", "Compare"]

@@ -108,6 +108,8 @@ class FakeCluster:
     def get(self, path: str) -> dict[str, Any] | None:
         return self.objects.get(path)
 
+    peek = get
+
     def create(self, path: str, manifest: dict[str, Any]) -> dict[str, Any]:
         key = f"{path}/{manifest['metadata']['name']}"
         if key in self.objects:

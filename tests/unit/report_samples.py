@@ -289,6 +289,7 @@ def stored_plan(**changes: Any) -> Json:
                         "kubernetes": "v1.36.3",
                         "container_runtime": "containerd://2.1.0",
                         "cpus": 36,
+                        "cni": "amazon-k8s-cni:v1.20.4",
                     }
                     for n in (1, 2)
                 ],

@@ -28,6 +28,7 @@ MODULES = (
     "report",
     "teardown",
     "finish",
+    "compare",
 )
 
 
@@ -101,6 +102,7 @@ def call(store, cluster, ec2, eks, executions, settings, monkeypatch):
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", STACK)
     context._metrics.cache_clear()
     monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("DASHBOARD_URL", "")
     clients = {"eks": eks, "ec2": ec2, "stepfunctions": executions, "pricing": NoPrices()}
     modules = {name: importlib.import_module(f"handlers.{name}") for name in MODULES}
     for module in modules.values():
@@ -117,19 +119,29 @@ def call(store, cluster, ec2, eks, executions, settings, monkeypatch):
     return do
 
 
-def metrics(output):
-    """The metrics in a function's output, as CloudWatch reads them: name, unit and value."""
+def metrics(output, *dimensions):
+    """The metrics in a function's output, as CloudWatch reads them: name, unit and value.
+
+    With names of dimensions, the metrics that have these beside the stack: their values come first.
+    """
     found = []
     for line in output.splitlines():
         blob = json.loads(line) if line.startswith("{") else {}
         for entry in blob.get("_aws", {}).get("CloudWatchMetrics", []):
             assert entry["Namespace"] == "rackrate"
-            assert entry["Dimensions"] == [["service"]], "alarms and dashboard ask for this one"
             assert blob["service"] == STACK
+            (names,) = entry["Dimensions"]
+            assert "service" in names, "alarms and dashboard ask for this one"
+            if {*names} != {"service", *dimensions}:
+                continue
             for metric in entry["Metrics"]:
                 (value,) = blob[metric["Name"]]
-                found.append((metric["Name"], metric["Unit"], value))
+                of = [blob[name] for name in dimensions]
+                found.append((*of, metric["Name"], metric["Unit"], value))
     return found
+
+
+OF_VERDICTS = ("test", "metric", "arm")
 
 
 def payload_keys(state_name):
@@ -165,19 +177,75 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
         measure(item)
     step("counters", "Count after", run_id=RUN, when="after")
     assert step("analyze", "Analyze", run_id=RUN, after_failure=False)["measured"] == 4
-    step("report", "Report", run_id=RUN)
+    reported = step("report", "Report", run_id=RUN)
     assert step("teardown", "Teardown", run_id=RUN)["gone"] is True
-    ended = step("finish", "Finish", run_id=RUN, execution_arn=ARN, state={"dry_run": False})
+    state = {"dry_run": False, "reported": reported}
+    ended = step("finish", "Finish", run_id=RUN, execution_arn=ARN, state=state)
+    assert ended["output"]["status"] == "succeeded"
+    assert ended["output"]["dashboard"] is None, "an empty variable is no dashboard"
     assert ended["status"] == store.run(RUN)["status"] == "succeeded"
     assert cluster.objects == {}
 
-    found = metrics(capsys.readouterr().out)
+    output = capsys.readouterr().out
+    # Of one block there is a ratio, but neither an interval nor a word.
+    assert metrics(output, *OF_VERDICTS) == [
+        ("rtt", "rtt", "treatment", "VerdictRatio", "None", 1.0),
+        ("tcp-1", "throughput", "treatment", "VerdictRatio", "None", 1.0),
+    ]
+    found = metrics(output)
     assert ("TrialsMeasured", "Count", 4.0) in found
     assert ("TrialsFailed", "Count", 0.0) in found
     assert ("RunsSucceeded", "Count", 1.0) in found
     assert ("RunSeconds", "Seconds", ended["seconds"]) in found
     telling = {record.module for record in caplog.records if record.levelname == "INFO"}
-    assert telling == set(MODULES) - {"wake", "rest"}, "each function says what it did"
+    assert telling == set(MODULES) - {"wake", "rest", "compare"}, "each function says what it did"
+
+
+def verdict(**changes):
+    return {
+        "test": "tcp-1",
+        "metric": "throughput",
+        "arm": "treatment",
+        "ratio": 1.9,
+        "ci_simultaneous": [1.8, 2.0],
+        "verdict": "better",
+        **changes,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "values"),
+    [
+        (
+            {},
+            {"Verdict": 1, "VerdictRatio": 1.9, "VerdictRatioLow": 1.8, "VerdictRatioHigh": 2.0},
+        ),
+        ({"verdict": "worse", "ci_simultaneous": None}, {"Verdict": -1, "VerdictRatio": 1.9}),
+        (
+            {"verdict": "no meaningful difference", "ci_simultaneous": None, "ratio": 1},
+            {"Verdict": 0, "VerdictRatio": 1},
+        ),
+        (
+            {"verdict": "inconclusive", "ci_simultaneous": [1e-130, 9.99e125]},
+            {"VerdictRatio": 1.9, "VerdictRatioLow": 1e-130},
+        ),
+        ({"verdict": "inconclusive", "ci_simultaneous": None, "ratio": None}, {}),
+    ],
+    ids=lambda value: value.get("verdict", "") if isinstance(value, dict) else "",
+)
+def test_a_verdict_is_counted_as_far_as_it_is_known(changes, values, call, capsys):
+    context.count_verdicts([verdict(**changes)])
+    found = metrics(capsys.readouterr().out, *OF_VERDICTS)
+    assert {each[3]: each[5] for each in found} == values
+    context.count(Other=1)
+    assert metrics(capsys.readouterr().out) == [("Other", "Count", 1.0)], "of no verdict any more"
+
+
+def test_verdicts_of_a_run_that_failed_are_not_counted(call, store, capsys):
+    call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
+    call("analyze", {"run_id": RUN, "after_failure": True})
+    assert store.verdicts(RUN)
+    assert metrics(capsys.readouterr().out, *OF_VERDICTS) == []
 
 
 def test_finishing_again_counts_the_run_once(call, capsys):
@@ -248,7 +316,7 @@ def stopped(status):
         ("Await servers", "ready"),
         ("Launch", "pods"),
         ("Collect", "finished"),
-        ("Finish", "status"),
+        ("Finish", "cause"),
     ],
 )
 def test_what_the_machine_selects_is_what_choices_read(state, field):
@@ -279,6 +347,14 @@ def test_an_aborted_execution_is_torn_down(call, store, cluster):
     call("teardown", stopped("ABORTED"))
     assert cluster.objects == {}
     assert store.run(RUN)["status"] == "aborted"
+
+
+def test_a_comparison_that_fails_is_no_failed_run(call, store, capsys):
+    event = stopped("FAILED")
+    event["detail"]["input"] = json.dumps({"compare": {"run": "a", "with": "b"}})
+    call("teardown", event)
+    assert metrics(capsys.readouterr().out) == []
+    assert store.run(RUN) is None
 
 
 SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}

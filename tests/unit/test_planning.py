@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from rackrate.errors import InvalidPlan
+from rackrate.nodes import cni
 from rackrate.schedule import planned_trials
 from rackrate.stages.planning import plan_run, summary
 from tests.unit.samples import SETTINGS
@@ -154,7 +155,8 @@ def test_a_run_can_be_compared_with_an_earlier_one_that_ended_well(plan, earlier
 
 
 def test_a_run_that_is_not_there_is_named(plan):
-    assert "there is no run 'nowhere'" in refusal(plan, {"compare_with": "nowhere"})
+    said = refusal(plan, {"compare_with": "nowhere"})
+    assert "there is no run and no baseline 'nowhere'" in said
 
 
 @pytest.mark.parametrize("status", ["running", "failed", "aborted", "dry_run", "invalid"])
@@ -198,3 +200,69 @@ def test_runs_without_an_arm_in_common_are_not_compared(plan, earlier):
     raw = {"arms": [pods, "treatment"], "baseline": "treatment", "compare_with": "before"}
     assert "none of this plan's arms" in refusal(plan, raw)
     assert plan({"compare_with": "before"}), "the baseline is the same"
+
+
+def named(store, name, run_id):
+    """Sets a baseline as the command line does."""
+    item = {"pk": f"baseline#{name}", "sk": "baseline", "name": name, "run_id": run_id}
+    store._dynamodb.put_item(
+        TableName="results", Item={key: {"S": value} for key, value in item.items()}
+    )
+
+
+def test_a_baseline_stands_for_its_run_and_the_stored_plan_has_both(plan, earlier, store):
+    earlier({})
+    named(store, "last-good", "before")
+    plan({"compare_with": "last-good"})
+    stored = store.get_json(RUN, "plan.json")
+    assert stored["plan"]["compare_with"] == "before", "the name may be another run's tomorrow"
+    assert stored["compare_with_baseline"] == "last-good"
+
+
+def test_a_run_comes_before_a_baseline_of_the_same_name(plan, earlier, store):
+    earlier({})
+    named(store, "before", "nowhere")
+    plan({"compare_with": "before"})
+    stored = store.get_json(RUN, "plan.json")
+    assert (stored["plan"]["compare_with"], stored["compare_with_baseline"]) == ("before", None)
+
+
+def test_a_baseline_whose_run_is_gone_is_named(plan, store):
+    named(store, "old", "forgotten")
+    assert "the run of the baseline 'old' is gone" in refusal(plan, {"compare_with": "old"})
+
+
+def test_a_baselines_run_is_checked_like_any_other(plan, earlier, store):
+    earlier({}, status="failed")
+    named(store, "bad", "before")
+    assert "the run 'before' is 'failed'" in refusal(plan, {"compare_with": "bad"})
+
+
+def aws_node(image="602401143452.dkr.ecr.us-east-1.amazonaws.com/amazon-k8s-cni:v1.20.4"):
+    containers = [{"name": "other", "image": "x/y:1"}, {"name": "aws-node", "image": image}]
+    return {
+        "spec": {"template": {"spec": {"containers": containers}}},
+        "status": {"desiredNumberScheduled": 4, "updatedNumberScheduled": 4},
+    }
+
+
+def cnis(store):
+    arms = store.get_json(RUN, "plan.json")["arms"]
+    return {node["cni"] for arm in arms for node in arm["nodes"]}
+
+
+def test_the_cni_is_among_the_facts_of_every_node(plan, cluster, store):
+    cluster.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node"] = aws_node()
+    plan({})
+    assert cnis(store) == {"amazon-k8s-cni:v1.20.4"}
+
+
+def test_a_cluster_with_another_cni_says_nothing_of_it(plan, store):
+    plan({})
+    assert cnis(store) == {None}
+
+
+def test_a_cni_that_is_just_being_updated_is_not_known():
+    updating = aws_node()
+    updating["status"]["updatedNumberScheduled"] = 3
+    assert (cni(aws_node()), cni(updating)) == ("amazon-k8s-cni:v1.20.4", None)

@@ -340,10 +340,29 @@ def test_the_schedule_ends_with_makeup_items():
     assert [item["kind"] for item in items] == ["block"] * 6 + ["makeup"] * 2
     assert build(blocks=1)[-1] == {
         "kind": "makeup",
+        "progress": "repeating lost trials, 1 of 1",
         "number": 1,
         "of": 1,
         "schedule": "schedule.json",
     }
+
+
+def test_each_item_says_in_words_how_far_the_run_is():
+    blocks = build(blocks=2, pairing=Pairing("mesh"))
+    words = [item["progress"] for item in blocks]
+    rounds = blocks[0]["rounds"]
+    assert rounds > 1
+    assert words[:2] == [f"block 1 of 2, round {n} of {rounds}" for n in (1, 2)]
+    assert words[-2:] == [
+        f"repeating lost trials, {n} of {len(words) - 2 * rounds}" for n in (3, 4)
+    ]
+
+
+def test_a_block_of_one_round_needs_no_number_of_it():
+    assert [item["progress"] for item in blocks_of(build(blocks=2))] == [
+        "block 1 of 2",
+        "block 2 of 2",
+    ]
 
 
 # -- the warm-up
@@ -365,7 +384,14 @@ def test_the_warm_up_runs_every_pair_of_the_plan_once(plan):
 @given(plans())
 def test_the_warm_up_is_block_0_with_one_short_test_and_one_makeup(plan):
     *items, last = warm_up(**for_warm_up(plan))
-    assert last == {"kind": "makeup", "number": 1, "of": 1, "schedule": "warm_up.json"}
+    assert last == {
+        "kind": "makeup",
+        "progress": "warm-up, repeating lost trials",
+        "number": 1,
+        "of": 1,
+        "schedule": "warm_up.json",
+    }
+    assert all(item["progress"].startswith("warm-up") for item in items)
     for item in items:
         assert (item["block"], item["blocks"], item["warm_up"]) == (0, plan["blocks"], True)
         (test,) = map(load_test, item["tests"])

@@ -172,6 +172,8 @@ class NodeFacts(_Model):
     network_scale: float | None
     network_layers: list[str]
     """The node's place in EC2's network, from the top, where EC2 tells."""
+    cni: str | None
+    """Image of the VPC CNI, name and tag; null where there is none, or while it is updated."""
 
 
 class ArmNetwork(_Model):
@@ -377,6 +379,17 @@ class Versions(_Model):
     kubelets: list[str]
 
 
+class Difference(_Model):
+    """What differed between two runs."""
+
+    what: str
+    """Such as `kernel`, or `zone of baseline` where only one arm differs."""
+    run: str
+    """Its value in this run."""
+    other: Annotated[str, Field(alias="with")]
+    """Its value in the other run."""
+
+
 class Results(_Model):
     """The results of a rackrate run."""
 
@@ -395,6 +408,8 @@ class Results(_Model):
     verdicts: list[Verdict]
     regressions: list[Verdict]
     """Each arm against itself in the run that `compare_with` names."""
+    regression_differences: list[Difference] | None
+    """What differed between the two runs, as far as it is recorded; null without an earlier run."""
     summaries: list[Summary]
     marks: list[Mark]
     mark_notes: list[str]

@@ -53,6 +53,8 @@ def build_results(
     plan = stored_plan["plan"]
     verdicts = [_chosen(verdict, _VERDICT_FIELDS) for verdict in analysis["verdicts"]]
     regressions = [_chosen(verdict, _VERDICT_FIELDS) for verdict in analysis["regressions"]]
+    # Analyses of older stacks did not look.
+    differed = analysis.get("regression_differences")
     marks = [dict(mark) for mark in analysis["marks"]]
     measured = run["trials_measured"]
     warnings = [*(run.get("warnings") or []), *analysis["warnings"]]
@@ -69,7 +71,9 @@ def build_results(
             "error": (failure or {}).get("Error"),
             "cause": (failure or {}).get("Cause"),
         },
-        "conclusion": conclusion.sentence(verdicts, regressions, marks=marks, measured=measured),
+        "conclusion": conclusion.sentence(
+            verdicts, regressions, marks=marks, measured=measured, differences=differed
+        ),
         "method": analysis.get("method"),
         "plan": plan,
         "estimates": stored_plan["estimates"],
@@ -84,6 +88,7 @@ def build_results(
         "warm_up": _warm_up([trial for trial in trials if trial.get("warm_up")]),
         "verdicts": verdicts,
         "regressions": regressions,
+        "regression_differences": differed,
         "summaries": [_chosen(summary, _SUMMARY_FIELDS) for summary in analysis["summaries"]],
         "marks": marks,
         "mark_notes": conclusion.mark_notes(marks, measured),

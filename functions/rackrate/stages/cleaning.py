@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from rackrate import manifests
 from rackrate.cluster import Cluster
+from rackrate.comparison import is_comparison
 from rackrate.networks import namespaces
 from rackrate.settings import Settings
 from rackrate.stages.concluding import record_end
@@ -61,12 +63,15 @@ def tear_down_stopped(
         eks: an EKS client.
 
     Returns:
-        run_id: the run.
+        run_id: the run, or None when the execution was a comparison, which leaves nothing behind.
         gone: are its pods?
         ended: what `record_end` says, in a list as the sweep has them.
         nodes: what `rest` says.
     """
     run_id, status = detail["name"], STATUSES[detail["status"]]
+    if _compared(detail.get("input")):
+        nothing: Json = {"rested": [], "busy": [], "needed_by": []}
+        return {"run_id": None, "gone": True, "ended": [], "nodes": nothing}
     gone = tear_down(run_id, settings=settings, cluster=cluster)
     failure = {"Error": detail.get("error"), "Cause": detail.get("cause")}
     ended = record_end(
@@ -74,6 +79,14 @@ def tear_down_stopped(
     )
     nodes = rest(settings=settings, store=store, eks=eks, apart_from={run_id})
     return {"run_id": run_id, "gone": gone, "ended": [ended], "nodes": nodes}
+
+
+def _compared(text: str | None) -> bool:
+    """Was an execution with this input a comparison?
+
+    EventBridge leaves out an input that is too large for its events, which only a plan's is.
+    """
+    return text is not None and is_comparison(json.loads(text))
 
 
 def sweep(*, settings: Settings, cluster: Cluster, store: Store, states: Any, eks: Any) -> Json:

@@ -99,6 +99,8 @@ def plan_run(
             "run_id": run_id,
             "execution_arn": execution_arn,
             "plan": plan.to_json(),
+            # The plan has the run's id: the name may stand for another run one day.
+            "compare_with_baseline": baseline_name,
             "metrics": _metrics(plan),
             "arms": arms,
             "placeholder_nodes": placeholders,
