@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
@@ -15,6 +15,13 @@ from rackrate.settings import Settings
 from rackrate.store import Store
 
 logger = Logger()
+
+NO_DIMENSIONS: Mapping[str, str] = {}
+#: The most that CloudWatch takes as a value (PutMetricData in its API reference).
+_LARGEST = 2.0**360
+#: The words of verdicts as numbers, so that a change for the worse can set off an alarm. That
+#: nothing can be concluded is none.
+_WORDS = {"better": 1, "no meaningful difference": 0, "worse": -1}
 
 
 @functools.cache
@@ -41,9 +48,24 @@ def _metrics() -> Metrics:
     return Metrics()
 
 
-def count(unit: MetricUnit = MetricUnit.Count, **values: float) -> None:
-    """Writes metrics into the log, where CloudWatch finds them (embedded metric format)."""
-    for name, value in values.items():
+def count(
+    unit: MetricUnit = MetricUnit.Count,
+    dimensions: Mapping[str, str] = NO_DIMENSIONS,
+    **values: float | None,
+) -> None:
+    """Writes metrics into the log, where CloudWatch finds them (embedded metric format).
+
+    Args:
+        unit: of all the values.
+        dimensions: beyond the service, which is the stack.
+        values: by the metrics' names; what is not known or beyond CloudWatch has none.
+    """
+    known = {n: v for n, v in values.items() if v is not None and abs(v) <= _LARGEST}
+    if not known:
+        return
+    for name, text in dimensions.items():
+        _metrics().add_dimension(name, text)
+    for name, value in known.items():
         _metrics().add_metric(name, unit, value)
     _metrics().flush_metrics()
 
@@ -58,3 +80,19 @@ def count_ends(ended: Iterable[dict[str, Any]]) -> None:
         elif end["status"] in conclusion.BAD:
             count(RunsFailed=1)
         count(MetricUnit.Seconds, RunSeconds=end["seconds"])
+
+
+def count_verdicts(verdicts: Iterable[Mapping[str, Any]]) -> None:
+    """Writes each verdict as metrics: the ratio, the interval that decides, and the word."""
+    for verdict in verdicts:
+        of = {name: verdict[name] for name in ("test", "metric", "arm")}
+        low, high = verdict["ci_simultaneous"] or (None, None)
+        word = _WORDS.get(verdict["verdict"])
+        count(
+            MetricUnit.NoUnit,
+            of,
+            Verdict=word,
+            VerdictRatio=verdict["ratio"],
+            VerdictRatioLow=low,
+            VerdictRatioHigh=high,
+        )

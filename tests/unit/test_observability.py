@@ -43,6 +43,8 @@ def resolve(value):
 DASHBOARD = json.loads(resolve(RESOURCES["Dashboard"]["Properties"]["DashboardBody"]))
 WIDGETS = DASHBOARD["widgets"]
 METRICS = [m for w in WIDGETS for m in w["properties"].get("metrics", [])]
+QUERIES = [m[0]["expression"] for m in METRICS if isinstance(m[0], dict)]
+VERDICTS = [query for query in QUERIES if "{rackrate," in query]
 
 
 def emitted():
@@ -54,8 +56,9 @@ def emitted():
 
 def test_every_metric_the_functions_write_is_on_the_dashboard_and_no_other():
     shown = {metric[1] for metric in METRICS if metric[0] == "rackrate"}
+    shown |= {name for query in VERDICTS for name in re.findall(r'"(Verdict\w*)"', query)}
     assert shown == emitted()
-    assert len(shown) == 6
+    assert len(shown) == 10
 
 
 def test_metrics_are_of_this_stack_and_this_state_machine():
@@ -68,13 +71,26 @@ def test_metrics_are_of_this_stack_and_this_state_machine():
 
 
 def test_functions_are_found_by_their_names_in_a_query_cloudwatch_takes():
-    queries = [m[0]["expression"] for m in METRICS if isinstance(m[0], dict)]
+    queries = [query for query in QUERIES if query not in VERDICTS]
     assert len(queries) == 3
     for query in queries:
         inner = re.fullmatch(r"SEARCH\('(.*)', '\w+', 300\)", query)[1]
         assert len(inner) <= 1024, "the limit of CloudWatch's search expressions"
         names = "|".join(re.escape(name) for name in FUNCTIONS)
         assert len(re.findall(f'"({names})"', inner)) == len(FUNCTIONS)
+
+
+def test_verdicts_are_found_by_exactly_the_dimensions_they_are_written_with():
+    source = (ROOT / "functions" / "handlers" / "context.py").read_text()
+    (written,) = re.findall(r'for name in \(("test".*?)\)', source)
+    wanted = {"service", *re.findall(r'"(\w+)"', written)}
+    for query in VERDICTS:
+        found = re.fullmatch(
+            r"""SEARCH\('\{rackrate,([\w,]+)\} service="house" MetricName=.*', '\w+', 3600\)""",
+            query,
+        )
+        assert set(found[1].split(",")) == wanted
+    assert len(VERDICTS) == 2
 
 
 def test_widgets_do_not_overlap_and_fit_the_grid():
