@@ -16,7 +16,7 @@ from scripts.parameters import ROOT, load
 
 sys.path.insert(0, str(ROOT / "functions"))
 
-from rackrate import tenancy  # noqa: E402
+from rackrate import tenancy
 
 PAGE = ROOT / "docs" / "security.md"
 TEMPLATES = sorted((ROOT / "templates").glob("*.yaml"))
@@ -106,8 +106,7 @@ def _rules(manifests: Sequence[Json]) -> Iterator[str]:
         name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
         if kind in ("Role", "ClusterRole"):
             may = "; ".join(
-                f"{', '.join(f'`{verb}`' for verb in rule['verbs'])}"
-                f" {', '.join(rule['resources'])}"
+                f"{', '.join(f'`{verb}`' for verb in rule['verbs'])} {', '.join(rule['resources'])}"
                 for rule in manifest["rules"]
             )
             yield f"| {kind} | `{name}` | {may} |"

@@ -31,15 +31,14 @@ _SPAN_OR_TARGET = re.compile(r"(?P<code>`+[^`]*`+)|(?<=\]\()(?P<target>[^)\s]+)(
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add a page for each file outside docs/ that a page, or one of these pages, links to."""
-    waiting = [f"{DOCS}/{file.src_uri}" for file in files.documentation_pages()]
-    seen: set[str] = set()
+    waiting = list(files.documentation_pages())
     while waiting:
-        path = waiting.pop()
-        for target in _outside(path):
-            if target not in seen:
-                seen.add(target)
-                files.append(File.generated(config, _page_of(target), content=_shown(target)))
-                waiting += [target] if target.endswith(".md") else []
+        file = waiting.pop()
+        for target in _outside(_origin(file.src_uri), file.content_string):
+            if files.get_file_from_path(_page_of(target)) is None:
+                added = File.generated(config, _page_of(target), content=_shown(target))
+                files.append(added)
+                waiting.append(added)
     return files
 
 
@@ -84,10 +83,10 @@ def targets(markdown: str) -> list[str]:
     return found
 
 
-def _outside(path: str) -> Iterator[str]:
+def _outside(origin: str, markdown: str) -> Iterator[str]:
     """The files outside docs/ that a Markdown file links to."""
-    for target in targets((ROOT / path).read_text("utf-8")):
-        found, _ = _resolved(path, target)
+    for target in targets(markdown):
+        found, _ = _resolved(origin, target)
         if found is not None and not _in_docs(found):
             yield found
 

@@ -1,0 +1,183 @@
+"""The documentation as a site: it builds, refuses broken links, and needs no network to be read."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from mkdocs.exceptions import Abort
+
+from scripts import site
+from tests.docs.blocks import PAGES, ROOT
+
+CONFIG = ROOT / "mkdocs.yml"
+#: Attributes by which a page makes a browser fetch something, or that only name something.
+FETCHES = {"src", "srcset", "data", "poster"}
+LOADED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "modulepreload"}
+
+
+def built(directory: Path, docs: Path | None = None, nav: list[str] | None = None) -> Path:
+    """The site of a docs directory, ours unless another is given; raises Abort on any warning."""
+    chosen = {"docs_dir": str(docs), "nav": nav} if docs else {}
+    target = directory / "site"
+    # What the test runner sets would be the level of MkDocs' own log, whose warnings are counted.
+    logging.getLogger("mkdocs").setLevel(logging.INFO)
+    config = load_config(str(CONFIG), site_dir=str(target), **chosen)
+    build(config)
+    return target
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    target = built(tmp_path_factory.mktemp("ours"))
+    return {str(path.relative_to(target)): path for path in target.rglob("*.html")}
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and the text of its paragraphs."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.paragraphs: list[str] = []
+        self._open = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag == "p":
+            self._open = True
+            self.paragraphs.append("")
+
+    def handle_endtag(self, tag):
+        self._open = self._open and tag != "p"
+
+    def handle_data(self, data):
+        if self._open:
+            self.paragraphs[-1] += data
+
+
+def test_every_page_is_in_the_site_and_in_its_navigation(pages):
+    expected = {
+        str(path.relative_to(ROOT / "docs").with_suffix(".html")).replace("README", "index")
+        for path in (ROOT / "docs").rglob("*.md")
+    }
+    assert expected <= set(pages)
+    linked = {
+        attributes.get("href")
+        for tag, attributes in Elements(pages["index.html"].read_text("utf-8")).elements
+        if tag == "a" and "md-nav__link" in (attributes.get("class") or "")
+    }
+    assert expected - {"index.html"} <= linked
+
+
+def test_reading_a_page_loads_nothing_from_elsewhere(pages):
+    loaded = set()
+    for path in pages.values():
+        for tag, attributes in Elements(path.read_text("utf-8")).elements:
+            fetched = {value for name, value in attributes.items() if name in FETCHES and value}
+            if tag == "link" and LOADED_LINKS & set((attributes.get("rel") or "").split()):
+                fetched.add(attributes["href"] or "")
+            loaded |= {url for url in fetched if urlsplit(url).scheme in ("http", "https")}
+            loaded |= {url for url in fetched if url.startswith("//")}
+    for style in pages["index.html"].parent.rglob("*.css"):
+        text = style.read_text("utf-8")
+        loaded |= set(re.findall(r"(?:url\(|@import )['\"]?((?:https?:)?//[^)'\"]+)", text))
+    assert loaded == set()
+
+
+def test_the_search_knows_the_pages_and_not_the_files_shown_as_they_are(pages):
+    index = json.loads(
+        (pages["index.html"].parent / "search" / "search_index.json").read_text("utf-8")
+    )
+    known = {entry["location"].partition("#")[0] for entry in index["docs"]}
+    assert {"troubleshooting.html", "plan.html", "reading-a-verdict.html"} <= known
+    assert any("NodesUnavailable" in entry["title"] for entry in index["docs"])
+    assert not [each for each in known if each.endswith((".yaml.html", ".py.html", ".yml.html"))]
+
+
+def test_what_is_a_list_or_a_table_where_it_is_written_is_one_in_the_site(pages):
+    """A forge needs no empty line before a list, and less indentation in it."""
+    torn = [
+        f"{name}: {line}"
+        for name, path in pages.items()
+        for paragraph in Elements(path.read_text("utf-8")).paragraphs
+        for line in paragraph.splitlines()
+        if re.match(r"\s*([-*] |\d+\. |\| |```)", line)
+    ]
+    assert torn == []
+
+
+def test_a_file_outside_of_docs_has_a_page_that_shows_it_and_its_links_hold(pages):
+    shown = pages["source/template.yaml.html"].read_text("utf-8")
+    assert "TreatmentStrategy" in shown
+    contributing = pages["source/CONTRIBUTING.html"].read_text("utf-8")
+    assert 'href="../architecture.html"' in contributing
+    assert 'href="lint/index.html"' in contributing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[gone](no-such-page.md)",
+        "[gone](../templates/no-such.yaml)",
+        "[gone](#no-such-heading)",
+        "[gone](other.md#no-such-heading)",
+        "[a folder](./plans/)",
+        "[rooted](/other.md)",
+        "![gone](no-such.svg)",
+    ],
+)
+def test_a_link_that_leads_nowhere_is_an_error(tmp_path, text):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    shutil.copy(ROOT / "docs" / "site.css", docs)
+    (docs / "other.md").write_text("# Other\n")
+    (docs / "index.md").write_text(f"# Page\n\n[other](other.md#other)\n\n{text}\n")
+    with pytest.raises(Abort, match="Aborted with 1 warnings"):
+        built(tmp_path, docs, ["index.md", "other.md"])
+
+
+def test_a_page_that_nobody_would_find_is_an_error(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    shutil.copy(ROOT / "docs" / "site.css", docs)
+    (docs / "index.md").write_text("# Page\n")
+    (docs / "other.md").write_text("# Other\n")
+    with pytest.raises(Abort, match="Aborted with 1 warnings"):
+        built(tmp_path, docs, ["index.md"])
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_hold_where_the_repository_is_read(path):
+    """What the site's hook mends for the site must not be broken on a forge."""
+    for target in site.targets(path.read_text("utf-8")):
+        parts = urlsplit(target)
+        if parts.scheme:
+            assert parts.scheme in ("https", "http", "mailto"), target
+            assert parts.scheme == "mailto" or "." in parts.netloc, target
+        elif parts.path:
+            assert (path.parent / parts.path).exists(), target
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.svg")), ids=lambda p: p.name)
+def test_a_diagram_says_what_it_shows_and_needs_nothing_else(path):
+    text = path.read_text("utf-8")
+    assert "<title" in text and "<desc" in text and 'role="img"' in text
+    assert "prefers-color-scheme: dark" in text
+    assert set(re.findall(r"https?://[^\"\s]+", text)) == {"http://www.w3.org/2000/svg"}
+    assert f"]({path.name})" in (ROOT / "docs" / "architecture.md").read_text("utf-8")
+
+
+def test_code_is_left_alone_when_links_are_pointed_elsewhere():
+    text = "`[a](b)` [c](d)\n```text\n[e](f)\n```\n[g](h)\n"
+    assert site.targets(text) == ["d", "h"]
+    assert site.rewritten(text, str.upper) == "`[a](b)` [c](D)\n```text\n[e](f)\n```\n[g](H)\n"
