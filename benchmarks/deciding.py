@@ -209,6 +209,13 @@ class Nodes:
             for number in range(self._count // 2)
         ]
 
+    @staticmethod
+    def peek(path: str) -> Json:
+        """The daemon set of the VPC CNI, the one object that is asked for by its name."""
+        del path
+        container = {"name": "aws-node", "image": "ecr.test/amazon-k8s-cni:v1.20.4-eksbuild.1"}
+        return {"spec": {"template": {"spec": {"containers": [container]}}}}
+
 
 def _node(name: str, group: str) -> Json:
     return {

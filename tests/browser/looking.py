@@ -6,6 +6,22 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+#: What assistive technology calls an element; other scripts begin with it.
+_NAMED = """const named = each => each.getAttribute('aria-label')
+  || (each.getAttribute('aria-labelledby') || '').split(/\\s+/).filter(Boolean)
+    .map(id => document.getElementById(id)?.textContent ?? '').join(' ');
+"""
+
+#: Every figure that is drawn: its name, how large it is, of how many shapes, of which kind.
+FIGURES = f"""() => {{ {_NAMED}
+  return [...document.querySelectorAll('svg[role=img]')].map(each => ({{
+    name: named(each).trim(),
+    kind: each.closest('figure')?.dataset.figure ?? '',
+    width: each.getBoundingClientRect().width, height: each.getBoundingClientRect().height,
+    shapes: each.querySelectorAll('path, circle, line, rect, use, polyline, image').length,
+    hidden: !each.checkVisibility() }}))
+}}"""
+
 #: Ids that several elements have, and references within the page to ids that none has.
 REFERENCES = """() => {
   const ids = [...document.querySelectorAll('[id]')].map(each => each.id);
@@ -50,7 +66,9 @@ SMALL_TEXT = """least => {
 }"""
 
 #: The worst contrast of each kind of text, and of what arms are drawn with; the paper's luminance.
-CONTRASTS = """() => {
+CONTRASTS = (
+    f"() => {{ {_NAMED}"
+    + """
   const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
   const rgba = css => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = css;
     canvas.fillRect(0, 0, 1, 1); const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
@@ -102,7 +120,7 @@ CONTRASTS = """() => {
       if (!shown) continue;
       const paper = painted(shown, figure);
       const ink = solid(each, 'fill');
-      keep(text, `${each.textContent.trim().slice(0, 24)} in ${figure.getAttribute('aria-label')}`,
+      keep(text, `${each.textContent.trim().slice(0, 24)} in ${named(figure).slice(0, 40)}`,
         contrast(over(ink, paper), paper));
     } else {
       const style = getComputedStyle(each), kind = `${each.tagName} .${each.className} `
@@ -113,22 +131,28 @@ CONTRASTS = """() => {
       keep(text, kind, contrast(over(rgba(style.color), paper), paper));
     }
   }
-  for (const each of document.querySelectorAll('svg [class*="arm-"]')) {
-    if (!each.checkVisibility()) continue;
+  for (const each of document.querySelectorAll('svg [style*="--arm-"]')) {
+    if (each.closest('symbol, defs') || !each.checkVisibility()) continue;
     const paper = behind(each.closest('svg')), best = ['fill', 'stroke']
       .map(property => solid(each, property)).filter(colour => colour && colour[3] > 0.5);
-    if (best.length) keep(shapes, each.getAttribute('class'),
+    if (best.length) keep(shapes, each.getAttribute('style').match(/--arm-\\d+/)[0],
       Math.max(...best.map(colour => contrast(over(colour, paper), paper))));
   }
   return {text, shapes, paper: luminance(behind(document.body))};
 }"""
+)
 
-#: For each class `arm-N` that is drawn: its colour, and what shape its trials have.
-COLOURS_OF_ARMS = """() => {
+#: For each arm in a legend: its colour, and the shape of its marker and line.
+LEGENDS = """() => {
   const arms = {};
-  for (const each of document.querySelectorAll('.key[class*="arm-"]')) {
-    const arm = each.getAttribute('class').match(/arm-\\d+/)[0];
-    arms[arm] ??= {colour: getComputedStyle(each).backgroundColor, shape: ''};
+  for (const use of document.querySelectorAll('figure svg.key use')) {
+    const symbol = document.querySelector(use.getAttribute('href'));
+    const shapes = [...symbol.querySelectorAll('path')];
+    const colours = shapes.flatMap(each => { const style = getComputedStyle(each);
+      return [style.fill, style.stroke] }).filter(each => each !== 'none');
+    arms[use.getAttribute('href')] = {colour: colours.at(-1),
+      shape: shapes.map(each => each.getAttribute('d')
+        + getComputedStyle(each).strokeDasharray).join(' ')};
   }
   return arms;
 }"""

@@ -12,8 +12,9 @@ from PIL import Image
 
 from tests.browser.looking import (
     ACCESSIBLE,
-    COLOURS_OF_ARMS,
     CONTRASTS,
+    FIGURES,
+    LEGENDS,
     OUT_OF_SIGHT,
     REFERENCES,
     SMALL_TEXT,
@@ -41,7 +42,7 @@ def width(page: Opened, pixels: int) -> None:
 
 def test_nothing_is_said_on_the_console_and_nothing_is_fetched(page: Opened) -> None:
     assert page.messages == []
-    assert page.requests == [page.file.as_uri()]
+    assert [each for each in page.requests if not each.startswith("data:")] == [page.file.as_uri()]
 
 
 def test_the_page_is_small(page: Opened) -> None:
@@ -84,25 +85,37 @@ def test_links_lead_to_what_the_run_kept_and_to_the_web(page: Opened, run: Run) 
 
 
 def test_every_figure_is_there_drawn_and_named(page: Opened, run: Run) -> None:
-    figures = page.in_page(
-        """() => [...document.querySelectorAll('[role=img]')].map(each => ({
-            name: each.getAttribute('aria-label') || '', width: each.getBoundingClientRect().width,
-            height: each.getBoundingClientRect().height,
-            shapes: each.querySelectorAll('path, circle, line, rect, use, polyline, text').length,
-            folded: !each.checkVisibility() }))"""
-    )
+    figures = page.in_page(FIGURES)
     for figure in figures:
-        assert figure["name"].strip(), figure
+        assert figure["name"], figure
         assert figure["shapes"] > 2, figure
-        assert figure["folded"] or min(figure["width"], figure["height"]) > 20, figure
+        assert figure["hidden"] or min(figure["width"], figure["height"]) > 15, figure
     names = [figure["name"] for figure in figures]
     assert len(set(names)) == len(names), "each figure says what it alone shows"
-    unnamed = "() => document.querySelectorAll('svg:not([role=img]):not([role=img] svg)').length"
-    hidden = "() => document.querySelectorAll('svg[aria-hidden=true]').length"
-    assert page.in_page(unnamed) == page.in_page(hidden)
-    for test in run.results["plan"]["tests"]:
-        if any(t["test"] == test["name"] and t["status"] == "measured" for t in run.trials):
-            assert any(test["name"] in name for name in names), test["name"]
+    unnamed = "() => document.querySelectorAll('svg:not([role=img]):not([aria-hidden])').length"
+    assert page.in_page(unnamed) == 0
+    drawn = {(figure["kind"], test) for figure in figures for test in tests_in(figure["name"], run)}
+    assert wanted_figures(run) - drawn == set()
+
+
+def tests_in(name: str, run: Run) -> set[str]:
+    """The tests that a figure is about."""
+    return {t["name"] for t in run.results["plan"]["tests"] if name.startswith(t["name"])}
+
+
+def wanted_figures(run: Run) -> set[tuple[str, str]]:
+    """The kinds of figures that each test must have, from what was measured."""
+    wanted = set()
+    for trial in run.trials:
+        if trial["status"] == "measured" and not trial.get("warm_up"):
+            test = trial["test"]
+            wanted.add(("trials", test))
+            wanted.add(("ecdf" if trial["samples"] else "series", test))
+    pairs = {(t["arm"], frozenset((t["client"], t["server"]))) for t in run.trials}
+    if len(pairs) > len(run.results["arms"]):
+        wanted |= {("matrix", test) for _, test in wanted}
+    wanted |= {("interval", v["test"]) for v in run.results["verdicts"] if v["ci95"]}
+    return wanted
 
 
 # -- on any screen
@@ -135,9 +148,9 @@ def test_text_and_what_figures_are_made_of_stand_out(page: Opened, scheme: Any) 
 
 
 def test_the_colours_of_arms_are_others_in_dark_mode(page: Opened) -> None:
-    light = page.in_page(COLOURS_OF_ARMS)
+    light = page.in_page(LEGENDS)
     page.tab.emulate_media(color_scheme="dark")
-    dark = page.in_page(COLOURS_OF_ARMS)
+    dark = page.in_page(LEGENDS)
     assert light.keys() == dark.keys()
     assert all(light[arm]["colour"] != dark[arm]["colour"] for arm in light)
 
@@ -150,7 +163,7 @@ def test_arms_are_told_apart_by_colour_or_by_shape(
     page: Opened, run: Run, scheme: Any, vision: str
 ) -> None:
     page.tab.emulate_media(color_scheme=scheme)
-    arms = page.in_page(COLOURS_OF_ARMS)
+    arms = page.in_page(LEGENDS)
     swatches = "".join(
         f'<i style="position:fixed;z-index:9;top:0;left:{20 * n}px;width:20px;height:20px;'
         f'background:{arm["colour"]}"></i>'

@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 
 from lab import stack
+from tests.browser import chromium
+from tests.browser.looking import FIGURES
+from tests.browser.opening import open_file
 from tests.lab.running import Lab
 
 PLAN = stack.REPOSITORY / "docs" / "plans" / "demo.json"
@@ -125,6 +128,19 @@ def test_everything_of_the_run_is_kept_in_the_bucket_and_copied(lab: Lab, result
     assert "src=" not in page, "the page needs no other file"
     lines = (lab.directory / RUN / "trials.csv").read_text("utf-8").splitlines()
     assert len(lines) == 1 + WARM_UPS + TRIALS
+
+
+def test_the_page_opens_in_a_browser_with_its_figures_and_without_a_word(
+    lab: Lab, results: Any
+) -> None:
+    with chromium.launched() as browser:
+        page = open_file(browser, lab.directory / RUN / "report.html")
+        figures = page.in_page(FIGURES)
+    assert (page.messages, page.requests) == ([], [page.file.as_uri()])
+    drawn = {(figure["kind"], figure["name"].split(" ")[0].rstrip(":")) for figure in figures}
+    assert all(figure["shapes"] > 2 for figure in figures)
+    assert drawn >= {(kind, test) for kind in ("trials", "interval") for test in TESTS}
+    assert drawn >= {("ecdf", "rtt"), ("series", "tcp-1"), ("series", "tcp-8")}
 
 
 def test_every_trial_can_be_traced_to_its_raw_output_and_its_nodes(lab: Lab, results: Any) -> None:
