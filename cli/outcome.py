@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from . import files
-from .errors import EXIT_FAILED, EXIT_USAGE, Refusal
+from .errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
 from .estimate import Estimate, print_estimate
 from .failures import RunFailure, explain_failure, failure_of
 from .junit import junit_xml
@@ -99,20 +101,19 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome, wanted: 
     copies: list[Path] = []
     if wanted.out is not None and _has_files(ended.run, stack, run_id):
         copies = files.download(stack, run_id, wanted.out)
+        _fetch_raw(output, stack, run_id, wanted.out)
     left = Left.of(stack, run_id, ended.run)
     print_left(output, ended.run, left)
-    checks = []
-    if wanted.needs_verdicts and failure is None and ended.run is not None:
-        require_results(ended.run, left)
-    if left.results is not None:
-        checks = check(output, wanted.requirements, left.results)
-    if wanted.junit is not None:
-        _write_junit(wanted.junit, junit_xml(run_id, left.results, checks, failure))
     if copies:
         page = next((copy for copy in copies if copy.name == "report.html"), copies[0].parent)
         output.line(f"Results: {page}")
     elif left.results is not None:
         output.line(f"Files: {files_of(stack, run_id)}")
+    if wanted.needs_verdicts and failure is None and ended.run is not None:
+        require_results(ended.run, left)
+    checks = _checks_of(output, wanted, left, failure)
+    if wanted.junit is not None:
+        _write_junit(wanted.junit, junit_xml(run_id, left.results, checks, failure))
     code, error = _end(output, run_id, ended, failure)
     output.document(
         {
@@ -120,7 +121,8 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome, wanted: 
             "directory": str(copies[0].parent) if copies else None,
         }
     )
-    return code or complain_of_unmet(output, checks)
+    unmet = complain_of_unmet(output, checks)
+    return code or unmet
 
 
 def document(
@@ -169,6 +171,31 @@ def complain_of_unmet(output: Output, checks: Sequence[Checked]) -> int:
     for each in unmet:
         output.complain(f'The requirement "{each.requirement.text}" is not met: {each.why}.')
     return EXIT_FAILED if unmet else 0
+
+
+def _fetch_raw(output: Output, stack: Stack, run_id: str, out: Path) -> None:
+    """The raw outputs that the page links to; the verdict stands without them."""
+    try:
+        raw = files.download_raw(stack, run_id, out, files.RAW_WITH_A_RUN)
+    except (BotoCoreError, ClientError) as error:
+        output.complain(f"The raw outputs could not be fetched: {explain(error)}")
+        return
+    if raw.missing or raw.left:
+        output.note(f"Raw outputs: {raw}; `rackrate report {run_id} --raw` fetches all.")
+
+
+def _checks_of(
+    output: Output, wanted: Wanted, left: Left, failure: RunFailure | None
+) -> list[Checked]:
+    if left.results is None:
+        return []
+    try:
+        return check(output, wanted.requirements, left.results)
+    except Refusal:
+        # A run that failed may lack the verdict, and has its own exit code.
+        if failure is None:
+            raise
+        return []
 
 
 def _has_files(record: Run | None, stack: Stack, run_id: str) -> bool:

@@ -36,7 +36,14 @@ def significant(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Three significant digits, but never more than three decimals: a ratio is no finer."""
+    """Three significant digits, but never more than three decimals: a ratio is no finer.
+
+    What two blocks say of a spread may be anything; beyond a thousandfold it is just that.
+    """
+    if value >= 999.5:
+        return ">999"
+    if 0 < value < 0.0005:
+        return "<0.001"
     return significant(value) if value >= 1 else f"{value:.3f}"
 
 
