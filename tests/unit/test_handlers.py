@@ -28,6 +28,7 @@ MODULES = (
     "report",
     "teardown",
     "finish",
+    "compare",
 )
 
 
@@ -101,6 +102,7 @@ def call(store, cluster, ec2, eks, executions, settings, monkeypatch):
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", STACK)
     context._metrics.cache_clear()
     monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("DASHBOARD_URL", "")
     clients = {"eks": eks, "ec2": ec2, "stepfunctions": executions, "pricing": NoPrices()}
     modules = {name: importlib.import_module(f"handlers.{name}") for name in MODULES}
     for module in modules.values():
@@ -175,9 +177,12 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
         measure(item)
     step("counters", "Count after", run_id=RUN, when="after")
     assert step("analyze", "Analyze", run_id=RUN, after_failure=False)["measured"] == 4
-    step("report", "Report", run_id=RUN)
+    reported = step("report", "Report", run_id=RUN)
     assert step("teardown", "Teardown", run_id=RUN)["gone"] is True
-    ended = step("finish", "Finish", run_id=RUN, execution_arn=ARN, state={"dry_run": False})
+    state = {"dry_run": False, "reported": reported}
+    ended = step("finish", "Finish", run_id=RUN, execution_arn=ARN, state=state)
+    assert ended["output"]["status"] == "succeeded"
+    assert ended["output"]["dashboard"] is None, "an empty variable is no dashboard"
     assert ended["status"] == store.run(RUN)["status"] == "succeeded"
     assert cluster.objects == {}
 
@@ -311,7 +316,7 @@ def stopped(status):
         ("Await servers", "ready"),
         ("Launch", "pods"),
         ("Collect", "finished"),
-        ("Finish", "status"),
+        ("Finish", "cause"),
     ],
 )
 def test_what_the_machine_selects_is_what_choices_read(state, field):
@@ -342,6 +347,14 @@ def test_an_aborted_execution_is_torn_down(call, store, cluster):
     call("teardown", stopped("ABORTED"))
     assert cluster.objects == {}
     assert store.run(RUN)["status"] == "aborted"
+
+
+def test_a_comparison_that_fails_is_no_failed_run(call, store, capsys):
+    event = stopped("FAILED")
+    event["detail"]["input"] = json.dumps({"compare": {"run": "a", "with": "b"}})
+    call("teardown", event)
+    assert metrics(capsys.readouterr().out) == []
+    assert store.run(RUN) is None
 
 
 SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
