@@ -115,6 +115,18 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
+def save(path: Path, content: bytes) -> None:
+    """Like `write`; raises Refusal when that fails."""
+    try:
+        write(path, content)
+    except OSError as error:
+        raise Refusal(
+            f"{error.filename or path} cannot be written ({error.strerror}); name another place"
+            " with --out.",
+            EXIT_FAILED,
+        ) from error
+
+
 def _unwritable(
     out: Path, error: OSError, exit_code: int, stack: Stack | None = None, run_id: str = ""
 ) -> Refusal:

@@ -13,6 +13,7 @@ from rich.text import Text
 from ..baselines import Baseline, checked_name
 from ..errors import Refusal
 from ..guard import one_sentence
+from ..options import RunArgument
 from ..output import JsonOption, Output, StackOption
 from ..run_ids import find_measured_run
 from ..stack import Stack
@@ -29,7 +30,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The baseline'
 @one_sentence
 def set_baseline(
     name: NameArgument,
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or latest.")],
+    run_id: RunArgument,
     stack: StackOption = "rackrate",
     as_json: JsonOption = False,
 ) -> None:

@@ -12,10 +12,10 @@ import typer
 from .. import files
 from ..errors import EXIT_FAILED, EXIT_USAGE, Refusal
 from ..guard import one_sentence
+from ..options import RunArgument
 from ..output import JsonOption, Output, StackOption
 from ..run_ids import find_measured_run
 from ..stack import Stack
-from ..verdict import say
 
 _PAGE = "report.html"
 
@@ -25,7 +25,7 @@ _MOST_HOURS = 7 * 24
 
 @one_sentence
 def report(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or latest.")],
+    run_id: RunArgument,
     stack: StackOption = "rackrate",
     out: Annotated[Path, typer.Option(help="Directory for the page.")] = Path("out"),
     raw: Annotated[
@@ -70,8 +70,7 @@ def _link(output: Output, stack: Stack, run_id: str, hours: int) -> str:
     temporary = stack.has_temporary_credentials
     output.line(address)
     holds = "hour" if hours == 1 else f"{hours} hours"
-    say(
-        output.errors,
+    output.note(
         f"The link holds for {holds}, until {until}, and whoever has it can read the page."
         + (
             " It is signed with temporary credentials and ends with them if that is sooner."
@@ -97,13 +96,14 @@ def _copy(output: Output, stack: Stack, run_id: str, out: Path, *, raw: bool) ->
     fetched = files.download_raw(stack, run_id, out) if raw else None
     output.line(str(page))
     if fetched is not None:
-        say(output.errors, f"Raw outputs, in raw/ beside it: {fetched}.")
+        output.note(f"Raw outputs, in raw/ beside it: {fetched}.")
     output.document(
         {
             "run": run_id,
             "path": str(page),
-            "raw_outputs": None if fetched is None else fetched.copied,
-            "raw_outputs_missing": None if fetched is None else fetched.missing,
+            "raw_outputs": None
+            if fetched is None
+            else {"copied": fetched.copied, "missing": fetched.missing},
         }
     )
     return page.as_uri()

@@ -22,7 +22,7 @@ _account_settings = r"{0}/(?P<api_version>[^/]+)/account-settings/?$"
 
 def install() -> None:
     """Teach moto's backends; once is enough, and more does no harm."""
-    ServiceQuotasBackend.get_service_quota = _get_service_quota  # type: ignore[method-assign]
+    ServiceQuotasBackend.get_service_quota = _get_service_quota  # type: ignore[method-assign,assignment]
     LambdaResponse.get_account_settings = _get_account_settings  # type: ignore[attr-defined]
     urls.url_paths[_account_settings] = LambdaResponse.dispatch
 

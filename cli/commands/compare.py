@@ -1,0 +1,181 @@
+"""`rackrate compare`: two runs, or a run and a named baseline, judged by the stack."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from botocore.exceptions import BotoCoreError, ClientError
+
+from .. import files
+from ..comparison import Comparison, print_differences
+from ..errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Refusal, explain
+from ..failures import human
+from ..guard import one_sentence
+from ..options import OutOption, RequireOption
+from ..outcome import check, complain_of_unmet
+from ..output import JsonOption, Output, StackOption
+from ..progress import display_for
+from ..requirements import Requirement, parse_requirements
+from ..run_ids import LATEST, find_measured_run, new_run_id
+from ..stack import Execution, Stack
+from ..verdict import print_results
+from ..watch import Interruption
+
+_FIRST_POLL_SECONDS = 0.1
+_POLL_SECONDS = 1.0
+
+_PAGE = "report.html"
+
+
+@one_sentence
+def compare(
+    run_id: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's id, a baseline's name, or latest.")
+    ],
+    other: Annotated[
+        str,
+        typer.Argument(metavar="OTHER", help="What it is compared with: the same."),
+    ],
+    stack: StackOption = "rackrate",
+    out: OutOption = Path("out"),
+    require: RequireOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two runs: what differed, and what came of it.
+
+    Example: rackrate compare latest golden
+    """
+    requirements = parse_requirements(require or ())
+    if any(requirement.is_about_earlier for requirement in requirements):
+        raise Refusal(
+            'A comparison is with another run anyway; leave "than before" out of --require.'
+        )
+    files.prepare(out)
+    found = Stack.find(stack)
+    run_name, other_name = (_checked(found, name) for name in (run_id, other))
+    if run_name.run_id == other_name.run_id:
+        raise Refusal(f"Both are the run {run_name.run_id}; name two runs to compare.")
+    output = Output(as_json)
+    comparison_id = f"compare-{new_run_id().removeprefix('run-')}"
+    asked = {"compare": {"run": run_name.asked, "with": other_name.asked}}
+    execution = _execute(output, found, comparison_id, asked)
+    _check_end(execution, comparison_id)
+    _conclude(output, found, comparison_id, out, requirements)
+
+
+class _Named:
+    """A run that a person named: its id, and the name that the stack is asked for."""
+
+    def __init__(self, run_id: str, asked: str) -> None:
+        self.run_id = run_id
+        self.asked = asked
+
+
+def _checked(stack: Stack, name: str) -> _Named:
+    """Refuse here what the stack would refuse later; a run's id wins over a baseline's name."""
+    if name != LATEST and stack.run(name) is None:
+        baseline = stack.baseline(name)
+        if baseline is None:
+            raise Refusal(
+                f'There is no run and no baseline "{name}"; `rackrate list` and `rackrate baseline'
+                " list` name those there are."
+            )
+        if stack.run(baseline.run_id) is None:
+            raise Refusal(
+                f'The run {baseline.run_id} of the baseline "{name}" is gone; set the baseline to'
+                " another run."
+            )
+        return _Named(find_measured_run(stack, baseline.run_id).run_id, name)
+    run = find_measured_run(stack, name)
+    return _Named(run.run_id, run.run_id)
+
+
+def _execute(output: Output, stack: Stack, comparison_id: str, asked: dict[str, Any]) -> Execution:
+    """Start the comparison and wait for its end; a signal stops it."""
+    with Interruption() as interruption, display_for(output.errors) as display:
+        arn = stack.start(comparison_id, json.dumps(asked))
+        began, poll_seconds = time.monotonic(), _FIRST_POLL_SECONDS
+        while (execution := stack.execution(arn)).is_running:
+            if interruption.count:
+                _stop(stack, arn)
+                raise typer.Exit(interruption.exit_code)
+            display.show("comparing", 0, 0, time.monotonic() - began, None)
+            interruption.pause(poll_seconds, count=1)
+            poll_seconds = min(_POLL_SECONDS, 2 * poll_seconds)
+    return execution
+
+
+def _stop(stack: Stack, arn: str) -> None:
+    try:
+        stack.stop(arn, "stopped from the command line")
+    except (BotoCoreError, ClientError) as error:
+        raise Refusal(
+            f"The comparison could not be stopped and ends by itself: {explain(error)}",
+            EXIT_INTERRUPTED,
+        ) from error
+
+
+def _check_end(execution: Execution, comparison_id: str) -> None:
+    if execution.status == "SUCCEEDED":
+        return
+    cause = "; ".join(line.rstrip(".") for line in human(execution.cause)) or "no cause given"
+    if execution.error == "InvalidComparison":
+        raise Refusal(f"The runs cannot be compared: {cause}.", EXIT_USAGE)
+    if execution.error == "InvalidPlan":
+        raise Refusal("The stack is older than comparisons; deploy this version of rackrate.")
+    raise Refusal(
+        f"The comparison {comparison_id} ended with {execution.error or execution.status}:"
+        f" {cause}.",
+        EXIT_FAILED,
+    )
+
+
+def _conclude(
+    output: Output,
+    stack: Stack,
+    comparison_id: str,
+    out: Path,
+    requirements: tuple[Requirement, ...],
+) -> None:
+    prefix = f"comparisons/{comparison_id}"
+    content = stack.content(f"{prefix}/comparison.json")
+    if content is None:
+        raise Refusal(f"The comparison {comparison_id} left no comparison.json.", EXIT_FAILED)
+    comparison = Comparison.read(content, comparison_id)
+    page = _keep(stack, comparison, content, comparison_id, out)
+    output.say(f"Run {comparison.run_id} against {comparison.other_name}")
+    print_differences(output, comparison)
+    print_results(output.console, comparison.results, None)
+    checks = check(output, requirements, comparison.results)
+    output.line(f"Results: {page}")
+    output.document(
+        {
+            "id": comparison_id,
+            "stack": stack.name,
+            "files": f"s3://{stack.bucket}/{prefix}/",
+            "directory": str(page.parent),
+            "comparison": json.loads(content),
+            "requirements": [each.as_document() for each in checks],
+        }
+    )
+    raise typer.Exit(complain_of_unmet(output, checks))
+
+
+def _keep(
+    stack: Stack, comparison: Comparison, content: bytes, comparison_id: str, out: Path
+) -> Path:
+    """Copy the comparison to `out`, with the raw outputs of its runs where its page looks."""
+    directory = out / comparison_id
+    page = stack.content(f"comparisons/{comparison_id}/{_PAGE}")
+    files.save(directory / "comparison.json", content)
+    if page is None:
+        return directory / "comparison.json"
+    # In the bucket runs are two directories up and one down; here they are beside the comparison.
+    files.save(directory / _PAGE, page.replace(b'"../../runs/', b'"../'))
+    for run_id in (comparison.run_id, comparison.other_id):
+        files.download_raw(stack, run_id, out, files.RAW_WITH_A_RUN)
+    return directory / _PAGE

@@ -1,0 +1,184 @@
+"""`rackrate export`: the trials or results of runs as files that other programs read."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import files
+from ..errors import Refusal
+from ..failures import RunFailure, human
+from ..guard import one_sentence
+from ..junit import junit_xml
+from ..output import JsonOption, Output, StackOption
+from ..results import Results
+from ..run_ids import find_measured_run
+from ..runs import GOOD, Run
+from ..stack import Stack
+
+
+class Format(StrEnum):
+    """What a run can be exported as."""
+
+    csv = "csv"
+    parquet = "parquet"
+    json = "json"
+    junit = "junit"
+
+
+_SUFFIXES = {
+    Format.csv: "csv",
+    Format.parquet: "parquet",
+    Format.json: "json",
+    Format.junit: "xml",
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """One run in the format that was asked for."""
+
+    run_id: str
+    content: bytes
+
+
+@one_sentence
+def export(
+    run_ids: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="Runs' ids, or latest.", show_default=False),
+    ],
+    format: Annotated[
+        Format,
+        typer.Option(
+            help="csv and parquet are trials, json and junit results.", show_default=False
+        ),
+    ],
+    stack: StackOption = "rackrate",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE|DIR|-",
+            help="File, directory, or - for standard output; default: RUN.csv, .parquet, .json or"
+            " .xml in this directory.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the trials or the results of runs for other programs.
+
+    Example: rackrate export latest --format parquet --out trials.parquet
+    """
+    output = Output(as_json)
+    to_stdout = out is not None and str(out) == "-"
+    if to_stdout and as_json:
+        raise Refusal("Standard output cannot take both; use --json with a file as --out.")
+    found = Stack.find(stack)
+    runs = list(
+        {run.run_id: run for run in (find_measured_run(found, one) for one in run_ids)}.values()
+    )
+    if to_stdout:
+        _print(format, [_export(found, run, format) for run in runs])
+        return
+    # Refused before anything is fetched, and nothing is written before all is there.
+    paths = [_path(run.run_id, format, out, several=len(runs) > 1) for run in runs]
+    _check(paths, force=force)
+    exported = [_export(found, run, format) for run in runs]
+    for one, path in zip(exported, paths, strict=True):
+        files.save(path, one.content)
+        output.line(str(path))
+    output.document(
+        {
+            "format": format.value,
+            "files": [
+                {"run": one.run_id, "path": str(path), "bytes": len(one.content)}
+                for one, path in zip(exported, paths, strict=True)
+            ],
+        }
+    )
+
+
+def _export(stack: Stack, run: Run, format: Format) -> Exported:
+    match format:
+        case Format.csv:
+            content = _needed(stack.file(run.run_id, "trials.csv"), run, "trials.csv")
+        case Format.parquet:
+            key = f"trials/day={run.started_at[:10]}/{run.run_id}.parquet"
+            content = _needed(stack.content(key), run, key)
+        case Format.json:
+            content = _results(stack, run)
+            Results.read(content, run.run_id)  # refuses what is of another schema, or no results
+        case Format.junit:
+            results = Results.read(_results(stack, run), run.run_id)
+            content = junit_xml(run.run_id, results, (), _failure(run))
+    return Exported(run.run_id, content)
+
+
+def _results(stack: Stack, run: Run) -> bytes:
+    return _needed(stack.file(run.run_id, "results.json"), run, "results.json")
+
+
+def _failure(run: Run) -> RunFailure | None:
+    if run.status in GOOD:
+        return None
+    return RunFailure(run.error or run.status, "\n".join(human(run.cause or "")))
+
+
+def _needed(content: bytes | None, run: Run, name: str) -> bytes:
+    if content is None:
+        raise Refusal(
+            f"Run {run.run_id} left no {name}, as runs of older stacks do; choose another --format."
+        )
+    return content
+
+
+def _path(run_id: str, format: Format, out: Path | None, *, several: bool) -> Path:
+    name = f"{run_id}.{_SUFFIXES[format]}"
+    if out is None:
+        return Path(name)
+    return out / name if several or out.is_dir() else out
+
+
+def _check(paths: list[Path], *, force: bool) -> None:
+    for path in paths:
+        if path.is_dir():
+            raise Refusal(f"{path} is a directory; name a file, or another directory, with --out.")
+        if path.parent.exists() and not path.parent.is_dir():
+            raise Refusal(f"{path.parent} is a file; several runs need a directory as --out.")
+        if path.exists() and not force:
+            raise Refusal(f"{path} exists; overwrite it with --force, or name another with --out.")
+
+
+def _print(format: Format, exported: list[Exported]) -> None:
+    """To standard output: one run, or the trials of several under one header."""
+    if len(exported) > 1 and format is not Format.csv:
+        raise Refusal(
+            f"Several runs are several {format} files; name a directory with --out, or export one"
+            " run."
+        )
+    if format is Format.parquet and sys.stdout.isatty():
+        raise Refusal("Parquet is no text for a terminal; name a file with --out, or pipe it on.")
+    content = join([one.content for one in exported]) if len(exported) > 1 else exported[0].content
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def join(tables: list[bytes]) -> bytes:
+    """CSV tables as one, with one header. Raises Refusal when their columns differ."""
+    headers = {table.split(b"\n", 1)[0].strip() for table in tables}
+    if len(headers) > 1:
+        raise Refusal(
+            "The runs' trials have other columns, as those of other versions do; export each to a"
+            " file of its own."
+        )
+    bodies = [table.split(b"\n", 1)[1] if b"\n" in table else b"" for table in tables]
+    first = tables[0].split(b"\n", 1)[0] + b"\n"
+    return first + b"".join(
+        body if not body or body.endswith(b"\n") else body + b"\n" for body in bodies
+    )

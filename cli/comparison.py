@@ -1,0 +1,101 @@
+"""comparison.json, the part of it that no run's results have: what differed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Self
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from .errors import EXIT_FAILED, Refusal
+from .output import Output
+from .results import Results
+
+SCHEMA = "rackrate.comparison.v1"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that was not the same in both runs; the values are words."""
+
+    what: str
+    run: str
+    other: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs compared. `baseline` is the name the other run was called by, or None."""
+
+    run_id: str
+    other_id: str
+    baseline: str | None
+    differences: tuple[Difference, ...]
+    results: Results
+
+    @classmethod
+    def read(cls, text: bytes, comparison_id: str) -> Self:
+        """Parse comparison.json. Raises Refusal when it is of another schema or incomplete."""
+        try:
+            document = json.loads(text)
+            told = document["comparison"]
+            return cls(
+                run_id=told["run"],
+                other_id=told["with"],
+                baseline=told.get("baseline"),
+                differences=tuple(
+                    Difference(
+                        str(difference["what"]),
+                        _words(difference["run"]),
+                        _words(difference["with"]),
+                    )
+                    for difference in told["differences"]
+                ),
+                results=Results.read(text, comparison_id, SCHEMA),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise Refusal(
+                f"The comparison.json of {comparison_id} is not a complete {SCHEMA}"
+                f" ({type(error).__name__}: {error}); read it in the bucket.",
+                EXIT_FAILED,
+            ) from error
+
+    @property
+    def other_name(self) -> str:
+        """The other run, with its name as a baseline where it has one."""
+        return f"{self.baseline} ({self.other_id})" if self.baseline else self.other_id
+
+
+def print_differences(output: Output, comparison: Comparison) -> None:
+    """What differed between the runs, before anything is said of what came of it."""
+    if not comparison.differences:
+        output.say("Nothing that rackrate knows of differed between the two runs.")
+        return
+    table = Table(
+        title=Text("What differed"),
+        title_justify="left",
+        title_style="bold",
+        box=box.HORIZONTALS,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    table.add_column("What", overflow="fold")
+    table.add_column("This run", overflow="fold")
+    table.add_column("The other", overflow="fold")
+    for difference in comparison.differences:
+        table.add_row(Text(difference.what), Text(difference.run), Text(difference.other))
+    output.print(table)
+
+
+def _words(value: Any) -> str:
+    """A value of the comparison as a person writes it."""
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return ", ".join(map(_words, value))
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,156 @@
+"""`rackrate export` hands on what a run left, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from .conftest import DeployedStack, Rackrate, client, results
+
+CSV = b"run_id,trial,throughput_bits_per_second\nr1,1,987400000\nr1,2,\n"
+PARQUET = b"PAR1 columns PAR1"
+
+
+@pytest.fixture
+def exported(stack: DeployedStack) -> DeployedStack:
+    """A stack with two runs that measured, of different days."""
+    for run_id, started_at in (("r1", "2026-11-21T23:59:59Z"), ("r2", "2026-11-22T00:00:01Z")):
+        stack.record(run_id, status="succeeded", trials_measured=2, started_at=started_at)
+        stack.put(run_id, "trials.csv", CSV.replace(b"r1", run_id.encode()))
+        stack.put(run_id, "results.json", results(run_id))
+        key = f"trials/day={started_at[:10]}/{run_id}.parquet"
+        client("s3").put_object(Bucket=stack.bucket, Key=key, Body=PARQUET + run_id.encode())
+    return stack
+
+
+def test_trials_are_the_stacks_own_bytes(
+    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    for format, content in (("csv", CSV), ("parquet", PARQUET + b"r1")):
+        path = tmp_path / f"trials.{format}"
+        done = rackrate("export", "r1", "--format", format, "--out", path, "--stack", exported.name)
+        assert done.exit_code == 0, done.output
+        assert done.stdout == f"{path}\n"
+        assert path.read_bytes() == content
+
+
+def test_json_is_results_json_and_junit_names_each_verdict(
+    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    base = ("export", "r1", "--stack", exported.name, "--out")
+    assert rackrate(*base, tmp_path / "r.json", "--format", "json").exit_code == 0
+    assert (tmp_path / "r.json").read_bytes() == results("r1")
+    assert rackrate(*base, tmp_path / "r.xml", "--format", "junit").exit_code == 0
+    cases = ElementTree.parse(tmp_path / "r.xml").getroot().iter("testcase")
+    assert {"tcp-1 throughput", "rtt"} <= {case.get("name") for case in cases}
+
+
+def test_several_runs_become_a_file_each_in_a_directory(
+    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    out = tmp_path / "all"
+    done = rackrate(
+        *("export", "r1", "r2", "--format", "parquet", "--out", out),
+        *("--stack", exported.name, "--json"),
+    )
+    assert done.exit_code == 0, done.output
+    files = json.loads(done.stdout)["files"]
+    assert [file["run"] for file in files] == ["r1", "r2"]
+    assert [Path(file["path"]).read_bytes() for file in files] == [PARQUET + b"r1", PARQUET + b"r2"]
+    assert [file["bytes"] for file in files] == [len(PARQUET) + 2] * 2
+    assert sorted(path.name for path in out.iterdir()) == ["r1.parquet", "r2.parquet"]
+
+
+def test_the_default_is_a_file_named_after_the_run(
+    exported: DeployedStack,
+    rackrate: Rackrate,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rackrate("export", "latest", "--format", "csv", "--stack", exported.name).exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["r2.csv"]
+
+
+def test_a_pipe_gets_the_trials_of_all_runs_under_one_header(
+    exported: DeployedStack, rackrate: Rackrate
+) -> None:
+    done = rackrate("export", "r1", "r2", "--format", "csv", "--out", "-", "--stack", exported.name)
+    lines = done.stdout_bytes.splitlines()
+    assert lines == [
+        b"run_id,trial,throughput_bits_per_second",
+        *(b"r1,1,987400000", b"r1,2,"),
+        *(b"r2,1,987400000", b"r2,2,"),
+    ]
+
+
+def test_runs_whose_columns_differ_are_not_joined(
+    exported: DeployedStack, rackrate: Rackrate
+) -> None:
+    exported.put("r2", "trials.csv", b"another,header\n1,2\n")
+    done = rackrate("export", "r1", "r2", "--format", "csv", "--out", "-", "--stack", exported.name)
+    assert done.exit_code == 2
+    assert "other columns" in done.stderr
+    assert done.stdout == ""
+
+
+def test_what_exists_is_overwritten_only_when_that_is_asked_for(
+    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    path = tmp_path / "trials.csv"
+    path.write_text("mine")
+    base = ("export", "r1", "--format", "csv", "--out", path, "--stack", exported.name)
+    refused = rackrate(*base)
+    assert refused.exit_code == 2
+    assert "--force" in refused.stderr
+    assert path.read_text() == "mine"
+    assert rackrate(*base, "--force").exit_code == 0
+    assert path.read_bytes() == CSV
+
+
+def test_nothing_is_written_when_one_of_several_cannot_be_had(
+    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    exported.record("r3", status="succeeded", trials_measured=2)
+    done = rackrate(
+        *("export", "r1", "r3", "--format", "csv", "--out", tmp_path / "all"),
+        *("--stack", exported.name),
+    )
+    assert done.exit_code == 2
+    assert "Run r3 left no trials.csv" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_of_another_schema_version_are_refused(
+    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    exported.put("r1", "results.json", results("r1").replace(b"result.v1", b"result.v9"))
+    for format in ("json", "junit"):
+        done = rackrate(
+            *("export", "r1", "--format", format, "--out", tmp_path / "x"),
+            *("--stack", exported.name),
+        )
+        assert done.exit_code == 2
+        assert '"rackrate.result.v9"' in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_exported_is_refused_in_one_sentence(
+    exported: DeployedStack, rackrate: Rackrate
+) -> None:
+    exported.record("going", status="running", trials_measured=3)
+    exported.record("empty", status="failed", trials_measured=0)
+    for arguments, said in (
+        (("nope",), 'no run "nope"'),
+        (("going",), "still going"),
+        (("empty",), "no measured trials"),
+        (("r1", "r2", "--out", "-"), "name a directory"),
+        (("r1", "--out", "-", "--json"), "cannot take both"),
+    ):
+        done = rackrate("export", *arguments, "--format", "json", "--stack", exported.name)
+        assert done.exit_code == 2
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1

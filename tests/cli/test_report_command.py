@@ -1,0 +1,132 @@
+"""`rackrate report`: the page with what it links to, or a link to the page."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from .conftest import DeployedStack, Rackrate, client, results, table
+
+PAGE = b"<!doctype html><title>r1</title><a href='raw/0001_t_rtt_a_b.1.txt'>raw</a>"
+
+
+def trial(stack: DeployedStack, run_id: str, number: int, text: bytes | None) -> None:
+    """A trial's item, and what its tool printed unless it is gone from the bucket."""
+    name = f"{number:04}_treatment_rtt_a_b.1.txt"
+    key = f"runs/{run_id}/raw/{name}"
+    sk = f"trial#{number:04}#treatment#rtt#a#b"
+    table(stack.table).put_item(Item={"pk": f"run#{run_id}", "sk": sk, "raw_key": key})
+    if text is not None:
+        client("s3").put_object(Bucket=stack.bucket, Key=key, Body=text)
+
+
+@pytest.fixture
+def reported(stack: DeployedStack) -> DeployedStack:
+    """A stack with a run that has a page and three trials, one without its raw output."""
+    stack.record("r1", status="succeeded", trials_measured=3)
+    stack.put("r1", "report.html", PAGE)
+    stack.put("r1", "results.json", results("r1"))
+    trial(stack, "r1", 1, b"first")
+    trial(stack, "r1", 2, b"second")
+    trial(stack, "r1", 3, None)
+    # A trial that never ran has nothing to show.
+    table(stack.table).put_item(Item={"pk": "run#r1", "sk": "trial#0004#treatment#rtt#a#b"})
+    return stack
+
+
+def test_the_page_is_copied_and_its_path_is_all_that_is_printed(
+    reported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    done = rackrate("report", "latest", "--out", tmp_path, "--stack", reported.name)
+    assert done.exit_code == 0, done.output
+    assert done.stdout == f"{tmp_path / 'r1' / 'report.html'}\n"
+    assert (tmp_path / "r1" / "report.html").read_bytes() == PAGE
+    assert not (tmp_path / "r1" / "raw").exists()
+    assert not (tmp_path / "latest").exists(), "an old run is not the newest one"
+
+
+def test_raw_outputs_are_put_where_the_page_links_to(
+    reported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    done = rackrate("report", "r1", "--raw", "--out", tmp_path, "--stack", reported.name, "--json")
+    assert done.exit_code == 0, done.output
+    raw = tmp_path / "r1" / "raw"
+    assert {path.name: path.read_bytes() for path in raw.iterdir()} == {
+        "0001_treatment_rtt_a_b.1.txt": b"first",
+        "0002_treatment_rtt_a_b.1.txt": b"second",
+    }
+    assert json.loads(done.stdout)["raw_outputs"] == {"copied": 2, "missing": 1}
+    assert "2 copied, 1 not in the bucket any more" in done.stderr
+
+
+def test_a_run_brings_its_raw_outputs_along_up_to_a_number(
+    reported: DeployedStack, rackrate: Rackrate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rackrate_cli.files.RAW_WITH_A_RUN", 1)
+    done = rackrate("watch", "r1", "--out", tmp_path, "--stack", reported.name)
+    assert done.exit_code == 0, done.output
+    assert len(list((tmp_path / "r1" / "raw").iterdir())) == 1
+    assert "`rackrate report r1 --raw`" in " ".join(done.stderr.split())
+
+
+def test_the_link_opens_without_credentials_and_says_how_long(
+    reported: DeployedStack, rackrate: Rackrate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = rackrate("report", "r1", "--url", "--hours", "2", "--stack", reported.name)
+    assert done.exit_code == 0, done.output
+    address = done.stdout.strip()
+    with urllib.request.urlopen(address) as answer:
+        assert answer.read() == PAGE
+    assert "X-Amz-Expires=7200" in address
+    assert "holds for 2 hours" in " ".join(done.stderr.split())
+    assert list(tmp_path.iterdir()) == [], "a link needs no directory"
+
+
+def test_a_link_of_temporary_credentials_is_said_to_end_with_them(
+    reported: DeployedStack, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
+    done = rackrate("report", "r1", "--url", "--stack", reported.name, "--json")
+    answer = json.loads(done.stdout)
+    assert answer["temporary_credentials"] is True
+    assert answer["seconds"] == 24 * 3600
+    assert "ends with them if that is sooner" in " ".join(done.stderr.split())
+
+
+def test_open_hands_the_copy_to_the_browser(
+    reported: DeployedStack, rackrate: Rackrate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The browser is another program; what it is asked for is the command's own.
+    script = tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/asked\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(webbrowser, "_tryorder", None)
+    monkeypatch.setattr(webbrowser, "_browsers", {})
+    monkeypatch.setenv("BROWSER", f"{script} %s")
+    done = rackrate("report", "r1", "--open", "--out", tmp_path, "--stack", reported.name)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "asked").read_text() == (tmp_path / "r1" / "report.html").as_uri()
+
+
+def test_what_has_no_page_is_refused_in_one_sentence(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.record("going", status="running", trials_measured=3)
+    stack.record("empty", status="failed", trials_measured=0)
+    stack.record("aborted", status="aborted", trials_measured=3)
+    for run_id, said in (
+        ("nope", 'no run "nope"'),
+        ("going", "still going"),
+        ("empty", "no measured trials"),
+        ("aborted", "left no report.html"),
+    ):
+        done = rackrate("report", run_id, "--out", tmp_path, "--stack", stack.name)
+        assert done.exit_code == 2
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
