@@ -101,6 +101,7 @@ _NODE_FACTS = {
     "kernel": "kernel",
     "kubelet": "kubernetes",
     "container_runtime": "container_runtime",
+    "cni": "cni",
 }
 
 VERDICTS = (
