@@ -215,7 +215,13 @@ def _names(entries: object) -> list[str] | None:
 
 
 def _alternatives(words: Sequence[str]) -> list[str]:
-    return [part.strip() for part in f" {' '.join(words)} ".split(" or ")]
+    found: list[list[str]] = [[]]
+    for word in words:
+        if word == "or":
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [" ".join(alternative) for alternative in found]
 
 
 def _accepted(alternative: str, text: str) -> set[str]:

@@ -1,0 +1,187 @@
+"""A CI system reads what a run found: any results make a document that it can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rackrate_cli.failures import RunFailure
+from rackrate_cli.junit import junit_xml
+from rackrate_cli.requirements import evaluate, parse_requirements
+from rackrate_cli.results import Failure, Results, Verdict
+
+from .conftest import DeployedStack, Rackrate, machine, results, verdict
+
+RUN = "run-20261121-070512-ab12"
+VERDICTS = [
+    verdict(),
+    verdict(test="tcp-8", verdict="worse", ratio=0.8),
+    verdict(test="rtt", metric="rtt", verdict="inconclusive", reason="two blocks", more_blocks=4),
+    verdict(test="udp-1", verdict="no meaningful difference"),
+]
+FAILURE = {
+    "block": 3, "arm": "treatment", "test": "tcp-1", "client": "a", "server": "b", "attempt": 1,
+    "reason": "Connection \x1b[31mrefused\x00",
+}  # fmt: skip
+
+
+def read(**fields: Any) -> Results:
+    return Results.read(results(RUN, **fields), RUN)
+
+
+def suite_of(
+    found: Results | None, *requirements: str, failure: RunFailure | None = None
+) -> ET.Element:
+    """The suite, after what every reader relies on was checked."""
+    checks = [] if found is None else evaluate(parse_requirements(requirements), found)
+    suites = ET.fromstring(junit_xml(RUN, found, checks, failure))
+    assert suites.tag == "testsuites"
+    (suite,) = suites
+    cases = suite.findall("testcase")
+    for element in (suites, suite):
+        counted = {name: int(element.attrib[name]) for name in ("tests", "failures", "errors")}
+        assert counted == {
+            "tests": len(cases),
+            "failures": len(suite.findall("testcase/failure")),
+            "errors": len(suite.findall("testcase/error")),
+        }
+        assert int(element.attrib["skipped"]) == len(suite.findall("testcase/skipped"))
+        assert float(element.attrib["time"]) >= 0
+    assert all(case.attrib.keys() == {"classname", "name"} for case in cases)
+    names = [(case.attrib["classname"], case.attrib["name"]) for case in cases]
+    assert len(set(names)) == len(names), "readers tell cases by their names"
+    return suite
+
+
+def outcomes(suite: ET.Element) -> dict[str, str]:
+    """How each case ended, by its name."""
+    ends = {"failure", "error", "skipped"}
+    return {
+        case.attrib["name"]: next((child.tag for child in case if child.tag in ends), "passed")
+        for case in suite.findall("testcase")
+    }
+
+
+def test_each_verdict_is_a_case_that_fails_only_if_it_is_worse() -> None:
+    suite = suite_of(read(verdicts=VERDICTS))
+    assert outcomes(suite) == {
+        "run completed": "passed",
+        "tcp-1 throughput": "passed",
+        "tcp-8 throughput": "failure",
+        "rtt": "skipped",
+        "udp-1 throughput": "passed",
+    }
+    skipped = suite.find("testcase/skipped")
+    assert skipped is not None
+    assert skipped.attrib["message"] == "inconclusive: two blocks; about 4 more blocks"
+
+
+def test_requirements_are_cases_and_a_met_one_excuses_what_it_is_about() -> None:
+    suite = suite_of(read(verdicts=VERDICTS), "tcp-8 not better", "rtt better")
+    ended = outcomes(suite)
+    assert ended["tcp-8 not better"] == ended["tcp-8 throughput"] == "passed"
+    assert ended["rtt better"] == "failure" and ended["rtt"] == "skipped"
+
+
+def test_the_suite_says_when_how_long_and_what_failed() -> None:
+    trials = {"planned": 36, "measured": 35, "failed": 1, "failures": [FAILURE]}
+    suite = suite_of(read(trials=trials))
+    assert suite.attrib["name"] == f"rackrate {RUN}"
+    assert suite.attrib["timestamp"] == "2026-11-21T07:05:12"
+    assert suite.attrib["time"] == "84.200"
+    said = suite.findtext("system-out") or ""
+    assert "block 3, treatment, tcp-1, a to b: Connection \ufffd[31mrefused\ufffd" in said
+    assert "Network scaled by 0.1: figures are not EC2's." in said
+    figures = suite.findtext("testcase[@name='tcp-1 throughput']/system-out") or ""
+    assert "987 Mbit/s against 493 Mbit/s, 2.00 times, 95 % interval 1.99 to 2.01" in figures
+
+
+def test_a_run_that_failed_is_an_error_with_or_without_results() -> None:
+    failure = RunFailure("TrialsLost", "9 of 36 trials lost\nthe first: refused")
+    for found in (None, read()):
+        suite = suite_of(found, failure=failure)
+        error = suite.find("testcase[@name='run completed']/error")
+        assert error is not None and error.text == failure.cause
+        assert error.attrib == {"type": "TrialsLost", "message": "9 of 36 trials lost"}
+
+
+words = st.text(max_size=12)
+ratios = st.none() | st.floats(min_value=0, allow_infinity=False, allow_nan=False)
+verdicts = st.builds(
+    Verdict,
+    test=words,
+    metric=words,
+    unit=st.sampled_from(["bit/s", "s", ""]),
+    arm=words,
+    baseline=words,
+    arm_median=ratios,
+    baseline_median=ratios,
+    ratio=ratios,
+    interval=st.none() | st.tuples(ratios.filter(lambda r: r is not None), st.just(1e300)),
+    is_simultaneous=st.booleans(),
+    verdict=st.sampled_from(["better", "worse", "no meaningful difference", "inconclusive"]),
+    reason=st.none() | words,
+    scope=st.none(),
+    claim=st.none(),
+    more_blocks=st.none() | st.integers(0, 9),
+    more_pairs=st.none(),
+    ceiling=st.none(),
+    steadiness=st.none(),
+)
+any_results = st.builds(
+    Results,
+    run_id=words,
+    status=words,
+    started_at=words,
+    seconds=ratios,
+    lab_scale=ratios,
+    placements=st.just({}),
+    planned=st.integers(0, 9),
+    measured=st.integers(0, 9),
+    failed=st.integers(0, 9),
+    failures=st.lists(st.builds(Failure, words, words), max_size=3).map(tuple),
+    warmed_up=st.just(0),
+    verdicts=st.lists(verdicts, max_size=3).map(tuple),
+    regressions=st.just(()),
+    mark_notes=st.lists(words, max_size=2).map(tuple),
+    warnings=st.lists(words, max_size=2).map(tuple),
+    conclusion=st.none() | words,
+)
+
+
+@given(any_results, words, st.none() | st.builds(RunFailure, words, words))
+def test_any_results_make_a_well_formed_document(
+    found: Results, run_id: str, failure: RunFailure | None
+) -> None:
+    suites = ET.fromstring(junit_xml(run_id, found, (), failure))
+    assert suites.attrib["tests"] == str(1 + len(found.verdicts))
+
+
+def test_run_and_watch_write_it_whatever_the_exit_code(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.define(machine(("Done", stack.recording("succeeded", "done"))))
+    stack.put(RUN, "results.json", results(RUN))
+    file = tmp_path / "verdicts.xml"
+    result = rackrate(
+        "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path / "out",
+        "--junit", file, "--require", "tcp-1 worse",
+    )  # fmt: skip
+    assert result.exit_code == 1
+    assert outcomes(ET.parse(file).getroot()[0])["tcp-1 worse"] == "failure"
+    stack.record("r2", status="failed", error="TrialsLost", cause="all lost")
+    assert rackrate("watch", "r2", "--stack", stack.name, "--junit", file).exit_code == 1
+    assert outcomes(ET.parse(file).getroot()[0]) == {"run completed": "error"}
+
+
+def test_a_place_where_it_cannot_be_written_is_refused_before_the_run(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    for place in (tmp_path, tmp_path / "none" / "x.xml"):
+        result = rackrate("run", "--stack", stack.name, "--out", tmp_path, "--junit", place)
+        assert result.exit_code == 2
+        assert "--junit" in result.stderr
+    assert stack.executions() == []

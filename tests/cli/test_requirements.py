@@ -1,0 +1,253 @@
+"""`--require` is read strictly, checked before anything is started, and decides the exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from rackrate_cli.errors import Refusal
+from rackrate_cli.requirements import (
+    DEFAULT_TESTS,
+    VERDICTS,
+    Checked,
+    check_plan,
+    check_planned,
+    evaluate,
+    parse_requirement,
+)
+from rackrate_cli.results import Results
+
+from rackrate.plan_fields import DEFAULT_TESTS as PLAN_TESTS
+from rackrate.statistics import Word
+
+from .conftest import DeployedStack, Rackrate, machine, results, verdict
+
+RUN = "run-20261121-070512-ab12"
+EARLIER = verdict(baseline="run before", verdict="worse", ratio=0.9)
+RESULTS = [
+    verdict(),
+    verdict(arm="spread", verdict="inconclusive", reason="2 blocks", more_blocks=4),
+    verdict(test="rtt", metric="rtt", verdict="worse"),
+    verdict(test="udp-1", metric="throughput", verdict="no meaningful difference"),
+    verdict(test="udp-1", metric="jitter", verdict="better"),
+]
+PLANNED = {
+    "plan": {
+        "tests": [{"name": "tcp-1"}, {"name": "udp-1"}],
+        "baseline": "baseline",
+        "compare_with": None,
+    },
+    "metrics": [
+        {"test": "tcp-1", "metric": "throughput"},
+        {"test": "udp-1", "metric": "throughput"},
+        {"test": "udp-1", "metric": "jitter"},
+    ],
+    "arms": [{"name": "treatment"}, {"name": "baseline"}],
+}
+
+
+def checked(text: str, *, regressions: list[object] | None = None) -> Checked:
+    content = results(RUN, verdicts=RESULTS, regressions=regressions or [])
+    return evaluate([parse_requirement(text)], Results.read(content, RUN))[0]
+
+
+def test_what_is_known_of_plans_and_verdicts_is_what_the_stack_knows() -> None:
+    assert DEFAULT_TESTS == PLAN_TESTS
+    assert set(VERDICTS) == set(get_args(Word))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_met"),
+    [
+        ("tcp-1 treatment better", True),
+        ("tcp-1 throughput treatment better", True),
+        ("tcp-1 treatment worse", False),
+        ("tcp-1 treatment not better", False),
+        ("rtt not better", True),
+        ("rtt rtt worse", True),
+        ("rtt not worse", False),
+        ("udp-1 jitter better", True),
+        ("udp-1 throughput no meaningful difference", True),
+        ("udp-1 throughput better or no meaningful difference", True),
+        ("udp-1 throughput not no meaningful difference", False),
+        ("  tcp-1   treatment\tbetter ", True),
+    ],
+)
+def test_a_requirement_asks_for_the_verdict_of_what_it_names(text: str, is_met: bool) -> None:
+    assert checked(text).is_met is is_met
+
+
+@pytest.mark.parametrize("text", ["tcp-1 better", "tcp-1 throughput better", "udp-1 better"])
+def test_every_verdict_that_the_names_fit_has_to_be_so(text: str) -> None:
+    assert not checked(text).is_met
+
+
+def test_an_inconclusive_verdict_shows_nothing_but_is_not_worse_either() -> None:
+    assert not checked("tcp-1 spread better").is_met
+    assert not checked("tcp-1 spread better or no meaningful difference").is_met
+    assert checked("tcp-1 spread not worse").is_met
+    assert checked("tcp-1 better or inconclusive").is_met
+
+
+def test_why_it_is_not_met_names_the_arm_the_verdict_and_what_would_settle_it() -> None:
+    assert checked("tcp-1 better").why == (
+        "spread's tcp-1 throughput is inconclusive, 2.00 times (1.99 to 2.01): about 4 more blocks"
+    )
+
+
+def test_than_before_asks_of_the_earlier_run() -> None:
+    assert not checked("tcp-1 not worse than before", regressions=[EARLIER]).is_met
+    assert checked("tcp-1 treatment better", regressions=[EARLIER]).is_met
+    with pytest.raises(Refusal, match="compare_with"):
+        checked("tcp-1 not worse than before")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("   ", "is empty"),
+        ("tcp-1", "has no verdict"),
+        ("better", "has no verdict"),
+        ("tcp-1 faster", "has no verdict"),
+        ("tcp-1 not faster", '"faster" is no verdict'),
+        ("tcp-1 no difference", '"no difference" is no verdict'),
+        ("tcp-1 better or", "a verdict is missing"),
+        ("tcp-1 better or or worse", "a verdict is missing"),
+        ("tcp-1 better than baseline", '"better than baseline" is no verdict'),
+        ("tcp-1 a b c better", "3 names"),
+        ("tcp-1 better or not better", "met by every verdict"),
+    ],
+)
+def test_what_is_no_requirement_is_refused_with_its_fault(text: str, said: str) -> None:
+    with pytest.raises(Refusal, match=said) as caught:
+        parse_requirement(text)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "plan", "said"),
+    [
+        ("tcp-9 better", {}, "use one of tcp-1, tcp-8, rtt"),
+        ("tcp-1 better", {"tests": ["rtt", {"name": "mine"}]}, "use one of rtt, mine"),
+        ("tcp-1 throughput c better", {"arms": ["a", {"name": "b"}]}, "begin it with"),
+        ("tcp-1 throughput b better", {"arms": ["a", "b"], "baseline": "b"}, "begin it with"),
+        ("tcp-1 better than before", {}, "compare_with"),
+    ],
+)
+def test_what_a_plan_can_never_give_is_refused_before_it_is_started(
+    text: str, plan: dict[str, object], said: str
+) -> None:
+    with pytest.raises(Refusal, match=said):
+        check_plan([parse_requirement(text)], plan)
+
+
+@pytest.mark.parametrize(
+    ("text", "plan"),
+    [
+        ("rtt not worse", {}),
+        ("tcp-1 anything better", {}),
+        ("tcp-1 better", {"tests": "wrong"}),
+        ("tcp-1 better", {"tests": [{"nam": "x"}]}),
+        ("tcp-1 throughput a better", {"arms": ["a", "b"], "baseline": "b"}),
+        ("rtt not worse than before", {"compare_with": "r1"}),
+    ],
+)
+def test_what_only_the_stack_can_judge_is_left_to_it(text: str, plan: dict[str, object]) -> None:
+    check_plan([parse_requirement(text)], plan)
+
+
+@pytest.mark.parametrize(
+    "text", ["tcp-1 jitter better", "udp-1 throughput baseline better", "tcp-1 treatmnt better"]
+)
+def test_what_a_planned_run_will_not_compare_is_refused(text: str) -> None:
+    with pytest.raises(Refusal, match="begin it with"):
+        check_planned([parse_requirement(text)], PLANNED)
+
+
+@pytest.mark.parametrize("text", ["udp-1 jitter treatment better", "tcp-1 treatment better"])
+def test_what_a_planned_run_will_compare_may_be_required(text: str) -> None:
+    check_planned([parse_requirement(text)], PLANNED)
+    check_planned([parse_requirement(text)], {**PLANNED, "metrics": None})
+
+
+def test_an_unmet_requirement_makes_the_exit_code_1_after_the_verdict_was_printed(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.define(machine(("Done", stack.recording("succeeded", "done"))))
+    stack.put(RUN, "results.json", results(RUN))
+    result = rackrate(
+        "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path,
+        "--require", "tcp-1 better", "--require", "rtt worse",
+    )  # fmt: skip
+    assert result.exit_code == 1
+    assert "987 Mbit/s" in result.stdout
+    assert "Required: tcp-1 better: met" in result.stdout
+    assert "Required: rtt worse: not met" in result.stdout
+    assert 'The requirement "rtt worse" is not met: treatment\'s rtt is better' in result.stderr
+    assert "tcp-1 better" not in result.stderr
+
+
+def test_met_requirements_leave_the_exit_code_at_0(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.record("r1", status="succeeded")
+    stack.put("r1", "results.json", results("r1"))
+    for command in ("show", "watch"):
+        arguments = (command, "r1", "--stack", stack.name, "--require", "tcp-1 better")
+        assert rackrate(*arguments).exit_code == 0
+
+
+def test_a_failed_run_meets_no_requirement(stack: DeployedStack, rackrate: Rackrate) -> None:
+    stack.record("r1", status="failed", error="TrialsLost", cause="9 of 36 trials lost")
+    stack.put("r1", "results.json", results("r1"))
+    for command in ("show", "watch"):
+        result = rackrate(command, "r1", "--stack", stack.name, "--require", "tcp-1 better")
+        assert result.exit_code == 1, result.output
+        assert "TrialsLost" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["tcp-9 better", "", "tcp-1 bettr"])
+def test_a_faulty_requirement_starts_nothing(
+    text: str, stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    result = rackrate("run", "--stack", stack.name, "--out", tmp_path, "--require", text)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert stack.executions() == []
+
+
+def test_a_requirement_that_the_planned_run_cannot_meet_stops_it(
+    stack: DeployedStack, start_rackrate: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    planned = stack.recording("running", "planned", blocks=6)
+    stack.define(machine(("Planned", planned), ("Wait", {"Type": "Wait", "Seconds": 60})))
+    stack.put(RUN, "plan.json", json.dumps(PLANNED).encode())
+    process = start_rackrate(
+        "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path,
+        "--require", "tcp-1 treatmnt better",
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "cleaning up" in line:
+            break
+    assert stack.executions()[0]["status"] == "ABORTED"
+    stack.record(RUN, status="aborted", phase="torn down")
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 2
+    assert '"tcp-1 treatmnt better" fits nothing that is compared' in errors
+
+
+@pytest.mark.parametrize("other", ["--detach", "--dry-run"])
+def test_a_requirement_needs_the_end_of_a_run_that_measures(
+    other: str, stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    for option, value in (("--require", "tcp-1 better"), ("--junit", str(tmp_path / "x.xml"))):
+        result = rackrate("run", "--stack", stack.name, other, option, value)
+        assert result.exit_code == 2
+        assert option in result.stderr
+    assert stack.executions() == []
