@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from ..errors import (
     EXIT_USAGE,
@@ -46,11 +47,24 @@ class Check:
         }
 
 
+class Untold(Exception):
+    """The stack does not tell what a check needs, as one of another version may not."""
+
+
+def told(values: Mapping[str, str], name: str) -> str:
+    """A stack's output or parameter. Raises Untold when it has none of that name."""
+    if name not in values:
+        raise Untold(f"the stack does not tell its {name}")
+    return values[name]
+
+
 def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]:
     """Make a check. What AWS answers with an error is a finding under `name` too."""
     try:
         found = check()
         return [found] if isinstance(found, Check) else list(found)
+    except Untold as untold:
+        return [Check(name, "unknown", str(untold), "deploy this version of rackrate")]
     except Refusal as refusal:
         return [failed(name, refusal)]
     except ClientError as error:
@@ -69,6 +83,9 @@ def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]
             return [failed(name, explained)]
         said = f"{error.operation_name} answers {error_code(error)}: {error_message(error)}"
         return [Check(name, "unknown", shorten(said, _LONGEST))]
+    except ResponseParserError:
+        # A proxy's page, for example, or an emulation's.
+        return [Check(name, "unknown", "what answers in AWS's place cannot be understood")]
     except BotoCoreError as error:
         return [failed(name, explain(error))]
 

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from ..errors import error_code
 from ..stack import Stack
-from .check import Check
+from .check import Check, told
 
 _KUBECTL_SECONDS = 15
 
@@ -25,9 +25,9 @@ _SUPPORT = {
 
 def cluster(stack: Stack) -> Check:
     """Is the cluster up, and does EKS find fault with it?"""
-    name = stack.outputs["ClusterName"]
+    name = told(stack.outputs, "ClusterName")
     try:
-        found = stack.client("eks").describe_cluster(name=name)["cluster"]
+        found = _described(stack)
     except ClientError as error:
         if error_code(error) != "ResourceNotFoundException":
             raise
@@ -44,18 +44,27 @@ def cluster(stack: Stack) -> Check:
     return Check("cluster", "ok", said)
 
 
+def _described(stack: Stack) -> Mapping[str, Any]:
+    name = told(stack.outputs, "ClusterName")
+    found: Mapping[str, Any] = stack.client("eks").describe_cluster(name=name)["cluster"]
+    return found
+
+
 def version_support(stack: Stack) -> Check:
     """Is the cluster's Kubernetes version still supported?"""
     name = "Kubernetes version"
-    eks = stack.client("eks")
-    version = eks.describe_cluster(name=stack.outputs["ClusterName"])["cluster"].get("version")
-    found = eks.describe_cluster_versions(clusterVersions=[version])["clusterVersions"]
+    version = _described(stack).get("version")
+    found = stack.client("eks").describe_cluster_versions(clusterVersions=[version])[
+        "clusterVersions"
+    ]
     if not found:
         return Check(name, "unknown", f"EKS tells nothing of version {version}")
-    told = found[0]
+    support = found[0]
     # The list of states grew names over time; the older field has the same in small letters.
-    word = str(told.get("versionStatus") or told.get("status") or "").upper().replace("-", "_")
-    until = told.get("endOfStandardSupportDate")
+    word = (
+        str(support.get("versionStatus") or support.get("status") or "").upper().replace("-", "_")
+    )
+    until = support.get("endOfStandardSupportDate")
     said = f"{version} is {_SUPPORT.get(word, word.lower() or 'of unknown support')}"
     if word == "STANDARD_SUPPORT":
         return Check(name, "ok", said + (f" until {until:%F}" if until else ""))
@@ -76,21 +85,14 @@ def node_groups(stack: Stack) -> Iterator[Check]:
         )
         return
     for arm in ("treatment", "baseline"):
-        yield _node_group(stack, arm, stack.outputs.get(f"{arm.capitalize()}NodeGroup"))
+        yield _node_group(stack, arm, told(stack.outputs, f"{arm.capitalize()}NodeGroup"))
 
 
-def _node_group(stack: Stack, arm: str, name: str | None) -> Check:
+def _node_group(stack: Stack, arm: str, name: str) -> Check:
     title = f"{arm} nodes"
-    if name is None:
-        return Check(
-            title,
-            "unknown",
-            f"the stack does not name its node group (output {arm.capitalize()}NodeGroup)",
-            "deploy this version of rackrate",
-        )
     try:
         found = stack.client("eks").describe_nodegroup(
-            clusterName=stack.outputs["ClusterName"], nodegroupName=name
+            clusterName=told(stack.outputs, "ClusterName"), nodegroupName=name
         )["nodegroup"]
     except ClientError as error:
         if error_code(error) != "ResourceNotFoundException":
@@ -136,7 +138,9 @@ def kubectl(stack: Stack) -> Check:
     if program is None:
         return Check(name, "ok", "not installed; rackrate does without")
     eks = stack.client("eks")
-    endpoint = eks.describe_cluster(name=stack.outputs["ClusterName"])["cluster"].get("endpoint")
+    endpoint = eks.describe_cluster(name=told(stack.outputs, "ClusterName"))["cluster"].get(
+        "endpoint"
+    )
     path = "jsonpath={.clusters[0].cluster.server}"
     try:
         server = _kubectl(program, "config", "view", "--minify", "--output", path)

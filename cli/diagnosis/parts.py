@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from ..errors import error_code
 from ..runs import GOOD, Run
 from ..stack import Stack
-from .check import Check
+from .check import Check, told
 
 _RESTORE = "deploy the stack again with `sam build && sam deploy`"
 # A registry of ECR names its account and Region: account.dkr.ecr.region.amazonaws.com/name:tag.
@@ -40,7 +40,7 @@ def stack_state(stack: Stack) -> Check:
 
 def state_machine(stack: Stack) -> Check:
     """Can a run be started?"""
-    arn = stack.outputs["StateMachineArn"]
+    arn = told(stack.outputs, "StateMachineArn")
     try:
         found = stack.client("stepfunctions").describe_state_machine(stateMachineArn=arn)
     except ClientError as error:
@@ -55,7 +55,7 @@ def state_machine(stack: Stack) -> Check:
 
 def table(stack: Stack) -> Check:
     """Are the table and its index there?"""
-    name = stack.outputs["TableName"]
+    name = told(stack.outputs, "TableName")
     try:
         found = stack.client("dynamodb").describe_table(TableName=name)["Table"]
     except ClientError as error:
@@ -98,9 +98,7 @@ def bucket(stack: Stack) -> Check:
 
 def image(stack: Stack) -> Check:
     """Is the image of the tools where the nodes pull it from?"""
-    reference = stack.outputs.get("ToolImage")
-    if not reference:
-        return Check("image", "unknown", "the stack does not tell which image its pods run")
+    reference = told(stack.outputs, "ToolImage")
     registry = _ECR.fullmatch(reference)
     return _pulled_image(stack, reference) if registry is None else _ecr_image(stack, registry)
 

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from ..errors import error_code
 from ..stack import Stack
-from .check import Check
+from .check import Check, told
 
 STANDARD = "L-1216C47A"
 """Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances, in vCPUs."""
@@ -65,7 +65,7 @@ def vcpus(stack: Stack) -> Check:
     if stack.parameters.get("ExistingClusterName"):
         return Check("vCPU quota", "ok", "the nodes are those of a cluster that exists")
     ec2 = stack.client("ec2")
-    instance_type = stack.parameters["InstanceType"]
+    instance_type = told(stack.parameters, "InstanceType")
     described = ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"][0]
     each = int(described["VCpuInfo"]["DefaultVCpus"])
     code = quota_code(instance_type)
@@ -82,7 +82,7 @@ def vcpus(stack: Stack) -> Check:
         quota=quota,
         running=sum(map(_vcpus_of, running)),
         of_stack=sum(_vcpus_of(i) for i in running if _is_of(i, stack.name)),
-        needed=2 * int(stack.parameters["NodeCount"]) * each,
+        needed=2 * int(told(stack.parameters, "NodeCount")) * each,
     )
     return vcpu_check(found, code, instance_type)
 
@@ -165,7 +165,7 @@ def placement_group(stack: Stack) -> Check:
     if group["State"] != "available":
         return Check(name, "failed", said, "wait until it is available, or deploy again")
     if strategy == "spread" and parameters.get("SpreadLevel", "rack") == "rack":
-        nodes = int(parameters["NodeCount"])
+        nodes = int(told(parameters, "NodeCount"))
         said += f"; {nodes} of at most {SPREAD_LIMIT} instances in a zone"
         if nodes > SPREAD_LIMIT:
             return Check(name, "failed", said, f"set NodeCount to {SPREAD_LIMIT} or less")

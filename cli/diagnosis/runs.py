@@ -8,7 +8,7 @@ from typing import Any
 
 from ..runs import Run
 from ..stack import Stack
-from .check import Check
+from .check import Check, told
 
 LOOKED_AT = 20
 """Runs, newest first, that are looked at."""
@@ -72,14 +72,14 @@ def leftovers(stack: Stack) -> Check:
         )
     )
     arns = [found["ResourceARN"] for page in pages for found in page["ResourceTagMappingList"]]
-    own = {stack.outputs["TableName"], stack.bucket}
+    own = {told(stack.outputs, "TableName"), stack.bucket}
     kept = [name for arn in arns if (name := arn.rpartition("/")[2].rpartition(":")[2]) not in own]
     return leftovers_check(kept, _strays(stack))
 
 
 def _strays(stack: Stack) -> list[str]:
     """Instances with the stack's tag that are of no node group that its cluster has."""
-    cluster = stack.outputs["ClusterName"]
+    cluster = told(stack.outputs, "ClusterName")
     listed = stack.client("eks").get_paginator("list_nodegroups").paginate(clusterName=cluster)
     groups = {name for page in listed for name in page["nodegroups"]}
     pages = (

@@ -1,0 +1,209 @@
+"""`rackrate compare` has two runs compared, and says what differed before what it did."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import DeployedStack, Rackrate, machine, results, verdict
+
+PAGE = '<!doctype html><a href="../../runs/r1/raw/1.txt">raw</a>'
+DIFFERENCES = [
+    {"what": "instance type", "run": "c5.large", "with": "c5n.9xlarge"},
+    {"what": "kernel of baseline", "run": "6.12.1", "with": "6.1.9"},
+]
+
+
+def document(**comparison: Any) -> dict[str, Any]:
+    """A comparison.json as the stack writes it."""
+    names = ("treatment", "treatment (r0)")
+    arms = [{"name": name, "placement": "cluster", "nodes": []} for name in names]
+    compared = verdict(baseline="treatment (r0)", verdict="worse", ratio=0.5)
+    return {
+        **json.loads(results("x", arms=arms, verdicts=[compared])),
+        "schema": "rackrate.comparison.v1",
+        "conclusion": "The instance type differed; tcp-1 throughput is worse, 0.50 times.",
+        "comparison": {
+            "run": "r1",
+            "with": "r0",
+            "baseline": None,
+            "differences": DIFFERENCES,
+            **comparison,
+        },
+    }
+
+
+def writing(stack: DeployedStack, name: str, content: str) -> dict[str, Any]:
+    """A state that writes a file of the comparison it belongs to."""
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::aws-sdk:s3:putObject",
+        "Parameters": {
+            "Bucket": stack.bucket,
+            "Key.$": f"States.Format('comparisons/{{}}/{name}', $$.Execution.Name)",
+            "Body": content,
+        },
+        "ResultPath": None,
+    }
+
+
+@pytest.fixture
+def comparing(stack: DeployedStack) -> DeployedStack:
+    """A stack with two runs that writes a comparison of them."""
+    for run_id, started_at in (("r0", "2026-11-20T07:00:00Z"), ("r1", "2026-11-21T07:00:00Z")):
+        stack.record(run_id, status="succeeded", trials_measured=36, started_at=started_at)
+        stack.put(run_id, "results.json", results(run_id))
+    write(stack, document())
+    return stack
+
+
+def write(stack: DeployedStack, content: Any) -> None:
+    """Let the stack's state machine write this comparison."""
+    stack.define(
+        machine(
+            ("Page", writing(stack, "report.html", PAGE)),
+            ("Document", writing(stack, "comparison.json", json.dumps(content))),
+        )
+    )
+
+
+def test_what_differed_is_said_before_what_it_did_within_80_columns(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    done = rackrate("compare", "latest", "r0", "--out", tmp_path, "--stack", comparing.name)
+    assert done.exit_code == 0, done.output
+    [execution] = comparing.executions()
+    assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": "r0"}}
+    said = done.stdout
+    assert "c5n.9xlarge" in said
+    assert said.index("c5n.9xlarge") < said.index("987 Mbit/s") < said.index("0.50 times")
+    assert "treatment (r0)" in said
+    kept = tmp_path / execution["name"]
+    assert f"Results: {kept / 'report.html'}" in " ".join(said.split("\n"))
+    lines = [line for line in said.splitlines() if not line.startswith("Results: ")]
+    assert max(map(len, lines)) <= 80
+    assert "comparing" in done.stderr
+
+
+def test_the_copy_of_the_page_links_to_the_copies_of_raw_outputs(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name, "--json")
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    directory = Path(answer["directory"])
+    assert directory.parent == tmp_path
+    assert b'href="../r1/raw/1.txt"' in (directory / "report.html").read_bytes()
+    assert json.loads((directory / "comparison.json").read_bytes()) == answer["comparison"]
+    assert answer["comparison"]["comparison"]["differences"] == DIFFERENCES
+
+
+def test_a_baseline_is_asked_for_by_its_name(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    write(comparing, document(baseline="golden"))
+    assert rackrate("baseline", "set", "golden", "r0", "--stack", comparing.name).exit_code == 0
+    done = rackrate("compare", "r1", "golden", "--out", tmp_path, "--stack", comparing.name)
+    assert done.exit_code == 0, done.output
+    [execution] = comparing.executions()
+    assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": "golden"}}
+    assert "Run r1 against golden (r0)" in done.stdout
+
+
+def test_runs_that_differ_in_nothing_are_said_to(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    write(comparing, document(differences=[]))
+    done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
+    assert "Nothing that rackrate knows of differed" in done.stdout
+
+
+def test_a_requirement_that_is_not_met_is_exit_code_1(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    base = ("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
+    unmet = rackrate(*base, "--require", "tcp-1 not worse")
+    assert unmet.exit_code == 1
+    assert '"tcp-1 not worse" is not met' in unmet.stderr
+    assert rackrate(*base, "--require", "tcp-1 worse").exit_code == 0
+
+
+def test_what_the_stack_refuses_is_its_own_sentence_and_exit_code_2(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    cause = "compare: the runs 'r1' and 'r0' have nothing in common; compare runs of the same plan"
+    wrapped = json.dumps({"errorMessage": cause, "errorType": "InvalidComparison"})
+    refuse = {"Type": "Fail", "Error": "InvalidComparison", "Cause": wrapped}
+    comparing.define(machine(("Refuse", refuse)))
+    done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
+    assert done.exit_code == 2
+    assert f"cannot be compared: {cause}." in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_comparison_that_breaks_is_exit_code_1(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    broken = {"Type": "Fail", "Error": "Sandbox.Timedout", "Cause": "out of time"}
+    comparing.define(machine(("Break", broken)))
+    done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
+    assert done.exit_code == 1
+    assert "Sandbox.Timedout: out of time" in done.stderr
+
+
+def test_what_cannot_be_compared_starts_nothing(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    earlier = "2026-11-19T07:00:00Z"
+    comparing.record("going", status="running", trials_measured=3, started_at=earlier)
+    comparing.record("empty", status="failed", trials_measured=0, started_at=earlier)
+    for arguments, said in (
+        (("r1", "nope"), 'no run and no baseline "nope"'),
+        (("nope", "r0"), 'no run and no baseline "nope"'),
+        (("r1", "going"), "still going"),
+        (("r1", "empty"), "no measured trials"),
+        (("r1", "r1"), "Both are the run r1"),
+        (("latest", "r1"), "Both are the run r1"),
+        (("r1", "r0", "--require", "tcp-1"), "has no verdict"),
+        (("r1", "r0", "--require", "tcp-1 better than before"), "leave"),
+    ):
+        done = rackrate("compare", *arguments, "--out", tmp_path, "--stack", comparing.name)
+        assert done.exit_code == 2, done.output
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert comparing.executions() == []
+
+
+def test_a_comparison_of_another_schema_version_is_refused(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    write(comparing, {**document(), "schema": "rackrate.comparison.v9"})
+    done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
+    assert done.exit_code == 2
+    assert '"rackrate.comparison.v9"' in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_stops_the_comparison(
+    comparing: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+) -> None:
+    comparing.define(machine(("Wait", {"Type": "Wait", "Seconds": 60})))
+    process = start_rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
+    assert process.stderr is not None
+    assert any("comparing" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+    deadline = time.monotonic() + 10
+    while comparing.executions()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert comparing.executions()[0]["status"] == "ABORTED"

@@ -1,0 +1,275 @@
+"""`rackrate doctor` says what it found and what to do; what it may not look at is unknown."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from rackrate_cli.diagnosis.access import access_check
+from rackrate_cli.diagnosis.check import Check, look
+from rackrate_cli.diagnosis.cluster import node_group_check
+from rackrate_cli.diagnosis.quotas import STANDARD, Vcpus, quota_code, vcpu_check
+from rackrate_cli.diagnosis.runs import leftovers_check, runs_check
+from rackrate_cli.errors import Refusal
+from rackrate_cli.runs import Run
+from rackrate_cli.stack import Execution
+from rackrate_cli.watch import Outcome
+
+from .conftest import DeployedStack, Rackrate, client, machine
+
+NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+
+
+def checks(stdout: str) -> dict[str, dict[str, Any]]:
+    return {check["check"]: check for check in json.loads(stdout)["checks"]}
+
+
+def test_what_is_there_is_ok_and_what_cannot_be_told_is_unknown_not_a_crash(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    done = rackrate("doctor", "--quick", "--stack", stack.name, "--json")
+    found = checks(done.stdout)
+    for name in ("Region", "credentials", "stack", "state machine", "table", "bucket"):
+        assert found[name]["state"] == "ok", found[name]
+    assert found["image"]["state"] == "unknown", "this stack does not tell its image"
+    assert stack.executions() == []
+    assert json.loads(done.stdout)["healthy"] == (done.exit_code == 0)
+
+
+def test_parts_that_are_gone_fail_with_a_remedy_and_exit_code_1(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    client("stepfunctions").delete_state_machine(stateMachineArn=stack.state_machine)
+    client("dynamodb").delete_table(TableName=stack.table)
+    client("s3").delete_bucket(Bucket=stack.bucket)
+    done = rackrate("doctor", "--quick", "--stack", stack.name, "--json")
+    assert done.exit_code == 1
+    found = checks(done.stdout)
+    for name in ("state machine", "table", "bucket"):
+        assert found[name]["state"] == "failed"
+        assert "deploy" in found[name]["remedy"]
+
+
+def test_the_table_of_findings_fits_80_columns(stack: DeployedStack, rackrate: Rackrate) -> None:
+    done = rackrate("doctor", "--quick", "--stack", stack.name)
+    assert "To do: " in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_without_a_stack_the_rest_is_not_looked_at(aws: str, rackrate: Rackrate) -> None:
+    done = rackrate("doctor", "--stack", "elsewhere", "--json")
+    assert done.exit_code == 2
+    found = checks(done.stdout)
+    assert set(found) == {"Region", "credentials", "stack"}
+    assert found["stack"]["state"] == "failed"
+    assert "sam deploy" in found["stack"]["remedy"]
+
+
+def test_without_credentials_the_stack_is_not_looked_for(
+    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    done = rackrate("doctor", "--json")
+    assert done.exit_code == 2
+    assert checks(done.stdout)["credentials"]["state"] == "failed"
+    assert "aws configure" in checks(done.stdout)["credentials"]["remedy"]
+
+
+def test_without_a_region_nothing_else_is_looked_at(
+    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    done = rackrate("doctor", "--json")
+    assert done.exit_code == 2
+    assert set(checks(done.stdout)) == {"Region"}
+
+
+def test_the_dry_run_shows_which_nodes_the_functions_see(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    arms = [{"name": arm, "node_group": "g", "nodes": [1, 2]} for arm in ("treatment", "baseline")]
+    plan = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::aws-sdk:s3:putObject",
+        "Parameters": {
+            "Bucket": stack.bucket,
+            "Key.$": "States.Format('runs/{}/plan.json', $$.Execution.Name)",
+            "Body": json.dumps({"arms": arms, "placeholder_nodes": False}),
+        },
+        "ResultPath": None,
+    }
+    stack.define(machine(("Plan", plan), ("Done", stack.recording("dry_run", "planned"))))
+    done = rackrate("doctor", "--stack", stack.name, "--json")
+    found = checks(done.stdout)["cluster access"]
+    assert found["state"] == "ok", found
+    assert "2 Ready nodes of the treatment and 2 Ready nodes of the baseline" in found["found"]
+    [execution] = stack.executions()
+    assert execution["name"].startswith("doctor-")
+    assert stack.input_of(execution) == {"dry_run": True}
+
+
+def test_a_dry_run_that_ends_badly_says_why() -> None:
+    cause = json.dumps({"errorMessage": "no route to the API server", "errorType": "X"})
+    ended = Outcome("doctor-1", Execution("FAILED", "ClusterUnreachable", cause), None)
+    found = access_check("doctor-1", ended, None, wanted="2")
+    assert found.state == "failed"
+    assert "ClusterUnreachable: no route to the API server" in found.found
+    assert "access entries" in found.remedy
+
+
+def test_fewer_ready_nodes_than_deployed_are_a_warning() -> None:
+    ended = Outcome("doctor-1", Execution("SUCCEEDED", "", ""), None)
+    arms = [{"name": "a", "node_group": "g", "nodes": [1, 2, 3]}]
+    assert access_check("d", ended, {"arms": arms}, wanted="4").state == "warning"
+    assert access_check("d", ended, {"arms": arms}, wanted="3").state == "ok"
+
+
+def test_nodes_at_rest_prove_nothing_about_access() -> None:
+    ended = Outcome("doctor-1", Execution("SUCCEEDED", "", ""), None)
+    plan = {"arms": [], "placeholder_nodes": True}
+    assert access_check("d", ended, plan, wanted="2").state == "unknown"
+
+
+def test_a_call_that_is_not_allowed_is_unknown_with_the_actions_name() -> None:
+    message = "User: arn:aws:iam::1:user/u is not authorized to perform: eks:DescribeCluster on x"
+    for code, text, action in (
+        ("AccessDeniedException", message, "eks:DescribeCluster"),
+        ("UnauthorizedOperation", "You are not authorized.", "DescribeInstances"),
+    ):
+        error = ClientError({"Error": {"Code": code, "Message": text}}, "DescribeInstances")
+
+        def refused(error: ClientError = error) -> Check:
+            raise error
+
+        [found] = look("cluster", refused)
+        assert found.state == "unknown"
+        assert f"may not call {action}" in found.found
+        assert action in found.remedy
+
+
+def test_what_only_aws_can_explain_is_unknown_and_short() -> None:
+    error = ClientError({"Error": {"Code": "500", "Message": "<html> " * 500}}, "DescribeTable")
+
+    def broken() -> Check:
+        raise error
+
+    [found] = look("table", broken)
+    assert found.state == "unknown"
+    assert len(found.found) <= 160
+    assert "DescribeTable" in found.found
+
+
+def test_a_refusal_is_split_into_what_and_what_to_do() -> None:
+    def refused() -> Check:
+        raise Refusal("There is no stack; deploy it.")
+
+    assert look("stack", refused) == [Check("stack", "failed", "There is no stack", "deploy it")]
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "code"),
+    [
+        ("c5.large", STANDARD),
+        ("im4gn.large", STANDARD),
+        ("m7i-flex.large", STANDARD),
+        ("inf2.xlarge", "L-1945791B"),
+        ("g5.xlarge", "L-DB2E81BA"),
+        ("gr6.4xlarge", "L-DB2E81BA"),
+        ("vt1.3xlarge", "L-DB2E81BA"),
+        ("p4d.24xlarge", "L-417A185B"),
+        ("hpc6a.48xlarge", "L-F7808C92"),
+        ("trn1.2xlarge", "L-2C3B7624"),
+        ("t3.micro", STANDARD),
+        ("dl1.24xlarge", "L-6E869C2A"),
+        ("d3.xlarge", STANDARD),
+        ("f1.2xlarge", "L-74FC7D96"),
+        ("x2iedn.xlarge", "L-7295265B"),
+        ("u-6tb1.metal", "L-43DA4232"),
+    ],
+)
+def test_the_quota_is_the_one_that_counts_the_family(instance_type: str, code: str) -> None:
+    assert quota_code(instance_type) == code
+
+
+def test_nodes_that_run_already_are_not_counted_twice() -> None:
+    up = Vcpus(quota=8, running=8, of_stack=8, needed=8)
+    asleep = Vcpus(quota=8, running=0, of_stack=0, needed=8)
+    crowded = Vcpus(quota=8, running=4, of_stack=0, needed=8)
+    assert vcpu_check(up, STANDARD, "c5.large").state == "ok"
+    assert vcpu_check(asleep, STANDARD, "c5.large").state == "ok"
+    found = vcpu_check(crowded, STANDARD, "c5.large")
+    assert found.state == "failed"
+    assert STANDARD in found.remedy
+
+
+def node_group(**fields: Any) -> dict[str, Any]:
+    return {
+        "nodegroupName": "g",
+        "status": "ACTIVE",
+        "scalingConfig": {"desiredSize": 2},
+        "health": {"issues": []},
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "rests", "state"),
+    [
+        ({}, False, "ok"),
+        ({"scalingConfig": {"desiredSize": 0}}, True, "ok"),
+        ({"scalingConfig": {"desiredSize": 0}}, False, "failed"),
+        ({"status": "UPDATING"}, False, "warning"),
+        ({"status": "DEGRADED"}, False, "failed"),
+        ({"health": {"issues": [{"code": "AsgLaunch", "message": "none left"}]}}, False, "failed"),
+    ],
+)
+def test_a_node_group_is_judged_by_status_issues_and_size(
+    fields: dict[str, Any], rests: bool, state: str
+) -> None:
+    found = node_group_check("treatment nodes", node_group(**fields), wanted=2, rests=rests)
+    assert found.state == state
+    assert (found.remedy == "") == (state == "ok")
+    if "health" in fields:
+        assert "AsgLaunch: none left" in found.found
+
+
+def run(run_id: str, status: str, ago_seconds: float = 100, **fields: Any) -> Run:
+    started = (NOW - timedelta(seconds=ago_seconds)).isoformat().replace("+00:00", "Z")
+    return Run.from_item({"pk": f"run#{run_id}", "status": status, "started_at": started, **fields})
+
+
+def test_the_last_run_decides_and_dry_runs_are_passed_over() -> None:
+    failed = run("bad", "failed", error="TrialsLost")
+    assert runs_check([], NOW).state == "ok"
+    assert runs_check([run("d", "dry_run"), run("r", "succeeded"), failed], NOW).state == "ok"
+    found = runs_check([run("d", "dry_run"), failed, run("r", "succeeded")], NOW)
+    assert found.state == "warning"
+    assert "bad, failed (TrialsLost)" in found.found
+    assert "`rackrate show bad`" in found.remedy
+
+
+def test_a_run_that_should_have_ended_is_named() -> None:
+    late = run("late", "running", ago_seconds=2 * 600 + 1800 + 1, expected_seconds=600)
+    busy = run("busy", "running", ago_seconds=2 * 600 + 1800 - 1, expected_seconds=600)
+    assert "1 going on" in runs_check([busy], NOW).found
+    found = runs_check([busy, late], NOW)
+    assert found.state == "warning"
+    assert found.found.endswith(": late")
+
+
+def test_leftovers_are_named_with_what_to_do() -> None:
+    assert leftovers_check([], []).state == "ok"
+    found = leftovers_check(["old-table"], ["i-1"])
+    assert found.state == "warning"
+    assert "old-table" in found.found
+    assert "i-1" in found.found
