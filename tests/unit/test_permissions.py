@@ -32,6 +32,10 @@ NAMES = [
 ]
 
 
+#: Whose calls the test's own are.
+NOBODY = "nobody"
+
+
 class Recorded:
     """A client that notes which operations are called."""
 
@@ -52,7 +56,7 @@ class Recorded:
 def calls(store, cluster, ec2, monkeypatch):
     """The calls of each function in runs on an idle stack that meet every kind of trouble."""
     made = defaultdict(set)
-    running = []
+    running = [NOBODY]
 
     def note(service, operation):
         made[running[-1]].add(f"{service}:{operation}")
@@ -94,8 +98,18 @@ def calls(store, cluster, ec2, monkeypatch):
 
     def call(name, **event):
         running.append(name)
-        return modules[name].handler(event, Context())
+        answer = modules[name].handler(event, Context())
+        running.append(NOBODY)
+        return answer
 
+    sign = store.link
+
+    def link(key, **options):
+        note("s3", "GetObject")  # by whoever opens the link, in the name of who signed it
+        return sign(key, **options)
+
+    monkeypatch.setattr(store, "link", link)
+    monkeypatch.setenv("DASHBOARD_URL", "")
     listened = [store._dynamodb.meta.events, store._s3.meta.events]
     for events in listened:
         events.register("before-call", heard)
@@ -134,16 +148,37 @@ def _live_through_everything(call, store, cluster):
         event = {name: launched[name] for name in ("item", "attempt", "deadline")}
         call("collect", run_id=RUN, **event)
     call("analyze", run_id=RUN, after_failure=False)
-    call("report", run_id=RUN)
+    reported = call("report", run_id=RUN)
     call("teardown", run_id=RUN)
     cluster.nodes = cluster.nodes[1:]
     with pytest.raises(NodesUnavailable):
         call("ready", run_id=RUN)
-    call("finish", **start, state={})
+    call("finish", **start, state={"reported": reported})
+    copy_run(store, RUN, "run-2")
+    store._dynamodb.put_item(
+        TableName="results",
+        Item={
+            name: {"S": value}
+            for name, value in (("pk", "baseline#good"), ("sk", "baseline"), ("run_id", RUN))
+        },
+    )
+    asked = {"compare": {"run": "run-2", "with": "good"}}
+    call("compare", comparison_id="c", execution_arn=ARN, input=asked)
     call("rest", run_id="run-0")
     call("wake", **start, plan=plan)
     call("teardown", **stopped("ABORTED"))
     call("teardown", **SCHEDULED)
+
+
+def copy_run(store, run_id, other):
+    """Makes a second run that left the very same."""
+    run = store.run(run_id)
+    known = ("status", "started_at", "trials_measured", "trials_failed", "trials_planned")
+    store.start_run(other, {name: run[name] for name in known})
+    for name in ("plan.json", "schedule.json", "analysis.json", "results.json"):
+        store.put_json(other, name, store.get_json(run_id, name))
+    for key, trial in store.trials(run_id).items():
+        store.put_trial(other, key, trial)
 
 
 def in_one_arm_only(cluster):
@@ -183,6 +218,6 @@ def test_what_functions_read_from_the_bucket_is_what_others_wrote():
                 }
                 (written if statement["Action"] == "s3:PutObject" else read).update(objects)
     assert read <= written
-    kept = {"report.html", "results.json", "trials.csv", "raw/*"}
+    kept = {"trials.csv", "raw/*", "comparisons/*/comparison.json"}
     tables = {f"{table}/day=*/*.parquet" for table in ("trials", "verdicts")}
     assert written - read == kept | tables, "what is written for people is read by no function"
