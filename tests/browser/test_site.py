@@ -1,0 +1,70 @@
+"""The documentation's site in a browser: its search finds, and nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.docs.test_site import built
+
+PHONE = {"width": 390, "height": 844}
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The site, served: a browser starts a search's worker from no file."""
+    directory = built(tmp_path_factory.mktemp("documentation"))
+    handler = functools.partial(Quiet, directory=str(directory))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    yield context.new_page()
+    context.close()
+
+
+def test_the_search_finds_an_error_by_its_name(tab: Page, address: str) -> None:
+    said: list[str] = []
+    asked: list[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(f"{address}index.html")
+    tab.click("input[name=query]")
+    tab.keyboard.type("NodesUnavailable")
+    tab.locator(".md-search-result__item h2", has_text="NodesUnavailable").first.click()
+    tab.wait_for_url("**/troubleshooting.html*")
+    assert said == []
+    assert {url for url in asked if not url.startswith(address)} == set()
+
+
+@pytest.mark.parametrize("name", ["index", "plan", "reading-a-verdict", "security", "architecture"])
+def test_a_page_fits_a_phone_and_only_its_tables_scroll(tab: Page, address: str, name: str) -> None:
+    tab.set_viewport_size(PHONE)
+    tab.goto(f"{address}{name}.html")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_site_follows_the_system_into_the_dark(tab: Page, address: str, scheme: str) -> None:
+    tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    tab.goto(f"{address}architecture.html")
+    red, green, blue = tab.evaluate(
+        "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
+    )
+    assert (red + green + blue < 300) == (scheme == "dark")
