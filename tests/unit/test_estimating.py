@@ -221,6 +221,8 @@ class TestTheDocument:
     def test_its_assumptions_are_the_codes(self):
         assert f"{costs.SECONDS_PER_INVOCATION:.0f} seconds" in DOCUMENT
         assert f"{costs.FUNCTION_MEGABYTES} MB" in DOCUMENT
+        report = f"{costs.REPORT_SECONDS:.0f} seconds with {costs.REPORT_MEGABYTES} MB"
+        assert report in DOCUMENT
         assert f"{costs.RUN_TRANSITIONS} steps" in DOCUMENT
         plain = " ".join(DOCUMENT.split())
         for text in costs.NOT_INCLUDED:
