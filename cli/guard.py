@@ -25,8 +25,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except TyperException as error:
             # The sentence itself goes to standard error, by whoever called.
-            if isinstance(message := getattr(error, "message", None), str):
-                Output(is_json).document({"error": message})
+            if (words := getattr(error, "format_message", None)) is not None:
+                Output(is_json).document({"error": words()})
             raise
 
 

@@ -74,10 +74,9 @@ def nothing_left() -> Left:
 def require_results(record: Run, left: Left) -> Results:
     """The run's results. Raises Refusal when it has none."""
     if left.results is None:
-        what = "dry run" if record.status == "dry_run" else f"{record.status.replace('_', ' ')} run"
         raise Refusal(
-            f"Run {record.run_id} is a {what} and has no results; name one that measured,"
-            " `rackrate list` shows them."
+            f"Run {record.run_id} ({record.status.replace('_', ' ')}) has no results; name one that"
+            " measured, `rackrate list` shows them."
         )
     return left.results
 

@@ -18,6 +18,7 @@ from ..outcome import (
     require_results,
 )
 from ..output import JsonOption, Output, StackOption
+from ..progress import describe
 from ..requirements import parse_requirements
 from ..run_ids import find_finished_run, find_run
 from ..runs import GOOD, Run
@@ -62,6 +63,5 @@ def show(
 def _print_state(output: Output, record: Run) -> None:
     output.say(f"Run {record.run_id}: {record.status.replace('_', ' ')}")
     if not record.is_over:
-        of = f", block {record.block} of {record.blocks}" if record.block else ""
-        output.say(f"Now: {record.phase}{of}" if "block" not in record.phase else record.phase)
+        output.say(f"Now: {describe(record.phase, record.block, record.blocks)}")
         output.say(f"`rackrate watch {record.run_id}` follows it to its end.")

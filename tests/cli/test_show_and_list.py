@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
+
 from .conftest import DeployedStack, Rackrate, results
 
 
@@ -71,6 +73,73 @@ def test_list_is_newest_first_and_fits_80_columns(stack: DeployedStack, rackrate
     assert max(map(len, result.stdout.splitlines())) <= 80
     limited = rackrate("list", "--stack", stack.name, "--limit", "1").stdout
     assert sum(line.lstrip().startswith("run-") for line in limited.splitlines()) == 1
+
+
+def test_list_leaves_out_other_statuses_before_it_counts(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    for hour, status in enumerate(("failed", "timed_out", "succeeded", "dry_run"), 10):
+        stack.record(f"of-{hour}", status=status, started_at=f"2026-11-21T{hour}:00:00Z")
+    arguments = ("list", "--stack", stack.name, "--status", "failed", "--status", "timed_out")
+    shown = rackrate(*arguments, "--limit", "1").stdout
+    assert "of-11" in shown and "timed out" in shown
+    assert "of-10" not in shown and "of-12" not in shown
+    assert "no run that is running" in rackrate(*arguments[:3], "--status", "running").stdout
+    refused = rackrate(*arguments[:3], "--status", "lost")
+    assert refused.exit_code == 2 and "degraded" in refused.stderr
+
+
+def test_a_wide_terminal_also_shows_what_the_runs_found(
+    stack: DeployedStack, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.record("r1", status="succeeded", conclusion="The cluster placement group is better.")
+    for columns, is_shown in ((80, False), (140, True)):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        shown = rackrate("list", "--stack", stack.name).stdout
+        assert ("The cluster placement group is better." in shown) is is_shown
+        assert max(map(len, shown.splitlines())) <= columns
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"status": "running", "phase": "starting servers"}, ["starting servers", "watch r1"]),
+        (
+            {"status": "running", "phase": "measuring", "block": 2, "blocks": 6},
+            ["measuring, block 2 of 6"],
+        ),
+        ({"status": "aborted"}, ["Run r1: aborted"]),
+        ({"status": "timed_out", "error": "States.Timeout", "cause": "two days"}, ["two days"]),
+        ({"status": "invalid", "error": "InvalidPlan", "cause": "blocks: 0"}, ["a fault"]),
+        ({"status": "dry_run", "blocks": 6}, ["nothing was measured"]),
+        ({"status": "succeeded"}, ["Run r1: succeeded"]),
+    ],
+)
+def test_show_tells_each_state_of_a_run(
+    fields: dict[str, object], words: list[str], stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.record("r1", **fields)
+    result = rackrate("show", "r1", "--stack", stack.name)
+    assert result.exit_code == 0, result.output
+    for word in words:
+        assert word in result.output
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"status": "running", "phase": "measuring"}, "still going"),
+        ({"status": "dry_run"}, "Run r1 (dry run) has no results"),
+        ({"status": "aborted"}, "Run r1 (aborted) has no results"),
+    ],
+)
+def test_a_verdict_is_not_required_of_a_run_that_has_none(
+    fields: dict[str, object], said: str, stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.record("r1", **fields)
+    result = rackrate("show", "r1", "--stack", stack.name, "--require", "tcp-1 better")
+    assert result.exit_code == 2
+    assert said in result.stderr
 
 
 def test_list_of_nothing_says_so(stack: DeployedStack, rackrate: Rackrate) -> None:

@@ -1,0 +1,118 @@
+"""`rackrate watch` follows a run that somebody else started, and never stops it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from .conftest import DeployedStack, Rackrate, client, machine, results
+
+RUN = "run-20261121-070512-ab12"
+
+type StartRackrate = Callable[..., subprocess.Popen[str]]
+
+
+def start(stack: DeployedStack) -> None:
+    """What somebody else does."""
+    client("stepfunctions").start_execution(
+        stateMachineArn=stack.state_machine, name=RUN, input="{}"
+    )
+
+
+def wait(seconds: int) -> dict[str, object]:
+    return {"Type": "Wait", "Seconds": seconds}
+
+
+def test_it_follows_a_run_to_its_end_and_prints_the_verdict(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    expected = {"blocks": 2, "expected_seconds": 40, "expected_block_seconds": 12}
+    stack.define(
+        machine(
+            ("Measure", stack.recording("running", "block 2 of 2", block=2, **expected)),
+            ("Wait", wait(2)),
+            ("Done", stack.recording("succeeded", "done", block=2, **expected)),
+        )
+    )
+    stack.put(RUN, "results.json", results(RUN))
+    start(stack)
+    result = rackrate("watch", RUN, "--stack", stack.name, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "block 2 of 2" in result.stderr and "left" in result.stderr
+    assert "987 Mbit/s" in result.stdout
+    assert (tmp_path / RUN / "results.json").exists()
+
+
+def test_ctrl_c_ends_the_watching_and_the_run_goes_on(
+    stack: DeployedStack, start_rackrate: StartRackrate
+) -> None:
+    stack.define(
+        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", wait(60)))
+    )
+    start(stack)
+    process = start_rackrate("watch", RUN, "--stack", stack.name)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "block 1 of 6" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert f"Run {RUN} goes on" in errors
+    assert output == ""
+    assert stack.executions()[0]["status"] == "RUNNING"
+
+
+def test_a_run_that_has_no_record_yet_is_followed_until_somebody_stops_it(
+    stack: DeployedStack, start_rackrate: StartRackrate
+) -> None:
+    stack.define(machine(("Wake", wait(60))))
+    start(stack)
+    process = start_rackrate("watch", RUN, "--stack", stack.name)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "starting" in line:
+            break
+    stack.record(RUN, status="aborted")
+    arn = stack.executions()[0]["executionArn"]
+    client("stepfunctions").stop_execution(executionArn=arn)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 1
+    assert f"Run {RUN} was stopped and cleaned up." in errors
+
+
+def test_a_run_that_is_over_is_told_at_once_though_its_execution_is_forgotten(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.record("r1", status="failed", error="TrialsLost", cause="9 of 36 trials lost")
+    result = rackrate("watch", "r1", "--stack", stack.name)
+    assert result.exit_code == 1
+    assert "TrialsLost: 9 of 36 trials lost" in result.stderr
+    stack.record("r2", status="aborted", started_at="2026-11-21T09:00:00Z")
+    result = rackrate("watch", "latest", "--stack", stack.name)
+    assert result.exit_code == 1
+    assert "Run r2 was stopped and cleaned up." in result.stderr
+
+
+def test_a_run_that_is_not_there_is_refused(stack: DeployedStack, rackrate: Rackrate) -> None:
+    result = rackrate("watch", "nope", "--stack", stack.name)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        'rackrate: There is no run "nope"; `rackrate list` names the runs there are.\n'
+    )
+
+
+def test_a_detached_run_goes_on_and_can_be_watched_by_its_id(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.define(machine(("Done", stack.recording("succeeded", "done"))))
+    out = tmp_path / "out"
+    result = rackrate("run", "--detach", "--stack", stack.name, "--out", out)
+    assert result.exit_code == 0, result.output
+    (execution,) = stack.executions()
+    assert result.stdout == f"{execution['name']}\n"
+    assert "rackrate watch" in result.stderr
+    assert not out.exists()
+    assert rackrate("watch", execution["name"], "--stack", stack.name).exit_code == 0
