@@ -51,7 +51,7 @@ class Exported:
 def export(
     run_ids: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="Runs' ids, or latest.", show_default=False),
+        typer.Argument(metavar="RUN", help="Runs' ids, or latest.", show_default=False),
     ],
     format: Annotated[
         Format,

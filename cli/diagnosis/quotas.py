@@ -66,8 +66,6 @@ def vcpus(stack: Stack) -> Check:
         return Check("vCPU quota", "ok", "the nodes are those of a cluster that exists")
     ec2 = stack.client("ec2")
     instance_type = told(stack.parameters, "InstanceType")
-    described = ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"][0]
-    each = int(described["VCpuInfo"]["DefaultVCpus"])
     code = quota_code(instance_type)
     quota = _quota(stack, code)
     if quota is None:
@@ -78,11 +76,12 @@ def vcpus(stack: Stack) -> Check:
             f"look for {code} in the Service Quotas console",
         )
     running = _running(ec2, code)
+    each = _vcpus_by_type(ec2, {instance_type, *(i["InstanceType"] for i in running)})
     found = Vcpus(
         quota=quota,
-        running=sum(map(_vcpus_of, running)),
-        of_stack=sum(_vcpus_of(i) for i in running if _is_of(i, stack.name)),
-        needed=2 * int(told(stack.parameters, "NodeCount")) * each,
+        running=sum(each[i["InstanceType"]] for i in running),
+        of_stack=sum(each[i["InstanceType"]] for i in running if _is_of(i, stack.name)),
+        needed=2 * int(told(stack.parameters, "NodeCount")) * each[instance_type],
     )
     return vcpu_check(found, code, instance_type)
 
@@ -127,9 +126,16 @@ def _running(ec2: Any, code: str) -> list[Mapping[str, Any]]:
     ]
 
 
-def _vcpus_of(instance: Mapping[str, Any]) -> int:
-    options = instance.get("CpuOptions") or {}
-    return int(options.get("CoreCount", 1)) * int(options.get("ThreadsPerCore", 1))
+def _vcpus_by_type(ec2: Any, types: Iterable[str]) -> dict[str, int]:
+    """What each type counts for: its default, also where fewer CPUs are chosen at the launch."""
+    pages = ec2.get_paginator("describe_instance_types").paginate(
+        Filters=[{"Name": "instance-type", "Values": sorted(types)}]
+    )
+    return {
+        found["InstanceType"]: int(found["VCpuInfo"]["DefaultVCpus"])
+        for page in pages
+        for found in page["InstanceTypes"]
+    }
 
 
 def _is_of(instance: Mapping[str, Any], stack_name: str) -> bool:
