@@ -1,0 +1,133 @@
+"""The commands around runs in the lab: doctor, report, export, baseline, compare."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import duckdb
+import pytest
+
+from tests.lab.running import SHORT, TOOLS, Lab
+
+BASELINE = "commands-baseline"
+
+
+def rackrate(lab: Lab, *arguments: str, code: int = 0) -> Any:
+    """A command of rackrate with `--json`: what it answers."""
+    done = lab.command(str(TOOLS / "rackrate"), *arguments, "--json", check=False, seconds=120)
+    assert done.returncode == code, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def runs(lab: Lab) -> tuple[str, str]:
+    """Two runs of the same tests, the older one first; those that other tests made will do."""
+    listed = rackrate(lab, "list", "--limit", "1000")["runs"]
+    ended = [run["id"] for run in listed if run["status"] == "succeeded"]
+    there = [run_id for run_id in ended if is_short(lab, run_id)]
+    for number in range(len(there), 2):
+        done = lab.rackrate(SHORT, f"commands-{number}")
+        assert done.returncode == 0, done.stderr
+        there.insert(0, f"commands-{number}")
+    return there[1], there[0]
+
+
+def is_short(lab: Lab, run_id: str) -> bool:
+    """Did a run have the tests of the short plan, with their default arms?"""
+    plan = lab.document(run_id, "plan.json")["plan"]
+    ours = [(test["name"], test.get("seconds"), test.get("count")) for test in plan["tests"]]
+    wanted = [(test["name"], test.get("seconds"), test.get("count")) for test in SHORT["tests"]]
+    return ours == wanted and len(plan["arms"]) == 2
+
+
+@pytest.fixture
+def named(lab: Lab, runs: tuple[str, str]) -> Iterator[str]:
+    """The older run as a named baseline."""
+    rackrate(lab, "baseline", "set", BASELINE, runs[0])
+    yield BASELINE
+    rackrate(lab, "baseline", "remove", BASELINE)
+
+
+def test_the_doctor_finds_nothing_that_failed(lab: Lab, runs: tuple[str, str]) -> None:
+    answer = rackrate(lab, "doctor")
+    checks = {check["check"]: check for check in answer["checks"]}
+    assert answer["healthy"]
+    for name in ("cluster access", "treatment nodes", "baseline nodes", "vCPU quota", "image"):
+        assert checks[name]["state"] == "ok", checks[name]
+    assert "2 Ready nodes of the treatment" in checks["cluster access"]["found"]
+    states = {check["state"] for check in answer["checks"]}
+    assert states <= {"ok", "warning"}, answer["checks"]
+    shown = lab.command(str(TOOLS / "rackrate"), "doctor", "--quick").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_link_to_a_report_needs_no_credentials(lab: Lab, runs: tuple[str, str]) -> None:
+    address = rackrate(lab, "report", runs[1], "--url")["url"]
+    with urllib.request.urlopen(address) as answer:
+        assert answer.headers.get_content_type() == "text/html"
+        page = answer.read()
+    assert (
+        page
+        == lab.aws("s3")
+        .get_object(Bucket=lab.outputs["BucketName"], Key=f"runs/{runs[1]}/report.html")["Body"]
+        .read()
+    )
+
+
+def test_a_report_brings_every_raw_output_that_was_kept(
+    lab: Lab, runs: tuple[str, str], tmp_path: Path
+) -> None:
+    answer = rackrate(lab, "report", runs[1], "--raw", "--out", str(tmp_path))
+    kept = {name.removeprefix("raw/") for name in lab.objects(runs[1]) if name.startswith("raw/")}
+    copied = {path.name for path in (Path(answer["path"]).parent / "raw").iterdir()}
+    assert copied
+    assert copied == kept
+
+
+def test_every_format_has_every_trial(lab: Lab, runs: tuple[str, str], tmp_path: Path) -> None:
+    trials = len(lab.items(runs[1], "trial#"))
+    exported = {
+        format: Path(
+            rackrate(
+                *(lab, "export", runs[1], "--format", format),
+                *("--out", str(tmp_path / f"run.{format}")),
+            )["files"][0]["path"]
+        )
+        for format in ("csv", "parquet", "json", "junit")
+    }
+    rows = list(csv.DictReader(io.StringIO(exported["csv"].read_text("utf-8"))))
+    assert len(rows) == trials
+    stored = duckdb.sql(f"FROM read_parquet('{exported['parquet']}')")
+    assert len(stored.fetchall()) == trials
+    assert stored.columns == list(rows[0])
+    assert {row["run_id"] for row in rows} == {runs[1]}
+    assert json.loads(exported["json"].read_bytes())["run"]["id"] == runs[1]
+    suites = ElementTree.parse(exported["junit"]).getroot()
+    assert suites.get("errors") == "0"
+
+
+def test_a_run_is_compared_with_a_baseline_by_name(
+    lab: Lab, runs: tuple[str, str], named: str, tmp_path: Path
+) -> None:
+    assert named in {b["name"] for b in rackrate(lab, "baseline", "list")["baselines"]}
+    answer = rackrate(lab, "compare", runs[1], named, "--out", str(tmp_path))
+    compared = answer["comparison"]["comparison"]
+    assert (compared["run"], compared["with"], compared["baseline"]) == (runs[1], runs[0], named)
+    arms = {(v["arm"], v["baseline"]) for v in answer["comparison"]["verdicts"]}
+    assert arms == {(arm, f"{arm} ({runs[0]})") for arm in ("treatment", "baseline")}
+    page = (Path(answer["directory"]) / "report.html").read_text("utf-8")
+    assert f"{runs[1]}/raw/" in page
+    assert (tmp_path / runs[1] / "raw").is_dir(), "the page links to raw outputs of both runs"
+
+
+def test_what_cannot_be_compared_is_one_sentence(lab: Lab, runs: tuple[str, str]) -> None:
+    for arguments in ((runs[1], "no-such-run"), (runs[1], runs[1])):
+        answer = rackrate(lab, "compare", *arguments, code=2)
+        assert answer["error"].count(". ") == 0
