@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import io
 import json
 import logging
 import os
@@ -34,6 +35,8 @@ from .lambda_worker import Invocation, Outcome, Worker
 
 LOG = logging.getLogger(__name__)
 
+#: AWS Lambda developer guide, "Lambda quotas": 250 MB unzipped.
+UNZIPPED_BYTES = 250 * 2**20
 # Packages of the runtime itself, with the SDK that every Python runtime of Lambda has; everything
 # else comes from the function's archive, which also goes before these.
 _RUNTIME_PACKAGES = (
@@ -274,10 +277,14 @@ class LambdaRuntime:
     # -- code
 
     def keep_code(self, function: LambdaFunction) -> None:
-        """Move a function's archive from memory to disk, once per content, and unpack it."""
+        """Move a function's archive from memory to disk, once per content, and unpack it.
+
+        Raises InvalidParameterValueException for one that is larger than Lambda takes.
+        """
         content = bytes(function.code_bytes or b"")
         if not content:
             return
+        _check_size(content)
         digest = hashlib.sha256(content).hexdigest()
         function.code_digest = digest
         function.code_bytes = b""
@@ -347,6 +354,16 @@ class LambdaRuntime:
             )
         except Exception as error:  # a log that cannot be kept must not fail the function
             LOG.warning("log of %s: %s", name, error)
+
+
+def _check_size(archive: bytes) -> None:
+    """Refuse what is too large unpacked, as Lambda does."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as content:
+        size = sum(entry.file_size for entry in content.infolist())
+    if size >= UNZIPPED_BYTES:
+        raise InvalidParameterValueException(
+            f"Unzipped size must be smaller than {UNZIPPED_BYTES} bytes"
+        )
 
 
 def _log_settings(config: Mapping[str, str]) -> dict[str, str]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures
+import io
 import json
 import time
+import zipfile
 from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
 
 from .conftest import Lab, eventually
 
@@ -132,6 +137,26 @@ def test_memory_limit_kills_a_greedy_function(lab: Lab) -> None:
     error, _ = invoke(lab, name)
     assert error["errorType"] == "Runtime.ExitError"
     assert error["errorMessage"].endswith("signal: killed")
+
+
+def test_an_archive_that_unpacks_to_more_than_lambda_takes_is_refused(lab: Lab) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as target:
+        target.writestr("index.py", "def handler(event, context): return 1\n")
+        with target.open("large", "w") as entry:
+            for _ in range(250):
+                entry.write(bytes(2**20))
+    client = lab.client("lambda")
+    with pytest.raises(ClientError, match="Unzipped size must be smaller than 262144000 bytes"):
+        client.create_function(
+            FunctionName="large",
+            Runtime="python3.13",
+            Handler="index.handler",
+            Role=lab.role(),
+            Code={"ZipFile": content.getvalue()},
+        )
+    names = [function["FunctionName"] for function in client.list_functions()["Functions"]]
+    assert "large" not in names
 
 
 def test_invocations_at_once_run_in_processes_of_their_own_that_are_reused(lab: Lab) -> None:
