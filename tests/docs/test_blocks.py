@@ -56,6 +56,10 @@ def identified(blocks):
     return pytest.mark.parametrize("block", blocks, ids=map(str, blocks))
 
 
+def of_language(language):
+    return [block for block in BLOCKS if block.language == language]
+
+
 # -- all blocks
 
 
@@ -82,14 +86,6 @@ def test_text_holds_no_commands():
         )
     ]
     assert found == []
-
-
-def test_what_is_marked_for_the_lab_is_run_there():
-    """tests/lab/test_docs.py takes every page that has such a block."""
-    from tests.lab.test_docs import LAB_PAGES
-
-    assert {block.page for block in shell(LAB)} == set(LAB_PAGES)
-    assert "docs/start-lab.md" in LAB_PAGES
 
 
 # -- blocks that are run here
@@ -244,9 +240,9 @@ def check_aws(words: list[str]) -> None:
 # -- blocks of other languages
 
 
-@identified([block for block in BLOCKS if block.language == "json"])
-def test_json_is_json_and_a_plan_is_a_valid_plan(block: Block):
-    check_plan(json.loads(block.text))
+def test_json_is_json_and_a_plan_is_a_valid_plan():
+    for block in of_language("json"):
+        check_plan(json.loads(block.text))
 
 
 @identified([b for b in BLOCKS if b.language == "sh" and "<<'PLAN'" in b.text])
@@ -267,15 +263,14 @@ def check_plan(document) -> None:
         assert is_taken(document, dict.fromkeys(("treatment", "baseline"), 12))
 
 
-@identified([block for block in BLOCKS if block.language in ("yaml", "toml")])
-def test_configuration_can_be_read(block: Block):
-    if block.language == "toml":
-        assert tomllib.loads(block.text)
-    else:
-        assert list(yaml.compose_all(block.text))
+def test_configuration_can_be_read():
+    for block in of_language("toml"):
+        assert tomllib.loads(block.text), str(block)
+    for block in of_language("yaml"):
+        assert list(yaml.compose_all(block.text)), str(block)
 
 
-@identified([block for block in BLOCKS if block.language == "python"])
+@identified(of_language("python"))
 def test_python_is_quoted_from_the_file_that_its_title_names(block: Block):
     source = (ROOT / block.title).read_text("utf-8")
     lines = [line.strip() for line in source.splitlines()]
