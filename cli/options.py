@@ -15,12 +15,17 @@ RunArgument = Annotated[
 ]
 PlanOption = Annotated[
     Path | None,
-    typer.Option("--plan", help="JSON file of the plan, or - for standard input; default: {}."),
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="JSON file of the plan, or - for standard input; default: {}.",
+    ),
 ]
 SeedOption = Annotated[
-    int | None, typer.Option("--seed", help="Seed of the shuffled order; replaces the plan's.")
+    int | None,
+    typer.Option("--seed", metavar="N", help="Seed of the shuffled order; replaces the plan's."),
 ]
-OutOption = Annotated[Path, typer.Option("--out", help="Directory for the results.")]
+OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for the results.")]
 RequireOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -31,7 +36,10 @@ RequireOption = Annotated[
     ),
 ]
 JunitOption = Annotated[
-    Path | None, typer.Option("--junit", help="Also write the verdicts as JUnit XML to this file.")
+    Path | None,
+    typer.Option(
+        "--junit", metavar="FILE", help="Also write the verdicts as JUnit XML to this file."
+    ),
 ]
 
 

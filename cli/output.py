@@ -17,7 +17,9 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-StackOption = Annotated[str, typer.Option("--stack", help="Name of the deployed stack.")]
+StackOption = Annotated[
+    str, typer.Option("--stack", metavar="NAME", help="Name of the deployed stack.")
+]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of text.")
 ]

@@ -30,9 +30,15 @@ class Status(StrEnum):
 @one_sentence
 def list_runs(
     stack: StackOption = "rackrate",
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many runs.")] = 20,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="At most so many runs.")
+    ] = 20,
     status: Annotated[
-        list[Status] | None, typer.Option(help="Only runs of this status; again for more.")
+        list[Status] | None,
+        typer.Option(
+            metavar="STATUS",
+            help=f"Only runs of this status ({', '.join(Status)}); again for more.",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

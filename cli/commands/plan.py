@@ -26,7 +26,7 @@ def plan(
     run_id: Annotated[
         str | None,
         typer.Argument(
-            metavar="[RUN]",
+            metavar="RUN",
             help="Print the plan of this run (an id, or latest).",
             autocompletion=complete_run,
         ),

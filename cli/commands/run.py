@@ -27,7 +27,8 @@ def run(
     plan: PlanOption = None,
     stack: StackOption = "rackrate",
     name: Annotated[
-        str | None, typer.Option(help="The run's id; default: one made from the time.")
+        str | None,
+        typer.Option(metavar="ID", help="The run's id; default: one made from the time."),
     ] = None,
     out: OutOption = Path("out"),
     seed: SeedOption = None,

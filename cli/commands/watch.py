@@ -27,7 +27,8 @@ def watch(
     run_id: RunArgument,
     stack: StackOption = "rackrate",
     out: Annotated[
-        Path | None, typer.Option(help="Directory for the results; default: none are fetched.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory for the results; default: none are fetched."),
     ] = None,
     require: RequireOption = None,
     junit: JunitOption = None,

@@ -1,0 +1,172 @@
+"""What a person sees: help that fits, tables that fit, colours only where they can be shown."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from rackrate_cli.completion import complete_run
+from rackrate_cli.main import app
+from typer.main import get_command
+
+from .conftest import DeployedStack, Rackrate, results, verdict
+
+LONGEST_ID = "run-" + "x" * 76
+LONGEST_TEST = "a-test-" + "t" * 33
+ARMS = [f"arm-{number}-" + "a" * 24 for number in range(9)]
+
+
+def commands() -> list[tuple[str, ...]]:
+    """Every command there is, found as the shell's completion finds them."""
+    group = get_command(app)
+    found: list[tuple[str, ...]] = []
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found += [(name,)] if inner is None else [(name, each) for each in inner]
+    return found
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_help_fits_80_columns_and_has_an_example(
+    command: tuple[str, ...], rackrate: Rackrate, narrow: None
+) -> None:
+    result = rackrate(*command, "--help")
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert f"Example: rackrate {' '.join(command)}" in result.stdout
+    assert "--json" in result.stdout
+
+
+def test_the_help_of_all_names_every_command_and_the_exit_codes(
+    rackrate: Rackrate, narrow: None
+) -> None:
+    shown = rackrate("--help").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    for command in ("run", "watch", "list", "show", "plan", "compare", "report", "export",
+                    "doctor", "baseline"):  # fmt: skip
+        assert re.search(rf"^│ {command} ", shown, re.MULTILINE), command
+    assert "Exit codes: 0 good" in shown
+    assert "--install-completion" in shown
+
+
+def test_the_version_is_the_package_s(rackrate: Rackrate) -> None:
+    assert rackrate("--version").stdout == f"rackrate {version('rackrate')}\n"
+
+
+def test_the_longest_names_and_many_arms_fit_80_columns(
+    stack: DeployedStack, rackrate: Rackrate, narrow: None
+) -> None:
+    stack.record(LONGEST_ID, status="timed_out", trials_measured=100_000, trials_failed=10_000)
+    verdicts = [
+        verdict(test=LONGEST_TEST, metric="latency_p99_9", arm=arm, baseline=ARMS[0],
+                verdict="inconclusive", more_blocks=1000, ci_simultaneous=[1e-9, 1e90])
+        for arm in ARMS[1:]
+    ]  # fmt: skip
+    stack.put(
+        LONGEST_ID,
+        "results.json",
+        results(
+            LONGEST_ID,
+            verdicts=verdicts,
+            regressions=[verdict(baseline=f"run {LONGEST_ID}")],
+            arms=[{"name": arm, "placement": "partition"} for arm in ARMS],
+        ),
+    )
+    shown = rackrate("show", LONGEST_ID, "--stack", stack.name).stdout
+    # A path to copy is never wrapped.
+    lines = [line for line in shown.splitlines() if not line.startswith("Files: s3://")]
+    assert max(map(len, lines)) <= 80
+    # The columns of ten arms are folded, not cut.
+    joined = "".join(shown.split())
+    assert "…" not in shown
+    assert joined.count("<0.001to>999") == len(verdicts)
+    listed = rackrate("list", "--stack", stack.name).stdout
+    assert max(map(len, listed.splitlines())) <= 80
+    assert "…" not in listed and "100000" in listed
+
+
+def shown_in_terminal(*arguments: str, **environment: str) -> str:
+    """What the command writes to a terminal."""
+    terminal, other_end = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rackrate_cli", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=other_end,
+        stderr=other_end,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
+    )
+    os.close(other_end)
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    except OSError:  # Linux reports the closed other end of a terminal as an error.
+        pass
+    os.close(terminal)
+    process.wait(timeout=10)
+    return shown.decode()
+
+
+def test_colours_are_only_for_a_terminal_and_no_color_turns_them_off(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.record("r1", status="succeeded")
+    stack.put("r1", "results.json", results("r1"))
+    arguments = ("show", "r1", "--stack", stack.name)
+    colour = re.compile(r"\x1b\[(?:\d+;)*3\d")
+    assert colour.search(shown_in_terminal(*arguments))
+    assert not colour.search(shown_in_terminal(*arguments, NO_COLOR="1"))
+    assert "\x1b" not in rackrate(*arguments).stdout
+
+
+def test_completion_offers_the_runs_kept_here_without_asking_aws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert complete_run("") == ["latest"]
+    for name in ("run-1", "run-2", "other"):
+        (tmp_path / "out" / name).mkdir(parents=True)
+        (tmp_path / "out" / name / "plan.json").touch()
+    (tmp_path / "out" / "latest").symlink_to("run-2")
+    assert complete_run("") == ["latest", "run-2", "run-1", "other"]
+    assert complete_run("run") == ["run-2", "run-1"]
+
+
+def test_the_shell_completes_commands_options_and_runs(tmp_path: Path) -> None:
+    (tmp_path / "out" / "run-7").mkdir(parents=True)
+    (tmp_path / "out" / "run-7" / "plan.json").touch()
+
+    def completed(line: str) -> list[str]:
+        words = line.split(" ")
+        answer = subprocess.run(
+            [Path(sys.executable).parent / "rackrate"],
+            env={
+                **os.environ,
+                "_RACKRATE_COMPLETE": "complete_bash",
+                "COMP_WORDS": line,
+                "COMP_CWORD": str(len(words) - 1),
+            },
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+        return answer.stdout.split()
+
+    assert completed("rackrate wa") == ["watch"]
+    assert completed("rackrate show run") == ["run-7"]
+    assert "--require" in completed("rackrate run --re")
+    assert completed("rackrate list --status de") == ["degraded"]
