@@ -39,7 +39,8 @@ REFERENCES = """() => {
   return {twice, dangling: [...dangling]};
 }"""
 
-#: Elements that stick out of the window, unless what holds them scrolls.
+#: Elements that stick out of the window, unless what holds them scrolls; what lies beyond its left
+#: edge altogether is kept for those who come to it by keyboard.
 OUT_OF_SIGHT = """() => {
   const scrolls = each => { for (let it = each.parentElement; it; it = it.parentElement)
     if (['auto', 'scroll', 'hidden', 'clip'].includes(getComputedStyle(it).overflowX)) return true;
@@ -48,7 +49,8 @@ OUT_OF_SIGHT = """() => {
   return [...document.body.querySelectorAll('*')]
     .filter(each => each.checkVisibility() && !each.closest('svg svg, svg *'))
     .filter(each => { const box = each.getBoundingClientRect();
-      return box.width > 1 && (box.right > wide + 1 || box.left < -1) && !scrolls(each) })
+      return box.width > 1 && box.right > 0 && (box.right > wide + 1 || box.left < -1)
+        && !scrolls(each) })
     .map(each => `${each.tagName}.${each.getAttribute('class')}`);
 }"""
 
