@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from .. import files
 from ..comparison import Comparison, print_differences
+from ..completion import complete_run
 from ..errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Refusal, explain
 from ..failures import human
 from ..guard import one_sentence
@@ -34,11 +35,20 @@ _PAGE = "report.html"
 @one_sentence
 def compare(
     run_id: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's id, a baseline's name, or latest.")
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="A run's id, a baseline's name, or latest.",
+            autocompletion=complete_run,
+        ),
     ],
     other: Annotated[
         str,
-        typer.Argument(metavar="OTHER", help="What it is compared with: the same."),
+        typer.Argument(
+            metavar="OTHER",
+            help="What it is compared with, named alike.",
+            autocompletion=complete_run,
+        ),
     ],
     stack: StackOption = "rackrate",
     out: OutOption = Path("out"),

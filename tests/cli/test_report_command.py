@@ -7,7 +7,9 @@ import urllib.request
 import webbrowser
 from pathlib import Path
 
+import boto3
 import pytest
+from rackrate_cli.stack import Stack
 
 from .conftest import DeployedStack, Rackrate, client, results, table
 
@@ -130,3 +132,15 @@ def test_what_has_no_page_is_refused_in_one_sentence(
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "eu-west-3", "cn-north-1"])
+def test_the_link_names_the_host_of_its_region(
+    region: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The global host sends a reader on to another one, for which the signature does not hold."""
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    outputs = {"BucketName": "bucket", "TableName": "table", "StateMachineArn": "arn"}
+    stack = Stack("rackrate", outputs, boto3.Session("key", "secret", region_name=region))
+    address = stack.link("runs/r1/report.html", 60)
+    assert address.startswith(f"https://bucket.s3.{region}.amazonaws.com")

@@ -6,11 +6,13 @@ import gzip
 import json
 from dataclasses import replace
 
+import boto3
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackrate.schedule import TrialKey
+from rackrate.store import Store
 
 RUN = "run-1"
 KEY = TrialKey(1, "treatment", "tcp-1", "node-a", "node-b")
@@ -126,3 +128,12 @@ def test_raw_values_are_small_and_the_same_values_are_the_same_bytes(store, s3):
     assert bodies[0] == bodies[1]
     assert json.loads(gzip.decompress(bodies[0])) == value
     assert len(bodies[0]) < 1000
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "eu-west-3", "cn-north-1"])
+def test_a_link_names_the_host_of_its_region(region, monkeypatch):
+    """The global host sends a reader on to another one, for which the signature does not hold."""
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    session = boto3.Session("key", "secret", region_name=region)
+    address = Store("table", "bucket", session).link("runs/r1/report.html", seconds=60)
+    assert address.startswith(f"https://bucket.s3.{region}.amazonaws.com")
