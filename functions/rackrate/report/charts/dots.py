@@ -1,0 +1,299 @@
+"""Every trial as a dot over its block, and beside it how each arm's trials are distributed."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rackrate.report.charts import canvas
+from rackrate.report.charts.axis import ValueAxis, value_axis
+from rackrate.report.charts.canvas import BAND, INK, LINE, PAPER
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_HEIGHT = 250
+_SIDE = 74
+_TOP, _BOTTOM, _LEFT = 30, 34, 48
+#: From so many trials on an arm's distribution is drawn with its shape.
+_SHAPED = 40
+_BINS = 24
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A trial in a chart.
+
+    Attributes:
+        arm: the number of its arm.
+        block: its block, from 1.
+        value: in the chart's unit.
+        tip: what it is, in words.
+        marked: whether something is to be known of it.
+    """
+
+    arm: int
+    block: int
+    value: float
+    tip: str
+    marked: bool = False
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A trial that failed: it has a place in the order of blocks and no value."""
+
+    arm: int
+    block: int
+    tip: str
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What a chart of trials shows.
+
+    Attributes:
+        arms: how many arms there are.
+        unit: the values' SI unit.
+        label: what the values are.
+        dots: the measured trials.
+        losses: the failed ones.
+        ceilings: the documented limit of an arm, where there is one.
+        reference: the baseline's median and the share of it that does not matter, where known.
+    """
+
+    arms: int
+    unit: str
+    label: str
+    dots: tuple[Dot, ...]
+    losses: tuple[Loss, ...] = ()
+    ceilings: tuple[tuple[int, float], ...] = ()
+    reference: tuple[float, float] | None = None
+
+    @property
+    def axis(self) -> ValueAxis:
+        """The stretch of values that is shown: all trials, and limits that are not far off."""
+        values = [dot.value for dot in self.dots]
+        return value_axis(values, self.unit, anchors=[*self._band(), *self.limits().values()])
+
+    def limits(self) -> dict[int, float]:
+        """The ceilings within reach of the trials; others would press these flat."""
+        most = max((dot.value for dot in self.dots), default=0.0)
+        return {arm: limit for arm, limit in self.ceilings if limit <= 1.6 * most}
+
+    def _band(self) -> tuple[float, ...]:
+        if self.reference is None:
+            return ()
+        median, threshold = self.reference
+        return (median / (1 + threshold), median * (1 + threshold))
+
+
+def trials_chart(
+    trials: Trials,
+    *,
+    name: str,
+    title: str,
+    description: str,
+    vectors: int = canvas.MOST_VECTORS,
+) -> str:
+    """Every trial over its block, each arm with its own column, marker and colour.
+
+    A marked trial is a larger hollow marker; a failed one a cross above the values, for it has
+    none. Dashed lines are documented limits; the band is what does not matter of a difference. Of
+    more dots than `vectors` there is an image, whose dots have no tips.
+    """
+
+    def draw(figure: Figure) -> canvas.Tips:
+        main = canvas.axes(figure, left=_LEFT, right=_SIDE + 14, top=_TOP, bottom=_BOTTOM)
+        side = canvas.axes(
+            figure, left=canvas.WIDTH - _SIDE, right=4, top=_TOP, bottom=_BOTTOM, sharey=main
+        )
+        axis = trials.axis
+        axis.set_on(main)
+        main.grid(axis="y", color=LINE, linewidth=0.8)
+        main.set_axisbelow(True)
+        # Above the ticks, not beside them: it needs no room there, and is read without a turn.
+        canvas.heading(figure, f"{trials.label}, {axis.unit}")
+        for ax in (main, side):
+            _band(ax, trials)
+            _ceilings(ax, trials)
+        tips = _dots(main, trials, as_image=len(trials.dots) > vectors)
+        tips |= _losses(main, trials)
+        _blocks(main, trials)
+        _distributions(side, trials)
+        return tips
+
+    return canvas.rendered(
+        draw, name=name, size=(canvas.WIDTH, _HEIGHT), title=title, description=description
+    )
+
+
+def _band(ax: Axes, trials: Trials) -> None:
+    if trials.reference is None:
+        return
+    median, threshold = trials.reference
+    ax.axhspan(
+        median / (1 + threshold), median * (1 + threshold), color=BAND, linewidth=0, clip_on=False
+    )
+
+
+def _ceilings(ax: Axes, trials: Trials) -> None:
+    for arm, limit in trials.limits().items():
+        ax.axhline(
+            limit, color=canvas.colour(arm), linestyle=(arm * 3, (5, 4)), lw=1.1, clip_on=False
+        )
+
+
+def _columns(trials: Trials) -> tuple[float, float]:
+    """The width of an arm's column within a block, and the size of its dots."""
+    width = 0.84 / trials.arms
+    blocks = max((dot.block for dot in trials.dots), default=1)
+    room = (canvas.WIDTH - _LEFT - _SIDE - 14) / blocks * width
+    return width, max(2.4, min(6.0, 0.8 * room))
+
+
+def _dots(ax: Axes, trials: Trials, *, as_image: bool) -> dict[str, list[str]]:
+    """Draws the trials; those of an arm and a block lie side by side, in their order."""
+    width, size = _columns(trials)
+    tips: dict[str, list[str]] = {}
+    placed: dict[tuple[int, bool], list[tuple[float, Dot]]] = {}
+    ordered = sorted(trials.dots, key=lambda dot: (dot.arm, dot.block))
+    for (arm, block), group in groupby(ordered, key=lambda dot: (dot.arm, dot.block)):
+        dots = list(group)
+        middle = block + width * (arm - (trials.arms - 1) / 2)
+        for index, dot in enumerate(dots):
+            shift = 0.8 * width * ((index + 0.5) / len(dots) - 0.5)
+            placed.setdefault((arm, dot.marked), []).append((middle + shift, dot))
+    for (arm, marked), found in placed.items():
+        ink = canvas.fixed_colour(arm) if as_image else canvas.colour(arm)
+        most = max(len(found) / max(1, len({dot.block for _, dot in found})), 1)
+        gid = f"dots-{arm}-{int(marked)}"
+        drawn = ax.scatter(
+            [x for x, _ in found],
+            [dot.value for _, dot in found],
+            s=(size * (1.35 if marked else 1)) ** 2,
+            marker=canvas.marker(arm),
+            facecolors="none" if marked and as_image else PAPER if marked else ink,
+            edgecolors=ink,
+            linewidths=1.5 if marked else 0,
+            alpha=None if marked or most < 4 else 0.5,
+            rasterized=as_image,
+            clip_on=False,
+            zorder=4 if marked else 3,
+        )
+        if not as_image:
+            drawn.set_gid(gid)
+            tips[gid] = [dot.tip for _, dot in found]
+    return tips
+
+
+def _losses(ax: Axes, trials: Trials) -> dict[str, list[str]]:
+    """Draws what failed above the values: it has none, and certainly not zero."""
+    if not trials.losses:
+        return {}
+    width, _ = _columns(trials)
+    tips: dict[str, list[str]] = {}
+    for arm in sorted({loss.arm for loss in trials.losses}):
+        # One cross for each block: hundreds of the same block would lie on each other.
+        by_block: dict[int, list[Loss]] = {}
+        for loss in trials.losses:
+            if loss.arm == arm:
+                by_block.setdefault(loss.block, []).append(loss)
+        drawn = ax.scatter(
+            [block + width * (arm - (trials.arms - 1) / 2) for block in by_block],
+            [1.035] * len(by_block),
+            s=38,
+            marker="x",
+            color=canvas.colour(arm),
+            linewidths=1.8,
+            transform=ax.get_xaxis_transform(),
+            clip_on=False,
+            zorder=5,
+        )
+        gid = f"losses-{arm}"
+        drawn.set_gid(gid)
+        tips[gid] = [
+            group[0].tip if len(group) == 1 else f"{len(group)} failed; {group[0].tip}"
+            for group in by_block.values()
+        ]
+    return tips
+
+
+def _blocks(ax: Axes, trials: Trials) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    places = [dot.block for dot in trials.dots] + [loss.block for loss in trials.losses]
+    ax.set_xlim(min(places, default=1) - 0.5, max(places, default=1) + 0.5)
+    ax.xaxis.set_major_locator(MaxNLocator(10, integer=True, steps=[1, 2, 5, 10]))
+    ax.set_xlabel("block", labelpad=3)
+
+
+def _distributions(ax: Axes, trials: Trials) -> None:
+    """For each arm the quartiles as a box, the median, the range, and of many trials the shape."""
+    ax.set_xlim(-0.6, trials.arms - 0.4)
+    ax.tick_params(labelleft=False, left=False)
+    ax.grid(axis="y", color=LINE, linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.set_xticks([])
+    ax.set_xlabel("all blocks", labelpad=8)
+    by_arm: Mapping[int, Sequence[float]] = {
+        arm: sorted(dot.value for dot in trials.dots if dot.arm == arm)
+        for arm in range(trials.arms)
+    }
+    for arm, values in by_arm.items():
+        if values:
+            _box(ax, arm, values, shaped=len(values) >= _SHAPED, trials=trials)
+
+
+def _box(ax: Axes, arm: int, values: Sequence[float], *, shaped: bool, trials: Trials) -> None:
+    from matplotlib.patches import Rectangle
+
+    ink = canvas.colour(arm)
+    half = 0.36 if not shaped else 0.12
+    if shaped:
+        _shape(ax, arm, values, trials.axis)
+    ax.plot([arm, arm], [values[0], values[-1]], color=ink, lw=1.2, clip_on=False, zorder=3)
+    if len(values) > 1:
+        low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    else:
+        low = middle = high = values[0]
+    ax.add_patch(
+        Rectangle(
+            (arm - half, low),
+            2 * half,
+            high - low,
+            facecolor=PAPER,
+            edgecolor=ink,
+            linewidth=1.4,
+            clip_on=False,
+            zorder=4,
+        )
+    )
+    ax.plot([arm - half, arm + half], [middle, middle], color=INK, lw=2.2, clip_on=False, zorder=5)
+
+
+def _shape(ax: Axes, arm: int, values: Sequence[float], axis: ValueAxis) -> None:
+    """The trials' histogram on both sides of a vertical line."""
+    import numpy
+
+    edges = (
+        numpy.geomspace(axis.low, axis.high, _BINS * 2)
+        if axis.logarithmic
+        else numpy.linspace(axis.low, axis.high, _BINS * 2)
+    )
+    counts, edges = numpy.histogram(values, bins=edges)
+    widths = 0.42 * counts / max(1, int(counts.max()))
+    ax.fill_betweenx(
+        numpy.repeat(edges, 2)[1:-1],
+        arm - numpy.repeat(widths, 2),
+        arm + numpy.repeat(widths, 2),
+        color=canvas.colour(arm),
+        alpha=0.35,
+        linewidth=0,
+        clip_on=False,
+        zorder=2,
+    )

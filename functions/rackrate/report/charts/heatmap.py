@@ -1,0 +1,206 @@
+"""The matrix of nodes: what each client measured with each server, as a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rackrate.report.charts import canvas
+from rackrate.report.charts.canvas import INK, LINE, PAPER, QUIET
+from rackrate.report.units import si
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: So many nodes have each a label; of more, some.
+MOST_LABELS = 60
+#: So many cells are drawn each by itself, with a tip; more as an image.
+_MOST_CELLS = 240
+_NUMBERED = 7
+#: Of longer names the end is shown; the figure's table has them whole.
+_LONGEST = 10
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What an arm's pairs came to.
+
+    Attributes:
+        nodes: the names of its nodes, in the order of rows and columns.
+        medians: by the numbers of client and server.
+        unit: the values' SI unit.
+    """
+
+    nodes: tuple[str, ...]
+    medians: Mapping[tuple[int, int], float]
+    unit: str
+
+
+@dataclass(frozen=True)
+class Shades:
+    """The scale of values that matrices share."""
+
+    low: float
+    high: float
+
+    def of(self, value: float) -> float:
+        """A value's place on the scale, from 0 to 1."""
+        return 0.5 if self.high == self.low else (value - self.low) / (self.high - self.low)
+
+
+def width_of(nodes: int) -> float:
+    """The chart's width: more nodes with labels need more than a usual chart's."""
+    return canvas.WIDTH if nodes <= 24 or nodes > MOST_LABELS else 110 + 11.5 * nodes
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """The names without what they all begin and end with, as far as that ends with a separator."""
+    if len(names) < 2:
+        return list(names)
+    start = _shared(names)
+    end = _shared([name[::-1] for name in names])
+    shortest = min(map(len, names))
+    if start + end >= shortest:
+        end = 0
+    return [name[start : len(name) - end] or name for name in names]
+
+
+def _shared(names: Sequence[str]) -> int:
+    """The length of the common beginning, up to its last separator."""
+    first, last = min(names), max(names)
+    same = 0
+    while same < min(len(first), len(last)) and first[same] == last[same]:
+        same += 1
+    return max((first.rfind(sign, 0, same) + 1 for sign in "-._"), default=0)
+
+
+def heatmap_chart(
+    matrix: Matrix, shades: Shades, *, name: str, title: str, description: str
+) -> str:
+    """A cell for each client (row) and server (column); what was not measured is left hatched."""
+    count = len(matrix.nodes)
+    width = width_of(count)
+    labels = short_names(matrix.nodes)
+    left = 22 + 6.4 * min(_LONGEST, max(map(len, labels), default=1))
+    size = width - left - 10
+    bottom_of_names = left - 14
+    height = bottom_of_names + size + 56
+
+    def draw(figure: Figure) -> canvas.Tips:
+        ax = canvas.axes(figure, left=left, right=10, top=bottom_of_names, bottom=56)
+        ax.set_xlim(-0.5, count - 0.5)
+        ax.set_ylim(count - 0.5, -0.5)
+        _unmeasured(ax)
+        tips = _cells(ax, matrix, shades, size / count)
+        _names(ax, labels)
+        _scale(figure, shades, matrix.unit, left=left, height=height)
+        return tips
+
+    return canvas.rendered(
+        draw, name=name, size=(width, height), title=title, description=description
+    )
+
+
+def colours(values: Sequence[float], shades: Shades) -> Any:
+    """Perceptually uniform, and its lightness alone tells the order."""
+    from matplotlib import colormaps
+
+    return colormaps["viridis"]([shades.of(value) for value in values])
+
+
+def _unmeasured(ax: Axes) -> None:
+    """Thin diagonals behind the cells: what shows them was not measured, and is not zero."""
+    from matplotlib.collections import LineCollection
+
+    lines = 48
+    edges = [2 * (i + 0.5) / lines for i in range(lines)]
+    segments = [[(max(0.0, e - 1), min(1.0, e)), (min(1.0, e), max(0.0, e - 1))] for e in edges]
+    ax.add_collection(
+        LineCollection(
+            segments, transform=ax.transAxes, colors=LINE, linewidths=0.9, clip_on=False, zorder=0
+        )
+    )
+
+
+def _cells(ax: Axes, matrix: Matrix, shades: Shades, cell: float) -> dict[str, list[str]]:
+    places = sorted(matrix.medians)
+    values = [matrix.medians[place] for place in places]
+    if len(places) > _MOST_CELLS:
+        # A cell that is less than three units wide would hardly be seen where few are measured.
+        ax.scatter(
+            [server for _, server in places],
+            [client for client, _ in places],
+            s=max(cell, 3.0) ** 2,
+            marker="s",
+            c=colours(values, shades),
+            linewidths=0,
+            rasterized=True,
+            clip_on=False,
+        )
+        return {}
+    from matplotlib.collections import PolyCollection
+
+    corners = [
+        [(x - 0.5, y - 0.5), (x + 0.5, y - 0.5), (x + 0.5, y + 0.5), (x - 0.5, y + 0.5)]
+        for y, x in places
+    ]
+    ax.add_collection(
+        PolyCollection(
+            corners,
+            facecolors=colours(values, shades),
+            edgecolors=PAPER,
+            linewidths=1,
+            clip_on=False,
+            gid="cells",
+        )
+    )
+    if len(matrix.nodes) <= _NUMBERED:
+        for (y, x), value in zip(places, values, strict=True):
+            number = si(value, "").split(" ")[0]
+            ink = "#ffffff" if shades.of(value) < 0.55 else "#000000"
+            ax.text(x, y, number, ha="center", va="center", color=ink)
+    return {
+        "cells": [
+            f"{matrix.nodes[client]} to {matrix.nodes[server]}:"
+            f" {si(matrix.medians[client, server], matrix.unit)}"
+            for client, server in places
+        ]
+    }
+
+
+def _names(ax: Axes, labels: Sequence[str]) -> None:
+    every = 1 if len(labels) <= MOST_LABELS else -(-len(labels) // 12)
+    places = range(0, len(labels), every)
+    names = [labels[place][-_LONGEST:] for place in places]
+    ax.set_yticks(places, names)
+    ax.set_xticks(places, names, rotation=90)
+    ax.xaxis.set_ticks_position("top")
+    ax.tick_params(length=0, pad=3)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
+    ax.text(0, -0.02, "row: client, column: server", color=QUIET, transform=ax.transAxes, va="top")
+
+
+def _scale(figure: Figure, shades: Shades, unit: str, *, left: float, height: float) -> None:
+    """The colours with their values, below the matrix."""
+    import numpy
+
+    ax = canvas.axes(figure, left=left, right=10, top=height - 28, bottom=18)
+    steps = 48
+    values = numpy.linspace(shades.low, shades.high, steps)
+    ax.set_xlim(0, steps)
+    ax.set_ylim(0, 1)
+    canvas.bare(ax)
+    ax.bar(
+        numpy.arange(steps),
+        1,
+        width=1.05,
+        align="edge",
+        color=colours(list(values), shades),
+        lw=0,
+        clip_on=False,
+    )
+    for at, value, side in ((0, shades.low, "left"), (steps, shades.high, "right")):
+        ax.text(at, -0.3, si(value, unit), ha=side, va="top", color=INK)

@@ -1,0 +1,217 @@
+"""Ratios with their intervals, and medians with their limits: small charts for a table's rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rackrate.report.charts import canvas
+from rackrate.report.charts.canvas import BAND, INK, LINE, QUIET
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ROW = (220, 30)
+_SCALE = (220, 24)
+_ALONE = (canvas.WIDTH, 74)
+#: An axis of ratios reaches no further than this; what lies beyond is an arrow.
+_FURTHEST = math.log(50)
+_NEAREST = math.log(1.2)
+_STEPS = ((1.1,), (1.2,), (1.25, 1.5), (1.5, 2), (2, 4), (2, 5), (3, 10), (5, 25))
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A ratio of two arms with its intervals.
+
+    Attributes:
+        value: 1 for no difference.
+        alone: its own 95 % interval.
+        wider: the interval that holds with those of all other verdicts at once, where known.
+        threshold: a ratio within 1 / (1 + threshold) and 1 + threshold does not matter.
+    """
+
+    value: float
+    alone: tuple[float, float]
+    wider: tuple[float, float] | None
+    threshold: float
+
+    @property
+    def drawable(self) -> bool:
+        """Whether every value has a logarithm."""
+        return all(math.isfinite(value) and value > 0 for value in self._values())
+
+    @property
+    def reach(self) -> float:
+        """How far the logarithms of its values lie from that of 1."""
+        return max(abs(math.log(value)) for value in self._values())
+
+    @property
+    def shows_one(self) -> bool:
+        """Whether a chart that is to show the intervals well has room for 1 and the band."""
+        low, high = self.ends
+        return min(abs(low), abs(high)) < 6 * (high - low) or low < 0 < high
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Logarithms of the ends of the wider interval."""
+        low, high = self.wider or self.alone
+        return math.log(min(low, self.value)), math.log(max(high, self.value))
+
+    def _values(self) -> tuple[float, ...]:
+        return (self.value, *self.alone, *(self.wider or ()), 1 + self.threshold)
+
+
+def common_reach(ratios: Iterable[Ratio]) -> float:
+    """How far an axis that all the ratios share goes to both sides of 1, as a logarithm."""
+    return min(_FURTHEST, 1.12 * max([_NEAREST, *(ratio.reach for ratio in ratios)]))
+
+
+def interval_row(ratio: Ratio, reach: float, *, name: str, title: str, description: str) -> str:
+    """A ratio on an axis that the rows of a table share; `ratio_scale` is its scale."""
+
+    def draw(figure: Figure) -> None:
+        ax = _log_axes(figure, (-reach, reach))
+        canvas.bare(ax)
+        _one(ax, ratio)
+
+    return canvas.rendered(draw, name=name, size=_ROW, title=title, description=description)
+
+
+def ratio_scale(reach: float, *, name: str) -> str:
+    """The scale of the rows' axis, for the head of their column."""
+
+    def draw(figure: Figure) -> None:
+        ax = _log_axes(figure, (-reach, reach))
+        canvas.bare(ax)
+        for value, at in _ticks(reach):
+            ax.text(at, 0.2, value, ha="center", va="bottom", color=QUIET)
+            ax.plot([at, at], [-0.25, 0.05], color=QUIET, lw=1, clip_on=False)
+
+    return canvas.rendered(draw, name=name, size=_SCALE)
+
+
+def interval_alone(ratio: Ratio, *, name: str, title: str, description: str) -> str:
+    """A ratio on an axis of its own, that shows its intervals as large as can be."""
+    low, high = ratio.ends
+    half = math.log(1 + ratio.threshold)
+    if ratio.shows_one:
+        low, high = min(low, -half), max(high, half)
+    low, high = max(low, -_FURTHEST), min(high, _FURTHEST)
+    margin = max(0.12 * (high - low), 0.002)
+
+    def draw(figure: Figure) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        ax = _log_axes(figure, (low - margin, high + margin), bottom=28, top=4)
+        canvas.bare(ax)
+        _one(ax, ratio)
+        values = math.exp(low - margin), math.exp(high + margin)
+        far = values[1] / values[0] > 8
+        for value in (
+            [float(text) for text, _ in _ticks(max(-low, high))]
+            if far
+            else MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(*values)
+        ):
+            if values[0] <= value <= values[1]:
+                at = math.log(value)
+                ax.plot([at, at], [-0.04, 0.04], color=QUIET, lw=1, clip_on=False)
+                ax.text(at, -0.1, f"{value:.6g}", ha="center", va="top", color=QUIET)
+
+    return canvas.rendered(draw, name=name, size=_ALONE, title=title, description=description)
+
+
+def _log_axes(
+    figure: Figure, stretch: tuple[float, float], *, bottom: float = 0, top: float = 0
+) -> Axes:
+    ax = canvas.axes(figure, left=14, right=14, top=top, bottom=bottom)
+    ax.set_xlim(*stretch)
+    ax.set_ylim(0, 1)
+    return ax
+
+
+def _one(ax: Axes, ratio: Ratio) -> None:
+    from matplotlib.patches import Rectangle
+
+    first, last = ax.get_xlim()
+    half = math.log(1 + ratio.threshold)
+    band = max(first, -half), min(last, half)
+    if band[0] < band[1]:
+        width = band[1] - band[0]
+        ax.add_patch(Rectangle((band[0], 0), width, 1, facecolor=BAND, lw=0, clip_on=False))
+    if first < 0 < last:
+        ax.plot([0, 0], [0, 1], color=QUIET, lw=1, clip_on=False)
+    for interval, width in ((ratio.wider, 1.6), (ratio.alone, 4.5)):
+        if interval is not None:
+            _span(ax, interval, width)
+    middle = math.log(ratio.value)
+    if first <= middle <= last:
+        ax.plot([middle], [0.5], "o", color=INK, markersize=6, clip_on=False, zorder=4)
+
+
+def _span(ax: Axes, interval: Sequence[float], width: float) -> None:
+    """A line from end to end; an end beyond the axis is an arrow."""
+    first, last = ax.get_xlim()
+    low, high = (math.log(end) for end in interval)
+    ends = [max(low, first), min(high, last)]
+    if ends[0] <= ends[1]:
+        ax.plot(ends, [0.5, 0.5], color=INK, lw=width, clip_on=False, zorder=3)
+    for end, inside in ((low, low >= first), (high, high <= last)):
+        if inside and width < 2:
+            ax.plot([end, end], [0.28, 0.72], color=INK, lw=width, clip_on=False, zorder=3)
+    if low < first:
+        ax.plot([first], [0.5], "<", color=INK, markersize=7, clip_on=False)
+    if high > last:
+        ax.plot([last], [0.5], ">", color=INK, markersize=7, clip_on=False)
+
+
+def _ticks(reach: float) -> list[tuple[str, float]]:
+    """Round ratios on both sides of 1, with their places."""
+    for steps in _STEPS:
+        if math.log(steps[-1]) > 0.5 * reach:
+            break
+    found = [("1", 0.0)]
+    for step in steps:
+        at = math.log(step)
+        if at <= reach:
+            found += [(f"{1 / step:.2g}", -at), (f"{step:.3g}", at)]
+    return found
+
+
+@dataclass(frozen=True)
+class Level:
+    """What an arm came to.
+
+    Attributes:
+        arm: its number.
+        median: of its trials.
+        limit: what is documented as its limit, in the same unit, or None.
+    """
+
+    arm: int
+    median: float
+    limit: float | None
+
+
+def levels_row(levels: Sequence[Level], *, name: str, title: str, description: str) -> str:
+    """A bar for each arm's median, and a line where its documented limit is."""
+    most = max(max(level.median, level.limit or 0) for level in levels) or 1.0
+
+    def draw(figure: Figure) -> None:
+        ax = canvas.axes(figure, left=2, right=6, top=3, bottom=3)
+        canvas.bare(ax)
+        ax.set_xlim(0, most)
+        ax.set_ylim(len(levels) - 0.5, -0.5)
+        for place, level in enumerate(levels):
+            ink = canvas.colour(level.arm)
+            track = level.limit or most
+            ax.barh(place, track, height=0.62, color=LINE, alpha=0.7, lw=0, clip_on=False)
+            ax.barh(place, level.median, height=0.62, color=ink, lw=0, clip_on=False)
+            if level.limit is not None:
+                ends = [place - 0.5, place + 0.5]
+                ax.plot([level.limit] * 2, ends, color=INK, lw=2, clip_on=False)
+
+    return canvas.rendered(draw, name=name, size=(150, 30), title=title, description=description)

@@ -1,0 +1,146 @@
+"""The course of trials, interval by interval: small multiples, a panel for each block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rackrate.report.charts import canvas
+from rackrate.report.charts.axis import ValueAxis, value_axis
+from rackrate.report.charts.canvas import LINE, QUIET
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: More panels would be a wall, not a figure.
+MOST_PANELS = 12
+#: More lines of an arm in a panel lie on each other.
+MOST_LINES = 8
+_COLUMNS = 3
+_PANEL = 76
+
+
+@dataclass(frozen=True)
+class Course:
+    """A trial's intervals.
+
+    Attributes:
+        arm: the number of its arm.
+        block: its block.
+        starts, ends: of each interval, in seconds from the first one's begin.
+        rates: of each, in bit/s.
+    """
+
+    arm: int
+    block: int
+    starts: tuple[float, ...]
+    ends: tuple[float, ...]
+    rates: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The courses that are drawn.
+
+    Attributes:
+        panels: of each block that is shown, its courses.
+        blocks: how many blocks there are.
+        in_panels: of each block that is shown, how many courses it has, drawn or not.
+    """
+
+    panels: tuple[tuple[int, tuple[Course, ...]], ...]
+    blocks: int
+    in_panels: tuple[int, ...]
+
+    @property
+    def shown(self) -> int:
+        """How many courses are drawn."""
+        return sum(len(courses) for _, courses in self.panels)
+
+
+def choose(courses: Sequence[Course]) -> Chosen:
+    """The first, the last and evenly spread blocks between, and of each arm evenly spread trials.
+
+    Within a block and an arm trials are ordered by how much they moved, so that the slowest and the
+    fastest are among those shown.
+    """
+    blocks = sorted({course.block for course in courses})
+    panels, counts = [], []
+    for block in _spread(blocks, MOST_PANELS):
+        here = [course for course in courses if course.block == block]
+        chosen: list[Course] = []
+        for arm in sorted({course.arm for course in here}):
+            of_arm = sorted((c for c in here if c.arm == arm), key=lambda c: sum(c.rates))
+            chosen += _spread(of_arm, MOST_LINES)
+        panels.append((block, tuple(chosen)))
+        counts.append(len(here))
+    return Chosen(tuple(panels), len(blocks), tuple(counts))
+
+
+def _spread[T](found: Sequence[T], most: int) -> list[T]:
+    """So many of a sequence, the first and the last among them."""
+    if len(found) <= most:
+        return list(found)
+    return [found[round(i * (len(found) - 1) / (most - 1))] for i in range(most)]
+
+
+def courses_axis(chosen: Chosen) -> ValueAxis:
+    """The rates that all panels show."""
+    rates = [rate for _, courses in chosen.panels for course in courses for rate in course.rates]
+    return value_axis(rates, "bit/s", logarithmic_from=math.inf, from_zero_below=math.inf)
+
+
+def series_chart(chosen: Chosen, *, name: str, title: str, description: str) -> str:
+    """A panel for each chosen block with the arms' trials over each other, all to one scale."""
+    columns = min(_COLUMNS, len(chosen.panels))
+    rows = -(-len(chosen.panels) // columns)
+    height = 34 + rows * (_PANEL + 20) + 24
+
+    def draw(figure: Figure) -> None:
+        axis = courses_axis(chosen)
+        seconds = max(end for _, courses in chosen.panels for c in courses for end in c.ends)
+        room = (canvas.WIDTH - 48 - 8) / columns
+        for place, (block, courses) in enumerate(chosen.panels):
+            row, column = divmod(place, columns)
+            left, top = 48 + column * room, 34 + row * (_PANEL + 20)
+            ax = canvas.axes(
+                figure,
+                left=left,
+                right=canvas.WIDTH - left - room + 12,
+                top=top,
+                bottom=height - top - _PANEL,
+            )
+            axis.set_on(ax, most_ticks=2)
+            ax.set_xlim(0, seconds)
+            ax.set_xticks([0, seconds], ["0", f"{seconds:.3g}"])
+            begin, end = ax.get_xticklabels()
+            begin.set_horizontalalignment("left")
+            end.set_horizontalalignment("right")
+            ax.tick_params(labelleft=column == 0, labelbottom=place + columns >= len(chosen.panels))
+            ax.grid(axis="y", color=LINE, linewidth=0.8)
+            ax.set_axisbelow(True)
+            ax.text(0, 1.04, f"block {block}", transform=ax.transAxes, color=QUIET)
+            _courses(ax, courses)
+        canvas.heading(figure, f"rate, {axis.unit}")
+        figure.text(0.55, 4 / height, "seconds", color=QUIET, ha="center")
+
+    return canvas.rendered(
+        draw, name=name, size=(canvas.WIDTH, height), title=title, description=description
+    )
+
+
+def _courses(ax: Axes, courses: Sequence[Course]) -> None:
+    for course in courses:
+        many = sum(each.arm == course.arm for each in courses) > 2
+        ax.plot(
+            [edge for pair in zip(course.starts, course.ends, strict=True) for edge in pair],
+            [rate for rate in course.rates for _ in (0, 1)],
+            color=canvas.colour(course.arm),
+            linestyle=canvas.dashes(course.arm),
+            lw=1 if many else 1.6,
+            alpha=0.5 if many else None,
+            clip_on=False,
+        )
