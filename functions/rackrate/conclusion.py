@@ -150,6 +150,13 @@ def what_differed(differences: Sequence[Json], verdicts: Sequence[Json], between
     return f"What differed {between}: {'; '.join(shown)}."
 
 
+def with_scale(said: str, scale: float | None) -> str:
+    """A conclusion with the scale of a lab's network, where no page shows it beside."""
+    if scale is None:
+        return said
+    return f"{said} The network of these nodes is scaled by {scale:g} on purpose."
+
+
 def line(verdict: Json) -> str:
     """A verdict in one line, such as `treatment against baseline: rtt is better, 0.80 times`."""
     return f"{heading(verdict)}: {_finding(verdict)}"

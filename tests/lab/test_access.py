@@ -102,6 +102,10 @@ def test_a_function_may_use_its_namespace_and_read_nodes_and_nothing_else(lab: L
     core.list_namespaced_pod(lab.namespace)
     core.list_namespaced_config_map(lab.namespace)
     apps.list_namespaced_daemon_set(lab.namespace)
+    # The CNI's version: the lab's nodes have none, so that it is not there, and not forbidden.
+    assert refused(apps.read_namespaced_daemon_set, "aws-node", "kube-system") == 404
+    assert refused(apps.read_namespaced_daemon_set, "kube-proxy", "kube-system") == 403
+    assert refused(apps.list_namespaced_daemon_set, "kube-system") == 403
     assert refused(core.list_secret_for_all_namespaces) == 403
     assert refused(core.list_namespaced_secret, lab.namespace) == 403
     assert refused(core.list_pod_for_all_namespaces) == 403
@@ -115,7 +119,7 @@ def test_a_function_may_use_its_namespace_and_read_nodes_and_nothing_else(lab: L
 
 
 def test_functions_that_do_not_need_the_cluster_are_not_let_in(lab: Lab) -> None:
-    for function in ("AnalyzeFunction", "ReportFunction", "FinishFunction"):
+    for function in ("AnalyzeFunction", "ReportFunction", "FinishFunction", "CompareFunction"):
         core = kubernetes.CoreV1Api(cluster_as(lab, role_of(lab, function)))
         assert refused(core.list_node) == 401, function
 

@@ -200,7 +200,12 @@ def test_servers_that_vanish_while_they_are_awaited_fail_the_run_as_servers_not_
 ) -> None:
     execution = lab.execution("owner-deleted")
     assert (execution["status"], execution["error"]) == ("FAILED", "ServersNotReady")
-    assert explained(execution) == "the run's owner object was deleted, and its servers with it"
+    why, report = explained(execution).split("\n")
+    assert why == "the run's owner object was deleted, and its servers with it"
+    bucket = lab.outputs["BucketName"]
+    page = "runs/owner-deleted/report.html"
+    assert report == f"The report on what was measured: s3://{bucket}/{page}"
+    assert lab.aws("s3").head_object(Bucket=bucket, Key=page)["ContentLength"] > 0
     assert lab.record("owner-deleted")["status"] == "failed"
     assert lab.left_in_cluster("owner-deleted") == []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -522,7 +523,11 @@ def test_secrets_and_results_are_encrypted_with_a_key_that_goes_with_the_stack(
         # The table and the bucket are behind the key, and every function has to use it.
         # One of them checks the links of a warm-up.
         lab.start_in(made, "encrypted", {**SHORT, "warm_up": True})
-        assert lab.ended_in(made, "encrypted")["status"] == "SUCCEEDED"
+        ended = lab.ended_in(made, "encrypted")
+        assert ended["status"] == "SUCCEEDED"
+        # So is the page, which the link lets anybody read who has it.
+        with urllib.request.urlopen(json.loads(ended["output"])["report"], timeout=10) as page:
+            assert b"</html>" in page.read()
 
 
 def test_add_ons_take_the_settings_of_large_clusters(lab: Lab, toggles: Toggles) -> None:

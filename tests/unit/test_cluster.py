@@ -196,6 +196,28 @@ def test_errors_are_ours(api, cluster, answer, error, words):
         cluster.list(PODS)
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ((200, {"kind": "DaemonSet"}), {"kind": "DaemonSet"}),
+        (status(404, "not found"), None),
+        (status(403, "a stack whose roles are older"), None),
+    ],
+)
+def test_what_is_only_good_to_know_may_be_hidden(api, cluster, answer, expected):
+    api.answers["GET", f"{PODS}/one"] = answer
+    assert cluster.peek(f"{PODS}/one") == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"), [(status(401, "no"), ClusterUnreachable), (status(429, "no"), Throttled)]
+)
+def test_trouble_is_trouble_also_for_what_is_only_good_to_know(api, cluster, answer, error):
+    api.answers["GET", f"{PODS}/one"] = answer
+    with pytest.raises(error):
+        cluster.peek(f"{PODS}/one")
+
+
 def test_a_cluster_that_does_not_listen_is_unreachable(certificate):
     nobody = Cluster("house", Session("https://127.0.0.1:9", certificate[1]))
     with pytest.raises(ClusterUnreachable, match="does not answer"):

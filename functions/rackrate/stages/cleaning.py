@@ -64,6 +64,7 @@ def tear_down_stopped(
 
     Returns:
         run_id: the run, or None when the execution was a comparison, which leaves nothing behind.
+        comparison: its name then.
         gone: are its pods?
         ended: what `record_end` says, in a list as the sweep has them.
         nodes: what `rest` says.
@@ -71,7 +72,7 @@ def tear_down_stopped(
     run_id, status = detail["name"], STATUSES[detail["status"]]
     if _compared(detail.get("input")):
         nothing: Json = {"rested": [], "busy": [], "needed_by": []}
-        return {"run_id": None, "gone": True, "ended": [], "nodes": nothing}
+        return {"run_id": None, "comparison": run_id, "gone": True, "ended": [], "nodes": nothing}
     gone = tear_down(run_id, settings=settings, cluster=cluster)
     failure = {"Error": detail.get("error"), "Cause": detail.get("cause")}
     ended = record_end(

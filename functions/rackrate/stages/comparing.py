@@ -58,8 +58,9 @@ def compare(raw: Json, *, comparison_id: str, execution_arn: str, store: Store) 
     page = store.put_object(
         f"{prefix}/report.html", render_page(document, trials, raws), "text/html"
     )
+    scale = document["run"]["lab_scale"]
     return {
-        "conclusion": document["conclusion"],
+        "conclusion": conclusion.with_scale(document["conclusion"], scale),
         "differences": document["comparison"]["differences"],
         "verdicts": [conclusion.line(verdict) for verdict in document["verdicts"]],
         "report": link(page, store),

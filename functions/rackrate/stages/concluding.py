@@ -141,12 +141,10 @@ def _output(
     """What a person reads who opens the execution in the console."""
     analysis = store.find_json(run["run_id"], "analysis.json") or {}
     verdicts = [*analysis.get("verdicts", []), *analysis.get("regressions", [])]
-    said = [str(run.get("conclusion", ""))]
-    if (scale := run.get("lab_scale")) is not None:
-        said.append(f"The network of these nodes is scaled by {scale:g} on purpose.")
+    said = conclusion.with_scale(str(run.get("conclusion", "")), run.get("lab_scale"))
     return {
         "status": status,
-        "conclusion": " ".join(said),
+        "conclusion": said,
         "verdicts": [conclusion.line(verdict) for verdict in verdicts],
         "report": page and link(page, store),
         "report_valid": page and validity(page, store),
