@@ -91,12 +91,6 @@ def test_the_page_lists_what_an_account_has_to_hold_for_which_test() -> None:
     assert set(listed) == set(IN_AN_ACCOUNT)
 
 
-def test_every_block_of_commands_says_where_it_runs() -> None:
-    blocks = re.findall(r"^ *```sh\n(.*)$", PAGE, re.MULTILINE)
-    assert blocks
-    assert [first for first in blocks if not re.match(r" *# (AWS only|runs anywhere)", first)] == []
-
-
 def test_the_targets_and_options_on_the_page_exist() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = set(re.findall(r"(?:^ *|`)make ([a-z-]+)", PAGE, re.MULTILINE))
