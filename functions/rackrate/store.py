@@ -182,8 +182,10 @@ class Store:
     def _signer(self) -> Any:
         # What a KMS key encrypts is read by version 4 alone, and a signature holds for one host:
         # the global one would send a reader on to the Region's.
-        hosts = {"us_east_1_regional_endpoint": "regional", "addressing_style": "virtual"}
-        config = Config(signature_version="s3v4", s3=hosts)
+        config = Config(
+            signature_version="s3v4",
+            s3={"us_east_1_regional_endpoint": "regional", "addressing_style": "virtual"},
+        )
         return self._session.client("s3", config=config)
 
     @property

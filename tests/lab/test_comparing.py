@@ -19,7 +19,7 @@ NAME = "last-good"
 
 @pytest.fixture(scope="module")
 def runs(lab: Lab) -> dict[str, Any]:
-    """The outputs of two runs, by id. They go on together: nothing here depends on their figures."""
+    """The outputs of two runs by id. They go on together: nothing here rests on their figures."""
     plans = {OTHER: SHORT, RUN: {**SHORT, "blocks": 3, "seed": 8}}
     for run_id, plan in plans.items():
         lab.start(run_id, plan)

@@ -32,7 +32,9 @@ def keep(
         }
         for key in run.evidence.planned
     ]
-    store.start_run(run_id, {"status": status, "started_at": "2026-11-21T08:00:00Z"})
+    store.start_run(
+        run_id, {"status": status, "started_at": "2026-11-21T08:00:00Z", "lab_scale": 0.05}
+    )
     store.put_json(run_id, "plan.json", run.evidence.stored_plan)
     store.put_json(run_id, "schedule.json", planned)
     store.put_json(run_id, "analysis.json", {"marks": []})
