@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import datetime
 import http.server
 import json
 import os
@@ -42,6 +43,7 @@ Json = dict[str, Any]
 NODES, BLOCKS, SEED = 1000, 6, 7
 MOST_SECONDS, MOST_BYTES = 10.0, 1_000_000_000
 RUN = "deciding"
+STARTED_AT = datetime.datetime(2026, 11, 21, 15, 0, tzinfo=datetime.UTC)
 TABLE, BUCKET = "table", "bucket"
 #: DynamoDB's answer to a query holds at most so much.
 PAGE_BYTES = 1_000_000
@@ -357,7 +359,6 @@ def _measurement(
         series=series,
         details={
             "seconds": test.expected_seconds,
-            "started_at_epoch_seconds": 1_790_000_000,
             "received_bytes": int(centre * test.expected_seconds / 8),
             "sent_bits_per_second": centre,
             "retransmits": 30,
@@ -371,20 +372,27 @@ def _measurement(
 def _stored(
     trial: PlannedTrial, test: TestBase, measured: Measurement, facts: Mapping[str, Json]
 ) -> Json:
-    """A trial's item as the collector stores it, with the facts of its two nodes."""
+    """A trial's item as the collector stores it, with the facts of its two nodes.
+
+    A block starts each minute, by the kubelet's clock and by the tool's.
+    """
+    started_at = STARTED_AT + datetime.timedelta(minutes=trial.key.block)
+    details = dict(measured.details)
+    if measured.series:
+        details["started_at_epoch_seconds"] = started_at.timestamp()
     return {
         "round": trial.round,
         "tool": test.tool,
         "metric": test.primary.name,
         "unit": test.primary.unit,
-        "started_at": "2026-11-21T15:00:00Z",
-        "finished_at": "2026-11-21T15:00:10Z",
+        "started_at": f"{started_at:%Y-%m-%dT%H:%M:%SZ}",
+        "finished_at": f"{started_at:%Y-%m-%dT%H:%M}:10Z",
         "raw_key": f"runs/{RUN}/raw/{trial.key.id}.1.txt",
         "status": "measured",
         "value": measured.values[test.primary.name],
         "values": dict(measured.values),
         "samples": {kind: len(values) for kind, values in measured.samples.items()},
-        "details": dict(measured.details),
+        "details": details,
         "placement": "none",
         "client_network": trial.client_network,
         "server_network": trial.server_network,
