@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
+import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
+from jsonschema import Draft202012Validator
 
 from lab import stack
 from tests.browser import chromium
@@ -121,7 +125,7 @@ def test_everything_of_the_run_is_kept_in_the_bucket_and_copied(lab: Lab, result
     samples = {name for name in kept if name.startswith("samples/")}
     assert samples
     assert kept == documents | raw | samples
-    assert {path.name for path in (lab.directory / RUN).iterdir()} == copied
+    assert {path.name for path in (lab.directory / RUN).iterdir()} == copied | {"raw"}
     assert lab.document(RUN, "results.json") == results
     page = (lab.directory / RUN / "report.html").read_text("utf-8")
     assert "http://" not in page.replace("http://www.w3.org", "")
@@ -141,6 +145,69 @@ def test_the_page_opens_in_a_browser_with_its_figures_and_without_a_word(
     assert all(figure["shapes"] > 2 for figure in figures)
     assert drawn >= {(kind, test) for kind in ("trials", "interval") for test in TESTS}
     assert drawn >= {("ecdf", "rtt"), ("series", "tcp-1"), ("series", "tcp-8")}
+
+
+def test_the_results_are_what_the_published_schema_says(results: Any) -> None:
+    schema = stack.REPOSITORY / "docs" / "results.schema.json"
+    Draft202012Validator(json.loads(schema.read_text("utf-8"))).validate(results)
+    assert not [warning for warning in results["warnings"] if "schema" in warning]
+
+
+def test_athena_finds_the_run_where_glue_says_and_with_the_columns_glue_names(
+    lab: Lab, results: Any, tmp_path: Path
+) -> None:
+    database = lab.outputs["DatabaseName"]
+    assert re.fullmatch("[a-z][a-z0-9_]*", database)
+    tables = lab.aws("glue").get_tables(DatabaseName=database)["TableList"]
+    rows = {"trials": WARM_UPS + TRIALS, "verdicts": len(TESTS)}
+    assert {table["Name"] for table in tables} == set(rows)
+    day = results["run"]["started_at"][:10]
+    types = {
+        "VARCHAR": "string",
+        "BOOLEAN": "boolean",
+        "BIGINT": "bigint",
+        "DOUBLE": "double",
+        "TIMESTAMP": "timestamp",
+    }
+    for table in tables:
+        place = table["Parameters"]["storage.location.template"].replace("${day}", day)
+        bucket, _, prefix = place.removeprefix("s3://").partition("/")
+        assert bucket == lab.outputs["BucketName"]
+        file = tmp_path / f"{table['Name']}.parquet"
+        lab.aws("s3").download_file(bucket, f"{prefix}{RUN}.parquet", str(file))
+        described = duckdb.sql(f"DESCRIBE FROM '{file}'").fetchall()
+        found = [{"Name": name, "Type": types[kind]} for name, kind, *_ in described]
+        assert found == table["StorageDescriptor"]["Columns"]
+        counted = f"SELECT count(*), min(run_id), min(lab_scale) FROM '{file}'"
+        assert duckdb.sql(counted).fetchall() == [(rows[table["Name"]], RUN, 0.1)]
+
+
+def test_each_verdict_is_a_metric_with_its_interval(lab: Lab, verdicts: dict[str, Any]) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    for test, verdict in verdicts.items():
+        dimensions = {
+            "service": stack.STACK,
+            "test": test,
+            "metric": verdict["metric"],
+            "arm": verdict["arm"],
+        }
+        low, high = verdict["ci_simultaneous"]
+        for name, value in (
+            ("VerdictRatio", verdict["ratio"]),
+            ("VerdictRatioLow", low),
+            ("VerdictRatioHigh", high),
+        ):
+            points = lab.aws("cloudwatch").get_metric_statistics(
+                Namespace="rackrate",
+                MetricName=name,
+                Dimensions=[{"Name": k, "Value": v} for k, v in dimensions.items()],
+                StartTime=now - datetime.timedelta(hours=1),
+                EndTime=now + datetime.timedelta(hours=1),
+                Period=7200,
+                # The latest value of this test's run is among them, whatever ran before.
+                Statistics=["Minimum", "Maximum"],
+            )["Datapoints"]
+            assert min(p["Minimum"] for p in points) <= value <= max(p["Maximum"] for p in points)
 
 
 def test_every_trial_can_be_traced_to_its_raw_output_and_its_nodes(lab: Lab, results: Any) -> None:
