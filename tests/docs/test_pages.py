@@ -9,12 +9,14 @@ import re
 import pytest
 import yaml
 
-from rackrate import errors, tools
+from rackrate import errors, links, manifests, tools
 from rackrate.tools.base import TestBase
 from scripts import access_reference
-from tests.docs.blocks import ROOT, blocks_of
+from scripts.parameters import load
+from tests.docs.blocks import PAGES, ROOT, blocks_of
 
 DOCS = ROOT / "docs"
+TEMPLATE = load()
 TROUBLE = (DOCS / "troubleshooting.md").read_text("utf-8")
 HEADINGS = {
     name
@@ -165,6 +167,62 @@ def test_nothing_of_ours_filters_the_network_of_pods():
     assert "no NetworkPolicy" in (DOCS / "security.md").read_text("utf-8")
     for path in [*(ROOT / "templates").glob("*.yaml"), *(ROOT / "functions").rglob("*.py")]:
         assert "NetworkPolicy" not in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("templates/nodegroup.yaml", ["HttpTokens: required", "HttpPutResponseHopLimit: 1"]),
+        ("templates/nodegroup.yaml", ["Encrypted: true"]),
+        ("templates/results.yaml", ["PointInTimeRecoveryEnabled: true", "Sid: OnlyOverTls"]),
+        ("templates/results.yaml", ["RestrictPublicBuckets: true", "BucketOwnerEnforced"]),
+        ("templates/cluster.yaml", ["BootstrapClusterCreatorAdminPermissions: true"]),
+    ],
+)
+def test_what_security_says_of_a_template_stands_there(file, words):
+    text = (ROOT / file).read_text("utf-8")
+    assert [each for each in words if each not in text] == []
+
+
+def test_pods_are_as_harmless_and_as_small_as_the_pages_say():
+    spec = manifests.pod_spec("pod")
+    container = manifests.container("x", ["x"], "image")
+    assert f"user {spec['securityContext']['runAsUser']}," in page("security.md")
+    assert spec["automountServiceAccountToken"] is False
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["resources"]["requests"] == {"cpu": "100m", "memory": "64Mi"}
+    assert "100m CPU and 64 MiB" in TROUBLE
+    assert container["resources"]["limits"] == {"memory": "512Mi"}
+    assert "more than 512 MiB" in TROUBLE
+
+
+def test_a_link_holds_as_long_as_security_says():
+    assert links.LINK_SECONDS == 12 * 3600
+    assert "twelve hours at most" in " ".join(page("security.md").split())
+
+
+def page(name):
+    return (DOCS / name).read_text("utf-8")
+
+
+# -- parameters and outputs of the stack
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_parameters_and_outputs_that_a_page_names_exist(path):
+    text = path.read_text("utf-8")
+    named = set(re.findall(r"`([A-Z][A-Za-z]+)=[^`\s]*`", text))
+    for line in re.findall(r"--parameter-overrides (.*)$", text, re.MULTILINE):
+        if "Repository=" not in line:  # of docs/ci/roles.yaml
+            named |= set(re.findall(r"([A-Z]\w+)=", line))
+    assert named - set(TEMPLATE["Parameters"]) - OTHERS == set()
+    outputs = set(re.findall(r"OutputKey==['`](\w+)['`]", text))
+    assert outputs - set(TEMPLATE["Outputs"]) == set()
+
+
+#: Parameters of docs/ci/roles.yaml.
+OTHERS = {"ProviderArn", "Repository", "ArtifactBucketName"}
 
 
 # -- figures
