@@ -96,7 +96,9 @@ jq '.compare_with = "before"' docs/plans/e3-cni-upgrade.json > after.json
 rackrate run --plan after.json --name after
 ```
 
-No file can hold the id beforehand, so no plan in `plans/` has `compare_with`. The earlier run must
+Instead of the id, `compare_with` takes the name of a baseline (`rackrate baseline set`): the stored
+plan then has the id it stood for. No file can hold an id beforehand, so no plan in `plans/` has
+`compare_with`. Two runs that are over are compared by `rackrate compare`. The earlier run must
 have ended as succeeded or degraded. At least one test and one arm must be the same; a test of the
 same name with other options is refused.
 
