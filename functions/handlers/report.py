@@ -15,4 +15,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """The Lambda entry point."""
     written = report(event["run_id"], failure=event.get("failure"), store=store())
     logger.info("wrote the report", extra=written)
+    if written["faults"]:
+        logger.error("results.json is not what its schema says: this is a fault of rackrate")
     return written

@@ -810,6 +810,15 @@ class TestConclusion:
         concluding.analyze(RUN, after_failure=False, store=store)
         assert store.verdicts(RUN) == before, "an old run can be analysed again"
 
+    def test_results_that_break_their_schema_are_kept_and_say_so(self, whole_run, store):
+        concluding.analyze(RUN, after_failure=False, store=store)
+        store.put_json(RUN, "plan.json", store.get_json(RUN, "plan.json") | {"image": 7})
+        (fault,) = reporting.report(RUN, failure=None, store=store)["faults"]
+        assert fault == "versions.image: Input should be a valid string"
+        results = store.get_json(RUN, "results.json")
+        assert results["trials"]["measured"] == 36
+        assert fault in results["warnings"][-1]
+
     def test_a_loss_within_tolerance_degrades_the_run(self, deploy, measure, cluster, store):
         items = deploy()
         last = items[0]["tests"][-1]["name"]
