@@ -165,7 +165,8 @@ def run_table(runs: list[Run], width: int = 80) -> Table:
 
     A conclusion is shown as far as it goes on one line where `width` leaves room for it.
     """
-    table = Table(box=box.HORIZONTALS, padding=(0, 1, 0, 0), pad_edge=False)
+    # Without padding an id that we made has one line, as it is to be copied.
+    table = Table(box=box.HORIZONTALS, padding=0)
     table.add_column("Run", overflow="fold")
     table.add_column("Started (UTC)", no_wrap=True)
     table.add_column("Status", no_wrap=True)

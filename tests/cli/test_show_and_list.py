@@ -61,7 +61,7 @@ def test_list_is_newest_first_and_fits_80_columns(stack: DeployedStack, rackrate
             f"run-20261121-{hour:02}0000-abcd",
             status="succeeded",
             started_at=f"2026-11-21T{hour:02}:00:00Z",
-            seconds=Decimal("84.2"),
+            seconds=Decimal("36184.2"),
             trials_measured=36,
             trials_failed=0,
         )
@@ -69,7 +69,10 @@ def test_list_is_newest_first_and_fits_80_columns(stack: DeployedStack, rackrate
     assert result.exit_code == 0, result.output
     rows = [line for line in result.stdout.splitlines() if line.lstrip().startswith("run-")]
     assert [row.split("-")[2][:2] for row in rows] == ["10", "09", "08"]
-    assert "1 min 24 s" in rows[0]
+    assert [row.split()[0] for row in rows] == [
+        f"run-20261121-{hour}0000-abcd" for hour in ("10", "09", "08")
+    ], "an id is not broken, as it is to be copied"
+    assert "10 h 03 min" in rows[0]
     assert max(map(len, result.stdout.splitlines())) <= 80
     limited = rackrate("list", "--stack", stack.name, "--limit", "1").stdout
     assert sum(line.lstrip().startswith("run-") for line in limited.splitlines()) == 1

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from .conftest import DeployedStack, Rackrate, client, machine, results
 
 RUN = "run-20261121-070512-ab12"
@@ -45,8 +47,9 @@ def test_it_follows_a_run_to_its_end_and_prints_the_verdict(
     assert (tmp_path / RUN / "results.json").exists()
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_ends_the_watching_and_the_run_goes_on(
-    stack: DeployedStack, start_rackrate: StartRackrate
+    number: signal.Signals, code: int, stack: DeployedStack, start_rackrate: StartRackrate
 ) -> None:
     stack.define(
         machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", wait(60)))
@@ -57,9 +60,9 @@ def test_ctrl_c_ends_the_watching_and_the_run_goes_on(
     for line in process.stderr:
         if "block 1 of 6" in line:
             break
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     output, errors = process.communicate(timeout=10)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert f"Run {RUN} goes on" in errors
     assert output == ""
     assert stack.executions()[0]["status"] == "RUNNING"

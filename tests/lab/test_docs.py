@@ -14,7 +14,7 @@ from tests.lab.running import Lab
 
 START = "docs/start-lab.md"
 OTHERS = sorted({block.page for block in shell(LAB)} - {START})
-SECONDS = 240
+SECONDS = 420
 
 
 @pytest.fixture(scope="module")
