@@ -59,7 +59,7 @@ class Output:
     def json(self, value: Mapping[str, Any]) -> None:
         """JSON with and without `--json`, where a command prints nothing else."""
         # What JSON has no word for must fail here and not at its reader.
-        print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(value, indent=2, allow_nan=False))
 
     def complain(self, sentence: str) -> None:
         """One line on standard error, with the name of who says it."""
