@@ -46,6 +46,7 @@ from .iam_policies import (
 )
 from .identity import iam, sts
 from .request_actions import Need, Request, arn, needs
+from .s3_links import require_signature
 from .services import ACCOUNT_ID, REGION
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ class Authorizer:
 
     def authorize_s3(self, response: S3Response, bucket: str | None, key: str | None) -> None:
         """Refuse a request to S3. Raises S3's own error."""
+        require_signature(response)
         session = self.session(_s3_access_key(response))
         if session is None:
             return

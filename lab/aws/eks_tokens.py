@@ -16,10 +16,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from .eks.service import AccessEntry, Cluster
 from .identity import iam, sts
+from .signatures import SignatureRefused, secret_of, signature
 
 _PREFIX = "k8s-aws-v1."
 _CLUSTER_HEADER = "x-k8s-aws-id"
@@ -153,49 +154,24 @@ def _get_caller_identity(
         raise TokenRefused("X-Amz-Credential is not valid") from error
     if service != "sts" or terminator != "aws4_request":
         raise TokenRefused("the request is not signed for sts")
-    key = iam().access_keys.get(key_id)
-    session = sts().get_assumed_role_from_access_key(key_id)
-    if key is None and session is None:
-        raise TokenRefused("sts: The security token included in the request is invalid")
-    secret = str(session.secret_access_key if session is not None else key.secret_access_key)  # type: ignore[union-attr]
-    if session is not None:
-        if not hmac.compare_digest(
-            query.get("x-amz-security-token", ""), str(session.session_token)
-        ):
-            raise TokenRefused("sts: The security token included in the request is invalid")
-        if session.expiration < datetime.datetime.now(tz=session.expiration.tzinfo or None):
-            raise TokenRefused("sts: The security token included in the request is expired")
+    try:
+        secret = secret_of(key_id, query.get("x-amz-security-token", ""))
+    except SignatureRefused as error:
+        raise TokenRefused(f"sts: {error}") from error
     headers = {"host": host, _CLUSTER_HEADER: cluster_name}
     if set(signed) - set(headers):
         raise TokenRefused(f"unexpected signed headers: {';'.join(signed)}")
-    canonical = "\n".join(
-        [
-            "GET",
-            path or "/",
-            "&".join(
-                f"{quote(name, safe='-_.~')}={quote(value, safe='-_.~')}"
-                for name, value in sorted(pairs)
-                if name.lower() != "x-amz-signature"
-            ),
-            *(f"{name}:{headers[name]}" for name in signed),
-            "",
-            ";".join(signed),
-            hashlib.sha256(b"").hexdigest(),
-        ]
+    expected = signature(
+        secret,
+        path=path,
+        pairs=pairs,
+        headers=headers,
+        signed=signed,
+        payload_hash=hashlib.sha256(b"").hexdigest(),
+        time=query["x-amz-date"],
+        scope=f"{date}/{region}/{service}/{terminator}",
     )
-    text = "\n".join(
-        [
-            "AWS4-HMAC-SHA256",
-            query["x-amz-date"],
-            f"{date}/{region}/{service}/{terminator}",
-            hashlib.sha256(canonical.encode()).hexdigest(),
-        ]
-    )
-    signing_key = f"AWS4{secret}".encode()
-    for part in (date, region, service, terminator):
-        signing_key = hmac.new(signing_key, part.encode(), hashlib.sha256).digest()
-    signature = hmac.new(signing_key, text.encode(), hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(signature, query.get("x-amz-signature", "")):
+    if not hmac.compare_digest(expected, query.get("x-amz-signature", "")):
         raise TokenRefused(
             "sts: The request signature does not match the key, the cluster's name or the host"
         )
