@@ -195,8 +195,11 @@ class Stack:
         """A presigned link: with it anybody can read the object for so long."""
         # Version 4 is the only one that a bucket with a key of KMS takes. It holds for one host:
         # the global one would send a reader on to the Region's.
-        hosts = {"us_east_1_regional_endpoint": "regional", "addressing_style": "virtual"}
-        signing = _CONFIG.merge(Config(signature_version="s3v4", s3=hosts))
+        regional = Config(
+            signature_version="s3v4",
+            s3={"us_east_1_regional_endpoint": "regional", "addressing_style": "virtual"},
+        )
+        signing = _CONFIG.merge(regional)
         return self.session.client("s3", config=signing).generate_presigned_url(
             "get_object", Params={"Bucket": self.bucket, "Key": key}, ExpiresIn=seconds
         )

@@ -57,10 +57,14 @@ def doctor(
     """
     output = Output(as_json)
     checks, found = _entrance(stack)
-    if found is not None:
-        checks += _of_stack(found, output, quick=quick)
+    stopped = 0
+    try:
+        for check in _of_stack(found, output, quick=quick) if found is not None else ():
+            checks.append(check)
+    except typer.Exit as interruption:
+        stopped = interruption.exit_code  # what was found so far is still worth to be told
     worst = any(check.state == "failed" for check in checks)
-    code = EXIT_USAGE if found is None else EXIT_FAILED if worst else 0
+    code = stopped or (EXIT_USAGE if found is None else EXIT_FAILED if worst else 0)
     output.print(table(checks))
     output.say(_summary(checks))
     output.document(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
+
+import typer
 
 from ..failures import human
 from ..output import Output
-from ..progress import display_for
+from ..progress import Display, display_for
 from ..run_ids import new_run_id
 from ..stack import Stack
 from ..watch import Interruption, Outcome, Watch
@@ -25,15 +28,41 @@ _REMEDIES = {
 }
 
 
+class _Asking:
+    """A display that does not promise what a dry run does not do: nothing will be measured."""
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+
+    def __enter__(self) -> Self:
+        self._display.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._display.__exit__(kind, error, trace)
+
+    def show(self, phase: str, block: int, blocks: int, elapsed: float, left: float | None) -> None:
+        """Only that we wait."""
+        self._display.show("asking the functions for a dry run", 0, 0, elapsed, None)
+
+
 def access(stack: Stack, output: Output) -> Check:
-    """Start a dry run and see which nodes it found. It costs less than a cent, measures nothing."""
+    """Start a dry run and see which nodes it found. It costs less than a cent, measures nothing.
+
+    Raises typer.Exit when a signal stops it.
+    """
     run_id = f"doctor-{new_run_id().removeprefix('run-')}"
     with Interruption() as interruption:
         arn = stack.start(run_id, json.dumps({"dry_run": True}))
-        with display_for(output.errors) as display:
+        with _Asking(display_for(output.errors)) as display:
             ended = Watch(stack, run_id, arn, display, interruption).until_over()
     if interruption.count:
-        return Check(_NAME, "unknown", f"the dry run {run_id} was stopped from the keyboard")
+        raise typer.Exit(interruption.exit_code)
     content = stack.file(run_id, "plan.json")
     planned: Any = None if content is None else json.loads(content)
     return access_check(run_id, ended, planned, wanted=stack.parameters.get("NodeCount"))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -116,6 +119,22 @@ def test_the_dry_run_shows_which_nodes_the_functions_see(
     [execution] = stack.executions()
     assert execution["name"].startswith("doctor-")
     assert stack.input_of(execution) == {"dry_run": True}
+
+
+def test_ctrl_c_stops_the_dry_run_and_what_was_found_is_told(
+    stack: DeployedStack, start_rackrate: Callable[..., subprocess.Popen[str]]
+) -> None:
+    planned = stack.recording("dry_run", "planned", blocks=6, expected_seconds=200)
+    stack.define(machine(("Plan", planned), ("Wait", {"Type": "Wait", "Seconds": 60})))
+    process = start_rackrate("doctor", "--stack", stack.name)
+    assert process.stderr is not None
+    asking = next(line for line in process.stderr if "asking the functions" in line)
+    assert "left" not in asking, "nothing will be measured"
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "state machine" in said
+    assert stack.executions()[0]["status"] == "ABORTED"
 
 
 def test_a_dry_run_that_ends_badly_says_why() -> None:
