@@ -17,6 +17,7 @@ from rackrate.report.charts import canvas
 from rackrate.report.markup import MOST_ROWS
 from rackrate.report.page import MOST_BYTES, render_page
 from rackrate.report.results import build_results
+from rackrate.report.sections import opening
 from tests.unit import report_samples as samples
 from tests.unit.report_pages import (
     FAILURE,
@@ -57,18 +58,42 @@ def test_the_first_thing_said_is_one_sentence_that_tells_which_way_it_went():
     assert text.index(headline) < text.index("on these nodes") < text.index("Every comparison")
 
 
-@NO_DRAWING
+def verdict_of(arm: int, test: str, word: str, ratio: float = 1.92) -> dict[str, Any]:
+    return samples.verdict(arm=f"arm-{arm}", test=test, verdict=word, ratio=ratio)
+
+
 def test_a_headline_stays_one_sentence_however_many_arms_and_tests_there_are():
-    many = [
-        samples.verdict(arm=f"arm-{n}", test=f"test-{m}", verdict=word)
-        for n in range(2)
-        for m in range(6)
-        for word in ["better"]
-    ]
-    text = words(verdicts=many)
-    assert "test-2 throughput (1.92 times) and 3 other comparisons; arm-1 is better" in text
-    more = [samples.verdict(arm=f"arm-{n}", verdict="worse" if n else "better") for n in range(5)]
-    assert "Of 5 comparisons: 1 better and 4 worse." in words(verdicts=more)
+    many = [verdict_of(0, f"test-{n}", "better") for n in range(6)]
+    assert opening.headline(results(verdicts=many)) == (
+        "Against baseline, arm-0 is better in test-0 throughput (1.92 times), test-1 throughput"
+        " (1.92 times), test-2 throughput (1.92 times) and 3 other comparisons."
+    )
+    alike = [verdict_of(n, "tcp-1", "worse", 0.5 + n / 10) for n in range(3)]
+    different = [*alike, verdict_of(3, "tcp-1", "inconclusive")]
+    assert opening.headline(results(verdicts=different)) == (
+        "Against baseline, arm-0, arm-1 and arm-2 are worse in tcp-1 throughput (0.50 to 0.70"
+        " times); arm-3 is inconclusive in tcp-1 throughput."
+    )
+    words = ("better", "worse", "inconclusive", "no meaningful difference")
+    mixed = [verdict_of(n, "tcp-1", word) for n, word in enumerate(words)]
+    assert opening.headline(results(verdicts=mixed)) == (
+        "Of 4 comparisons: 1 better, 1 worse, 1 inconclusive and 1 no meaningful difference."
+    )
+
+
+@NO_DRAWING
+def test_a_long_conclusion_is_folded_and_a_short_one_is_not():
+    fold = "The conclusion in full, with its intervals"
+    assert fold not in words()
+    assert fold in words(verdicts=[samples.verdict(test=f"test-{n}") for n in range(20)])
+
+
+@NO_DRAWING
+def test_what_differs_from_the_earlier_run_stands_before_what_it_did():
+    found = [{"what": "kernel", "run": "6.12.0", "with": "6.1.0"}]
+    document = {**results(), "regression_differences": found}
+    text = said(render_page(document, samples.trials()))
+    assert text.index("kernel6.12.06.1.0") < text.index("Each arm against itself then")
 
 
 def test_the_page_shows_every_part_of_a_verdict():

@@ -45,12 +45,15 @@ caption { text-align: left; padding-bottom: .3rem; }
 th, td { text-align: left; padding: .35rem 1rem .35rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; } th { font-weight: 600; }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
-.verdicts { width: 100%; margin: .4rem 0; } .verdicts td, .verdicts th { padding-top: .7rem;
-  padding-bottom: .7rem; } .verdicts th svg { max-width: 17rem; margin-top: .3rem; }
+.verdicts { width: 100%; margin: .4rem 0; overflow-wrap: anywhere; }
+.verdicts td, .verdicts th { padding-top: .7rem; padding-bottom: .7rem; }
+.verdicts th svg { max-width: 17rem; margin-top: .3rem; }
 .verdicts td svg.chart { max-width: 17rem; margin: 0 0 .2rem; }
-.verdicts td:nth-child(4) svg.chart { max-width: 12rem; margin-top: .1rem; }
-.verdicts td:nth-child(3) { min-width: 15rem; } .verdicts td:nth-child(4) { min-width: 13rem; }
-.narrow { display: none; } .figures-of { font-variant-numeric: tabular-nums; }
+.verdicts td:nth-child(4) svg.chart { max-width: 13rem; margin-top: .1rem; }
+.verdicts td:nth-child(3) { min-width: 16rem; } .verdicts td:nth-child(4) { min-width: 14rem; }
+.level { white-space: nowrap; }
+.narrow { display: none; } .figures-of { font-variant-numeric: tabular-nums; white-space: nowrap; }
+.scroll th { white-space: nowrap; vertical-align: bottom; }
 .better, .worse, .inconclusive, .no { font-weight: 600; } .better { color: var(--good); }
 .worse { color: var(--bad); } .inconclusive { color: var(--doubt); }
 .better::before { content: "\\25b2\\00a0"; } .worse::before { content: "\\25bc\\00a0"; }
@@ -71,19 +74,23 @@ summary { cursor: pointer; padding: .2rem 0; } details { margin: .3rem 0; }
 pre { background: var(--panel); padding: .8rem; font-size: .82rem; margin: 0; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--quiet);
   font-size: .88rem; }
-@media (max-width: 47rem) {
-  body { padding: 1rem .9rem 2rem; } .headline { font-size: 1.15rem; }
+@media (max-width: 47rem) { body { padding: 1rem .9rem 2rem; }
+  .headline { font-size: 1.15rem; } }
+@media screen and (max-width: 62rem) {
   .verdicts, .verdicts tbody, .verdicts tr, .verdicts th, .verdicts td { display: block;
     width: 100%; } .verdicts thead { display: none; }
   .verdicts tr { border-bottom: 2px solid var(--line); padding: .6rem 0; }
   .verdicts td, .verdicts th { border: 0; padding: .15rem 0; min-width: 0; }
   .verdicts td::before { content: attr(data-label); display: block; color: var(--quiet);
     font-size: .8rem; } .verdicts .narrow { display: block; }
-  .verdicts td svg.chart { max-width: 22rem; }
-  .verdicts td:nth-child(4) svg.chart { max-width: 22rem; } }
-@media print { details::details-content { content-visibility: visible; display: block;
-    block-size: auto; }
+  .verdicts caption { display: block; } .verdicts td svg.chart { max-width: 19rem; }
+  .verdicts td:nth-child(4) svg.chart { max-width: 13rem; } }
+@media print { figure details { display: none; }
+  details::details-content { content-visibility: visible; display: block; block-size: auto; }
   body { max-width: none; padding: 0; font-size: 11pt; } nav, .skip { display: none; }
   .scroll { overflow: visible; } figure, tr, .verdict { break-inside: avoid; }
-  .figures { grid-template-columns: 1fr 1fr; } }
+  .figures { grid-template-columns: 1fr; } table { overflow-wrap: anywhere; font-size: 8pt; }
+  th, td { padding-right: .4rem; }
+  .scroll th, .level, .figures-of, td.number { white-space: normal; }
+  .verdicts td:nth-child(n) { min-width: 0; } pre { white-space: pre-wrap; } }
 """

@@ -22,7 +22,7 @@ _MOST_STEPS = 240
 _TAIL = 40
 #: Values are written beside the marks of so many curves, each this share of the axis wide.
 _MOST_LABELLED = 3
-_ROOM = 0.2
+_ROOM = 0.16
 #: Values that a p99 needs so that one lies beyond it, and so that ten do.
 LEAST_FOR_P99, GOOD_FOR_P99 = 100, 1000
 

@@ -110,6 +110,13 @@ def colours(values: Sequence[float], shades: Shades) -> Any:
     return colormaps["viridis"]([shades.of(value) for value in values])
 
 
+def _ink_on(colour: Sequence[float]) -> str:
+    """White or black, whichever stands out more (WCAG's relative luminance)."""
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in colour[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
+
+
 def _unmeasured(ax: Axes) -> None:
     """Thin diagonals behind the cells: what shows them was not measured, and is not zero."""
     from matplotlib.collections import LineCollection
@@ -159,7 +166,7 @@ def _cells(ax: Axes, matrix: Matrix, shades: Shades, cell: float) -> dict[str, l
     if len(matrix.nodes) <= _NUMBERED:
         for (y, x), value in zip(places, values, strict=True):
             number = si(value, "").split(" ")[0]
-            ink = "#ffffff" if shades.of(value) < 0.55 else "#000000"
+            ink = _ink_on(colours([value], shades)[0])
             ax.text(x, y, number, ha="center", va="center", color=ink)
     return {
         "cells": [

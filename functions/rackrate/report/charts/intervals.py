@@ -20,7 +20,7 @@ _ALONE = (canvas.WIDTH, 74)
 #: An axis of ratios reaches no further than this; what lies beyond is an arrow.
 _FURTHEST = math.log(50)
 _NEAREST = math.log(1.2)
-_STEPS = ((1.1,), (1.2,), (1.25, 1.5), (1.5, 2), (2, 4), (2, 5), (3, 10), (5, 25))
+_STEPS = ((1.1,), (1.2,), (1.25,), (1.5,), (2,), (2, 4), (2, 5), (3, 10), (5, 25))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from rackrate import conclusion
 from rackrate.report.markup import (
     cell,
     count,
+    folded,
     items,
     listed,
     paragraph,
@@ -21,7 +22,9 @@ from rackrate.report.material import Json, Material
 
 #: So many things of a kind are named in the headline; of more, some.
 _MOST_NAMED = 4
-_MOST_ARMS = 3
+_MOST_CLAUSES = 3
+#: A longer conclusion is folded away.
+_LONG = 700
 
 
 def title(results: Json) -> str:
@@ -66,7 +69,7 @@ def opening(material: Material) -> str:
                 _failure(results["run"]),
                 paragraph(escape(headline(results)), "headline"),
                 _scale(material),
-                *(paragraph(escape(part)) for part in _details(results)),
+                _details(results),
                 *(paragraph(escape(str(each)), "warning") for each in results["warnings"]),
             ]
         ),
@@ -80,9 +83,13 @@ def _failure(run: Json) -> str:
     return f'<p class="failed"><strong>{escape(run["error"])}</strong>\n{cause}</p>'
 
 
-def _details(results: Json) -> Sequence[str]:
+def _details(results: Json) -> str:
+    """The conclusion in full, with its intervals and what qualifies it."""
     said = str(results["conclusion"])
-    return [said] if said != headline(results) else []
+    if said == headline(results):
+        return ""
+    full = paragraph(escape(said))
+    return folded("The conclusion in full, with its intervals", full) if len(said) > _LONG else full
 
 
 def _scale(material: Material) -> str:
@@ -100,60 +107,83 @@ def headline(results: Json) -> str:
     verdicts = results["verdicts"]
     if not verdicts:
         return str(results["conclusion"])
-    compared = list(dict.fromkeys((v["arm"], v["baseline"]) for v in verdicts))
-    if len(compared) > _MOST_ARMS:
+    comparison = results.get("comparison")
+    baselines = {v["baseline"] for v in verdicts}
+    if len(baselines) > 1 and not comparison:
         return _counted(verdicts)
-    if results.get("comparison"):
-        return _of_two_runs(results["comparison"], compared, verdicts)
-    baselines = {baseline for _, baseline in compared}
-    clauses = [
-        f"{arm} {_clause([v for v in verdicts if (v['arm'], v['baseline']) == (arm, baseline)])}"
-        + (f" (against {baseline})" if len(baselines) > 1 else "")
-        for arm, baseline in compared
-    ]
-    start = f"Against {baselines.pop()}, " if len(baselines) == 1 else ""
-    return f"{start}{'; '.join(clauses)}."
+    clauses = _clauses(verdicts)
+    if len(clauses) > _MOST_CLAUSES:
+        return _counted(verdicts)
+    if comparison:
+        itself = "the same arm" if len({v["arm"] for v in verdicts}) == 1 else "the same arms"
+        return (
+            f"{_differ(comparison['differences'])}; {'; '.join(clauses)}, against {itself} in"
+            f" {comparison['with']}."
+        )
+    return f"Against {baselines.pop()}, {'; '.join(clauses)}."
 
 
-def _of_two_runs(
-    comparison: Json, compared: Sequence[tuple[str, str]], verdicts: Sequence[Json]
-) -> str:
-    """What differed between two runs, then what became of their arms."""
-    differed = [str(each["what"]) for each in comparison["differences"]]
+def _differ(differences: Sequence[Json]) -> str:
+    """What two runs differ in, in a few words."""
+    differed = [str(each["what"]) for each in differences]
     if len(differed) > _MOST_NAMED:
         rest = len(differed) - _MOST_NAMED + 1
         differed = [*differed[: _MOST_NAMED - 1], f"{rest} more"]
-    clauses = [f"{arm} {_clause([v for v in verdicts if v['arm'] == arm])}" for arm, _ in compared]
-    return (
-        f"The runs differ in {listed(differed) if differed else 'nothing that they recorded'};"
-        f" {'; '.join(clauses)}, against {'the same arm' if len(clauses) == 1 else 'each itself'}"
-        f" in {comparison['with']}."
-    )
+    return f"The runs differ in {listed(differed) if differed else 'nothing that they recorded'}"
 
 
-def _clause(verdicts: Sequence[Json]) -> str:
-    """What became of an arm: `is better in a (2.00 times) and shows ... in b`."""
-    verbs = {
-        "better": "is better in",
-        "worse": "is worse in",
-        "no meaningful difference": "shows no meaningful difference in",
-        "inconclusive": "is inconclusive in",
-    }
-    said: list[str] = []
-    for word in [*verbs, *(v["verdict"] for v in verdicts if v["verdict"] not in verbs)]:
-        named = [_named(v) for v in verdicts if v["verdict"] == word]
-        if named and (verb := verbs.get(word, f"is {word} in")) not in " ".join(said):
-            if len(named) > _MOST_NAMED:
-                more = len(named) - _MOST_NAMED + 1
-                named = [*named[: _MOST_NAMED - 1], count(more, "other comparison")]
-            said.append(f"{verb} {listed(named)}")
+def _clauses(verdicts: Sequence[Json]) -> list[str]:
+    """What became of the arms, in a clause for all those that came out alike."""
+    of_arms: dict[str, list[Json]] = {}
+    for verdict in verdicts:
+        of_arms.setdefault(str(verdict["arm"]), []).append(verdict)
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for arm, found in of_arms.items():
+        outcome = tuple((conclusion.subject(v), str(v["verdict"])) for v in found)
+        alike.setdefault(outcome, []).append(arm)
+    return [
+        f"{listed(arms)} {_clause([v for arm in arms for v in of_arms[arm]], len(arms))}"
+        for arms in alike.values()
+    ]
+
+
+_VERBS = {
+    "better": ("is better in", "are better in"),
+    "worse": ("is worse in", "are worse in"),
+    "no meaningful difference": (
+        "shows no meaningful difference in",
+        "show no meaningful difference in",
+    ),
+    "inconclusive": ("is inconclusive in", "are inconclusive in"),
+}
+
+
+def _clause(verdicts: Sequence[Json], arms: int) -> str:
+    """What became of arms that came out alike: `is better in a (2.00 times) and shows ... in b`."""
+    said = []
+    for word in dict.fromkeys([*_VERBS, *(str(v["verdict"]) for v in verdicts)]):
+        by_subject: dict[str, list[Json]] = {}
+        for verdict in verdicts:
+            if verdict["verdict"] == word:
+                by_subject.setdefault(conclusion.subject(verdict), []).append(verdict)
+        if not by_subject:
+            continue
+        named = [_named(subject, found) for subject, found in by_subject.items()]
+        if len(named) > _MOST_NAMED:
+            more = len(named) - _MOST_NAMED + 1
+            named = [*named[: _MOST_NAMED - 1], count(more, "other comparison")]
+        verbs = _VERBS.get(word, (f"is {word} in", f"are {word} in"))
+        said.append(f"{verbs[arms > 1]} {listed(named)}")
     return listed(said)
 
 
-def _named(verdict: Json) -> str:
-    name = conclusion.subject(verdict)
-    decided = verdict["verdict"] in ("better", "worse") and verdict["ratio"] is not None
-    return f"{name} ({verdict['ratio']:.2f} times)" if decided else name
+def _named(subject: str, verdicts: Sequence[Json]) -> str:
+    """What was compared, and by how much the arms differ where that is decided."""
+    ratios = [v["ratio"] for v in verdicts if v["ratio"] is not None]
+    if not ratios or verdicts[0]["verdict"] not in ("better", "worse"):
+        return subject
+    low, high = f"{min(ratios):.2f}", f"{max(ratios):.2f}"
+    return f"{subject} ({low if low == high else f'{low} to {high}'} times)"
 
 
 def _counted(verdicts: Sequence[Json]) -> str:
@@ -180,16 +210,21 @@ def differences(results: Json) -> str:
             "What differed",
             intro + "<p>Nothing that the runs recorded: same plan, nodes alike, same versions.</p>",
         )
+    return section(
+        "differences",
+        "What differed",
+        intro + differences_table(found, str(compared["run"]), str(compared["with"])),
+    )
+
+
+def differences_table(found: Sequence[Json], run: str, other: str) -> str:
+    """What was recorded differently of two runs, which are named."""
     rows = (
         [row_head(text(each["what"])), cell(_told(each["run"])), cell(_told(each["with"]))]
         for each in found
     )
-    heads = ("what", str(compared["run"]), str(compared["with"]))
-    return section(
-        "differences",
-        "What differed",
-        intro + table(heads, rows, caption="What was recorded differently of the two runs"),
-    )
+    caption = "What was recorded differently of the two runs"
+    return table(("what", run, other), rows, caption=caption)
 
 
 def _told(value: object) -> str:

@@ -20,6 +20,7 @@ from rackrate.report.markup import (
     text,
 )
 from rackrate.report.material import Json, Material
+from rackrate.report.sections.opening import differences_table
 from rackrate.report.units import si
 
 _STEADINESS = {
@@ -54,10 +55,21 @@ def regressions_section(material: Material) -> str:
         '<p class="quiet">Each arm now against the same arm then. The two runs were not'
         " measured at the same time, so whatever changed in between is part of the"
         " difference.</p>"
+        + _since(material.results)
         + verdict_table(material, verdicts, name="then", caption="Each arm against itself then")
         + about_intervals(verdicts)
         + explanations,
     )
+
+
+def _since(results: Json) -> str:
+    """What differs from the earlier run, where that is known."""
+    found = results.get("regression_differences")
+    if found is None:
+        return ""
+    if not found:
+        return "<p>Nothing that the two runs recorded differs but when they were.</p>"
+    return differences_table(found, "this run", "the earlier run")
 
 
 def verdict_table(material: Material, verdicts: Sequence[Json], *, name: str, caption: str) -> str:
@@ -173,7 +185,7 @@ def _levels(material: Material, verdict: Json, name: str) -> str:
         if limit is not None:
             of = f"{percent(share)} of " if share is not None else "limit "
             line += f" <span class=quiet>{of}{quantity(limit, unit)}</span>"
-        said.append(line)
+        said.append(f"<span class=level>{line}</span>")
     limited = f"<br><span class=quiet>limit: {text(bound['name'])}</span>" if bound else ""
     levels = [
         intervals.Level(material.arm_number(arm), median, limit)
