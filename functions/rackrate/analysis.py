@@ -83,7 +83,7 @@ class Evidence:
             Value(key.block, key.client, key.server, float(_value(self.measured[key], metric)))
             for key in self.by_test_and_arm.get((test.name, arm), [])
             # A tool that has got a new metric did not measure it before.
-            if metric.name in self.measured[key]["values"]
+            if metric.name in (self.measured[key].get("values") or {})
         ]
 
 

@@ -273,6 +273,10 @@ def _stored_plan(ours: Recorded, theirs: Recorded, execution_arn: str) -> Json:
     plan = after.stored_plan["plan"]
     shared = analysis.shared_arms(after, before)
     return {
+        # What plans of older stacks may lack.
+        "estimates": {},
+        "kubernetes_version": None,
+        "image": None,
         **after.stored_plan,
         "execution_arn": execution_arn,
         "plan": {**plan, "tests": [test for test in plan["tests"] if test["name"] in names]},

@@ -176,16 +176,17 @@ def test_a_run_that_did_not_go_well_is_compared_and_said_to_be_one(two, s3):
     assert "The run run-1 ended failed." in document["warnings"]
 
 
-def test_a_run_of_an_older_stack_is_compared_as_far_as_it_goes(two, s3):
+@pytest.mark.parametrize("older", ["run-1", "run-2"])
+def test_a_run_of_an_older_stack_is_compared_as_far_as_it_goes(two, s3, older):
     """Facts, arms' networks and marks that nobody recorded then."""
-    plan = two.get_json("run-1", "plan.json")
+    plan = two.get_json(older, "plan.json")
     for arm in plan["arms"]:
         for field in ("stack_arm", "client_network", "server_network", "ena_express"):
             del arm[field]
         arm["nodes"] = [{"name": node["name"]} for node in arm["nodes"]]
-    del plan["plan"]["seed"], plan["kubernetes_version"]
-    two.put_json("run-1", "plan.json", plan)
-    two.put_json("run-1", "analysis.json", {})
+    del plan["kubernetes_version"], plan["image"], plan["estimates"]
+    two.put_json(older, "plan.json", plan)
+    two.put_json(older, "analysis.json", {})
     done = do(two)
     assert done["differences"] == []
     document = json.load(s3.get_object(Bucket="results", Key=done["comparison_key"])["Body"])
