@@ -4,9 +4,10 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 
 python := .venv/bin/python
-# Values in, values out, and the templates; then the command and the emulated AWS, over real sockets.
+# Values in, values out, the templates and the documentation; then the command and the emulated AWS,
+# over real sockets, and pages in a true browser.
 unit := tests/unit tests/docs tests/templates tests/lint tests/taskcat tests/statemachine tests/lab_unit
-integration := tests/cli tests/lab_aws
+integration := tests/cli tests/lab_aws tests/browser
 compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
 	--python-version $$(cat .python-version)
 shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
@@ -62,7 +63,7 @@ test-unit: setup ## The quick tests, on both cores; they need no root
 	@$(python) -m pytest --numprocesses 2 --dist loadfile $(unit)
 
 .PHONY: test-integration
-test-integration: setup ## The command and the emulated AWS; they need no root
+test-integration: setup ## The command, the emulated AWS, pages in a browser; they need no root
 	@$(python) -m pytest $(integration)
 
 .PHONY: test-lab
