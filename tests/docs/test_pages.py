@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import re
+from pathlib import Path
 
 import pytest
 import yaml
+from rackrate_cli.results import Results
+from rackrate_cli.verdict import print_results
+from rich.console import Console
 
 from rackrate import errors, links, manifests, tools
 from rackrate.tools.base import TestBase
@@ -245,6 +250,17 @@ def test_the_figures_of_the_page_on_verdicts_are_those_of_the_demo_in_the_readme
 
 #: Words that the terminal's table breaks over two lines.
 SPLIT = {"no meaningful difference"}
+
+
+def test_the_readme_prints_what_the_command_prints_of_that_run_today():
+    """The results of the run are kept beside this test."""
+    content = (Path(__file__).parent / "data" / "demo.results.json").read_bytes()
+    printed = io.StringIO()
+    results = Results.read(content, "demo")
+    print_results(Console(file=printed, width=80, highlight=False), results, None)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    lines = [line.rstrip() for line in printed.getvalue().splitlines()]
+    assert "\n".join(lines) in readme
 
 
 def test_the_conclusion_of_the_first_page_is_that_of_the_demo():
