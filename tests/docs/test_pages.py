@@ -134,8 +134,24 @@ def test_every_refusal_of_preflight_is_in_the_table(problem):
     assert max(pieces, key=len) in TROUBLE
 
 
+def refusals_of_the_command():
+    """The problem, before the remedy, of each refusal about AWS, the stack, or a run's name."""
+    for name in ("errors", "stack", "run_ids"):
+        for node in ast.walk(SOURCES[ROOT / "cli" / f"{name}.py"]):
+            match node:
+                case ast.Call(func=ast.Name(id="Refusal"), args=[said, *_]):
+                    yield texts_of(said)[0].partition(";")[0]
+
+
+@pytest.mark.parametrize("problem", sorted(set(refusals_of_the_command())))
+def test_every_refusal_about_aws_the_stack_or_a_run_is_in_the_table(problem):
+    pieces = [piece.strip(" ,().") for piece in problem.split("…")]
+    assert max(pieces, key=len) in TROUBLE
+
+
 def test_preflights_refusals_are_found_in_its_code():
     assert len(set(problems_of_preflight())) > 25
+    assert len(set(refusals_of_the_command())) > 15
 
 
 # -- security
