@@ -38,8 +38,8 @@ def opened(
 @pytest.fixture
 def page(opened: Opened) -> Opened:
     """The run's page, on a desk, light, its details closed."""
-    opened.tab.set_viewport_size(DESK)
-    opened.tab.emulate_media(media="screen", color_scheme="light")
+    opened.resize(DESK["width"])
+    opened.show_as("screen", "light")
     opened.in_page(
         """() => { document.activeElement?.blur(); scrollTo(0, 0);
             document.querySelectorAll('details').forEach(each => each.open = false) }"""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from playwright.sync_api import Browser, CDPSession, Page
 
+Medium = Literal["screen", "print"]
+Scheme = Literal["light", "dark"]
 DESK = {"width": 1280, "height": 900}
 
 
@@ -29,6 +31,23 @@ class Opened:
     def in_page(self, script: str, argument: Any = None) -> Any:
         """The value of a JavaScript function."""
         return self.tab.evaluate(script, argument)
+
+    def resize(self, width: int, height: int = DESK["height"]) -> None:
+        """Give the window another size; the page learns of it later than the browser."""
+        self.tab.set_viewport_size({"width": width, "height": height})
+        self.tab.wait_for_function("wide => innerWidth === wide", arg=width)
+
+    def show_as(self, media: Medium, scheme: Scheme) -> None:
+        """Show the page on a screen or on paper, light or dark; the page learns of it later."""
+        self.tab.emulate_media(media=media, color_scheme=scheme)
+        self.tab.wait_for_function(
+            "wanted => wanted.every(each => matchMedia(each).matches)",
+            arg=[media, f"(prefers-color-scheme: {scheme})"],
+        )
+
+    def unfold(self) -> None:
+        """Open all details."""
+        self.in_page("() => document.querySelectorAll('details').forEach(it => it.open = true)")
 
 
 def open_file(browser: Browser, file: Path) -> Opened:

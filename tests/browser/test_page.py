@@ -33,12 +33,10 @@ SMALLEST_TEXT = 9.0
 #: In CIELAB, where 2 is just noticeable: two colours nobody takes for each other side by side.
 TOLD_APART = 10.0
 MOST_BYTES = 2_000_000
+#: What nobody sees as it is whose sight is emulated.
+GREEN = "rgb(0, 255, 0)"
 #: As Chromium emulates them; the last sees no colours.
 VISIONS = ("none", "deuteranopia", "protanopia", "tritanopia", "achromatopsia")
-
-
-def width(page: Opened, pixels: int) -> None:
-    page.tab.set_viewport_size({"width": pixels, "height": 900})
 
 
 # -- by itself
@@ -129,15 +127,15 @@ def wanted_figures(run: Run) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("pixels", [NARROW, TABLET, DESK["width"]])
 def test_the_page_never_scrolls_sideways(page: Opened, pixels: int) -> None:
-    width(page, pixels)
-    page.in_page("() => document.querySelectorAll('details').forEach(each => each.open = true)")
+    page.resize(pixels)
+    page.unfold()
     assert page.in_page("() => document.documentElement.scrollWidth") <= pixels
     assert page.in_page(OUT_OF_SIGHT) == []
 
 
 def test_text_in_figures_is_large_enough_to_read_on_a_phone(page: Opened, run: Run) -> None:
-    width(page, NARROW)
-    page.in_page("() => document.querySelectorAll('details').forEach(each => each.open = true)")
+    page.resize(NARROW)
+    page.unfold()
     found = page.in_page(SMALL_TEXT, SMALLEST_TEXT)
     assert found["small"] == []
     assert found["texts"] or not run.raw, "figures have text that is text"
@@ -145,8 +143,8 @@ def test_text_in_figures_is_large_enough_to_read_on_a_phone(page: Opened, run: R
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_and_what_figures_are_made_of_stand_out(page: Opened, scheme: Any) -> None:
-    page.tab.emulate_media(color_scheme=scheme)
-    page.in_page("() => document.querySelectorAll('details').forEach(each => each.open = true)")
+    page.show_as("screen", scheme)
+    page.unfold()
     found = page.in_page(CONTRASTS)
     assert {what: c for what, c in found["text"].items() if c < TEXT_CONTRAST} == {}
     assert {what: c for what, c in found["shapes"].items() if c < SHAPE_CONTRAST} == {}
@@ -155,7 +153,7 @@ def test_text_and_what_figures_are_made_of_stand_out(page: Opened, scheme: Any) 
 
 def test_the_colours_of_arms_are_others_in_dark_mode(page: Opened) -> None:
     light = page.in_page(LEGENDS)
-    page.tab.emulate_media(color_scheme="dark")
+    page.show_as("screen", "dark")
     dark = page.in_page(LEGENDS)
     assert light.keys() == dark.keys()
     assert all(light[arm]["colour"] != dark[arm]["colour"] for arm in light)
@@ -163,7 +161,7 @@ def test_the_colours_of_arms_are_others_in_dark_mode(page: Opened) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_arms_are_told_apart_by_colour_or_by_shape(page: Opened, run: Run, scheme: Any) -> None:
-    page.tab.emulate_media(color_scheme=scheme)
+    page.show_as("screen", scheme)
     arms = page.in_page(LEGENDS)
     assert len(arms) == (len(run.results["arms"]) if run.raw else 0)
     for vision in VISIONS:
@@ -191,7 +189,7 @@ def as_seen(page: Opened, colours: list[str], vision: str) -> list[tuple[int, ..
     swatches = "".join(
         f'<i style="position:fixed;z-index:9;top:0;left:{9 * n}px;width:9px;height:9px;'
         f'background:{colour}"></i>'
-        for n, colour in enumerate(colours)
+        for n, colour in enumerate([GREEN, *colours])
     )
     page.in_page(
         "markup => document.body.insertAdjacentHTML('beforeend', `<b id=swatches>${markup}</b>`)",
@@ -199,20 +197,22 @@ def as_seen(page: Opened, colours: list[str], vision: str) -> list[tuple[int, ..
     )
     page.devtools.send("Emulation.setEmulatedVisionDeficiency", {"type": vision})
     try:
-        area = {"x": 0, "y": 0, "width": 9 * len(colours) + 1, "height": 9}
+        area = {"x": 0, "y": 0, "width": 9 * len(colours) + 9, "height": 9}
         picture = Image.open(io.BytesIO(page.tab.screenshot(clip=area))).convert("RGB")
     finally:
         page.devtools.send("Emulation.setEmulatedVisionDeficiency", {"type": "none"})
         page.in_page("() => document.getElementById('swatches').remove()")
-    return [picture.getpixel((9 * n + 4, 4)) for n in range(len(colours))]
+    green, *seen = [picture.getpixel((9 * n + 4, 4)) for n in range(len(colours) + 1)]
+    assert (green == (0, 255, 0)) == (vision == "none"), "it is emulated"
+    return seen
 
 
 # -- on paper
 
 
 def test_on_paper_nothing_is_cut_off_and_text_is_black_on_white(page: Opened) -> None:
-    page.tab.emulate_media(media="print", color_scheme="dark")
-    width(page, PAPER)
+    page.show_as("print", "dark")
+    page.resize(PAPER)
     assert page.in_page("() => document.documentElement.scrollWidth") <= PAPER
     assert page.in_page(OUT_OF_SIGHT) == []
     found = page.in_page(CONTRASTS)
@@ -221,7 +221,7 @@ def test_on_paper_nothing_is_cut_off_and_text_is_black_on_white(page: Opened) ->
 
 
 def test_on_paper_all_is_unfolded_but_the_data_that_figures_show(page: Opened) -> None:
-    page.tab.emulate_media(media="print")
+    page.show_as("print", "light")
     hidden = """() => [...document.querySelectorAll('details:not(figure details) > :not(summary)')]
         .filter(each => !each.checkVisibility({contentVisibilityAuto: true}))
         .map(each => each.textContent.slice(0, 40))"""

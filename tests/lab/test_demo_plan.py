@@ -141,7 +141,7 @@ def test_the_page_opens_in_a_browser_with_its_figures_and_without_a_word(
         page = open_file(browser, lab.directory / RUN / "report.html")
         figures = page.in_page(FIGURES)
     assert (page.messages, page.requests) == ([], [page.file.as_uri()])
-    drawn = {(figure["kind"], figure["name"].split(" ")[0].rstrip(":")) for figure in figures}
+    drawn = {(figure["kind"], figure["name"].split(" ")[0].rstrip(":,")) for figure in figures}
     assert all(figure["shapes"] > 2 for figure in figures)
     assert drawn >= {(kind, test) for kind in ("trials", "interval") for test in TESTS}
     assert drawn >= {("ecdf", "rtt"), ("series", "tcp-1"), ("series", "tcp-8")}
