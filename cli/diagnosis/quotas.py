@@ -38,6 +38,9 @@ LEAST_CONCURRENCY = 10
 """What a run and the rules beside it may invoke at once is below this; a new account has it."""
 
 
+_GROUP = "placement group"
+
+
 def quota_code(instance_type: str) -> str:
     """The quota that counts the vCPUs of an instance type."""
     family = re.match(r"[a-z]+", instance_type)
@@ -145,37 +148,37 @@ def _is_of(instance: Mapping[str, Any], stack_name: str) -> bool:
 
 def placement_group(stack: Stack) -> Check:
     """Is the treatment's placement group there, and large enough?"""
-    name, parameters = "placement group", stack.parameters
-    strategy = parameters.get("TreatmentStrategy", "")
+    parameters = stack.parameters
     if parameters.get("ExistingClusterName"):
-        return Check(name, "ok", "that of the nodes of a cluster that exists")
-    if strategy == "none":
-        return Check(name, "ok", "none, by TreatmentStrategy=none")
+        return Check(_GROUP, "ok", "that of the nodes of a cluster that exists")
+    if parameters.get("TreatmentStrategy") == "none":
+        return Check(_GROUP, "ok", "none, by TreatmentStrategy=none")
     existing = parameters.get("ExistingPlacementGroup")
-    which: dict[str, Any] = (
-        {"Filters": [{"Name": "group-name", "Values": [existing]}]}
-        if existing
-        else {"Filters": [{"Name": "tag:rackrate:stack", "Values": [stack.name]}]}
-    )
-    groups = stack.client("ec2").describe_placement_groups(**which)["PlacementGroups"]
+    by = ("group-name", existing) if existing else ("tag:rackrate:stack", stack.name)
+    groups = stack.client("ec2").describe_placement_groups(
+        Filters=[{"Name": by[0], "Values": [by[1]]}]
+    )["PlacementGroups"]
     if not groups:
-        called = existing or f"with the tag rackrate:stack={stack.name}"
         return Check(
-            name,
+            _GROUP,
             "failed",
-            f"there is no placement group {called}",
+            f"there is none whose {by[0]} is {by[1]}",
             "deploy the stack again with `sam build && sam deploy`",
         )
-    group = groups[0]
+    return group_check(groups[0], parameters)
+
+
+def group_check(group: Mapping[str, Any], parameters: Mapping[str, str]) -> Check:
+    """What EC2's description of the placement group means for a stack of these parameters."""
     said = f"{group['GroupName']}, {group['Strategy']}, {group['State']}"
     if group["State"] != "available":
-        return Check(name, "failed", said, "wait until it is available, or deploy again")
-    if strategy == "spread" and parameters.get("SpreadLevel", "rack") == "rack":
+        return Check(_GROUP, "failed", said, "wait until it is available, or deploy again")
+    if group["Strategy"] == "spread" and parameters.get("SpreadLevel", "rack") == "rack":
         nodes = int(told(parameters, "NodeCount"))
         said += f"; {nodes} of at most {SPREAD_LIMIT} instances in a zone"
         if nodes > SPREAD_LIMIT:
-            return Check(name, "failed", said, f"set NodeCount to {SPREAD_LIMIT} or less")
-    return Check(name, "ok", said)
+            return Check(_GROUP, "failed", said, f"set NodeCount to {SPREAD_LIMIT} or less")
+    return Check(_GROUP, "ok", said)
 
 
 def concurrency(stack: Stack) -> Check:

@@ -1,0 +1,212 @@
+"""What the doctor finds in an account: the services' own answers, by moto."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from rackrate_cli.diagnosis import cluster, parts, quotas, runs
+from rackrate_cli.stack import Stack, session_of_environment
+
+from .conftest import DeployedStack, client
+
+ROLE = "arn:aws:iam::123456789012:role/eks"
+
+
+@pytest.fixture
+def account(stack: DeployedStack) -> Iterator[Stack]:
+    """A stack whose outputs and parameters name what is there: a cluster with two node groups."""
+    name = stack.name
+    eks = client("eks")
+    network = {"subnetIds": ["subnet-1"], "securityGroupIds": ["sg-1"]}
+    eks.create_cluster(name=name, version="1.34", roleArn=ROLE, resourcesVpcConfig=network)
+    for arm in ("treatment", "baseline"):
+        eks.create_nodegroup(
+            clusterName=name,
+            nodegroupName=arm,
+            nodeRole=ROLE,
+            subnets=["subnet-1"],
+            scalingConfig={"minSize": 2, "maxSize": 2, "desiredSize": 2},
+        )
+    outputs = {
+        "StateMachineArn": stack.state_machine,
+        "TableName": stack.table,
+        "BucketName": stack.bucket,
+        "ClusterName": name,
+        "TreatmentNodeGroup": "treatment",
+        "BaselineNodeGroup": "baseline",
+        "ToolImage": "public.example/tools:1",
+    }
+    parameters = {"NodeCount": "2", "InstanceType": "c5.large", "TreatmentStrategy": "cluster"}
+    session = session_of_environment()
+    yield Stack(name, outputs, session, parameters=parameters, status="UPDATE_COMPLETE")
+    for arm in eks.list_nodegroups(clusterName=name)["nodegroups"]:
+        eks.delete_nodegroup(clusterName=name, nodegroupName=arm)
+    eks.delete_cluster(name=name)
+
+
+def changed(stack: Stack, *, outputs: dict[str, str] | None = None, **parameters: str) -> Stack:
+    """The stack with other outputs or parameters."""
+    return Stack(
+        stack.name,
+        {**stack.outputs, **(outputs or {})},
+        stack.session,
+        parameters={**stack.parameters, **parameters},
+        status=stack.status,
+    )
+
+
+def test_a_cluster_and_its_node_groups_are_found_and_missed(account: Stack) -> None:
+    assert cluster.cluster(account).state == "ok"
+    assert [check.state for check in cluster.node_groups(account)] == ["ok", "ok"]
+    gone = changed(account, outputs={"TreatmentNodeGroup": "gone", "ClusterName": "elsewhere"})
+    assert cluster.cluster(gone).state == "failed"
+    gone = changed(account, outputs={"TreatmentNodeGroup": "gone"})
+    states = {check.name: check.state for check in cluster.node_groups(gone)}
+    assert states == {"treatment nodes": "failed", "baseline nodes": "ok"}
+    grown = changed(account, NodeCount="3")
+    assert {check.state for check in cluster.node_groups(grown)} == {"failed"}
+
+
+def test_a_cluster_that_exists_has_no_node_groups_of_ours(account: Stack) -> None:
+    existing = changed(
+        account,
+        ExistingClusterName=account.name,
+        TreatmentLabel="pool=fast",
+        BaselineLabel="pool=plain",
+    )
+    [found] = cluster.node_groups(existing)
+    assert found.state == "ok"
+    assert "pool=fast and pool=plain" in found.found
+    assert quotas.placement_group(existing).state == "ok"
+    assert quotas.vcpus(existing).state == "ok"
+
+
+def test_a_placement_group_is_judged_by_its_state_and_the_room_in_it() -> None:
+    group = {"GroupName": "g", "Strategy": "cluster", "State": "available"}
+    spread = {**group, "Strategy": "spread"}
+    for described, nodes, state in (
+        (group, "450", "ok"),
+        ({**group, "State": "deleting"}, "2", "failed"),
+        (spread, "7", "ok"),
+        (spread, "8", "failed"),
+    ):
+        assert quotas.group_check(described, {"NodeCount": nodes}).state == state
+    assert "at most 7" in quotas.group_check(spread, {"NodeCount": "8"}).found
+    on_hosts = {"NodeCount": "8", "SpreadLevel": "host"}
+    assert quotas.group_check(spread, on_hosts).state == "ok"
+
+
+def test_a_treatment_without_a_placement_group_needs_none(account: Stack) -> None:
+    assert quotas.placement_group(changed(account, TreatmentStrategy="none")).state == "ok"
+
+
+def test_a_public_image_is_proved_by_a_run_and_a_built_one_by_the_registry(
+    account: Stack, stack: DeployedStack
+) -> None:
+    assert parts.image(account).state == "unknown"
+    stack.record("r1", status="succeeded", trials_measured=1)
+    stack.put("r1", "plan.json", b'{"image": "public.example/tools:1"}')
+    assert parts.image(account).state == "ok"
+    assert parts.image(changed(account, outputs={"ToolImage": "other:2"})).state == "unknown"
+    repository = f"tools-{uuid4().hex[:8]}"
+    registry = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
+    built = changed(account, outputs={"ToolImage": f"{registry}/{repository}:abc"})
+    assert parts.image(built).state == "failed"
+    client("ecr").create_repository(repositoryName=repository)
+    assert parts.image(built).state == "failed"
+    manifest = json.dumps(
+        {
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
+            "config": {"digest": "sha256:0", "size": 1, "mediaType": "application/json"},
+            "layers": [],
+        }
+    )
+    client("ecr").put_image(repositoryName=repository, imageManifest=manifest, imageTag="abc")
+    assert parts.image(built).state == "ok"
+
+
+def test_an_alarm_that_sounds_is_named(account: Stack) -> None:
+    assert parts.alarms(account).state == "ok"
+    name = f"{account.name}-Monitoring-1-RunsFailed"
+    client("cloudwatch").put_metric_alarm(
+        AlarmName=name,
+        AlarmDescription="A run failed.",
+        Namespace="rackrate",
+        MetricName="RunsFailed",
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=0,
+        ComparisonOperator="GreaterThanThreshold",
+    )
+    client("cloudwatch").set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="test")
+    found = parts.alarms(account)
+    assert found.state == "warning"
+    assert "A run failed" in found.found
+    assert parts.alarms(changed(account, Observability="false")).state == "ok"
+
+
+def test_what_an_earlier_stack_kept_is_named_and_our_own_is_not(account: Stack) -> None:
+    tags: list[Any] = [{"Key": "rackrate:stack", "Value": account.name}]
+    dynamodb, own = client("dynamodb"), account.outputs["TableName"]
+    arn = dynamodb.describe_table(TableName=own)["Table"]["TableArn"]
+    dynamodb.tag_resource(ResourceArn=arn, Tags=tags)
+    assert runs.leftovers(account).state == "ok"
+    earlier = f"earlier-{uuid4().hex[:8]}"
+    dynamodb.create_table(
+        TableName=earlier,
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+        Tags=tags,
+    )
+    found = runs.leftovers(account)
+    assert found.state == "warning"
+    assert earlier in found.found
+    assert own not in found.found
+
+
+def test_an_instance_of_no_node_group_is_a_leftover(account: Stack) -> None:
+    def launch(group: str) -> str:
+        tags = {
+            "rackrate:stack": account.name,
+            "eks:cluster-name": account.name,
+            "eks:nodegroup-name": group,
+        }
+        listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+        launched = client("ec2").run_instances(
+            ImageId="ami-12c6146b",
+            InstanceType="c5.large",
+            MinCount=1,
+            MaxCount=1,
+            TagSpecifications=[{"ResourceType": "instance", "Tags": listed}],
+        )
+        return str(launched["Instances"][0]["InstanceId"])
+
+    ours, stray = launch("treatment"), launch("a-group-that-is-gone")
+    found = runs.leftovers(account)
+    client("ec2").terminate_instances(InstanceIds=[ours, stray])
+    assert found.state == "warning"
+    assert stray in found.found
+    assert ours not in found.found
+
+
+def test_a_run_of_the_image_check_may_have_no_plan(account: Stack, stack: DeployedStack) -> None:
+    stack.record("r1", status="succeeded", trials_measured=1)
+    assert parts.image(account).state == "unknown"
+
+
+def test_a_stack_that_is_changing_or_was_rolled_back_is_a_warning(account: Stack) -> None:
+    for status, state in (
+        ("CREATE_COMPLETE", "ok"),
+        ("UPDATE_IN_PROGRESS", "warning"),
+        ("UPDATE_ROLLBACK_COMPLETE", "warning"),
+        ("UPDATE_FAILED", "warning"),
+    ):
+        other = Stack(account.name, account.outputs, account.session, status=status)
+        assert parts.stack_state(other).state == state
