@@ -54,16 +54,20 @@ class Left:
         """Read it. Raises Refusal when it is not what this command knows."""
         content = stack.file(run_id, "results.json")
         results = None if content is None else Results.read(content, run_id)
-        document = None if content is None else json.loads(content)
+        document = None if content is None else json.loads(content, parse_constant=_unknown)
         plan = None
         if record is not None and record.status == "dry_run":
             plan = stack.file(run_id, "plan.json")
         return cls(
             document,
             results,
-            None if plan is None else json.loads(plan),
+            None if plan is None else json.loads(plan, parse_constant=_unknown),
             None if plan is None else Estimate.read(plan, run_id),
         )
+
+
+def _unknown(word: str) -> None:
+    """NaN and infinities, which Python's JSON has and JSON has not."""
 
 
 def nothing_left() -> Left:

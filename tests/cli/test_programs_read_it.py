@@ -62,6 +62,14 @@ def test_an_earlier_run_is_the_same_document(
     assert found["results"]["run"]["id"] == "r1"
 
 
+def test_what_json_has_no_word_for_is_null(stack: DeployedStack, rackrate: Rackrate) -> None:
+    stack.record("r1", status="succeeded")
+    stack.put("r1", "results.json", results("r1", counters={"odd": float("nan")}))
+    result = rackrate("show", "r1", "--json", "--stack", stack.name)
+    assert "NaN" not in result.stdout
+    assert document(result)["results"]["counters"] == {"odd": None}
+
+
 def test_a_failed_run_says_why_in_the_document(stack: DeployedStack, rackrate: Rackrate) -> None:
     stack.record("r1", status="failed", error="LinksDown", cause="2 of 4 pairs\nnode-a: refused")
     for command, code in (("show", 0), ("watch", 1)):

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rackrate_cli.errors import Refusal
 from rackrate_cli.requirements import (
     DEFAULT_TESTS,
@@ -127,6 +129,19 @@ def test_what_is_no_requirement_is_refused_with_its_fault(text: str, said: str) 
     with pytest.raises(Refusal, match=said) as caught:
         parse_requirement(text)
     assert caught.value.exit_code == 2
+
+
+words = st.sampled_from([*" ".join(VERDICTS).split(), "not", "or", "than", "before", "tcp-1", "x"])
+
+
+@given(st.text() | st.lists(words).map(" ".join))
+def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
+    try:
+        found = parse_requirement(text)
+    except Refusal as refusal:
+        assert len(str(refusal).splitlines()) == 1
+    else:
+        assert found.accepted < set(VERDICTS) and len(found.names) <= 2
 
 
 @pytest.mark.parametrize(

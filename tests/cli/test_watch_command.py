@@ -13,6 +13,12 @@ from .conftest import DeployedStack, Rackrate, client, machine, results
 
 RUN = "run-20261121-070512-ab12"
 
+PLANNED = b"""{
+    "plan": {"tests": [{"name": "tcp-1"}], "baseline": "baseline"},
+    "metrics": [{"test": "tcp-1", "metric": "throughput"}],
+    "arms": [{"name": "treatment"}, {"name": "baseline"}]
+}"""
+
 type StartRackrate = Callable[..., subprocess.Popen[str]]
 
 
@@ -65,6 +71,23 @@ def test_ctrl_c_ends_the_watching_and_the_run_goes_on(
     assert process.returncode == code
     assert f"Run {RUN} goes on" in errors
     assert output == ""
+    assert stack.executions()[0]["status"] == "RUNNING"
+
+
+def test_a_requirement_that_the_run_cannot_meet_ends_the_watching_and_not_the_run(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.define(
+        machine(
+            ("Planned", stack.recording("running", "planned", blocks=6)),
+            ("Wait", wait(60)),
+        )
+    )
+    stack.put(RUN, "plan.json", PLANNED)
+    start(stack)
+    result = rackrate("watch", RUN, "--stack", stack.name, "--require", "rtt better")
+    assert result.exit_code == 2
+    assert "use one of tcp-1." in result.stderr
     assert stack.executions()[0]["status"] == "RUNNING"
 
 
