@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -436,4 +437,11 @@ def _nodes_in_order(
         if each["name"] == arm
         for node in each["node_facts"]
     }
-    return sorted(measured, key=lambda node: (*facts.get(node, ((), "")), node))
+    return sorted(measured, key=lambda node: (*facts.get(node, ((), "")), _natural(node)))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A name so that its numbers are in order: node-9 before node-10."""
+    return [
+        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)
+    ]

@@ -7,12 +7,12 @@ from __future__ import annotations
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b2230; --quiet: #596377; --paper: #fff; --line: #dfe3ea;
   --arm-0: #c65200; --arm-1: #0069a8; --arm-2: #00805c; --arm-3: #a8487f; --arm-4: #8f6a00;
-  --arm-5: #5b5f66; --good: #00704f; --bad: #b3261e; --doubt: #85550a; --band: #e9eef5;
+  --arm-5: #5b5f66; --good: #00704f; --bad: #b3261e; --doubt: #85550a; --band: #dfe7f2;
   --link: #0a58a8; --panel: #f6f8fb; }
 @media screen and (prefers-color-scheme: dark) { :root { --ink: #e7eaf0; --quiet: #a3adbd;
   --paper: #12161d; --line: #2e3643; --arm-0: #ff9248; --arm-1: #5fb6ee; --arm-2: #2fc79a;
   --arm-3: #e59ac7; --arm-4: #ecc34f; --arm-5: #b4bac4; --good: #44cf9f; --bad: #ff8a80;
-  --doubt: #e9b949; --band: #1f2937; --link: #7ab8f5; --panel: #181e27; } }
+  --doubt: #e9b949; --band: #233044; --link: #7ab8f5; --panel: #181e27; } }
 * { box-sizing: border-box; }
 html { scroll-behavior: smooth; -webkit-text-size-adjust: 100%; }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }

@@ -170,17 +170,19 @@ def _dots(ax: Axes, trials: Trials, *, as_image: bool) -> dict[str, list[str]]:
             placed.setdefault((arm, dot.marked), []).append((middle + shift, dot))
     for (arm, marked), found in placed.items():
         ink = canvas.fixed_colour(arm) if as_image else canvas.colour(arm)
+        # Where many lie in one column they are smaller and let those beneath them be seen.
         most = max(len(found) / max(1, len({dot.block for _, dot in found})), 1)
+        each = size * min(1.0, (6 / most) ** 0.25) * (1.35 if marked else 1)
         gid = f"dots-{arm}-{int(marked)}"
         drawn = ax.scatter(
             [x for x, _ in found],
             [dot.value for _, dot in found],
-            s=(size * (1.35 if marked else 1)) ** 2,
+            s=each**2,
             marker=canvas.marker(arm),
             facecolors="none" if marked and as_image else PAPER if marked else ink,
             edgecolors=ink,
-            linewidths=1.5 if marked else 0,
-            alpha=None if marked or most < 4 else 0.5,
+            linewidths=min(1.5, 0.28 * each) if marked else 0,
+            alpha=None if marked or most < 4 else max(0.2, min(0.5, 30 / most)),
             rasterized=as_image,
             clip_on=False,
             zorder=4 if marked else 3,
