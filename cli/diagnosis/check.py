@@ -75,7 +75,7 @@ def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]
                     name,
                     "unknown",
                     f"these credentials may not call {action}",
-                    f"allow {action}, or use a role that may",
+                    "allow it, or use a role that may",
                 )
             ]
         explained = explain(error)

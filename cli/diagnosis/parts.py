@@ -88,7 +88,7 @@ def bucket(stack: Stack) -> Check:
                 "bucket",
                 "unknown",
                 f"these credentials may not call s3:ListBucket on {stack.bucket}",
-                "allow s3:ListBucket, or use a role that may",
+                "allow it, or use a role that may",
             )
         if error_code(error) != "404":
             raise
