@@ -104,7 +104,7 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome, wanted: 
     copies: list[Path] = []
     if wanted.out is not None and _has_files(ended.run, stack, run_id):
         copies = files.download(stack, run_id, wanted.out)
-        _fetch_raw(output, stack, run_id, wanted.out)
+        fetch_raw(output, stack, run_id, wanted.out)
     left = Left.of(stack, run_id, ended.run)
     print_left(output, ended.run, left)
     if copies:
@@ -176,7 +176,7 @@ def complain_of_unmet(output: Output, checks: Sequence[Checked]) -> int:
     return EXIT_FAILED if unmet else 0
 
 
-def _fetch_raw(output: Output, stack: Stack, run_id: str, out: Path) -> None:
+def fetch_raw(output: Output, stack: Stack, run_id: str, out: Path) -> None:
     """The raw outputs that the page links to; the verdict stands without them."""
     try:
         raw = files.download_raw(stack, run_id, out, files.RAW_WITH_A_RUN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from ..errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Refusal, explain
 from ..failures import human
 from ..guard import one_sentence
 from ..options import OutOption, RequireOption
-from ..outcome import check, complain_of_unmet
+from ..outcome import check, complain_of_unmet, fetch_raw
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..requirements import Requirement, parse_requirements
@@ -66,23 +67,23 @@ def compare(
         )
     files.prepare(out)
     found = Stack.find(stack)
-    run_name, other_name = (_checked(found, name) for name in (run_id, other))
-    if run_name.run_id == other_name.run_id:
-        raise Refusal(f"Both are the run {run_name.run_id}; name two runs to compare.")
+    ours, theirs = (_checked(found, name) for name in (run_id, other))
+    if ours.run_id == theirs.run_id:
+        raise Refusal(f"Both are the run {ours.run_id}; name two runs to compare.")
     output = Output(as_json)
     comparison_id = f"compare-{new_run_id().removeprefix('run-')}"
-    asked = {"compare": {"run": run_name.asked, "with": other_name.asked}}
+    asked = {"compare": {"run": ours.asked, "with": theirs.asked}}
     execution = _execute(output, found, comparison_id, asked)
     _check_end(execution, comparison_id)
     _conclude(output, found, comparison_id, out, requirements)
 
 
+@dataclass(frozen=True)
 class _Named:
     """A run that a person named: its id, and the name that the stack is asked for."""
 
-    def __init__(self, run_id: str, asked: str) -> None:
-        self.run_id = run_id
-        self.asked = asked
+    run_id: str
+    asked: str
 
 
 def _checked(stack: Stack, name: str) -> _Named:
@@ -156,7 +157,7 @@ def _conclude(
     if content is None:
         raise Refusal(f"The comparison {comparison_id} left no comparison.json.", EXIT_FAILED)
     comparison = Comparison.read(content, comparison_id)
-    page = _keep(stack, comparison, content, comparison_id, out)
+    page = _keep(output, stack, comparison, content, comparison_id, out)
     output.say(f"Run {comparison.run_id} against {comparison.other_name}")
     print_differences(output, comparison)
     print_results(output.console, comparison.results, None)
@@ -176,7 +177,12 @@ def _conclude(
 
 
 def _keep(
-    stack: Stack, comparison: Comparison, content: bytes, comparison_id: str, out: Path
+    output: Output,
+    stack: Stack,
+    comparison: Comparison,
+    content: bytes,
+    comparison_id: str,
+    out: Path,
 ) -> Path:
     """Copy the comparison to `out`, with the raw outputs of its runs where its page looks."""
     directory = out / comparison_id
@@ -187,5 +193,5 @@ def _keep(
     # In the bucket runs are two directories up and one down; here they are beside the comparison.
     files.save(directory / _PAGE, page.replace(b'"../../runs/', b'"../'))
     for run_id in (comparison.run_id, comparison.other_id):
-        files.download_raw(stack, run_id, out, files.RAW_WITH_A_RUN)
+        fetch_raw(output, stack, run_id, out)
     return directory / _PAGE
