@@ -114,6 +114,15 @@ def test_many_trials_are_an_image_that_has_real_colours():
     assert "tip" not in tips(chart)
 
 
+@pytest.mark.parametrize(
+    ("last", "ticks"), [(1, ["1"]), (6, list("123456")), (40, ["5", "10", "15", "20"])]
+)
+def test_blocks_are_counted_in_whole_numbers(last, ticks):
+    chart = drawn([dots.Dot(0, block, 1.0 + block, "") for block in range(1, last + 1)])
+    below = [text.text for text in chart.iter("text") if 225 < float(text.get("y")) < 235]
+    assert [text for text in below if text.isdecimal()][: len(ticks)] == ticks
+
+
 def test_a_limit_that_is_far_off_does_not_press_the_trials_flat():
     found = [dots.Dot(0, 1, 1e9, ""), dots.Dot(1, 1, 0.9e9, "")]
     near = dots.Trials(2, "bit/s", "x", tuple(found), ceilings=((0, 1.2e9), (1, 50e9)))

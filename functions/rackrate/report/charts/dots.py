@@ -22,6 +22,7 @@ _TOP, _BOTTOM, _LEFT = 30, 34, 48
 #: From so many trials on an arm's distribution is drawn with its shape.
 _SHAPED = 40
 _BINS = 24
+_MOST_TICKS = 10
 
 
 @dataclass(frozen=True)
@@ -226,11 +227,12 @@ def _losses(ax: Axes, trials: Trials) -> dict[str, list[str]]:
 
 
 def _blocks(ax: Axes, trials: Trials) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     places = [dot.block for dot in trials.dots] + [loss.block for loss in trials.losses]
-    ax.set_xlim(min(places, default=1) - 0.5, max(places, default=1) + 0.5)
-    ax.xaxis.set_major_locator(MaxNLocator(10, integer=True, steps=[1, 2, 5, 10]))
+    first, last = min(places, default=1), max(places, default=1)
+    ax.set_xlim(first - 0.5, last + 0.5)
+    steps = (step * 10**power for power in range(6) for step in (1, 2, 5))
+    step = next(step for step in steps if (last - first) / step < _MOST_TICKS)
+    ax.set_xticks([block for block in range(first, last + 1) if block % step == 0] or [first])
     ax.set_xlabel("block", labelpad=3)
 
 

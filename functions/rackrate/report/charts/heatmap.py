@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rackrate.report.charts import canvas
-from rackrate.report.charts.canvas import INK, LINE, PAPER, QUIET
+from rackrate.report.charts.canvas import INK, PAPER, QUIET
 from rackrate.report.units import si
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ MOST_LABELS = 60
 #: So many cells are drawn each by itself, with a tip; more as an image.
 _MOST_CELLS = 240
 _NUMBERED = 7
+_LINES = 48
 #: Of longer names the end is shown; the figure's table has them whole.
 _LONGEST = 10
 
@@ -92,7 +93,7 @@ def heatmap_chart(
         ax = canvas.axes(figure, left=left, right=10, top=bottom_of_names, bottom=56)
         ax.set_xlim(-0.5, count - 0.5)
         ax.set_ylim(count - 0.5, -0.5)
-        _unmeasured(ax)
+        _unmeasured(ax, count)
         tips = _cells(ax, matrix, shades, size / count)
         _names(ax, labels)
         _scale(figure, shades, matrix.unit, left=left, height=height)
@@ -117,16 +118,27 @@ def _ink_on(colour: Sequence[float]) -> str:
     return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
 
 
-def _unmeasured(ax: Axes) -> None:
+def _unmeasured(ax: Axes, nodes: int) -> None:
     """Thin diagonals behind the cells: what shows them was not measured, and is not zero."""
     from matplotlib.collections import LineCollection
 
-    lines = 48
-    edges = [2 * (i + 0.5) / lines for i in range(lines)]
-    segments = [[(max(0.0, e - 1), min(1.0, e)), (min(1.0, e), max(0.0, e - 1))] for e in edges]
+    # They cross the matrix' own diagonal, and each of its cells, which are never measured.
+    each = max(1, _LINES // nodes)
+    lines = min(nodes, 2 * _LINES) * each
+    shifts = [(2 * line + 1) / lines - 1 for line in range(lines)]
+    segments = [
+        [(max(0.0, shift), max(0.0, -shift)), (min(1.0, 1 + shift), min(1.0, 1 - shift))]
+        for shift in shifts
+    ]
     ax.add_collection(
         LineCollection(
-            segments, transform=ax.transAxes, colors=LINE, linewidths=0.9, clip_on=False, zorder=0
+            segments,
+            transform=ax.transAxes,
+            colors=QUIET,
+            alpha=0.45,
+            linewidths=0.7,
+            clip_on=False,
+            zorder=0,
         )
     )
 
