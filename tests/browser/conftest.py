@@ -38,10 +38,8 @@ def opened(
 @pytest.fixture
 def page(opened: Opened) -> Opened:
     """The run's page, on a desk, light, its details closed."""
+    opened.in_page("() => { document.activeElement?.blur(); scrollTo(0, 0) }")
+    opened.unfold(opened=False)
     opened.resize(DESK["width"])
     opened.show_as("screen", "light")
-    opened.in_page(
-        """() => { document.activeElement?.blur(); scrollTo(0, 0);
-            document.querySelectorAll('details').forEach(each => each.open = false) }"""
-    )
     return opened

@@ -36,6 +36,7 @@ class Opened:
         """Give the window another size; the page learns of it later than the browser."""
         self.tab.set_viewport_size({"width": width, "height": height})
         self.tab.wait_for_function("wide => innerWidth === wide", arg=width)
+        self._wait_for_frames()
 
     def show_as(self, media: Medium, scheme: Scheme) -> None:
         """Show the page on a screen or on paper, light or dark; the page learns of it later."""
@@ -44,10 +45,18 @@ class Opened:
             "wanted => wanted.every(each => matchMedia(each).matches)",
             arg=[media, f"(prefers-color-scheme: {scheme})"],
         )
+        self._wait_for_frames()
 
-    def unfold(self) -> None:
-        """Open all details."""
-        self.in_page("() => document.querySelectorAll('details').forEach(it => it.open = true)")
+    def unfold(self, *, opened: bool = True) -> None:
+        """Open all details, or close them."""
+        script = "open => document.querySelectorAll('details').forEach(it => it.open = open)"
+        self.in_page(script, opened)
+        self._wait_for_frames()
+
+    def _wait_for_frames(self) -> None:
+        """Until the page is drawn anew: before, what is visible is what was."""
+        two = "requestAnimationFrame(() => requestAnimationFrame(done))"
+        self.in_page(f"() => new Promise(done => {two})")
 
 
 def open_file(browser: Browser, file: Path) -> Opened:
