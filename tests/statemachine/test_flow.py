@@ -23,6 +23,8 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration.item
 from tests.statemachine.definition import definition, placeholders
 
 REGION = "us-east-1"
+#: Of these tests alone: others in the same process count what is in theirs.
+BUCKET = "flow"
 DEADLINE_SECONDS = 20
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 
@@ -121,9 +123,9 @@ def machines():
         patch.delenv("AWS_ENDPOINT_URL", raising=False)
         role = boto3.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument=TRUST)
         arns = _create_functions(role["Role"]["Arn"])
-        boto3.client("s3").create_bucket(Bucket="results")
+        boto3.client("s3").create_bucket(Bucket=BUCKET)
         boto3.client("s3").put_object(
-            Bucket="results",
+            Bucket=BUCKET,
             Key=PLANNED["schedule_key"],
             Body=json.dumps(
                 [
@@ -133,7 +135,7 @@ def machines():
             ),
         )
         boto3.client("s3").put_object(
-            Bucket="results",
+            Bucket=BUCKET,
             Key=PLANNED["warm_up_key"],
             Body=json.dumps(
                 [{"kind": "block", "progress": "warm-up", "block": 0, "warm_up": True}]
@@ -142,7 +144,7 @@ def machines():
         yield {
             idles: _create_machine(
                 f"idle-{idles}",
-                {**arns, "Partition": "aws", "BucketName": "results", "IdleScaleToZero": idles},
+                {**arns, "Partition": "aws", "BucketName": BUCKET, "IdleScaleToZero": idles},
                 role["Role"]["Arn"],
             )
             for idles in ("false", "true")

@@ -416,5 +416,5 @@ class TestPlan:
         run = store.run(RUN)
         estimated = store.get_json(RUN, "plan.json")["estimates"]["seconds"]
         assert run["expected_seconds"] == pytest.approx(estimated + 300, abs=30)
-        concluding.finish(RUN, execution_arn=ARN + RUN, failure=None, store=store)
+        concluding.finish(RUN, execution_arn=ARN + RUN, state={}, store=store)
         assert store.run(RUN)["seconds"] == pytest.approx(300, abs=30)

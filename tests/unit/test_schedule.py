@@ -348,7 +348,9 @@ def test_the_schedule_ends_with_makeup_items():
 
 
 def test_each_item_says_in_words_how_far_the_run_is():
-    blocks = build(blocks=2, pairing=Pairing("mesh"))
+    blocks = build(
+        blocks=2, arms=[ArmNodes("a", ("n1", "n2", "n3", "n4"))], pairing=Pairing("mesh")
+    )
     words = [item["progress"] for item in blocks]
     rounds = blocks[0]["rounds"]
     assert rounds > 1
