@@ -56,6 +56,13 @@ def identified(blocks):
     return pytest.mark.parametrize("block", blocks, ids=map(str, blocks))
 
 
+@pytest.fixture(autouse=True)
+def yaml_as_it_was(monkeypatch):
+    """The SAM CLI, when it reads a template, changes for everybody what PyYAML makes of one."""
+    kept = dict(yaml.SafeLoader.yaml_constructors)
+    monkeypatch.setattr(yaml.SafeLoader, "yaml_constructors", kept)
+
+
 def of_language(language):
     return [block for block in BLOCKS if block.language == language]
 
