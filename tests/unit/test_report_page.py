@@ -212,6 +212,14 @@ def test_a_page_of_a_run_that_measured_nothing_is_still_a_page():
     assert "Nothing can be said" in text
 
 
+def test_of_a_run_whose_trials_were_all_lost_no_verdict_is_the_headline():
+    lost = results(run={"trials_measured": 0, "trials_failed": 24})
+    assert opening.headline(lost) == (
+        "Nothing was measured: none of the 24 trials has a value, so nothing can be said of any"
+        " arm."
+    )
+
+
 @NO_DRAWING
 def test_a_source_that_is_no_address_is_not_a_link():
     ceiling = {**samples.verdict()["ceiling"], "source": "javascript:alert(1)"}

@@ -53,7 +53,7 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .verdicts td:nth-child(3) { min-width: 16rem; } .verdicts td:nth-child(4) { min-width: 14rem; }
 .level { white-space: nowrap; }
 .narrow { display: none; } .figures-of { font-variant-numeric: tabular-nums; white-space: nowrap; }
-.scroll th { white-space: nowrap; vertical-align: bottom; }
+.scroll thead th { white-space: nowrap; vertical-align: bottom; }
 .better, .worse, .inconclusive, .no { font-weight: 600; } .better { color: var(--good); }
 .worse { color: var(--bad); } .inconclusive { color: var(--doubt); }
 .better::before { content: "\\25b2\\00a0"; } .worse::before { content: "\\25bc\\00a0"; }
@@ -91,6 +91,6 @@ footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--quiet
   .scroll { overflow: visible; } figure, tr, .verdict { break-inside: avoid; }
   .figures { grid-template-columns: 1fr; } table { overflow-wrap: anywhere; font-size: 8pt; }
   th, td { padding-right: .4rem; }
-  .scroll th, .level, .figures-of, td.number { white-space: normal; }
+  .scroll thead th, .level, .figures-of, td.number { white-space: normal; }
   .verdicts td:nth-child(n) { min-width: 0; } pre { white-space: pre-wrap; } }
 """

@@ -91,7 +91,8 @@ def _estimates(results: Json) -> str:
     told = [row for row in rows if row[1] != NOTHING]
     guards = [guard for guard in found.get("guards") or () if guard.get("would_trip")]
     tripped = items(
-        f"{escape(str(guard.get('text')))}. {escape(str(guard.get('remedy') or ''))}"
+        f"{escape(str(guard.get('text')))}."
+        + (f" Remedy: {escape(str(guard['remedy']))}." if guard.get("remedy") else "")
         for guard in guards
     )
     return (

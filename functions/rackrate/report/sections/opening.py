@@ -104,7 +104,12 @@ def _scale(material: Material) -> str:
 
 def headline(results: Json) -> str:
     """The run in one sentence, as text: which way each comparison went."""
-    verdicts = results["verdicts"]
+    verdicts, counts = results["verdicts"], results["trials"]
+    if counts["planned"] and not counts["measured"]:
+        return (
+            f"Nothing was measured: none of the {count(counts['planned'], 'trial')} has a value,"
+            " so nothing can be said of any arm."
+        )
     if not verdicts:
         return str(results["conclusion"])
     comparison = results.get("comparison")

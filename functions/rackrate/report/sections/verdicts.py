@@ -126,7 +126,7 @@ def _row(
     cells = {
         "verdict": _word(verdict["verdict"]),
         "ratio to the baseline, and its intervals": (
-            f'{drawn}<div class="narrow">{narrow}</div>{_intervals_cell(verdict)}'
+            f'<div class="narrow">{narrow}</div>{drawn}{_intervals_cell(verdict)}'
         ),
         "medians, and documented limits": _levels(material, verdict, name),
         "said of": text(verdict["scope"]),
