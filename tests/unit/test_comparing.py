@@ -8,7 +8,7 @@ import pytest
 
 from rackrate import links
 from rackrate.errors import InvalidComparison
-from rackrate.stages import comparing
+from rackrate.stages import comparing, concluding
 from rackrate.stages.comparing import compare
 from tests.unit.test_analysis import RTT, VALUES
 from tests.unit.test_comparison import recorded
@@ -192,3 +192,24 @@ def test_a_run_of_an_older_stack_is_compared_as_far_as_it_goes(two, s3, older):
     document = json.load(s3.get_object(Bucket="results", Key=done["comparison_key"])["Body"])
     untold = [warning for warning in document["warnings"] if warning.startswith("Only one")]
     assert any("instance type" in warning for warning in untold)
+
+
+def test_a_run_whose_plan_names_an_earlier_one_says_what_differed_since(two):
+    plan = two.get_json("run-2", "plan.json")
+    plan["plan"] |= {"compare_with": "run-1", "tolerated_loss": 0.1, "blocks": 7}
+    two.put_json("run-2", "plan.json", plan)
+    concluding.analyze("run-2", after_failure=False, store=two)
+    analysis = two.get_json("run-2", "analysis.json")
+    assert analysis["regression_differences"] == [{"what": "blocks", "run": "7", "with": "6"}]
+    assert any("tolerated_loss" in warning for warning in analysis["warnings"])
+    said = two.run("run-2")["conclusion"]
+    assert "What differed since run-1: blocks (7 instead of 6). treatment since run-1" in said
+
+
+def test_a_run_that_names_no_earlier_one_says_nothing_of_differences(two):
+    plan = two.get_json("run-2", "plan.json")
+    plan["plan"] |= {"compare_with": None, "tolerated_loss": 0.1}
+    two.put_json("run-2", "plan.json", plan)
+    concluding.analyze("run-2", after_failure=False, store=two)
+    assert two.get_json("run-2", "analysis.json")["regression_differences"] is None
+    assert "differed" not in two.run("run-2")["conclusion"]
