@@ -19,12 +19,17 @@ def read_plan(path: Path | None, seed: int | None = None, *, dry_run: bool = Fal
 
     `None` is the empty plan, which leaves every choice to the stack; `-` is standard input.
     `seed` replaces the plan's own; `dry_run` asks for a dry run whatever the plan says. Raises
-    Refusal when this is not one JSON object of a size that Step Functions takes.
+    Refusal when this is not one JSON object of a size that Step Functions takes, or a comparison.
     """
     plan: dict[str, Json] = {}
     if path is not None:
         name = "standard input" if str(path) == "-" else str(path)
         plan = _parse(_read(path, name), name)
+        if "compare" in plan:
+            raise Refusal(
+                f"{name}: compare asks for a comparison of two runs, not for a run; use `rackrate"
+                " compare RUN OTHER`, or compare_with to have a new run compared with an earlier."
+            )
     if seed is not None:
         plan["seed"] = seed
     if dry_run:
