@@ -56,6 +56,11 @@ class Material:
         """The arms' names; their places in the list are their colours."""
         return list(dict.fromkeys(str(arm["name"]) for arm in self.results["arms"]))
 
+    def anchor(self, test: str) -> str | None:
+        """What links to a test's section name, or None when it has none."""
+        names = [each["name"] for each in self.results["plan"]["tests"]]
+        return f"test-{names.index(test) + 1}" if test in names else None
+
     def arm_number(self, name: str) -> int:
         """An arm's place; what is no arm of this run comes after them."""
         return self.arms.index(name) if name in self.arms else len(self.arms)

@@ -82,7 +82,7 @@ def _contents(material: Material) -> str:
         *([("differences", "What differed")] if results.get("comparison") else []),
         ("verdicts", "Verdicts"),
         *(
-            (tests.anchor(index), str(test["name"]))
+            (f"test-{index + 1}", str(test["name"]))
             for index, test in enumerate(results["plan"]["tests"])
         ),
         *([("earlier", "Earlier run")] if results.get("regressions") else []),

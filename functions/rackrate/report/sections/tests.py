@@ -21,11 +21,6 @@ from rackrate.report.sections.trials import notes_on_trials
 from rackrate.report.sections.verdicts import explained
 
 
-def anchor(index: int) -> str:
-    """What links to a test's section name."""
-    return f"test-{index + 1}"
-
-
 def test_section(material: Material, index: int, test: Json) -> str:
     """Everything about a test."""
     results, name = material.results, str(test["name"])
@@ -48,7 +43,7 @@ def test_section(material: Material, index: int, test: Json) -> str:
         notes_on_trials(material, name),
         _summaries([s for s in results["summaries"] if s["test"] == name], name),
     ]
-    return section(anchor(index), name, "".join(parts))
+    return section(f"test-{index + 1}", name, "".join(parts))
 
 
 def _figures(material: Material, index: int, test: str) -> list[str]:

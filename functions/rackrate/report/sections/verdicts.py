@@ -134,8 +134,10 @@ def _row(
     columns = "".join(
         f'<td role="cell" data-label="{label}">{content}</td>' for label, content in cells.items()
     )
+    anchor = material.anchor(verdict["test"])
+    named = f'<a href="#{anchor}">{text(subject)}</a>' if anchor else text(subject)
     return (
-        f'<tr role="row"><th scope="row" role="rowheader">{text(subject)}'
+        f'<tr role="row"><th scope="row" role="rowheader">{named}'
         f'<br><span class="quiet">{text(conclusion.heading(verdict))}</span></th>{columns}</tr>'
     )
 
