@@ -221,6 +221,14 @@ def test_of_a_run_whose_trials_were_all_lost_no_verdict_is_the_headline():
 
 
 @NO_DRAWING
+def test_an_interval_that_excludes_nothing_has_no_digits():
+    wide = samples.verdict(ci95=[1e-300, 1e300], ci_simultaneous=[0.0004, 812.5])
+    text = words(verdicts=[wide])
+    assert "below 0.001 to over 10000 by itself" in text
+    assert "below 0.001 to 812 for all verdicts at once" in text
+
+
+@NO_DRAWING
 def test_a_source_that_is_no_address_is_not_a_link():
     ceiling = {**samples.verdict()["ceiling"], "source": "javascript:alert(1)"}
     text = page(verdicts=[samples.verdict(ceiling=ceiling)])

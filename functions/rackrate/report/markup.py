@@ -10,6 +10,8 @@ from rackrate.report.units import si
 NOTHING = "&ndash;"
 #: A page stays readable, and loads, with so many rows in a table.
 MOST_ROWS = 200
+#: Ratios beyond these come from intervals that exclude nothing; their digits would say otherwise.
+_LEAST_RATIO, _WHOLE_RATIO, _LARGEST_RATIO = 0.001, 100.0, 10_000.0
 
 
 def text(value: object) -> str:
@@ -28,13 +30,19 @@ def percent(share: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio to three decimals."""
-    return NOTHING if value is None else f"{value:.3f}"
+    """A ratio to three decimals; one that says nothing any more is a bound."""
+    if value is None:
+        return NOTHING
+    if value >= _LARGEST_RATIO:
+        return f"over {_LARGEST_RATIO:.0f}"
+    if 0 < value < 0.5 * _LEAST_RATIO:
+        return f"below {_LEAST_RATIO:g}"
+    return f"{value:.3f}" if value < _WHOLE_RATIO else f"{value:.0f}"
 
 
 def interval(ends: Sequence[float] | None) -> str:
     """An interval of a ratio."""
-    return NOTHING if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
+    return NOTHING if ends is None else f"{ratio(ends[0])} to {ratio(ends[1])}"
 
 
 def number(content: str) -> str:

@@ -165,7 +165,7 @@ def _intervals_cell(verdict: Json) -> str:
 
 
 def _intervals_in_words(verdict: Json) -> str:
-    said = f"Ratio {verdict['ratio']:.3f}"
+    said = f"Ratio {ratio(verdict['ratio'])}"
     if verdict["ci95"]:
         said += f", 95 % interval {interval(verdict['ci95'])}"
     if verdict["ci_simultaneous"]:
