@@ -8,6 +8,7 @@ python := .venv/bin/python
 # over real sockets, and pages in a true browser.
 unit := tests/unit tests/docs tests/templates tests/lint tests/taskcat tests/statemachine tests/lab_unit
 integration := tests/cli tests/lab_aws tests/browser
+both_cores := --numprocesses 2 --dist loadfile
 compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
 	--python-version $$(cat .python-version)
 shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
@@ -55,16 +56,16 @@ bench-page: setup ## Write the page of 1000 nodes and time how it opens in Chrom
 
 .PHONY: test
 test: setup ## All tests (root)
-	@$(python) -m pytest --numprocesses 2 --dist loadfile $(unit)
-	@$(python) -m pytest $(integration) tests/lab
+	@$(python) -m pytest $(both_cores) $(unit) $(integration)
+	@$(python) -m pytest tests/lab
 
 .PHONY: test-unit
 test-unit: setup ## The quick tests, on both cores; they need no root
-	@$(python) -m pytest --numprocesses 2 --dist loadfile $(unit)
+	@$(python) -m pytest $(both_cores) $(unit)
 
 .PHONY: test-integration
 test-integration: setup ## The command, the emulated AWS, pages in a browser; they need no root
-	@$(python) -m pytest $(integration)
+	@$(python) -m pytest $(both_cores) $(integration)
 
 .PHONY: test-lab
 test-lab: setup ## The tests of the true system in the lab (root)
