@@ -338,11 +338,17 @@ def troubled() -> Run:
 @cache
 def nothing() -> Run:
     """Every trial was lost, and the run failed for it."""
-    cause = "36 of 36 trials were lost, which is more than the plan tolerates."
+    # As Step Functions has it of a function that raised.
+    told = {
+        "errorMessage": "36 of 36 trials were lost, which is more than the plan tolerates.",
+        "errorType": "TrialsLost",
+        "requestId": "fdb9a045-5237-47ea-8510-1273381dff0e",
+        "stackTrace": ['  File "/var/task/handlers/analyze.py", line 20, in handler\n'],
+    }
     return measured_run(
         DEMO,
         spoil=lambda trial: fail(trial, "Connection refused"),
-        failure={"Error": "TrialsLost", "Cause": cause},
+        failure={"Error": "TrialsLost", "Cause": json.dumps(told)},
     )
 
 

@@ -88,6 +88,15 @@ def test_links_lead_to_what_the_run_kept_and_to_the_web(page: Opened, run: Run) 
 # -- everything is there
 
 
+def test_a_failure_is_told_in_words_and_not_as_functions_report_it(page: Opened, run: Run) -> None:
+    text = page.tab.locator("body").text_content() or ""
+    assert "stackTrace" not in text and "errorMessage" not in text
+    failed = run.results["run"]["error"]
+    if failed:
+        assert failed in text
+        assert "36 of 36 trials were lost" in text
+
+
 def test_every_figure_is_there_drawn_and_named(page: Opened, run: Run) -> None:
     figures = page.in_page(FIGURES)
     for figure in figures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from html import escape
 
@@ -70,7 +71,11 @@ def opening(material: Material) -> str:
                 paragraph(escape(headline(results)), "headline"),
                 _scale(material),
                 _details(results),
-                *(paragraph(escape(str(each)), "warning") for each in results["warnings"]),
+                *(
+                    paragraph(escape(str(each)), "warning")
+                    for each in results["warnings"]
+                    if str(each) != _words(results["run"].get("cause") or "")
+                ),
             ]
         ),
     )
@@ -79,8 +84,18 @@ def opening(material: Material) -> str:
 def _failure(run: Json) -> str:
     if not run.get("error"):
         return ""
-    cause = escape(run.get("cause") or "")
+    cause = escape(_words(run.get("cause") or ""))
     return f'<p class="failed"><strong>{escape(run["error"])}</strong>\n{cause}</p>'
+
+
+def _words(cause: str) -> str:
+    """What a cause says: of a function that raised, it is JSON with the stack trace in it."""
+    try:
+        document = json.loads(cause)
+    except ValueError:
+        return cause
+    told = document.get("errorMessage") if isinstance(document, dict) else None
+    return str(told) if told else cause
 
 
 def _details(results: Json) -> str:
