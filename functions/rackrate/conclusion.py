@@ -19,6 +19,9 @@ _REASONS_SHOWN = 3
 #: Of what differed between two runs; the page has it all.
 _DIFFERENCES_SHOWN = 6
 
+#: A ratio beyond this is not told: nothing that is measured differs so much.
+_MOST_TIMES = 1000
+
 #: What a mark says of a trial, after "5 of 36 trials". A mark of another name is quoted.
 MARKS = {
     "client_cpu": "may have been limited by the client's CPU",
@@ -242,8 +245,18 @@ def _figures(ratio: float | None, interval: Sequence[float] | None) -> str:
     if ratio is None:
         return ""
     if interval is None:
-        return f"{ratio:.2f} times"
-    return f"{ratio:.2f} times ({interval[0]:.2f} to {interval[1]:.2f})"
+        return f"{_bounded(ratio)} times"
+    return f"{_bounded(ratio)} times ({_bounded(interval[0])} to {_bounded(interval[1])})"
+
+
+def _bounded(ratio: float) -> str:
+    """A ratio to two decimals; of one that says nothing, only that it is beyond what is said.
+
+    Two blocks can leave an interval that reaches over hundreds of powers of ten.
+    """
+    if 0 < ratio < 0.005:
+        return "less than 0.01"
+    return f"{ratio:.2f}" if ratio <= _MOST_TIMES else f"more than {_MOST_TIMES}"
 
 
 def _about_intervals(verdicts: Sequence[Json]) -> str:

@@ -131,6 +131,13 @@ def test_steadiness_that_does_not_differ_is_left_out(steadiness):
     assert "stead" not in conclusion.sentence([verdict(steadiness=steadiness)])
 
 
+def test_an_interval_over_hundreds_of_powers_of_ten_is_told_in_words():
+    said = conclusion.sentence(
+        [inconclusive(ci_simultaneous=[1e-280, 1e300])], [], marks=[], measured=4
+    )
+    assert "(less than 0.01 to more than 1000)" in said
+
+
 def test_a_limit_that_does_not_explain_is_left_out():
     ceiling = {**verdict()["ceiling"], "explains": False}
     assert "limits" not in conclusion.sentence([verdict(ceiling=ceiling)])

@@ -259,6 +259,13 @@ def test_a_comparison_says_what_differed_before_what_it_did():
     assert "Nothing that the runs recorded" in alike
 
 
+def test_a_comparison_names_its_own_files_and_no_warm_up():
+    text = said(render_page(comparison(), samples.trials()))
+    assert "comparison.json" in text and "results.json" not in text
+    assert "There was none" not in text
+    assert "the folders raw of the two runs" in text
+
+
 # -- its figures
 
 

@@ -95,8 +95,15 @@ def _contents(material: Material) -> str:
 
 def _footer(material: Material) -> str:
     scaled = f" {figure.scale_note(material)}" if material.scale is not None else ""
+    files = (
+        "the same for programs is in <code>comparison.json</code>, every trial in"
+        " <code>trials.csv</code> of its run."
+        if material.results.get("comparison")
+        else "the same for programs is in <code>results.json</code>, every trial in"
+        " <code>trials.csv</code>."
+    )
     return (
-        "<footer><p>rackrate: what a placement group buys. This page needs no network; the same"
-        " for programs is in <code>results.json</code>, every trial in <code>trials.csv</code>.</p>"
+        "<footer><p>rackrate: what a placement group buys. This page needs no network;"
+        f" {files}</p>"
         f"{scaled}</footer>"
     )

@@ -42,12 +42,18 @@ def method_section(material: Material) -> str:
         ("Versions", _versions(results.get("versions") or {})),
         ("Counters of the interfaces", _counters(results.get("counters"))),
     ]
+    raw = (
+        "the folders <code>raw</code> of the two runs: they work where this page and the runs lie"
+        " as they do in the bucket"
+        if results.get("comparison")
+        else "the folder <code>raw</code> beside this page: they work where the page lies among its"
+        " run's objects"
+    )
     return section(
         "method",
         "How it was measured",
         "".join(folded(heading, content) for heading, content in parts if content)
-        + '<p class="quiet">Links to raw output lead to the folder <code>raw</code> beside this'
-        " page: they work where the page lies among its run's objects.</p>",
+        + f'<p class="quiet">Links to raw output lead to {raw}.</p>',
     )
 
 

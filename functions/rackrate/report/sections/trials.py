@@ -96,6 +96,12 @@ def _mark_rows(
 def trials_section(material: Material) -> str:
     """All marked and failed trials, and the warm-up."""
     results = material.results
+    # A comparison takes no warm-up along; the pages of its runs show theirs.
+    warm_up = (
+        ""
+        if results.get("comparison")
+        else "<h3>Warm-up</h3>" + _warm_up(results.get("warm_up") or {}, material.detail.rows)
+    )
     return section(
         "trials",
         "Trials to know about",
@@ -103,8 +109,7 @@ def trials_section(material: Material) -> str:
         + _all_failed(material)
         + "<h3>Marked trials</h3>"
         + _all_marked(material)
-        + "<h3>Warm-up</h3>"
-        + _warm_up(results.get("warm_up") or {}, material.detail.rows),
+        + warm_up,
     )
 
 
