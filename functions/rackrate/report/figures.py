@@ -338,7 +338,7 @@ def _courses_data(
             cell(text(trial["arm"])),
             cell(pair_of(trial)),
             number(f"{float(intervals[-1]['end_seconds']):.3g} s"),
-            cell(escape(_listed_rates(intervals))),
+            f'<td class="listed">{escape(_listed_rates(intervals))}</td>',
             number(text(_retransmits(intervals))),
             cell(raw_link(material, trial)),
         ]

@@ -44,6 +44,7 @@ table { border-collapse: collapse; font-size: .88rem; overflow-wrap: normal; }
 caption { text-align: left; padding-bottom: .3rem; }
 th, td { text-align: left; padding: .35rem 1rem .35rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; } th { font-weight: 600; }
+td.listed { min-width: 16rem; }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .verdicts { width: 100%; margin: .4rem 0; overflow-wrap: anywhere; }
 .verdicts td, .verdicts th { padding-top: .7rem; padding-bottom: .7rem; }
@@ -90,7 +91,7 @@ footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--quiet
   body { max-width: none; padding: 0; font-size: 11pt; } nav, .skip { display: none; }
   .scroll { overflow: visible; } figure, tr, .verdict { break-inside: avoid; }
   .figures { grid-template-columns: 1fr; } table { overflow-wrap: anywhere; font-size: 8pt; }
-  th, td { padding-right: .4rem; }
+  th, td { padding-right: .4rem; } td .quiet, th .quiet { font-size: inherit; }
   .scroll thead th, .level, .figures-of, td.number { white-space: normal; }
   .verdicts td:nth-child(n) { min-width: 0; } pre { white-space: pre-wrap; } }
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Sequence
 from html import escape
@@ -47,7 +48,7 @@ def header(results: Json) -> str:
     run, counts = results["run"], results["trials"]
     facts = [
         text(run.get("status")) if run.get("status") else "",
-        f"started {escape(str(run['started_at']))}" if run.get("started_at") else "",
+        f"started {_moment(str(run['started_at']))}" if run.get("started_at") else "",
         f"{run['seconds']:.0f} s" if run.get("seconds") is not None else "",
         f"{counts['measured']} of {count(counts['planned'], 'trial')} measured"
         if counts.get("planned") is not None
@@ -57,6 +58,15 @@ def header(results: Json) -> str:
     return f"<h1>{escape(title(results))}</h1>" + paragraph(
         " · ".join(fact for fact in facts if fact), "quiet"
     )
+
+
+def _moment(iso: str) -> str:
+    """A time to the minute, as markup."""
+    try:
+        time = datetime.datetime.fromisoformat(iso).astimezone(datetime.UTC)
+    except ValueError:
+        return escape(iso)
+    return f'<time datetime="{escape(iso, quote=True)}">{time:%Y-%m-%d %H:%M} UTC</time>'
 
 
 def opening(material: Material) -> str:
