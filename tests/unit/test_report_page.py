@@ -221,6 +221,24 @@ def test_of_a_run_whose_trials_were_all_lost_no_verdict_is_the_headline():
 
 
 @NO_DRAWING
+def test_an_arm_that_lost_every_trial_is_in_the_legend_of_its_crosses():
+    trials = samples.trials()
+    for trial in trials:
+        if (trial["test"], trial["arm"]) == ("tcp-1", "baseline"):
+            trial |= {"status": "failed", "value": None, "values": {}, "reason": "refused"}
+    legends = re.findall(r"<ul class=legend>.*?</ul>", page(trials=trials))
+    assert "treatment" in legends[0] and "baseline" in legends[0]
+
+
+@NO_DRAWING
+def test_a_steadiness_of_which_nothing_is_known_has_no_empty_figures():
+    nothing = {"arm": None, "baseline": None, "ratio": None, "ci95": None}
+    unknown = {**nothing, "verdict": "inconclusive", "reason": "no values of both arms"}
+    text = words(verdicts=[samples.verdict(steadiness=unknown)])
+    assert "Steadiness: inconclusive. No values of both arms." in text
+
+
+@NO_DRAWING
 def test_an_interval_that_excludes_nothing_has_no_digits():
     wide = samples.verdict(ci95=[1e-300, 1e300], ci_simultaneous=[0.0004, 812.5])
     text = words(verdicts=[wide])

@@ -39,6 +39,7 @@ def trials_figure(material: Material, test: str, metric: str, unit: str, *, name
         reference=_reference(material, test, metric, found),
     )
     arms = [arm for arm in material.arms if any(t["arm"] == arm for t, _ in found)]
+    lost = {trial["arm"] for trial in failed}
     said = [_spread_of(material, arm, found, unit) for arm in arms]
     title = f"{subject(test, metric)}: every trial, by block."
     words = f"{'; '.join(said)}."
@@ -58,7 +59,8 @@ def trials_figure(material: Material, test: str, metric: str, unit: str, *, name
         text=words,
         notes=notes,
         material=material,
-        legend=arms,
+        # Of an arm that lost every trial there are crosses all the same.
+        legend=[arm for arm in material.arms if arm in arms or arm in lost],
         data=_trials_data(material, test, metric, unit, found, failed),
     )
 

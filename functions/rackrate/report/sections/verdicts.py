@@ -329,15 +329,16 @@ def _steadiness(verdict: Json) -> str:
     if not steadiness or not steadiness.get("verdict"):
         return ""
     word = steadiness["verdict"]
-    spreads = (
-        f" (spread {percent(steadiness.get('arm'))} against {percent(steadiness.get('baseline'))}"
-    )
+    spreads = []
+    if (arm := steadiness.get("arm")) is not None or steadiness.get("baseline") is not None:
+        spreads.append(f"spread {percent(arm)} against {percent(steadiness.get('baseline'))}")
     if steadiness.get("ratio") is not None:
-        spreads += f", ratio {ratio(steadiness['ratio'])}"
+        spreads.append(f"ratio {ratio(steadiness['ratio'])}")
     if steadiness.get("ci95"):
-        spreads += f", 95 % interval {interval(steadiness['ci95'])}"
+        spreads.append(f"95 % interval {interval(steadiness['ci95'])}")
+    figures = f" ({', '.join(spreads)})" if spreads else ""
     because = f" {text(_capital(steadiness['reason']))}." if steadiness.get("reason") else ""
-    return f"Steadiness: {text(_STEADINESS.get(word, word))}{spreads}).{because}"
+    return f"Steadiness: {text(_STEADINESS.get(word, word))}{figures}.{because}"
 
 
 def _marks(marks: Mapping[str, int] | None) -> str:
