@@ -4,10 +4,11 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 
 python := .venv/bin/python
-# Values in, values out, the templates and the documentation; then the command and the emulated AWS,
-# over real sockets, and pages in a true browser.
+# Values in, values out, the templates and the documentation; then the command over real sockets, and
+# pages in a true browser; then the emulated AWS, which changes moto for the whole of its process.
 unit := tests/unit tests/docs tests/templates tests/lint tests/taskcat tests/statemachine tests/lab_unit
-integration := tests/cli tests/lab_aws tests/browser
+integration := tests/cli tests/browser
+emulation := tests/lab_aws
 both_cores := --numprocesses 2 --dist loadfile
 compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
 	--python-version $$(cat .python-version)
@@ -56,7 +57,9 @@ bench-page: setup ## Write the page of 1000 nodes and time how it opens in Chrom
 
 .PHONY: test
 test: setup ## All tests (root)
-	@$(python) -m pytest $(both_cores) $(unit) $(integration)
+	@$(python) -m pytest $(both_cores) $(unit)
+	@$(python) -m pytest $(both_cores) $(integration)
+	@$(python) -m pytest $(both_cores) $(emulation)
 	@$(python) -m pytest tests/lab
 
 .PHONY: test-unit
@@ -66,6 +69,7 @@ test-unit: setup ## The quick tests, on both cores; they need no root
 .PHONY: test-integration
 test-integration: setup ## The command, the emulated AWS, pages in a browser; they need no root
 	@$(python) -m pytest $(both_cores) $(integration)
+	@$(python) -m pytest $(both_cores) $(emulation)
 
 .PHONY: test-lab
 test-lab: setup ## The tests of the true system in the lab (root)

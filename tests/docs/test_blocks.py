@@ -35,8 +35,8 @@ STEPS = {
     "make test": (".ci/run", "make setup lint test"),
     "make site": ("Makefile", "taskcat-lint site"),
     "make taskcat-lint": ("Makefile", "taskcat-lint site"),
-    "make test-unit": ("Makefile", "pytest $(both_cores) $(unit) $(integration)"),
-    "make test-integration": ("Makefile", "pytest $(both_cores) $(unit) $(integration)"),
+    "make test-unit": ("Makefile", "pytest $(both_cores) $(unit)"),
+    "make test-integration": ("Makefile", "pytest $(both_cores) $(integration)"),
     "make demo": ("tests/lab/test_demo_plan.py", '"docs" / "plans" / "demo.json"'),
     # The lab of all tests in tests/lab comes up and goes down by the same two calls.
     "make lab-up": ("tests/lab/conftest.py", "bring_up("),
