@@ -245,17 +245,22 @@ def test_deleting_the_default_stack_keeps_its_results_and_nothing_else(
 def test_what_the_parameters_alone_can_tell_is_refused_at_once(
     lab: Lab, override: Mapping[str, str], message: str, toggles: Toggles
 ) -> None:
+    # As `sam deploy` does: the template is larger than a request may carry.
+    bucket = {"Bucket": "refused-templates"}
+    lab.aws("s3").create_bucket(**bucket)
+    packaged = Path(lab.status["kubeconfig"]).with_name("packaged.yaml").read_bytes()
+    lab.aws("s3").put_object(**bucket, Key="template", Body=packaged)
     with pytest.raises(ClientError) as refusal:
         lab.aws("cloudformation").create_stack(
             StackName="refused",
-            TemplateBody=Path(lab.status["kubeconfig"])
-            .with_name("packaged.yaml")
-            .read_text("utf-8"),
+            TemplateURL=f"{lab.status['endpoint_url']}/{bucket['Bucket']}/template",
             Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
             Parameters=[
                 {"ParameterKey": name, "ParameterValue": value} for name, value in override.items()
             ],
         )
+    lab.aws("s3").delete_object(**bucket, Key="template")
+    lab.aws("s3").delete_bucket(**bucket)
     assert message in str(refusal.value)
 
 
