@@ -86,7 +86,7 @@ def count_verdicts(verdicts: Iterable[Mapping[str, Any]]) -> None:
     """Writes each verdict as metrics: the ratio, the interval that decides, and the word."""
     for verdict in verdicts:
         of = {name: verdict[name] for name in ("test", "metric", "arm")}
-        low, high = verdict["ci_simultaneous"] or (None, None)
+        low, high = conclusion.interval_of(verdict) or (None, None)
         word = _WORDS.get(verdict["verdict"])
         count(
             MetricUnit.NoUnit,

@@ -161,6 +161,10 @@ class Store:
                 merged |= found
         return merged
 
+    def raw_values(self, trials: Iterable[Mapping[str, Any]]) -> Json:
+        """What is kept of the raw values and series of stored trials, by trial id."""
+        return self.samples(trial["samples_key"] for trial in trials if trial.get("samples_key"))
+
     def _get_samples(self, key: str) -> Json:
         with translated():
             answer = self._s3.get_object(Bucket=self._bucket_name, Key=key)

@@ -110,6 +110,11 @@ def state(next_state: str | None, **fields: Any) -> dict[str, Any]:
     return {**fields, **({"Next": next_state} if next_state else {"End": True})}
 
 
+def wait(seconds: int) -> dict[str, object]:
+    """A state that waits."""
+    return {"Type": "Wait", "Seconds": seconds}
+
+
 def machine(*states: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     """A state machine that goes through the states in order; Fail states stay as they are."""
     names = [name for name, _ in states] + [None]

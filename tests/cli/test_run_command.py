@@ -15,13 +15,9 @@ from pathlib import Path
 import pytest
 from rackrate_cli.run_ids import new_run_id
 
-from .conftest import DeployedStack, Rackrate, machine, results
+from .conftest import DeployedStack, Rackrate, machine, results, wait
 
 RUN = "run-20261121-070512-ab12"
-
-
-def wait(seconds: int) -> dict[str, object]:
-    return {"Type": "Wait", "Seconds": seconds}
 
 
 def test_a_run_shows_its_blocks_prints_its_verdict_and_keeps_its_files(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import DeployedStack, Rackrate, client, machine, results
+from .conftest import DeployedStack, Rackrate, client, machine, results, wait
 
 RUN = "run-20261121-070512-ab12"
 
@@ -27,10 +27,6 @@ def start(stack: DeployedStack) -> None:
     client("stepfunctions").start_execution(
         stateMachineArn=stack.state_machine, name=RUN, input="{}"
     )
-
-
-def wait(seconds: int) -> dict[str, object]:
-    return {"Type": "Wait", "Seconds": seconds}
 
 
 def test_it_follows_a_run_to_its_end_and_prints_the_verdict(

@@ -121,7 +121,7 @@ def _read(field: str, run: Json, store: Store, notes: list[str]) -> Recorded:
         stored_plan=stored_plan,
         planned=tuple(key for key in planned if key.test in kept),
         trials=known,
-        raw=store.samples({t["samples_key"] for t in known.values() if t.get("samples_key")}),
+        raw=store.raw_values(known.values()),
         counters=None,
     )
     if not any(stored[key]["status"] == "measured" for key in planned if key in stored):

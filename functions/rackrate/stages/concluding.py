@@ -64,12 +64,11 @@ def _evidence(run_id: str, store: Store) -> Evidence:
     """What a run left: its plan, its trials, and the raw values of those that were measured."""
     planned = [trial.key for trial in planned_trials(store.get_json(run_id, "schedule.json"))]
     trials = store.trial_values(run_id)
-    kept = {trial["samples_key"] for trial in trials.values() if trial.get("samples_key")}
     return Evidence(
         stored_plan=store.get_json(run_id, "plan.json"),
         planned=tuple(planned),
         trials=trials,
-        raw=store.samples(kept),
+        raw=store.raw_values(trials.values()),
         counters=store.find_json(run_id, "counters.json"),
     )
 

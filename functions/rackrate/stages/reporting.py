@@ -44,8 +44,7 @@ def report(run_id: str, *, failure: Mapping[str, str] | None, store: Store) -> J
     store.put_text(run_id, "trials.csv", trials_csv(trials, results), "text/csv")
     store.put_parquet(parquet_key("trials", results), trials_parquet(trials, results))
     store.put_parquet(parquet_key("verdicts", results), verdicts_parquet(results))
-    raw = store.samples(trial["samples_key"] for trial in trials if trial.get("samples_key"))
-    page = render_page(results, trials, raw)
+    page = render_page(results, trials, store.raw_values(trials))
     return {
         "report_key": store.put_text(run_id, "report.html", page, "text/html"),
         "faults": faults,
