@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 HERE = Path(__file__).parent
 #: What CodeBuild is given, and what decides about the tag.
-SOURCE = ("Dockerfile", "buildspec.yaml")
+SOURCE = ("Dockerfile", "buildspec.yaml", "programs.txt")
 #: By the name that image manifests use: CodeBuild's environment type, and its own image for it.
 ARCHITECTURES = {
     "amd64": ("LINUX_CONTAINER", "aws/codebuild/amazonlinux-x86_64-standard:5.0"),

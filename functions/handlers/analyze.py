@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from handlers.context import count_verdicts, logger, store
-from rackrate.stages.concluding import analyze
+from handlers.context import logger, put_verdicts, resources
+from rackrate.document import Json
+from rackrate.stages.analyze import analyze
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    found = analyze(event["run_id"], after_failure=event["after_failure"], store=store())
-    logger.info("compared the arms", extra=found)
-    if not event["after_failure"]:
-        count_verdicts(store().verdicts(event["run_id"]))
-    return found
+    run_id, after_failure = event["run_id"], event["after_failure"]
+    answer = analyze(run_id, resources, after_failure=after_failure).to_json()
+    logger.info("compared the arms", extra=answer)
+    if not after_failure:
+        put_verdicts(resources.store.verdicts(run_id))
+    return answer

@@ -9,9 +9,9 @@ import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger
-from rackrate.cluster import Cluster
-from rackrate.custom_resource import serve
-from rackrate.stages.bootstrapping import serve_request
+from rackrate.measure.cluster import Cluster
+from rackrate.stack.custom_resource import serve
+from rackrate.stages.bootstrap import serve_request
 
 #: What is left of the function's time for the answer.
 _RESERVE_SECONDS = 30

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from handlers.context import cluster, count, logger, settings, store
-from rackrate.stages.measuring import collect, give_up
+from handlers.context import logger, put_metrics, resources
+from rackrate.document import Json
+from rackrate.plan.schedule import BlockItem, item_from_json
+from rackrate.results.build import RunFailure
+from rackrate.stages.collect import collect, give_up
 
 #: What is left of the function's time for reading and storing, once watching ends.
 _RESERVE_SECONDS = 60
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    shared: dict[str, Any] = {"settings": settings(), "store": store()}
-    if "failure" in event:
-        found = give_up(event["run_id"], event["item"], event["failure"], connect=cluster, **shared)
+    run_id = event["run_id"]
+    if (failure := RunFailure.read(event.get("failure"))) is not None:
+        collected = give_up(run_id, item_from_json(event["item"]), failure, resources)
     else:
-        found = collect(
-            event["run_id"],
-            event["item"],
+        collected = collect(
+            run_id,
+            BlockItem.from_json(event["item"]),
+            resources,
             attempt=event["attempt"],
             deadline=event["deadline"],
             watch_seconds=context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS,
-            cluster=cluster(),
-            **shared,
         )
-    logger.info("collected trials", extra=found)
-    if found["finished"] and not found["warm_up"]:
-        count(TrialsMeasured=found["measured"], TrialsFailed=found["failed"])
-    return found
+    answer = collected.to_json()
+    logger.info("collected trials", extra=answer)
+    if collected.finished and not collected.warm_up:
+        put_metrics(TrialsMeasured=collected.measured, TrialsFailed=collected.failed)
+    return answer

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from rackrate import conclusion
-from rackrate.cluster import Cluster
-from rackrate.settings import Settings
-from rackrate.store import Store
+from rackrate.resources import Resources
+from rackrate.stages.finish import Ended
+from rackrate.verdict.model import Verdict
 
 logger = Logger()
 
@@ -22,24 +20,14 @@ _LARGEST = 2.0**360
 #: The words of verdicts as numbers, so that a change for the worse can set off an alarm. That
 #: nothing can be concluded is none.
 _WORDS = {"better": 1, "no meaningful difference": 0, "worse": -1}
+#: How a run may end for which the benchmark answers. That a plan was refused, only checked, or
+#: stopped by a person is neither.
+_GOOD = frozenset({"succeeded", "degraded"})
+_BAD = frozenset({"failed", "timed_out"})
 
 
-@functools.cache
-def settings() -> Settings:
-    """The stack's settings."""
-    return Settings.from_environment()
-
-
-@functools.cache
-def store() -> Store:
-    """The stack's table and bucket."""
-    return Store(settings().table_name, settings().bucket_name)
-
-
-@functools.cache
-def cluster() -> Cluster:
-    """The stack's cluster."""
-    return Cluster(settings().cluster_name)
+#: The stack's; each part is made when a handler first uses it.
+resources = Resources()
 
 
 @functools.cache
@@ -48,7 +36,7 @@ def _metrics() -> Metrics:
     return Metrics()
 
 
-def count(
+def put_metrics(
     unit: MetricUnit = MetricUnit.Count,
     dimensions: Mapping[str, str] = NO_DIMENSIONS,
     **values: float | None,
@@ -70,29 +58,27 @@ def count(
     _metrics().flush_metrics()
 
 
-def count_ends(ended: Iterable[dict[str, Any]]) -> None:
-    """Counts runs whose end was written just now; `ended` is what `record_end` says of each."""
+def put_ends(ended: Iterable[Ended]) -> None:
+    """Counts the runs whose end was written just now."""
     for end in ended:
-        if not end["written"]:
+        if end.seconds is None:
             continue
-        if end["status"] in conclusion.GOOD:
-            count(RunsSucceeded=1)
-        elif end["status"] in conclusion.BAD:
-            count(RunsFailed=1)
-        count(MetricUnit.Seconds, RunSeconds=end["seconds"])
+        if end.status in _GOOD:
+            put_metrics(RunsSucceeded=1)
+        elif end.status in _BAD:
+            put_metrics(RunsFailed=1)
+        put_metrics(MetricUnit.Seconds, RunSeconds=end.seconds)
 
 
-def count_verdicts(verdicts: Iterable[Mapping[str, Any]]) -> None:
+def put_verdicts(verdicts: Iterable[Verdict]) -> None:
     """Writes each verdict as metrics: the ratio, the interval that decides, and the word."""
     for verdict in verdicts:
-        of = {name: verdict[name] for name in ("test", "metric", "arm")}
-        low, high = conclusion.interval_of(verdict) or (None, None)
-        word = _WORDS.get(verdict["verdict"])
-        count(
+        low, high = verdict.deciding_interval or (None, None)
+        put_metrics(
             MetricUnit.NoUnit,
-            of,
-            Verdict=word,
-            VerdictRatio=verdict["ratio"],
+            {"test": verdict.test, "metric": verdict.metric, "arm": verdict.arm},
+            Verdict=_WORDS.get(verdict.verdict),
+            VerdictRatio=verdict.ratio,
             VerdictRatioLow=low,
             VerdictRatioHigh=high,
         )

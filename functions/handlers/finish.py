@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from handlers.context import count_ends, logger, store
-from rackrate.stages.concluding import finish
+from handlers.context import logger, put_ends, resources
+from rackrate.document import Json
+from rackrate.results.build import RunFailure
+from rackrate.stages.finish import finish
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    ended = finish(
+    state = event["state"]
+    finished = finish(
         event["run_id"],
+        resources,
         execution_arn=event["execution_arn"],
-        state=event["state"],
+        failure=RunFailure.read(state.get("failure")),
+        report_key=state.get("reported", {}).get("report_key"),
         dashboard_url=os.environ["DASHBOARD_URL"] or None,
-        store=store(),
     )
-    told = {name: ended[name] for name in ("status", "written", "seconds")}
-    logger.info("wrote down how the run ended", extra=told)
-    count_ends([ended])
-    return ended
+    logger.info("wrote down how the run ended", extra=finished.ended.to_json())
+    put_ends([finished.ended])
+    return finished.to_json()

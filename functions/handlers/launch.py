@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from handlers.context import cluster, logger, settings, store
-from rackrate.stages.measuring import launch
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.plan.schedule import item_from_json
+from rackrate.stages.launch import launch
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    launched = launch(
-        event["run_id"], event["item"], settings=settings(), cluster=cluster(), store=store()
-    )
-    told = {name: launched[name] for name in ("pods", "attempt", "wait_seconds")}
+    answer = launch(event["run_id"], item_from_json(event["item"]), resources).to_json()
+    told = {name: answer[name] for name in ("pods", "attempt", "wait_seconds")}
     logger.info("launched client pods", extra=told)
-    return launched
+    return answer

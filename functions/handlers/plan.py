@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
-import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from handlers.context import cluster, logger, settings, store
-from rackrate import pricing
-from rackrate.stages.planning import plan_run
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.stages.plan import plan
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    region = os.environ["AWS_REGION"]
-    planned = plan_run(
-        event["plan"],
-        run_id=event["run_id"],
-        execution_arn=event["execution_arn"],
-        settings=settings(),
-        cluster=cluster(),
-        store=store(),
-        eks=boto3.client("eks"),
-        ec2=boto3.client("ec2"),
-        pricing=pricing.client(boto3, region),
-        region=region,
-    )
-    told = {name: planned[name] for name in ("blocks", "trials", "expected_seconds", "dry_run")}
+    answer = plan(
+        event["plan"], resources, run_id=event["run_id"], execution_arn=event["execution_arn"]
+    ).to_json()
+    told = {name: answer[name] for name in ("blocks", "trials", "expected_seconds", "dry_run")}
     logger.info("planned the run", extra=told)
-    return planned
+    return answer

@@ -8,8 +8,8 @@ import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger
-from rackrate.custom_resource import serve
-from rackrate.stages.preflighting import serve_request
+from rackrate.stack.custom_resource import serve
+from rackrate.stages.preflight import serve_request
 
 
 @logger.inject_lambda_context(correlation_id_path="RequestId")

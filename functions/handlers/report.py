@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from handlers.context import logger, store
-from rackrate.stages.reporting import report
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.results.build import RunFailure
+from rackrate.stages.report import report
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    written = report(event["run_id"], failure=event.get("failure"), store=store())
-    logger.info("wrote the report", extra=written)
-    if written["faults"]:
-        logger.error("results.json is not what its schema says: this is a fault of rackrate")
-    return written
+    failure = RunFailure.read(event.get("failure"))
+    answer = report(event["run_id"], resources, failure=failure).to_json()
+    logger.info("wrote the report", extra=answer)
+    return answer

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+#: How AWS says that we ask too often.
+_CODES = frozenset(
+    {
+        "Throttling",
+        "ThrottlingException",
+        "ThrottledException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "TooManyRequestsException",
+        "ProvisionedThroughputExceededException",
+        "SlowDown",
+    }
+)
 
 
 class RackrateError(Exception):
@@ -72,3 +90,19 @@ class LinksDown(RackrateError):
 
 class TrialsLost(RackrateError):
     """More trials were lost than the plan tolerates."""
+
+
+def is_throttling(error: Any) -> bool:
+    """Is a botocore ClientError a request to slow down?"""
+    return error.response.get("Error", {}).get("Code") in _CODES
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turns a ClientError that asks to slow down into `Throttled`; others pass."""
+    try:
+        yield
+    except ClientError as error:
+        if is_throttling(error):
+            raise Throttled(str(error)) from error
+        raise

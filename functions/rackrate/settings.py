@@ -13,8 +13,8 @@ NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 
 
 @dataclass(frozen=True)
-class Arm:
-    """Nodes under comparison.
+class StackArm:
+    """Nodes that the stack puts under comparison.
 
     Attributes:
         name: the arm's name in plans and results.
@@ -33,8 +33,8 @@ class Arm:
     ena_express: bool = False
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Arm:
-        """Reads an arm of the environment variable `ARMS` or of a stored plan."""
+    def from_json(cls, value: Mapping[str, Any]) -> StackArm:
+        """Reads an arm of the environment variable `ARMS`."""
         return cls(
             name=value["name"],
             placement=value["placement"],
@@ -76,7 +76,7 @@ class Settings:
     cluster_name: str
     namespace: str
     tool_image: str
-    arms: tuple[Arm, ...]
+    arms: tuple[StackArm, ...]
     node_count: int
     idle_scale_to_zero: bool
     host_namespace: str = ""
@@ -94,7 +94,7 @@ class Settings:
             cluster_name=environment["CLUSTER_NAME"],
             namespace=environment["NAMESPACE"],
             tool_image=environment["TOOL_IMAGE"],
-            arms=tuple(Arm.from_json(arm) for arm in json.loads(environment["ARMS"])),
+            arms=tuple(StackArm.from_json(arm) for arm in json.loads(environment["ARMS"])),
             node_count=int(environment["NODE_COUNT"]),
             idle_scale_to_zero=environment["IDLE_SCALE_TO_ZERO"] == "true",
             host_namespace=environment["HOST_NAMESPACE"],

@@ -11,24 +11,27 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import boto3
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from pydantic import TypeAdapter
 
-from rackrate.schedule import TrialKey
-from rackrate.throttling import translated
-
-Json = dict[str, Any]
+from rackrate.document import Document, Json
+from rackrate.errors import translated
+from rackrate.measure.trials import RawValues, Trial, TrialState
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.schedule import Item, TrialKey, items_from_json, planned_trials
+from rackrate.verdict.evidence import Evidence
+from rackrate.verdict.model import Verdict
 
 #: The one partition of the index `runs`.
 RUNS = "runs"
-RUNNING = "running"
-TERMINAL = frozenset(
-    {"succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"}
-)
+RunStatus = Literal[
+    "running", "succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"
+]
 
 _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of TrialKey
 #: How far DynamoDB's numbers reach, up to a thousandth ("Naming rules and data types").
@@ -38,12 +41,16 @@ _NO_COUNT = 2**63
 #: Objects that are read at the same time.
 _READERS = 16
 
-#: What a trial measured and how it went, without where.
-_MEASURED_FIELDS = (
-    *("round", "status", "attempt", "reason", "warm_up", "metric", "unit", "value", "values"),
-    *("details", "samples", "samples_key", "tool_version", "started_at", "finished_at"),
-    *("client_network", "server_network"),
+#: What a trial measured and how it went, without the facts of its nodes, which are most of an item.
+_VALUE_FIELDS = tuple(
+    name for name in Trial.model_fields if name not in ("client_node", "server_node")
 )
+_KEYS_OF_ITEMS = ("pk", "sk", "run_id")
+_RAW_VALUES: TypeAdapter[dict[str, RawValues]] = TypeAdapter(dict[str, RawValues])
+#: How long a link to an object is asked to hold. What is signed with a function's credentials ends
+#: with them, at the latest after twelve hours (Amazon S3 user guide, "Download and upload objects
+#: with presigned URLs").
+LINK_SECONDS = 12 * 3600
 
 _serializer = TypeSerializer()
 _deserializer = TypeDeserializer()
@@ -59,6 +66,90 @@ def seconds_between(start: str, end: str) -> float:
     """Seconds from one ISO 8601 time to another."""
     parse = datetime.datetime.fromisoformat
     return (parse(end) - parse(start)).total_seconds()
+
+
+class RunRecord(Document):
+    """A run's item of the table. What is not known yet is null."""
+
+    run_id: str
+    status: RunStatus
+    started_at: str
+    """ISO 8601, UTC; so are the other times."""
+    updated_at: str | None = None
+    finished_at: str | None = None
+    seconds: float | None = None
+    """How long it took."""
+    execution_arn: str = ""
+    phase: str = ""
+    """What it is doing, in words."""
+    block: int = 0
+    blocks: int = 0
+    seed: int | None = None
+    lab_scale: float | None = None
+    expected_seconds: float = 0.0
+    expected_block_seconds: float = 0.0
+    trials_planned: int = 0
+    trials_measured: int = 0
+    trials_failed: int = 0
+    warnings: tuple[str, ...] = ()
+    conclusion: str = ""
+    error: str | None = None
+    cause: str | None = None
+    complaints_before: tuple[str, ...] = ()
+    """What was wrong with the node groups before they were woken."""
+
+    @property
+    def is_running(self) -> bool:
+        """Has nobody written its end yet?"""
+        return self.status == "running"
+
+
+class RunProgress(TypedDict, total=False):
+    """Attributes of a run's item that change while it runs; as in `RunRecord`."""
+
+    finished_at: str
+    seconds: float
+    execution_arn: str
+    phase: str
+    block: int
+    blocks: int
+    seed: int
+    lab_scale: float | None
+    expected_seconds: float
+    expected_block_seconds: float
+    trials_planned: int
+    trials_measured: int
+    trials_failed: int
+    warnings: Sequence[str]
+    conclusion: str
+    error: str
+    cause: str
+    complaints_before: Sequence[str]
+
+
+class Replaced(NamedTuple):
+    """What became of a trial that was to be stored.
+
+    Attributes:
+        written: was it written?
+        before: the trial that it replaced; None where there was none.
+    """
+
+    written: bool
+    before: TrialState | None
+
+
+class NamedRun(NamedTuple):
+    """What a name stands for.
+
+    Attributes:
+        run: the run of that id, or that of the baseline so named; None when there is neither, or
+            the baseline's run is gone.
+        baseline: the baseline's name if it was one.
+    """
+
+    run: RunRecord | None
+    baseline: str | None
 
 
 class Store:
@@ -98,11 +189,15 @@ class Store:
             )
         return key
 
-    def put_json(self, run_id: str, name: str, value: Any) -> str:
+    def put(self, run_id: str, name: str, document: Document) -> str:
         """Writes one of a run's objects as JSON and returns its key."""
-        return self.put_json_object(self.key(run_id, name), value)
+        return self.put_json(self.key(run_id, name), document.to_json())
 
-    def put_json_object(self, key: str, value: Any) -> str:
+    def put_items(self, run_id: str, name: str, items: Sequence[Item]) -> str:
+        """Writes a schedule and returns its key."""
+        return self.put_json(self.key(run_id, name), [item.to_json() for item in items])
+
+    def put_json(self, key: str, value: Any) -> str:
         """Writes JSON under any key, which is returned."""
         return self.put_object(key, json.dumps(value, indent=1), "application/json")
 
@@ -116,71 +211,91 @@ class Store:
                 ContentType="application/vnd.apache.parquet",
             )
 
-    def get_json(self, run_id: str, name: str) -> Any:
-        """Reads one of a run's JSON objects."""
-        with translated():
-            answer = self._s3.get_object(Bucket=self._bucket_name, Key=self.key(run_id, name))
-            return json.load(answer["Body"])
+    def get[D: Document](self, run_id: str, name: str, kind: type[D]) -> D:
+        """Reads one of a run's objects.
 
-    def find_json(self, run_id: str, name: str) -> Any:
-        """One of a run's JSON objects, or None where the run has none."""
+        Raises:
+            pydantic.ValidationError: it is none of that kind.
+        """
+        return kind.from_json(self._body(self.key(run_id, name)))
+
+    def plan(self, run_id: str) -> PlannedRun:
+        """The run's plan.json."""
+        return self.get(run_id, "plan.json", PlannedRun)
+
+    def items(self, run_id: str, name: str = "schedule.json") -> list[Item]:
+        """A schedule of the run."""
+        return items_from_json(self._body(self.key(run_id, name)))
+
+    def find[D: Document](self, run_id: str, name: str, kind: type[D]) -> D | None:
+        """One of a run's objects, or None where the run has none."""
+        text = self.find_text(run_id, name)
+        return None if text is None else kind.from_json(text)
+
+    def find_text(self, run_id: str, name: str) -> bytes | None:
+        """The text of one of a run's objects, or None where the run has none."""
         try:
-            return self.get_json(run_id, name)
+            return self._body(self.key(run_id, name))
         except ClientError as error:
             # Without the right to list the bucket, S3 does not say that a key is missing.
             if error.response["Error"]["Code"] in ("NoSuchKey", "404", "AccessDenied", "403"):
                 return None
             raise
 
-    def put_samples(self, run_id: str, name: str, value: Mapping[str, Any]) -> str:
+    def _body(self, key: str) -> bytes:
+        with translated():
+            answer = self._s3.get_object(Bucket=self._bucket_name, Key=key)
+            body: bytes = answer["Body"].read()
+            return body
+
+    def put_raw_values(self, run_id: str, name: str, values: Mapping[str, RawValues]) -> str:
         """Writes raw values and series, gzipped JSON by the trials' ids, and returns the key.
 
         Args:
             run_id: the run.
             name: the object's, such as `samples/0001-1.1.0a1b2c3d.json.gz`.
-            value: `{"<trial id>": {"samples": {...}, "series": [...]}}`.
+            values: by trial id.
         """
         key = self.key(run_id, name)
         # Without a time stamp the same values are the same bytes.
-        body = gzip.compress(json.dumps(value, separators=(",", ":")).encode(), mtime=0)
+        body = gzip.compress(_RAW_VALUES.dump_json(dict(values)), mtime=0)
         with translated():
             self._s3.put_object(
                 Bucket=self._bucket_name, Key=key, Body=body, ContentType="application/gzip"
             )
         return key
 
-    def samples(self, keys: Iterable[str]) -> Json:
-        """What `put_samples` wrote under the keys, merged: samples and series by trial id.
+    def raw_values(self, trials: Iterable[Trial]) -> dict[str, RawValues]:
+        """What is kept of the raw values and series of stored trials, by trial id.
 
         A trial's are in the object its `samples_key` names; objects of a call that was repeated
         hold the same values.
         """
-        merged: Json = {}
+        keys = {trial.samples_key for trial in trials if trial.samples_key is not None}
+        merged: dict[str, RawValues] = {}
         with ThreadPoolExecutor(_READERS) as pool:
-            for found in pool.map(self._get_samples, sorted(set(keys))):
-                merged |= found
+            for body in pool.map(self._body, sorted(keys)):
+                merged |= _RAW_VALUES.validate_json(gzip.decompress(body))
         return merged
 
-    def raw_values(self, trials: Iterable[Mapping[str, Any]]) -> Json:
-        """What is kept of the raw values and series of stored trials, by trial id."""
-        return self.samples(trial["samples_key"] for trial in trials if trial.get("samples_key"))
-
-    def _get_samples(self, key: str) -> Json:
-        with translated():
-            answer = self._s3.get_object(Bucket=self._bucket_name, Key=key)
-            found: Json = json.loads(gzip.decompress(answer["Body"].read()))
-            return found
-
-    def link(self, key: str, *, seconds: int) -> str:
+    def link(self, key: str) -> str:
         """A link that reads one object without credentials of the reader's own.
 
         It is signed with this process's credentials, so that it ends when they do, if they end
-        before `seconds` are over. No call is made, and the object need not exist yet.
+        before `LINK_SECONDS` are over. No call is made, and the object need not exist yet.
         """
         url: str = self._signer.generate_presigned_url(
-            "get_object", Params={"Bucket": self._bucket_name, "Key": key}, ExpiresIn=seconds
+            "get_object", Params={"Bucket": self._bucket_name, "Key": key}, ExpiresIn=LINK_SECONDS
         )
         return url
+
+    def link_validity(self, key: str) -> str:
+        """How long such a link holds, and what to do then, in words."""
+        return (
+            f"at most {LINK_SECONDS // 3600} hours, often less: it ends with the credentials of the"
+            " function that signed it, and Lambda does not tell when that is. Then: aws s3 cp"
+            f" s3://{self._bucket_name}/{key} ."
+        )
 
     @functools.cached_property
     def _signer(self) -> Any:
@@ -199,65 +314,61 @@ class Store:
 
     # -- the run itself
 
-    def run(self, run_id: str) -> Json | None:
-        """The run's item, or None."""
-        with translated():
-            answer = self._dynamodb.get_item(
-                TableName=self._table_name,
-                Key=_item({"pk": f"run#{run_id}", "sk": "run"}),
-                ConsistentRead=True,
-            )
-        return _value(answer["Item"]) if "Item" in answer else None
+    def run(self, run_id: str) -> RunRecord | None:
+        """The run's item, or None where nothing but its progress was noted."""
+        found = self._get_item(f"run#{run_id}", "run")
+        return None if found is None or "status" not in found else _run_record(found)
 
-    def baseline(self, name: str) -> Json | None:
-        """The named baseline, with the `run_id` it stands for, or None."""
-        with translated():
-            answer = self._dynamodb.get_item(
-                TableName=self._table_name,
-                Key=_item({"pk": f"baseline#{name}", "sk": "baseline"}),
-                ConsistentRead=True,
-            )
-        return _value(answer["Item"]) if "Item" in answer else None
-
-    def named_run(self, name: str) -> tuple[Json | None, str | None]:
-        """The run that a name stands for: the run of that id, or that of the baseline so named.
-
-        Returns:
-            The run's item, or None when there is neither, or the baseline's run is gone; and the
-            baseline's name if it was one.
-        """
+    def named_run(self, name: str) -> NamedRun:
+        """The run that a name stands for: the run of that id, or that of the baseline so named."""
         if (run := self.run(name)) is not None:
-            return run, None
-        if (baseline := self.baseline(name)) is not None:
-            return self.run(str(baseline["run_id"])), name
-        return None, None
+            return NamedRun(run, None)
+        if (baseline := self._get_item(f"baseline#{name}", "baseline")) is not None:
+            return NamedRun(self.run(str(baseline["run_id"])), name)
+        return NamedRun(None, None)
 
-    def start_run(self, run_id: str, attributes: Mapping[str, Any]) -> None:
+    def _get_item(self, pk: str, sk: str) -> Json | None:
+        with translated():
+            answer = self._dynamodb.get_item(
+                TableName=self._table_name, Key=_item({"pk": pk, "sk": sk}), ConsistentRead=True
+            )
+        return _value(answer["Item"]) if "Item" in answer else None
+
+    def start_run(
+        self, run_id: str, status: RunStatus, started_at: str, **attributes: Unpack[RunProgress]
+    ) -> None:
         """Records a run that is planned; a repeated call changes only what it says.
 
         Args:
             run_id: the run.
-            attributes: what is known of it, `status` and `started_at` among them.
+            status: `running`, or `dry_run`.
+            started_at: ISO 8601; kept as it is when the run is recorded already.
+            attributes: what else is known of it.
         """
-        time = attributes["started_at"]
         self._update(
             run_id,
             set_={
-                **{k: v for k, v in attributes.items() if k != "started_at"},
+                **attributes,
+                "status": status,
                 "run_id": run_id,
                 "updated_at": now(),
                 "gsi1pk": RUNS,
             },
-            set_once={"started_at": time, "gsi1sk": time},
+            set_once={"started_at": started_at, "gsi1sk": started_at},
         )
 
-    def update_run(
-        self, run_id: str, attributes: Mapping[str, Any], add: Mapping[str, int] | None = None
-    ) -> None:
-        """Notes progress; attributes are overwritten, those in `add` are counted up."""
-        self._update(run_id, set_={**attributes, "updated_at": now()}, add=add or {})
+    def update_run(self, run_id: str, **attributes: Unpack[RunProgress]) -> None:
+        """Notes progress: overwrites attributes."""
+        self._update(run_id, set_={**attributes, "updated_at": now()})
 
-    def finish_run(self, run_id: str, status: str, attributes: Mapping[str, Any]) -> float | None:
+    def count_trials(self, run_id: str, *, measured: int, failed: int) -> None:
+        """Adds to the run's counts of trials; `failed` is negative where repaired ones prevail."""
+        added = {"trials_measured": measured, "trials_failed": failed}
+        self._update(run_id, set_={"updated_at": now()}, add=added)
+
+    def finish_run(
+        self, run_id: str, status: RunStatus, **attributes: Unpack[RunProgress]
+    ) -> float | None:
         """Writes how a run ended, unless that is written already.
 
         A run that was never recorded, because its plan was invalid, is recorded now.
@@ -266,8 +377,8 @@ class Store:
             The seconds the run took, or None when its end was written before.
         """
         time = now()
-        found = self.run(run_id) or {}
-        started_at = found.get("started_at", time)
+        found = self.run(run_id)
+        started_at = time if found is None else found.started_at
         seconds = seconds_between(started_at, time)
         try:
             self._update(
@@ -290,20 +401,20 @@ class Store:
             raise
         return seconds
 
-    def running_runs(self) -> list[Json]:
+    def running_runs(self) -> list[RunRecord]:
         """Every run the table believes to be running."""
-        runs: list[Json] = []
+        runs: list[RunRecord] = []
         request = {
             "TableName": self._table_name,
             "IndexName": "runs",
             "KeyConditionExpression": "gsi1pk = :runs",
             "FilterExpression": "#status = :running",
             "ExpressionAttributeNames": {"#status": "status"},
-            "ExpressionAttributeValues": _item({":runs": RUNS, ":running": RUNNING}),
+            "ExpressionAttributeValues": _item({":runs": RUNS, ":running": "running"}),
         }
         with translated():
             for page in self._dynamodb.get_paginator("query").paginate(**request):
-                runs.extend(_value(item) for item in page["Items"])
+                runs.extend(_run_record(_value(item)) for item in page["Items"])
         return runs
 
     def _update(
@@ -329,7 +440,7 @@ class Store:
         request: Json = {}
         if condition:
             names["#status"] = "status"
-            values[":running"] = RUNNING
+            values[":running"] = "running"
             request["ConditionExpression"] = condition
         with translated():
             self._dynamodb.update_item(
@@ -343,41 +454,30 @@ class Store:
 
     # -- trials and verdicts
 
-    def trials(self, run_id: str) -> dict[TrialKey, Json]:
+    def trials(self, run_id: str) -> dict[TrialKey, Trial]:
         """The trials of a run with all that is known of them."""
         return _by_key(self._query(run_id, "trial#"))
 
-    def trial_values(self, run_id: str) -> dict[TrialKey, Json]:
-        """The trials of a run without the facts of their nodes, which are most of an item."""
-        return _by_key(self._query(run_id, "trial#", (*_KEY_FIELDS, *_MEASURED_FIELDS)))
+    def trial_values(self, run_id: str) -> dict[TrialKey, Trial]:
+        """The trials of a run without the facts of their nodes."""
+        return _by_key(self._query(run_id, "trial#", _VALUE_FIELDS))
 
-    def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, Json]:
-        """Only `status`, `attempt` and `reason` of the trials of a run or block.
-
-        Those of the warm-up are in block 0.
-        """
+    def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, TrialState]:
+        """How the trials of a run or block stand; those of the warm-up are in block 0."""
         prefix = "trial#" if block is None else f"trial#{block:04d}#"
-        fields = ("status", "attempt", "reason")
-        return _by_key(self._query(run_id, prefix, (*_KEY_FIELDS, *fields)))
+        items = self._query(run_id, prefix, (*_KEY_FIELDS, *TrialState.model_fields))
+        return {
+            TrialKey(*(item[field] for field in _KEY_FIELDS)): _trial_state(item) for item in items
+        }
 
-    def put_trial(self, run_id: str, key: TrialKey, trial: Mapping[str, Any]) -> Json | None:
-        """Writes a trial, unless it was measured already or a later attempt is stored.
-
-        Args:
-            run_id: the run.
-            key: the trial's name.
-            trial: what became of it, `status` and `attempt` among it.
-
-        Returns:
-            The trial as it was stored before, an empty dict if it is new, or None when it was left
-            as it is.
-        """
+    def put_trial(self, run_id: str, trial: Trial) -> Replaced:
+        """Writes a trial, unless it was measured already or a later attempt is stored."""
+        key = trial.key
         item = {
-            **trial,
+            **trial.to_item(),
             "pk": f"run#{run_id}",
             "sk": "#".join(("trial", f"{key.block:04d}", *dataclasses.astuple(key)[1:])),
             "run_id": run_id,
-            **dataclasses.asdict(key),
         }
         try:
             with translated():
@@ -390,24 +490,40 @@ class Store:
                     ),
                     ExpressionAttributeNames={"#status": "status", "#attempt": "attempt"},
                     ExpressionAttributeValues=_item(
-                        {":measured": "measured", ":attempt": trial["attempt"]}
+                        {":measured": "measured", ":attempt": trial.attempt}
                     ),
                     ReturnValues="ALL_OLD",
                 )
         except ClientError as error:
             if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-                return None
+                return Replaced(False, None)
             raise
-        return _value(answer.get("Attributes", {}))
+        before = answer.get("Attributes")
+        return Replaced(True, None if before is None else _trial_state(_value(before)))
 
-    def verdicts(self, run_id: str) -> list[Json]:
+    def evidence(self, run_id: str, *, with_nodes: bool = False) -> Evidence:
+        """What a run left that verdicts are computed from.
+
+        Args:
+            run_id: the run.
+            with_nodes: read the facts of the trials' nodes too, which are most of an item?
+        """
+        trials = self.trials(run_id) if with_nodes else self.trial_values(run_id)
+        return Evidence(
+            planned_run=self.plan(run_id),
+            planned=tuple(planned_trials(self.items(run_id))),
+            trials=trials,
+            raw=self.raw_values(trials.values()),
+        )
+
+    def verdicts(self, run_id: str) -> list[Verdict]:
         """The verdicts of a run."""
-        return self._query(run_id, "verdict#")
+        return [Verdict.from_json(_without_keys(item)) for item in self._query(run_id, "verdict#")]
 
-    def put_verdict(self, run_id: str, verdict: Mapping[str, Any]) -> None:
+    def put_verdict(self, run_id: str, verdict: Verdict) -> None:
         """Writes a verdict; analysing again overwrites it."""
-        sk = f"verdict#{verdict['test']}#{verdict['metric']}#{verdict['arm']}"
-        item = {**verdict, "pk": f"run#{run_id}", "sk": sk, "run_id": run_id}
+        sk = f"verdict#{verdict.test}#{verdict.metric}#{verdict.arm}"
+        item = {**verdict.to_json(), "pk": f"run#{run_id}", "sk": sk, "run_id": run_id}
         with translated():
             self._dynamodb.put_item(TableName=self._table_name, Item=_item(item))
 
@@ -428,8 +544,24 @@ class Store:
         return items
 
 
-def _by_key(items: Sequence[Json]) -> dict[TrialKey, Json]:
-    return {TrialKey(*(item[field] for field in _KEY_FIELDS)): item for item in items}
+def _without_keys(item: Mapping[str, Any]) -> Json:
+    return {name: value for name, value in item.items() if name not in _KEYS_OF_ITEMS}
+
+
+def _by_key(items: Iterable[Json]) -> dict[TrialKey, Trial]:
+    # DynamoDB has lists where there were tuples.
+    trials = (Trial.model_validate(_without_keys(item), strict=False) for item in items)
+    return {trial.key: trial for trial in trials}
+
+
+def _trial_state(item: Mapping[str, Any]) -> TrialState:
+    known = {name: item[name] for name in TrialState.model_fields if name in item}
+    return TrialState.model_validate(known, strict=False)
+
+
+def _run_record(item: Mapping[str, Any]) -> RunRecord:
+    known = {name: item[name] for name in RunRecord.model_fields if name in item}
+    return RunRecord.model_validate(known, strict=False)
 
 
 def _item(value: Mapping[str, Any]) -> Json:

@@ -8,48 +8,50 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from rackrate import conclusion
+from rackrate.measure.trials import Trial
 from rackrate.report.charts import canvas, dots, ecdf, heatmap, series
-from rackrate.report.figure import figure, pair_of, raw_link, rows_of
-from rackrate.report.markup import NOTHING, cell, count, listed, number, quantity, text
-from rackrate.report.material import Json, Material, pairs
-from rackrate.report.units import si
+from rackrate.report.frame import figure, pair_of, raw_link, rows_of
+from rackrate.report.markup import cell, number, text
+from rackrate.report.material import Material, MetricMaterial, TestMaterial
+from rackrate.tools import Interval
+from rackrate.verdict import wording
+from rackrate_text.units import UNKNOWN, duration, percent, quantity
+from rackrate_text.words import counted, listed
+
+#: The clients and servers of an arm, and the median between each.
+Medians = Mapping[tuple[str, str], float]
 
 
-def trials_figure(material: Material, test: str, metric: str, unit: str, *, name: str) -> str:
+def trials_figure(metric: MetricMaterial) -> str:
     """Every trial over its block with each arm's distribution; failed ones apart."""
-    found = material.values(test, metric)
-    if not found:
+    if not metric.values:
         return "<p>No trial was measured.</p>"
-    failed = material.failed(test)
+    page, failed, by_arm = metric.page, metric.test.failed, _values_by_arm(metric)
     shown = dots.Trials(
-        arms=len(material.arms),
-        unit=unit,
-        label=metric,
-        dots=tuple(_dot(material, trial, value, unit) for trial, value in found),
+        arms=len(page.arms),
+        unit=metric.unit,
+        label=metric.name,
+        dots=tuple(_dot(metric, trial, value) for trial, value in metric.values),
         losses=tuple(
             dots.Loss(
-                material.arm_number(trial["arm"]),
-                trial["block"],
-                f"{_where(trial)}: failed, {trial.get('reason')}",
+                page.arm_number(trial.arm), trial.block, f"{_where(trial)}: failed, {trial.reason}"
             )
             for trial in failed
         ),
-        ceilings=tuple(_ceilings(material, test, metric).items()),
-        reference=_reference(material, test, metric, found),
+        ceilings=tuple(_ceilings(metric).items()),
+        reference=_reference(metric, by_arm),
     )
-    arms = [arm for arm in material.arms if any(t["arm"] == arm for t, _ in found)]
-    lost = {trial["arm"] for trial in failed}
-    said = [_spread_of(material, arm, found, unit) for arm in arms]
-    title = f"{subject(test, metric)}: every trial, by block."
-    words = f"{'; '.join(said)}."
+    lost = {trial.arm for trial in failed}
+    name = f"trials-{metric.id}"
+    title = f"{metric.subject}: every trial, by block."
+    words = f"{'; '.join(_spread(arm, by_arm[arm], metric.unit) for arm in by_arm)}."
     notes = " ".join(_how_to_read_trials(shown, len(failed)))
     chart = dots.trials_chart(
         shown,
         name=name,
         title=title,
         description=f"{words} {notes}",
-        vectors=_vectors(material),
+        vectors=_vectors(page),
     )
     return figure(
         "trials",
@@ -58,89 +60,87 @@ def trials_figure(material: Material, test: str, metric: str, unit: str, *, name
         title=title,
         text=words,
         notes=notes,
-        material=material,
+        page=page,
         # Of an arm that lost every trial there are crosses all the same.
-        legend=[arm for arm in material.arms if arm in arms or arm in lost],
-        data=_trials_data(material, test, metric, unit, found, failed),
+        legend=[arm for arm in page.arms if arm in by_arm or arm in lost],
+        data=_trials_data(metric),
     )
 
 
-def subject(test: str, metric: str) -> str:
-    """The test and the metric, once where they have one name."""
-    return conclusion.subject({"test": test, "metric": metric})
+def _values_by_arm(metric: MetricMaterial) -> dict[str, list[float]]:
+    """The values of each arm that has any."""
+    found = {
+        arm: [value for trial, value in metric.values if trial.arm == arm]
+        for arm in metric.page.arms
+    }
+    return {arm: values for arm, values in found.items() if values}
 
 
-def _vectors(material: Material) -> int:
+def _vectors(page: Material) -> int:
     """How many dots of one figure are drawn one by one."""
-    share = material.detail.vectors // max(1, len(material.metrics))
-    return min(canvas.MOST_VECTORS, share)
+    return min(canvas.MOST_VECTORS, page.detail.vectors // len(page.results.metrics))
 
 
-def _where(trial: Json) -> str:
-    return f"{trial['arm']}, block {trial['block']}, {trial['client']} to {trial['server']}"
+def _where(trial: Trial) -> str:
+    return f"{trial.arm}, block {trial.block}, {trial.client} to {trial.server}"
 
 
-def _dot(material: Material, trial: Json, value: float, unit: str) -> dots.Dot:
-    marks = material.marks_of(trial)
-    said = [f"{_where(trial)}: {si(value, unit)}", *(m["text"] or m["mark"] for m in marks)]
-    arm = material.arm_number(trial["arm"])
-    return dots.Dot(arm, trial["block"], value, "; ".join(said), bool(marks))
+def _dot(metric: MetricMaterial, trial: Trial, value: float) -> dots.Dot:
+    marks = metric.page.marks_of(trial)
+    said = [f"{_where(trial)}: {quantity(value, metric.unit)}", *(mark.text for mark in marks)]
+    arm = metric.page.arm_number(trial.arm)
+    return dots.Dot(arm, trial.block, value, "; ".join(said), bool(marks))
 
 
-def _ceilings(material: Material, test: str, metric: str) -> dict[int, float]:
+def _ceilings(metric: MetricMaterial) -> dict[int, float]:
     """The documented limit of each arm, from the verdicts."""
     found: dict[int, float] = {}
-    for verdict in material.results["verdicts"]:
-        bound = verdict["ceiling"] or {}
-        if (verdict["test"], verdict["metric"]) == (test, metric):
-            for side in ("arm", "baseline"):
-                if bound.get(side) is not None and verdict[side] in material.arms:
-                    found[material.arm_number(verdict[side])] = bound[side]
+    for verdict in metric.verdicts:
+        if (ceiling := verdict.ceiling) is not None:
+            found[metric.page.arm_number(verdict.arm)] = ceiling.arm
+            found[metric.page.baseline_number(verdict.baseline)] = ceiling.baseline
     return found
 
 
 def _reference(
-    material: Material, test: str, metric: str, found: Sequence[tuple[Json, float]]
+    metric: MetricMaterial, by_arm: Mapping[str, Sequence[float]]
 ) -> tuple[float, float] | None:
     """The baseline's median, and the share of it that does not matter; None of several."""
-    about = [
-        (v["baseline"], v["threshold"])
-        for v in material.results["verdicts"]
-        if (v["test"], v["metric"]) == (test, metric)
-    ]
-    if len(set(about)) != 1 or about[0][1] is None:
+    about = {(verdict.baseline.name, verdict.threshold) for verdict in metric.verdicts}
+    if len(about) != 1:
         return None
-    values = [value for trial, value in found if trial["arm"] == about[0][0]]
+    baseline, threshold = about.pop()
+    values = by_arm.get(baseline)
     if not values or statistics.median(values) <= 0:
         return None
-    return statistics.median(values), about[0][1]
+    return statistics.median(values), threshold
 
 
-def _spread_of(material: Material, arm: str, found: Sequence[tuple[Json, float]], unit: str) -> str:
+def _spread(arm: str, values: Sequence[float], unit: str) -> str:
     """An arm's trials in words."""
-    values = [value for trial, value in found if trial["arm"] == arm]
-    middle = f"{arm}: median {si(statistics.median(values), unit)}"
+    middle = f"{arm}: median {quantity(statistics.median(values), unit)}"
     if len(values) == 1:
         return f"{middle} of 1 trial"
-    return f"{middle} of {len(values)} trials, {si(min(values), unit)} to {si(max(values), unit)}"
+    least, most = quantity(min(values), unit), quantity(max(values), unit)
+    return f"{middle} of {len(values)} trials, {least} to {most}"
 
 
 def _how_to_read_trials(shown: dots.Trials, failed: int) -> list[str]:
     said = []
     marked = sum(dot.marked for dot in shown.dots)
     if marked:
-        said.append(f"Hollow: {count(marked, 'marked trial')}.")
+        said.append(f"Hollow: {counted(marked, 'marked trial')}.")
     if failed:
-        said.append(f"Crosses above: {count(failed, 'trial')} that failed and had no value.")
+        said.append(f"Crosses above: {counted(failed, 'trial')} that failed and had no value.")
     if shown.limits():
         said.append("Dashed: the limit EC2 documents.")
     far = {limit for arm, limit in shown.ceilings if arm not in shown.limits()}
     if far:
-        limits = listed([si(limit, shown.unit) for limit in sorted(far)])
+        limits = listed([quantity(limit, shown.unit) for limit in sorted(far)])
         said.append(f"Out of the picture: the documented limit of {limits}.")
     if shown.reference:
         said.append(
-            f"The band: less than {100 * shown.reference[1]:.3g} % from the baseline's median,"
+            f"The band: less than {percent(shown.reference[1])} from the baseline's median,"
             " which does not matter."
         )
     said.append("Right: median, quartiles and range.")
@@ -149,55 +149,48 @@ def _how_to_read_trials(shown: dots.Trials, failed: int) -> list[str]:
     return said
 
 
-def _trials_data(
-    material: Material,
-    test: str,
-    metric: str,
-    unit: str,
-    found: Sequence[tuple[Json, float]],
-    failed: Sequence[Json],
-) -> str:
+def _trials_data(metric: MetricMaterial) -> str:
+    page = metric.page
     measured = (
-        (trial, quantity(value, unit), "; ".join(m["mark"] for m in material.marks_of(trial)))
-        for trial, value in found
+        (
+            trial,
+            text(quantity(value, metric.unit)),
+            "; ".join(mark.mark for mark in page.marks_of(trial)),
+        )
+        for trial, value in metric.values
     )
-    lost = ((trial, NOTHING, f"failed: {trial.get('reason')}") for trial in failed)
+    lost = ((trial, UNKNOWN, f"failed: {trial.reason}") for trial in metric.test.failed)
     rows = (
         [
-            number(text(trial["block"])),
-            cell(text(trial["arm"])),
+            number(text(trial.block)),
+            cell(text(trial.arm)),
             cell(pair_of(trial)),
             number(value),
             cell(text(note)),
-            cell(raw_link(material, trial)),
+            cell(raw_link(page, trial)),
         ]
         for trial, value, note in (*lost, *measured)
     )
-    heads = ("block", "arm", "client → server", metric, "note", "output")
-    return rows_of(heads, rows, f"Trials of {subject(test, metric)}", material)
+    heads = ("block", "arm", "client → server", metric.name, "note", "output")
+    return rows_of(heads, rows, f"Trials of {metric.subject}", page)
 
 
-def latency_figures(material: Material, test: str, *, name: str) -> list[str]:
+def latency_figures(test: TestMaterial) -> list[str]:
     """An ECDF for each kind of raw values that the test has."""
-    units = {metric: unit for of, metric, unit in material.metrics if of == test}
-    return [
-        _latency_figure(material, test, kind, units.get(kind, "s"), by_arm, f"{name}-{index}")
-        for index, (kind, by_arm) in enumerate(material.samples(test).items())
-    ]
+    return [_latency_figure(test, index, kind) for index, kind in enumerate(test.samples)]
 
 
-def _latency_figure(
-    material: Material,
-    test: str,
-    kind: str,
-    unit: str,
-    by_arm: Mapping[str, Sequence[float]],
-    name: str,
-) -> str:
-    curves = {arm: ecdf.Curve(material.arm_number(arm), tuple(by_arm[arm])) for arm in by_arm}
-    title = f"{subject(test, kind)}: raw values, all trials of an arm together."
+def _latency_figure(test: TestMaterial, index: int, kind: str) -> str:
+    unit = test.unit_of(kind)
+    curves = {
+        arm: ecdf.Curve(test.page.arm_number(arm), tuple(values))
+        for arm, values in test.samples[kind].items()
+    }
+    name = f"ecdf-{test.number}-{index}"
+    subject = wording.metric_of_test(test.name, kind)
+    title = f"{subject}: raw values, all trials of an arm together."
     said = [
-        f"{arm}: {', '.join(f'{p} {si(curve.at(share), unit)}' for p, share in curve.marked)}"
+        f"{arm}: {', '.join(f'{p} {quantity(curve.at(share), unit)}' for p, share in curve.marked)}"
         f" of {len(curve.values)} values"
         for arm, curve in curves.items()
     ]
@@ -218,9 +211,9 @@ def _latency_figure(
         title=title,
         text=words,
         notes=notes,
-        material=material,
+        page=test.page,
         legend=list(curves),
-        data=_percentiles_data(material, f"{subject(test, kind)}", unit, curves),
+        data=_percentiles_data(test.page, subject, unit, curves),
     )
 
 
@@ -244,7 +237,7 @@ _SHARES = (0.01, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999)
 
 
 def _percentiles_data(
-    material: Material, what: str, unit: str, curves: Mapping[str, ecdf.Curve]
+    page: Material, subject: str, unit: str, curves: Mapping[str, ecdf.Curve]
 ) -> str:
     rows = (
         [
@@ -252,30 +245,31 @@ def _percentiles_data(
             number(text(len(curve.values))),
             *(
                 number(
-                    quantity(curve.at(share), unit)
+                    text(quantity(curve.at(share), unit))
                     if min(share, 1 - share) * len(curve.values) >= 1 - 1e-9
-                    else NOTHING
+                    else UNKNOWN
                 )
                 for share in _SHARES
             ),
-            number(quantity(curve.values[-1], unit)),
+            number(text(quantity(curve.values[-1], unit))),
         ]
         for arm, curve in curves.items()
     )
     heads = ("arm", "values", *(f"p{100 * share:g}" for share in _SHARES), "most")
-    return rows_of(heads, rows, f"Percentiles of the raw values of {what}", material)
+    return rows_of(heads, rows, f"Percentiles of the raw values of {subject}", page)
 
 
-def course_figure(material: Material, test: str, *, name: str) -> str:
+def course_figure(test: TestMaterial) -> str:
     """The course of a test's trials as small multiples, or nothing when none is kept."""
-    found = material.series(test)
-    if not found:
+    if not test.series:
         return ""
-    courses = [_course(material, trial, intervals) for trial, intervals in found]
+    page = test.page
+    courses = [_course(page, trial, intervals) for trial, intervals in test.series]
     chosen = series.choose(courses)
-    title = f"{test}: the rate within each trial."
-    words, notes = _courses_in_words(material, courses), _about_choice(chosen)
-    arms = [arm for arm in material.arms if any(trial["arm"] == arm for trial, _ in found)]
+    name = f"series-{test.number}"
+    title = f"{test.name}: the rate within each trial."
+    words, notes = _courses_in_words(page, courses), _about_choice(chosen)
+    arms = {trial.arm for trial, _ in test.series}
     chart = series.series_chart(chosen, name=name, title=title, description=f"{words} {notes}")
     return figure(
         "series",
@@ -284,30 +278,28 @@ def course_figure(material: Material, test: str, *, name: str) -> str:
         title=title,
         text=words,
         notes=notes,
-        material=material,
-        legend=arms,
-        data=_courses_data(material, test, found),
+        page=page,
+        legend=[arm for arm in page.arms if arm in arms],
+        data=_courses_data(test),
     )
 
 
-def _course(material: Material, trial: Json, intervals: Sequence[Json]) -> series.Course:
+def _course(page: Material, trial: Trial, intervals: Sequence[Interval]) -> series.Course:
     return series.Course(
-        material.arm_number(trial["arm"]),
-        trial["block"],
-        tuple(float(each["start_seconds"]) for each in intervals),
-        tuple(float(each["end_seconds"]) for each in intervals),
-        tuple(float(each["bits_per_second"]) for each in intervals),
+        page.arm_number(trial.arm),
+        trial.block,
+        tuple(each.start_seconds for each in intervals),
+        tuple(each.end_seconds for each in intervals),
+        tuple(each.bits_per_second for each in intervals),
     )
 
 
-def _courses_in_words(material: Material, courses: Sequence[series.Course]) -> str:
+def _courses_in_words(page: Material, courses: Sequence[series.Course]) -> str:
     said = []
-    for arm in material.arms:
-        rates = [
-            rate for each in courses if each.arm == material.arm_number(arm) for rate in each.rates
-        ]
+    for place, arm in enumerate(page.arms):
+        rates = [rate for each in courses if each.arm == place for rate in each.rates]
         if rates:
-            least, most = si(min(rates), "bit/s"), si(max(rates), "bit/s")
+            least, most = quantity(min(rates), "bit/s"), quantity(max(rates), "bit/s")
             said.append(f"{arm}: {least} to {most}")
     return f"Intervals of {'; '.join(said)}."
 
@@ -331,90 +323,81 @@ def _about_choice(chosen: series.Chosen) -> str:
 _MOST_INTERVALS = 30
 
 
-def _courses_data(
-    material: Material, test: str, found: Sequence[tuple[Json, Sequence[Json]]]
-) -> str:
+def _courses_data(test: TestMaterial) -> str:
     rows = (
         [
-            number(text(trial["block"])),
-            cell(text(trial["arm"])),
+            number(text(trial.block)),
+            cell(text(trial.arm)),
             cell(pair_of(trial)),
-            number(f"{float(intervals[-1]['end_seconds']):.3g} s"),
+            number(duration(intervals[-1].end_seconds)),
             f'<td class="listed">{escape(_listed_rates(intervals))}</td>',
             number(text(_retransmits(intervals))),
-            cell(raw_link(material, trial)),
+            cell(raw_link(test.page, trial)),
         ]
-        for trial, intervals in found
+        for trial, intervals in test.series
     )
     heads = ("block", "arm", "client → server", "length", "rates", "retransmits", "output")
-    return rows_of(heads, rows, f"Intervals of the trials of {test}", material)
+    return rows_of(heads, rows, f"Intervals of the trials of {test.name}", test.page)
 
 
-def _listed_rates(intervals: Sequence[Json]) -> str:
-    rates = [si(float(each["bits_per_second"]), "bit/s") for each in intervals]
-    more = len(rates) - _MOST_INTERVALS
-    return ", ".join(rates[:_MOST_INTERVALS]) + (f" and {more} more" if more > 0 else "")
+def _listed_rates(intervals: Sequence[Interval]) -> str:
+    rates = [quantity(each.bits_per_second, "bit/s") for each in intervals]
+    return listed(rates, most=_MOST_INTERVALS)
 
 
-def _retransmits(intervals: Sequence[Json]) -> int | None:
-    told = [each["retransmits"] for each in intervals if each.get("retransmits") is not None]
+def _retransmits(intervals: Sequence[Interval]) -> int | None:
+    told = [each.retransmits for each in intervals if each.retransmits is not None]
     return sum(told) if told else None
 
 
-def matrix_figures(
-    material: Material, test: str, metric: str, unit: str, *, name: str
-) -> list[str]:
+def matrix_figures(metric: MetricMaterial) -> list[str]:
     """A heat map of each arm that more than one pair of nodes was measured in, to one scale."""
-    medians: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for trial, value in material.values(test, metric):
-        medians[trial["arm"]][trial["client"], trial["server"]].append(value)
+    values: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for trial, value in metric.values:
+        values[trial.arm][trial.client, trial.server].append(value)
     found = {
-        arm: {pair: statistics.median(values) for pair, values in medians[arm].items()}
-        for arm in material.arms
-        if arm in medians and len(pairs({"client": c, "server": s} for c, s in medians[arm])) > 1
+        arm: {ends: statistics.median(measured) for ends, measured in values[arm].items()}
+        for arm in metric.page.arms
+        if len(set(map(frozenset, values[arm]))) > 1
     }
     if not found:
         return []
-    everything = [value for by_pair in found.values() for value in by_pair.values()]
+    everything = [median for medians in found.values() for median in medians.values()]
     shades = heatmap.Shades(min(everything), max(everything))
     return [
-        _matrix_figure(material, arm, by_pair, shades, (test, metric, unit), f"{name}-{index}")
-        for index, (arm, by_pair) in enumerate(found.items())
+        _matrix_figure(metric, index, arm, medians, shades)
+        for index, (arm, medians) in enumerate(found.items())
     ]
 
 
 def _matrix_figure(
-    material: Material,
-    arm: str,
-    medians: Mapping[tuple[str, str], float],
-    shades: heatmap.Shades,
-    what: tuple[str, str, str],
-    name: str,
+    metric: MetricMaterial, index: int, arm: str, medians: Medians, shades: heatmap.Shades
 ) -> str:
-    test, metric, unit = what
-    nodes = _nodes_in_order(material, arm, medians)
+    unit = metric.unit
+    nodes = _nodes_in_order(metric.page, arm, medians)
     places = {node: place for place, node in enumerate(nodes)}
     matrix = heatmap.Matrix(
         tuple(nodes), {(places[c], places[s]): value for (c, s), value in medians.items()}, unit
     )
-    title = f"{subject(test, metric)}, {arm}: node by node."
+    name = f"matrix-{metric.id}-{index}"
+    title = f"{metric.subject}, {arm}: node by node."
     possible = len(nodes) * (len(nodes) - 1)
     ordered = sorted(medians.items(), key=lambda entry: entry[1])
     low, high = ordered[0], ordered[-1]
     words = (
         f"Medians of {len(medians)} of the {possible} ways between {len(nodes)} nodes, from"
-        f" {si(low[1], unit)} ({low[0][0]} to {low[0][1]}) to {si(high[1], unit)} ({high[0][0]} to"
-        f" {high[0][1]})."
+        f" {quantity(low[1], unit)} ({low[0][0]} to {low[0][1]}) to {quantity(high[1], unit)}"
+        f" ({high[0][0]} to {high[0][1]})."
     )
     notes = "All arms have one scale. Hatched: not measured, which is not zero."
     chart = heatmap.heatmap_chart(
         matrix, shades, name=name, title=title, description=f"{words} {notes}"
     )
     rows = (
-        [cell(text(client)), cell(text(server)), number(quantity(value, unit))]
+        [cell(text(client)), cell(text(server)), number(text(quantity(value, unit)))]
         for (client, server), value in ordered
     )
-    data = rows_of(("client", "server", "median"), rows, f"{title} Least first", material)
+    data = rows_of(("client", "server", "median"), rows, f"{title} Least first", metric.page)
     return figure(
         "matrix",
         name,
@@ -422,24 +405,24 @@ def _matrix_figure(
         title=title,
         text=words,
         notes=notes,
-        material=material,
+        page=metric.page,
         data=data,
         wide=width if (width := heatmap.width_of(len(nodes))) > canvas.WIDTH else None,
     )
 
 
-def _nodes_in_order(
-    material: Material, arm: str, medians: Mapping[tuple[str, str], float]
-) -> list[str]:
+def _nodes_in_order(page: Material, arm: str, medians: Medians) -> list[str]:
     """The arm's nodes that were measured, those of one network node side by side."""
-    measured = {node for pair in medians for node in pair}
-    facts = {
-        node["name"]: (tuple(node.get("network_layers") or ()), str(node.get("zone") or ""))
-        for each in material.results["arms"]
-        if each["name"] == arm
-        for node in each["node_facts"]
-    }
-    return sorted(measured, key=lambda node: (*facts.get(node, ((), "")), _natural(node)))
+    measured = {node for ends in medians for node in ends}
+    nodes = [
+        node
+        for each in page.results.arms
+        if each.name == arm
+        for node in each.nodes
+        if node.name in measured
+    ]
+    nodes.sort(key=lambda node: (node.network_layers, node.zone or "", _natural(node.name)))
+    return [node.name for node in nodes]
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -5,44 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from rackrate.report.units import si
+from rackrate_text.units import UNKNOWN
 
-NOTHING = "&ndash;"
 #: A page stays readable, and loads, with so many rows in a table.
 MOST_ROWS = 200
-#: Ratios beyond these come from intervals that exclude nothing; their digits would say otherwise.
-_LEAST_RATIO, _WHOLE_RATIO, _LARGEST_RATIO = 0.001, 100.0, 10_000.0
 
 
 def text(value: object) -> str:
     """A value as text; a dash for what is not known."""
-    return NOTHING if value is None or value == "" else escape(str(value), quote=True)
-
-
-def quantity(value: float | None, unit: str | None) -> str:
-    """A value with its unit."""
-    return NOTHING if value is None else escape(si(value, unit or ""))
-
-
-def percent(share: float | None) -> str:
-    """A share as a percentage of three digits."""
-    return NOTHING if share is None else f"{100 * share:.3g} %"
-
-
-def ratio(value: float | None) -> str:
-    """A ratio to three decimals; one that says nothing any more is a bound."""
-    if value is None:
-        return NOTHING
-    if value >= _LARGEST_RATIO:
-        return f"over {_LARGEST_RATIO:.0f}"
-    if 0 < value < 0.5 * _LEAST_RATIO:
-        return f"below {_LEAST_RATIO:g}"
-    return f"{value:.3f}" if value < _WHOLE_RATIO else f"{value:.0f}"
-
-
-def interval(ends: Sequence[float] | None) -> str:
-    """An interval of a ratio."""
-    return NOTHING if ends is None else f"{ratio(ends[0])} to {ratio(ends[1])}"
+    return UNKNOWN if value is None or value == "" else escape(str(value), quote=True)
 
 
 def number(content: str) -> str:
@@ -121,15 +92,3 @@ def paragraph(content: str, kind: str = "") -> str:
     """A paragraph of markup, or nothing."""
     classes = f' class="{kind}"' if kind else ""
     return f"<p{classes}>{content}</p>" if content else ""
-
-
-def count(number: int, thing: str) -> str:
-    """Such as `1 trial` and `2 trials`."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Such as `a, b and c`."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,23 +1,21 @@
-"""What the sections of a page draw from: results, trials and raw values, put in order. Pure."""
+"""What a page is drawn from, put in order: of the page, of one test, of one metric. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from urllib.parse import quote
 
-from rackrate.report.results import KEY
-from rackrate.schedule import TrialKey
+from rackrate.measure.trials import RawValues, Trial
+from rackrate.plan.schedule import TrialKey
+from rackrate.results.schema import Compared, Comparison, Findings, MetricOfTest
+from rackrate.tools import Interval, TestBase
+from rackrate.verdict import wording
+from rackrate.verdict.model import Baseline, Mark, Summary, Verdict
 
-Json = Mapping[str, Any]
-Key = tuple[Any, ...]
-
-#: An address within the place the page is in, or one of the Web; anything else might be a script.
-_ADDRESS = re.compile(r"(https://[^\s\"'<>]+|(?!/)[\w.%~-]+(/[\w.%~-]+)*)")
+_NO_RAW = RawValues()
 
 
 @dataclass(frozen=True)
@@ -37,126 +35,223 @@ class Detail:
 
 @dataclass(frozen=True)
 class Material:
-    """A run or a comparison, as the sections see it.
+    """What the page of a run or of a comparison is drawn from.
 
     Attributes:
         results: results.json or comparison.json.
         trials: the stored trials, warm-ups among them.
-        raw: samples and series by trial id.
+        raw: raw values and series by trial id.
         detail: how much is shown.
     """
 
-    results: Json
-    trials: Sequence[Json]
-    raw: Mapping[str, Json]
+    results: Findings
+    trials: Sequence[Trial]
+    raw: Mapping[str, RawValues]
     detail: Detail
+
+    @property
+    def comparison(self) -> Compared | None:
+        """Which runs are compared, if it is a comparison."""
+        return self.results.comparison if isinstance(self.results, Comparison) else None
 
     @cached_property
     def arms(self) -> list[str]:
         """The arms' names; their places in the list are their colours."""
-        return list(dict.fromkeys(str(arm["name"]) for arm in self.results["arms"]))
-
-    def anchor(self, test: str) -> str | None:
-        """What links to a test's section name, or None when it has none."""
-        names = [each["name"] for each in self.results["plan"]["tests"]]
-        return f"test-{names.index(test) + 1}" if test in names else None
+        return [arm.name for arm in self.results.arms]
 
     def arm_number(self, name: str) -> int:
-        """An arm's place; what is no arm of this run comes after them."""
-        return self.arms.index(name) if name in self.arms else len(self.arms)
+        """An arm's place."""
+        return self.arms.index(name)
 
-    @cached_property
+    def baseline_number(self, baseline: Baseline) -> int:
+        """A baseline's place; an earlier run comes after the arms."""
+        return len(self.arms) if baseline.is_earlier_run else self.arm_number(baseline.name)
+
+    @property
     def scale(self) -> float | None:
         """By what the nodes' network is scaled on purpose, or None."""
-        found: float | None = self.results["run"].get("lab_scale")
-        return found
+        return self.results.run.lab_scale
 
     @cached_property
-    def metrics(self) -> list[tuple[str, str, str]]:
-        """Test, metric and unit of all that is measured."""
-        return [(m["test"], m["metric"], m["unit"]) for m in self.results["metrics"]]
-
-    @cached_property
-    def _by_test(self) -> dict[str, list[Json]]:
-        found: dict[str, list[Json]] = defaultdict(list)
-        for trial in self.trials:
-            if not trial.get("warm_up") and trial["arm"] in self.arms:
-                found[trial["test"]].append(trial)
-        return found
-
-    def measured(self, test: str) -> list[Json]:
-        """The trials of a test that have values, without the warm-up."""
-        return [t for t in self._by_test.get(test, []) if t["status"] == "measured"]
-
-    def failed(self, test: str) -> list[Json]:
-        """Those that failed."""
-        return [t for t in self._by_test.get(test, []) if t["status"] == "failed"]
-
-    def values(self, test: str, metric: str) -> list[tuple[Json, float]]:
-        """The trials of a test that have a value of the metric, with it."""
-        found = []
-        for trial in self.measured(test):
-            values = trial.get("values") or {trial.get("metric"): trial.get("value")}
-            if (value := values.get(metric)) is not None:
-                found.append((trial, float(value)))
-        return found
-
-    @cached_property
-    def _marks(self) -> dict[Key, list[Json]]:
-        found: dict[Key, list[Json]] = defaultdict(list)
-        for mark in self.results["marks"]:
-            found[key_of(mark)].append(mark)
-        return found
-
-    def marks_of(self, trial: Json) -> list[Json]:
-        """The marks of a trial."""
-        return self._marks.get(key_of(trial), [])
-
-    def marks_of_test(self, test: str) -> list[Json]:
-        """The marks of all trials of a test."""
-        return [mark for mark in self.results["marks"] if mark["test"] == test]
-
-    @cached_property
-    def _by_key(self) -> dict[Key, Json]:
-        return {key_of(trial): trial for trial in self.trials}
-
-    def trial(self, named: Json) -> Json:
-        """The stored trial that a mark or a failure names; empty when there is none."""
-        return self._by_key.get(key_of(named), {})
-
-    def samples(self, test: str) -> dict[str, dict[str, list[float]]]:
-        """The raw values of a test by kind and arm, all trials together, ascending."""
-        found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for trial in self.measured(test):
-            for kind, values in (self._raw_of(trial).get("samples") or {}).items():
-                found[kind][trial["arm"]] += values
+    def tests(self) -> dict[str, TestMaterial]:
+        """What there is of each test, by its name."""
         return {
-            kind: {arm: sorted(by_arm[arm]) for arm in self.arms if by_arm.get(arm)}
+            test.name: TestMaterial(self, number, test)
+            for number, test in enumerate(self.results.plan.tests, 1)
+        }
+
+    @cached_property
+    def failed(self) -> list[Trial]:
+        """The trials that ran and failed, without the warm-up."""
+        return [trial for trial in self.trials if not (trial.is_measured or trial.warm_up)]
+
+    @cached_property
+    def _marks(self) -> dict[TrialKey, list[Mark]]:
+        found: dict[TrialKey, list[Mark]] = defaultdict(list)
+        for mark in self.results.marks:
+            found[mark.key].append(mark)
+        return found
+
+    def marks_of(self, trial: Trial) -> list[Mark]:
+        """The marks of a trial."""
+        return self._marks.get(trial.key, [])
+
+    @cached_property
+    def _by_key(self) -> dict[TrialKey, Trial]:
+        return {trial.key: trial for trial in self.trials}
+
+    def marked_trial(self, mark: Mark) -> Trial:
+        """The trial that bears a mark."""
+        return self._by_key[mark.key]
+
+    def raw_of(self, trial: Trial) -> RawValues:
+        """What is kept of a trial's raw values; empty where nothing is."""
+        return self.raw.get(trial.key.id, _NO_RAW)
+
+    def raw_link(self, trial: Trial) -> str | None:
+        """Where the tool's output of a trial is, seen from the page; None when it is not kept."""
+        if trial.raw_key is None:
+            return None
+        if self.comparison is not None:
+            return f"../../{quote(trial.raw_key)}"
+        return f"raw/{quote(trial.raw_key.rsplit('/', 1)[-1])}"
+
+
+@dataclass(frozen=True)
+class TestMaterial:
+    """What the page has of one test.
+
+    Attributes:
+        page: what the whole page is drawn from.
+        number: the test's place in the plan, from 1.
+        test: the test as the plan has it.
+    """
+
+    page: Material
+    number: int
+    test: TestBase
+
+    @property
+    def name(self) -> str:
+        """The test's name."""
+        return self.test.name
+
+    @property
+    def anchor(self) -> str:
+        """What links to its section name."""
+        return f"test-{self.number}"
+
+    @cached_property
+    def metrics(self) -> list[MetricMaterial]:
+        """What there is of each of its metrics."""
+        return [
+            MetricMaterial(self, number, metric)
+            for number, metric in enumerate(self.page.results.metrics, 1)
+            if metric.test == self.name
+        ]
+
+    @cached_property
+    def measured(self) -> list[Trial]:
+        """Its trials that have values, without the warm-up."""
+        return [
+            trial
+            for trial in self.page.trials
+            if trial.test == self.name and trial.is_measured and not trial.warm_up
+        ]
+
+    @cached_property
+    def failed(self) -> list[Trial]:
+        """Those that failed."""
+        return [trial for trial in self.page.failed if trial.test == self.name]
+
+    @property
+    def marks(self) -> list[Mark]:
+        """The marks of its trials."""
+        return [mark for mark in self.page.results.marks if mark.test == self.name]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts on it, those against an earlier run left out."""
+        return [verdict for verdict in self.page.results.verdicts if verdict.test == self.name]
+
+    @property
+    def summaries(self) -> list[Summary]:
+        """Each arm by itself."""
+        return [summary for summary in self.page.results.summaries if summary.test == self.name]
+
+    @cached_property
+    def samples(self) -> dict[str, dict[str, list[float]]]:
+        """The raw values by kind and arm, all trials together, ascending."""
+        found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for trial in self.measured:
+            for kind, values in self.page.raw_of(trial).samples.items():
+                found[kind][trial.arm] += values
+        return {
+            kind: {arm: sorted(by_arm[arm]) for arm in self.page.arms if by_arm[arm]}
             for kind, by_arm in found.items()
             if any(by_arm.values())
         }
 
-    def series(self, test: str) -> list[tuple[Json, Sequence[Json]]]:
-        """The trials of a test that have a course of two intervals or more, with it."""
-        found = ((trial, self._raw_of(trial).get("series") or ()) for trial in self.measured(test))
+    def unit_of(self, kind: str) -> str:
+        """The unit of a kind of raw values."""
+        return next(metric.unit for metric in self.test.metrics if metric.samples == kind)
+
+    @cached_property
+    def series(self) -> list[tuple[Trial, Sequence[Interval]]]:
+        """The trials that have a course of two intervals or more, with it."""
+        found = ((trial, self.page.raw_of(trial).series) for trial in self.measured)
         return [(trial, intervals) for trial, intervals in found if len(intervals) > 1]
 
-    def _raw_of(self, trial: Json) -> Json:
-        return self.raw.get(TrialKey(*(trial[name] for name in KEY)).id, {})
 
-    def raw_link(self, trial: Json) -> str | None:
-        """Where the tool's output of a trial is, seen from the page; None when it is not kept."""
-        found = trial.get("raw_href")
-        if not found and (key := trial.get("raw_key")):
-            found = f"raw/{quote(str(key).rsplit('/', 1)[-1])}"
-        return str(found) if found and _ADDRESS.fullmatch(str(found)) else None
+@dataclass(frozen=True)
+class MetricMaterial:
+    """What the page has of one metric of a test.
 
+    Attributes:
+        test: what there is of its test.
+        number: its place among all that is measured, from 1.
+        metric: what is measured.
+    """
 
-def key_of(named: Json) -> Key:
-    """What names a trial, from the trial itself, a mark or a failure."""
-    return tuple(named.get(name) for name in KEY)
+    test: TestMaterial
+    number: int
+    metric: MetricOfTest
 
+    @property
+    def page(self) -> Material:
+        """What the whole page is drawn from."""
+        return self.test.page
 
-def pairs(trials: Iterable[Json]) -> set[frozenset[str]]:
-    """The pairs of nodes that trials were measured between, whichever way."""
-    return {frozenset((trial["client"], trial["server"])) for trial in trials}
+    @property
+    def id(self) -> str:
+        """What the ids of its figures end with."""
+        return f"{self.test.number}-{self.number}"
+
+    @property
+    def name(self) -> str:
+        """The metric's name."""
+        return self.metric.metric
+
+    @property
+    def unit(self) -> str:
+        """The metric's unit."""
+        return self.metric.unit
+
+    @property
+    def subject(self) -> str:
+        """The test and the metric."""
+        return wording.metric_of_test(self.test.name, self.name)
+
+    @cached_property
+    def values(self) -> list[tuple[Trial, float]]:
+        """The trials that have a value of it, with the value."""
+        return [
+            (trial, trial.values[self.name])
+            for trial in self.test.measured
+            if self.name in trial.values
+        ]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts on it."""
+        return [verdict for verdict in self.test.verdicts if verdict.metric == self.name]

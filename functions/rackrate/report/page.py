@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from types import MappingProxyType
-from typing import Any
 
-from rackrate.report import figure
+from rackrate.measure.trials import RawValues, Trial
+from rackrate.report import frame
 from rackrate.report.material import Detail, Material
 from rackrate.report.sections import method, opening, tests, verdicts
 from rackrate.report.sections.trials import trials_section
 from rackrate.report.style import STYLE
-
-Json = Mapping[str, Any]
-
-#: What a page is drawn from when no raw values are kept.
-NO_RAW: Mapping[str, Json] = MappingProxyType({})
+from rackrate.results.schema import Findings
 
 #: A page is never larger, in bytes: it has to open quickly, and be sent by mail.
 MOST_BYTES = 2_000_000
@@ -29,63 +24,53 @@ _DETAILS = (
 )
 
 
-def render_page(results: Json, trials: Sequence[Json], raw: Mapping[str, Json] = NO_RAW) -> str:
+def render_page(results: Findings, trials: Sequence[Trial], raw: Mapping[str, RawValues]) -> str:
     """The page, of less than `MOST_BYTES`.
 
     Args:
-        results: results.json, or a comparison.json.
+        results: of a run, or a comparison.
         trials: the stored trials, for the figures.
-        raw: for a trial's id what the store keeps of it: `samples`, by kind a list of values in SI
-            units, and `series`, a list of intervals with `start_seconds`, `end_seconds` and
-            `bits_per_second`. Empty when nothing is kept.
+        raw: what is kept of their raw values, by trial id.
     """
-    page = ""
+    html = ""
     for detail in _DETAILS:
-        page = _page(Material(results, trials, raw, detail))
-        if len(page.encode()) < MOST_BYTES:
+        html = _page(Material(results, trials, raw, detail))
+        if len(html.encode()) < MOST_BYTES:
             break
-    return page
+    return html
 
 
-def _page(material: Material) -> str:
-    results = material.results
-    title = escape(opening.title(results))
+def _page(page: Material) -> str:
     body = [
-        opening.opening(material),
-        opening.differences(results),
-        verdicts.verdicts_section(material),
-        *(
-            tests.test_section(material, index, test)
-            for index, test in enumerate(results["plan"]["tests"])
-        ),
-        verdicts.regressions_section(material),
-        trials_section(material),
-        method.method_section(material),
+        opening.opening(page),
+        opening.differences(page),
+        verdicts.verdicts_section(page),
+        *map(tests.test_section, page.tests.values()),
+        verdicts.regressions_section(page),
+        trials_section(page),
+        method.method_section(page),
     ]
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(opening.title(page))}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f"<style>{STYLE}</style></head><body>"
         '<a class="skip" href="#main">Skip to the conclusion</a>'
-        f"{figure.keys(len(material.arms) + 1)}"
-        f"<header>{opening.header(results)}</header>{_contents(material)}"
-        f'<main id="main">{"".join(body)}</main>{_footer(material)}</body></html>\n'
+        f"{frame.keys(len(page.arms) + 1)}"
+        f"<header>{opening.header(page)}</header>{_contents(page)}"
+        f'<main id="main">{"".join(body)}</main>{_footer(page)}</body></html>\n'
     )
 
 
-def _contents(material: Material) -> str:
+def _contents(page: Material) -> str:
     """Links to the page's parts."""
-    results = material.results
     parts = [
         ("conclusion", "Conclusion"),
-        *([("differences", "What differed")] if results.get("comparison") else []),
+        *([("differences", "What differed")] if page.comparison else []),
         ("verdicts", "Verdicts"),
-        *(
-            (f"test-{index + 1}", str(test["name"]))
-            for index, test in enumerate(results["plan"]["tests"])
-        ),
-        *([("earlier", "Earlier run")] if results.get("regressions") else []),
+        *((test.anchor, test.name) for test in page.tests.values()),
+        *([("earlier", "Earlier run")] if page.results.regressions else []),
         ("trials", "Trials to know about"),
         ("method", "How it was measured"),
     ]
@@ -93,12 +78,12 @@ def _contents(material: Material) -> str:
     return f'<nav aria-label="Parts of this page"><ul>{links}</ul></nav>'
 
 
-def _footer(material: Material) -> str:
-    scaled = f" {figure.scale_note(material)}" if material.scale is not None else ""
+def _footer(page: Material) -> str:
+    scaled = f" {frame.scale_note(page)}" if page.scale is not None else ""
     files = (
         "the same for programs is in <code>comparison.json</code>, every trial in"
         " <code>trials.csv</code> of its run."
-        if material.results.get("comparison")
+        if page.comparison
         else "the same for programs is in <code>results.json</code>, every trial in"
         " <code>trials.csv</code>."
     )

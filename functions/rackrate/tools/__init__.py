@@ -1,28 +1,53 @@
 """The tools that measure. Adding a tool is adding a file to this package.
 
-A tool's module has a class `Test`, a `TestBase` with its parameters, its arguments and what it
-expects to take, and a function `parse(text, test) -> Measurement` that raises `ParseError`.
+A tool's module has a class `Test`, a `TestBase` with its parameters, its command lines and what
+the rest of rackrate, the image and the documentation have to know, and a function
+`parse(text, test) -> Measurement` that raises `ParseError`.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import operator
 import pkgutil
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rackrate.tools.base import Interval, Measurement, Metric, ParseError, Server, TestBase
+from pydantic import Field
+
+from rackrate.tools.base import (
+    Better,
+    Detail,
+    Interval,
+    Measurement,
+    Metric,
+    ParseError,
+    Port,
+    Server,
+    TestBase,
+    Throughput,
+)
 
 __all__ = [
+    "AnyTest",
+    "Better",
+    "Detail",
     "Interval",
     "Measurement",
     "Metric",
     "ParseError",
+    "Port",
     "Server",
     "TestBase",
+    "Throughput",
+    "catalogue",
+    "details",
+    "examples",
     "load_test",
+    "metrics",
+    "module",
     "names",
     "parse",
     "test_class",
@@ -37,7 +62,12 @@ def names() -> tuple[str, ...]:
     )
 
 
-def _module(tool: str) -> ModuleType:
+def module(tool: str) -> ModuleType:
+    """A tool's module.
+
+    Raises:
+        KeyError: there is no such tool.
+    """
     if tool not in names():
         raise KeyError(tool)
     return importlib.import_module(f"{__name__}.{tool}")
@@ -49,7 +79,7 @@ def test_class(tool: str) -> type[TestBase]:
     Raises:
         KeyError: there is no such tool.
     """
-    model: type[TestBase] = _module(tool).Test
+    model: type[TestBase] = module(tool).Test
     return model
 
 
@@ -58,11 +88,54 @@ def load_test(value: Mapping[str, Any]) -> TestBase:
     return test_class(value["tool"]).model_validate(dict(value))
 
 
+def catalogue() -> dict[str, dict[str, Any]]:
+    """The tests that a plan may name without saying what they are, tool by tool."""
+    return {
+        name: {"tool": tool, **options}
+        for tool in names()
+        for name, options in test_class(tool).catalogue.items()
+    }
+
+
+def details() -> tuple[Detail, ...]:
+    """What tools tell beyond their metrics, each once."""
+    return tuple(dict.fromkeys(each for tool in names() for each in test_class(tool).details))
+
+
+def examples(tool: str) -> tuple[TestBase, ...]:
+    """A tool's test by default, and those of the catalogue."""
+    named = test_class(tool).catalogue
+    return tuple(
+        load_test({"name": name, "tool": tool, **options})
+        for name, options in {"default": {}, **named}.items()
+    )
+
+
+def metrics(*of: str) -> tuple[Metric, ...]:
+    """The metrics of the examples of some tools, or of all, each once."""
+    found = {
+        (metric.name, metric.unit): metric
+        for tool in of or names()
+        for test in examples(tool)
+        for metric in test.metrics
+    }
+    return tuple(found.values())
+
+
 def parse(test: TestBase, text: str) -> Measurement:
     """Reads what a test's tool printed.
 
     Raises:
         ParseError: the output holds no complete measurement.
     """
-    measurement: Measurement = _module(test.tool).parse(text, test)
+    measurement: Measurement = module(test.tool).parse(text, test)
     return measurement
+
+
+#: A test of any tool with all its options; the tool says which.
+if TYPE_CHECKING:
+    AnyTest = TestBase
+else:
+    AnyTest = Annotated[
+        functools.reduce(operator.or_, map(test_class, names())), Field(discriminator="tool")
+    ]

@@ -6,10 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
+
+from rackrate_text.units import unit_of
 
 #: A container is named after its test, so a test's name is a DNS label.
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -50,24 +52,66 @@ def interval_seconds(seconds: int, streams: int, *, bytes_per_interval: int) -> 
     return max(1, math.ceil(seconds * streams * bytes_per_interval / LOG_BYTES))
 
 
+#: Which way of a metric is better.
+Better = Literal["higher", "lower"]
+
+
 @dataclass(frozen=True)
 class Metric:
     """A quantity that a test measures.
 
     Attributes:
         name: `throughput`, `rtt`, `latency`, `latency_p99`, ...
-        unit: SI, `bit/s` or `s`.
+        unit: `bit/s`, `s`, another of `rackrate_text.units.UNITS`, or things per second, such as
+            `transactions/s`.
         better: which way is better.
         statistic: how a trial's value comes about, for people: `receiver's mean`, `median`.
         samples: the key in `Measurement.samples` of the raw values that percentiles may be pooled
             from; None when there are none.
+
+    Raises:
+        ValueError: there is no such unit.
     """
 
     name: str
     unit: str
-    better: Literal["higher", "lower"]
+    better: Better
     statistic: str
     samples: str | None = None
+
+    def __post_init__(self) -> None:
+        unit_of(self.unit)
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """What a test of throughput sends.
+
+    Attributes:
+        flows: how many flows (5-tuples) carry it in each direction.
+        forward: does the client send to the server?
+        reverse: does the server send to the client?
+        offered_bits_per_second: the rate it limits itself to in each direction, all flows together;
+            None: as fast as it can.
+    """
+
+    flows: int
+    forward: bool = True
+    reverse: bool = False
+    offered_bits_per_second: float | None = None
+
+    @property
+    def directions(self) -> int:
+        """In how many directions it sends at a time."""
+        return int(self.forward) + int(self.reverse)
+
+
+@dataclass(frozen=True, order=True)
+class Port:
+    """A port that a server listens on."""
+
+    number: int
+    protocol: Literal["TCP", "UDP"] = "TCP"
 
 
 @dataclass(frozen=True)
@@ -76,15 +120,51 @@ class Server:
 
     Attributes:
         name: names the container; tests with the same server share it.
-        argv: the command line; no shell reads it.
-        port: the port that a client connects to.
-        protocol: that port's protocol.
+        argv: the command line; no shell reads it. The program need not be the client's.
+        ports: the ports that clients connect to.
     """
 
     name: str
     argv: tuple[str, ...]
-    port: int
-    protocol: Literal["TCP", "UDP"] = "TCP"
+    ports: tuple[Port, ...]
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A figure that a tool tells beyond its metrics, and its column in the tables of trials.
+
+    Attributes:
+        name: its key in `Measurement.details`; the unit of a quantity is in it.
+        kind: what its values are.
+        text: what it is, for people.
+        column: its column, where the name by itself would not say what is counted.
+    """
+
+    name: str
+    kind: type[int] | type[float] | type[str]
+    text: str
+    column: str = ""
+
+    @property
+    def column_name(self) -> str:
+        """The column it is in."""
+        return self.column or self.name
+
+
+# What several tools tell; a column means the same whichever tool filled it.
+SECONDS = Detail("seconds", float, "how long the tool measured")
+SENT_BYTES = Detail("sent_bytes", int, "bytes sent")
+RETRANSMITS = Detail("retransmits", int, "segments sent again")
+CONGESTION_WINDOWS = (
+    Detail("congestion_window_mean_bytes", float, "mean of the intervals' congestion windows"),
+    Detail("congestion_window_max_bytes", int, "the largest of them"),
+)
+LOSS_RATIO = Detail("loss_ratio", float, "share of packets or messages lost")
+EXTREMES_AND_MEAN = (
+    Detail("min_seconds", float, "the shortest round trip or latency"),
+    Detail("mean_seconds", float, "their mean"),
+    Detail("max_seconds", float, "the longest of them"),
+)
 
 
 @dataclass(frozen=True)
@@ -195,6 +275,15 @@ class TestBase(BaseModel, ABC):
         use_attribute_docstrings=True,  # docs/plan.md tells what they say
     )
 
+    #: The programs that the test and its server start, each with the Debian package that has it.
+    programs: ClassVar[Mapping[str, str]]
+    #: What a measurement may tell beyond the metrics.
+    details: ClassVar[tuple[Detail, ...]] = ()
+    #: Tests that a plan may name without saying what they are, and their options.
+    catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    #: Which versions of the tool have one thread for all streams, and what to do about it, in
+    #: words; None where no version has.
+    one_thread: ClassVar[tuple[str, str] | None] = None
     #: Kernel settings of the pod's own network namespace the tool needs.
     sysctls: ClassVar[Mapping[str, str]] = {}
 
@@ -228,17 +317,18 @@ class TestBase(BaseModel, ABC):
         """How long the test sends traffic."""
 
     @property
-    @abstractmethod
-    def flows(self) -> int:
-        """How many flows (5-tuples) carry the traffic; 0 when throughput does not matter."""
+    def throughput(self) -> Throughput | None:
+        """What it sends, if throughput is what it measures; None for a test of something else."""
+        return None
 
-    @property
-    @abstractmethod
-    def offered_bits_per_second(self) -> float | None:
-        """The rate the test limits itself to, all streams together, in each direction it sends in.
+    def threads(self, version: str | None) -> int:
+        """How many threads move its data at each end, at most where the version is unknown.
 
-        None: as fast as it can.
+        Args:
+            version: the tool's own words on its version, such as `iperf 3.12`.
         """
+        sent = self.throughput
+        return 1 if sent is None else sent.flows * sent.directions
 
     @abstractmethod
     def warm_up(self) -> Self:

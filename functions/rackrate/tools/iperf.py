@@ -1,7 +1,15 @@
-"""iperf 2: TCP throughput by many streams (https://sourceforge.net/projects/iperf2/).
+"""iperf 2, for comparison with what was published with it: throughput by TCP.
 
-The client counts what it wrote to its sockets, so the figure is the sender's and holds what was
-still in its buffers. The receiver's figure never reaches the client; take iperf3 for it.
+Project: [iperf 2](https://sourceforge.net/projects/iperf2/). The server serves any number of
+clients.
+
+- **Value**: the rate of the last `[SUM]` line, or of the single stream's last line. The client
+  counts what it wrote to its sockets, so this is **the sender's** figure and holds what was
+  still in its buffers when it stopped: the captures below have 32 streams at 1.01 to 1.09 Gbit/s
+  on a link of 1 Gbit/s after two seconds. Take ten seconds or more, or iperf3.
+- **Series**: throughput, retransmits and congestion window of each interval.
+- `--format b` is the only format that rounds nothing. `--interval` is at most half of `--time`.
+- iperf 2 reports windows in KiB. Its output does not tell its version.
 """
 
 from __future__ import annotations
@@ -11,17 +19,24 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from rackrate.tools.base import (
+    CONGESTION_WINDOWS,
+    RETRANSMITS,
+    SECONDS,
+    SENT_BYTES,
+    Detail,
     Interval,
     Measurement,
     Metric,
     ParseError,
+    Port,
     Server,
     TestBase,
+    Throughput,
     interval_seconds,
     merged_remainder,
 )
@@ -51,6 +66,18 @@ class Test(TestBase):
 
     __test__: ClassVar[bool] = False
 
+    programs: ClassVar[Mapping[str, str]] = {"iperf": "iperf"}
+    details: ClassVar[tuple[Detail, ...]] = (
+        SECONDS,
+        SENT_BYTES,
+        RETRANSMITS,
+        *CONGESTION_WINDOWS,
+        Detail("rtt_mean_seconds", float, "mean of the round-trip times that TCP estimated"),
+    )
+    catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "iperf2-32": {"streams": 32, "seconds": 10},
+    }
+
     tool: Literal["iperf"] = "iperf"
     streams: Annotated[int, Field(ge=1, le=128)] = 1
     """Parallel streams, each a flow (`--parallel`)."""
@@ -78,9 +105,9 @@ class Test(TestBase):
         return float(self.seconds)
 
     @property
-    def flows(self) -> int:
+    def throughput(self) -> Throughput:
         """One flow for each stream."""
-        return self.streams
+        return Throughput(self.streams)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -90,12 +117,7 @@ class Test(TestBase):
     @property
     def server(self) -> Server:
         """A server that serves any number of clients at a time."""
-        return Server("iperf", ("iperf", "--server", "--port", str(PORT)), PORT)
-
-    @property
-    def offered_bits_per_second(self) -> float | None:
-        """As fast as it can."""
-        return None
+        return Server("iperf", ("iperf", "--server", "--port", str(PORT)), (Port(PORT),))
 
     def warm_up(self) -> Self:
         """One second."""

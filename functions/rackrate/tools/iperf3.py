@@ -1,4 +1,21 @@
-"""iperf3: throughput by TCP or UDP between client and server (https://software.es.net/iperf/)."""
+"""Throughput by TCP or UDP, with a server that serves one client at a time.
+
+Project: [iperf3](https://software.es.net/iperf/).
+
+- **Value**: what the receiver got (`end.sum_received.bits_per_second`). Of a bidirectional test
+  it is the sum of both directions, whose parts are among the details.
+- **Series**: each interval that was not omitted: throughput as the client counted it (of both
+  directions if there are two), retransmits, and the congestion window summed over the streams,
+  where the client is the sender. What is left of a last second and is shorter than half an
+  interval is merged into the interval before.
+- `--interval` is a second, or more where the report would be larger than a container's log (10
+  MiB).
+- `bits_per_second` is the rate of all streams together; iperf3's own argument is each stream's
+  share.
+- **Versions**: since 3.16 each stream has a thread of its own. From 3.10 on the server takes
+  `--rcv-timeout`. 3.9 does not tell what the receiver got by UDP or in the second direction, and
+  is refused there. What iperf3 could not find out is absent.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +30,21 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator
 
 from rackrate.tools.base import (
+    CONGESTION_WINDOWS,
     LOG_BYTES,
+    LOSS_RATIO,
+    RETRANSMITS,
+    SECONDS,
+    SENT_BYTES,
+    Detail,
     Interval,
     Measurement,
     Metric,
     ParseError,
+    Port,
     Server,
     TestBase,
+    Throughput,
     interval_seconds,
     merged_remainder,
     refusal,
@@ -30,6 +55,7 @@ PORT = 5201
 _LOG_BYTES_PER_INTERVAL = 1300
 _LONGEST_INTERVAL_SECONDS = 60  # iperf3's own limit
 _LEAST_BITS_PER_SECOND = 1000
+_STREAMS_IN_THREADS_SINCE = (3, 16)
 _SHORT_REASON = 200
 # iperf3 warns on its error output of what may be meant, such as datagrams larger than a packet.
 _WARNING = re.compile(r"\s*warning: [^\n]*\n", re.IGNORECASE)
@@ -41,9 +67,46 @@ class Test(TestBase):
 
     __test__: ClassVar[bool] = False
 
+    programs: ClassVar[Mapping[str, str]] = {"iperf3": "iperf3"}
+    details: ClassVar[tuple[Detail, ...]] = (
+        SECONDS,
+        Detail("sent_bits_per_second", float, "what the sender counted"),
+        Detail("forward_bits_per_second", float, "from client to server, of both directions"),
+        Detail("reverse_bits_per_second", float, "from server to client, of both directions"),
+        SENT_BYTES,
+        Detail("received_bytes", int, "bytes received"),
+        RETRANSMITS,
+        *CONGESTION_WINDOWS,
+        Detail("mss_bytes", int, "TCP's maximum segment size"),
+        Detail("tcp_congestion_control", str, "TCP's congestion control, such as `cubic`"),
+        Detail("packets", int, "datagrams sent"),
+        Detail("lost_packets", int, "datagrams lost"),
+        Detail("out_of_order_packets", int, "datagrams out of order"),
+        Detail("jitter_seconds", float, "jitter of datagrams, mean of the streams"),
+        LOSS_RATIO,
+        Detail("client_cpu_percent", float, "the client's CPU time; 100 % is one CPU"),
+        Detail("server_cpu_percent", float, "the server's, likewise"),
+        Detail("started_at_epoch_seconds", int, "when it started, by the client's clock"),
+    )
+    catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "tcp-1": {"streams": 1, "seconds": 10},
+        "tcp-8": {"streams": 8, "seconds": 10},
+        # The rate is one that a single flow of any current instance type can carry.
+        "udp-1": {
+            "protocol": "udp",
+            "streams": 1,
+            "seconds": 10,
+            "bits_per_second": 1_000_000_000,
+        },
+    }
+    one_thread: ClassVar[tuple[str, str] | None] = (
+        "before 3.16 iperf3 has one thread for all its streams",
+        "see that the tool image has iperf3 3.16 or later, or use iperf",
+    )
+
     tool: Literal["iperf3"] = "iperf3"
     protocol: Literal["tcp", "udp"] = "tcp"
-    """What carries the data; UDP needs `bits_per_second`."""
+    """What carries the data (`--udp`); UDP needs `bits_per_second`."""
     streams: Annotated[int, Field(ge=1, le=128)] = 1  # 128 is iperf3's own limit
     """Parallel streams, each a flow (`--parallel`)."""
     reverse: bool = False
@@ -160,7 +223,7 @@ class Test(TestBase):
     @property
     def _interval_seconds(self) -> int:
         return interval_seconds(
-            self.seconds, self.flows, bytes_per_interval=_LOG_BYTES_PER_INTERVAL
+            self.seconds, self._reported_streams, bytes_per_interval=_LOG_BYTES_PER_INTERVAL
         )
 
     @property
@@ -169,9 +232,29 @@ class Test(TestBase):
         return float(self.seconds + self.omit_seconds)
 
     @property
-    def flows(self) -> int:
-        """One flow for each stream, of each direction."""
+    def _reported_streams(self) -> int:
+        """Those of both directions, where both send."""
         return self.streams * (2 if self.bidirectional else 1)
+
+    @property
+    def throughput(self) -> Throughput:
+        """One flow for each stream, of each direction. A rate that is set holds in each."""
+        return Throughput(
+            self.streams,
+            forward=self.bidirectional or not self.reverse,
+            reverse=self.bidirectional or self.reverse,
+            offered_bits_per_second=self.bits_per_second,
+        )
+
+    def threads(self, version: str | None) -> int:
+        """One for each stream since 3.16; before, one thread had them all.
+
+        Source: its release notes, https://github.com/esnet/iperf/releases/tag/3.16.
+        """
+        number = re.search(r"(\d+)\.(\d+)", version or "")
+        if number is None or (int(number[1]), int(number[2])) >= _STREAMS_IN_THREADS_SINCE:
+            return self._reported_streams
+        return 1
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -187,13 +270,10 @@ class Test(TestBase):
         of refusing every later client.
         """
         return Server(
-            "iperf3", ("iperf3", "--server", "--port", str(PORT), "--rcv-timeout", "15000"), PORT
+            "iperf3",
+            ("iperf3", "--server", "--port", str(PORT), "--rcv-timeout", "15000"),
+            (Port(PORT),),
         )
-
-    @property
-    def offered_bits_per_second(self) -> float | None:
-        """The rate that was set, which each direction of a bidirectional test has."""
-        return float(self.bits_per_second) if self.bits_per_second is not None else None
 
     def warm_up(self) -> Self:
         """One second, from its beginning."""
@@ -201,7 +281,7 @@ class Test(TestBase):
 
 
 @dataclass(frozen=True)
-class _Direction:
+class _Way:
     """What went one way: the names of its sums at the end of the report and in an interval."""
 
     sent: str
@@ -210,10 +290,8 @@ class _Direction:
     reverse: bool
 
 
-_ONE_WAY = _Direction("sum_sent", "sum_received", "sum", False)
-_AND_BACK = _Direction(
-    "sum_sent_bidir_reverse", "sum_received_bidir_reverse", "sum_bidir_reverse", True
-)
+_ONE_WAY = _Way("sum_sent", "sum_received", "sum", False)
+_AND_BACK = _Way("sum_sent_bidir_reverse", "sum_received_bidir_reverse", "sum_bidir_reverse", True)
 
 
 def parse(text: str, test: Test) -> Measurement:
@@ -246,8 +324,8 @@ def parse(text: str, test: Test) -> Measurement:
         if abs(got * 8 / duration - rate) > 0.05 * rate:
             raise ParseError("iperf3: the rate is not that of the bytes and seconds beside it")
     streams = _items(report, "end", "streams")
-    if len(streams) != test.flows:
-        raise ParseError(f"iperf3: {len(streams)} of {test.flows} streams reported")
+    if len(streams) != test._reported_streams:
+        raise ParseError(f"iperf3: {len(streams)} of {test._reported_streams} streams reported")
     series = _series(report, directions)
     return Measurement(
         {"throughput": sum(received)},
@@ -297,7 +375,7 @@ def _check_settings(report: Mapping[str, Any], test: Test) -> None:
             )
 
 
-def _series(report: Any, directions: Sequence[_Direction]) -> tuple[Interval, ...]:
+def _series(report: Any, directions: Sequence[_Way]) -> tuple[Interval, ...]:
     """The intervals that count, which start anew after the omitted ones."""
     series = []
     for interval in _items(report, "intervals"):
@@ -320,7 +398,7 @@ def _series(report: Any, directions: Sequence[_Direction]) -> tuple[Interval, ..
 def _details(
     report: Mapping[str, Any],
     test: Test,
-    directions: Sequence[_Direction],
+    directions: Sequence[_Way],
     series: Sequence[Interval],
 ) -> dict[str, float | int | str]:
     def total(kind: Literal["sent", "received"], field: str) -> float | None:

@@ -1,4 +1,14 @@
-"""ping of iputils: round-trip times by ICMP echo (https://github.com/iputils/iputils)."""
+"""Round-trip times by ICMP echo. Nothing has to listen: the kernel answers.
+
+Project: [ping of iputils](https://github.com/iputils/iputils).
+
+- **Value**: the median of the round-trip times.
+- **Samples** `rtt`: every answered packet's time, in the order in which the packets were sent. A
+  packet that was answered twice counts once, with the first answer. Lost packets are no samples;
+  with none answered there is no measurement.
+- A packet is 28 bytes larger than its payload: 8972 fills a jumbo frame of 9001 bytes but one.
+- ping prints three digits: a time of 12.3 ms is known to 0.1 ms.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +16,19 @@ import math
 import re
 import statistics
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from rackrate.tools.base import Measurement, Metric, ParseError, TestBase
+from rackrate.tools.base import (
+    EXTREMES_AND_MEAN,
+    LOSS_RATIO,
+    Detail,
+    Measurement,
+    Metric,
+    ParseError,
+    TestBase,
+)
 
 _REPLY = re.compile(
     r"^(?:\[(\d{1,12}\.\d+)\] )?\d+ bytes from .*icmp_seq=(\d{1,5}) ttl=\d+"
@@ -25,28 +43,42 @@ _COMPLAINT = re.compile(
     r"^(?:\[\d+\.\d+\] )?((?:ping: |From .* icmp_seq=\d+ ).*)$", re.ASCII | re.MULTILINE
 )
 _SHORT_REASON = 200
-_HEADERS_BYTES = 8 + 20  # of ICMP and of IP
+#: What iputils says where the kernel lets this user send no echo requests.
+_MAY_NOT_PING = "cap_net_raw"
 
 
 class Test(TestBase):
     """A latency test; its value is the median of its round-trip times."""
 
     __test__: ClassVar[bool] = False
+
+    programs: ClassVar[Mapping[str, str]] = {"ping": "iputils-ping"}
+    details: ClassVar[tuple[Detail, ...]] = (
+        LOSS_RATIO,
+        Detail("transmitted", int, "echo requests sent", column="transmitted_packets"),
+        Detail("received", int, "echo replies received", column="received_packets"),
+        Detail("duplicates", int, "echo replies received again", column="duplicate_packets"),
+        *EXTREMES_AND_MEAN,
+        Detail("first_reply_at_epoch_seconds", float, "when the first reply came, likewise"),
+    )
+    catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "rtt": {"count": 30, "interval_seconds": 0.2},
+    }
     # Lets any group send ICMP echo requests without a capability; one of Kubernetes' safe sysctls.
     sysctls: ClassVar[Mapping[str, str]] = {"net.ipv4.ping_group_range": "0 2147483647"}
 
     tool: Literal["ping"] = "ping"
     # A packet's number has 16 bits: the next one's time would be taken for the first one's.
     count: Annotated[int, Field(ge=1, le=65_535)] = 30
-    """How many echo requests are sent."""
+    """How many echo requests are sent (`-c`)."""
     # iputils refuses less than 2 ms to ordinary users.
     interval_seconds: Annotated[float, Field(ge=0.002, le=60)] = 0.2
-    """From one request to the next."""
+    """From one request to the next (`-i`)."""
     # iputils measures no time with less than 16 bytes; an IPv4 packet holds no more than 65 507.
     size_bytes: Annotated[int, Field(ge=16, le=65_507)] = 56
-    """Payload of a request, without the 8 bytes of its ICMP header."""
+    """Payload of a request, without the 8 bytes of its ICMP header (`-s`)."""
     dont_fragment: bool = False
-    """Forbids fragments, so that a request beyond the path's MTU is lost."""
+    """Forbids fragments, so that a request beyond the path's MTU is lost (`-M do`)."""
 
     def argv(self, server: str) -> list[str]:
         """The command line: numeric output, a time stamp on each line, 2 s for the last reply."""
@@ -63,11 +95,6 @@ class Test(TestBase):
         return (self.count - 1) * self.interval_seconds
 
     @property
-    def flows(self) -> int:
-        """Throughput does not matter."""
-        return 0
-
-    @property
     def metrics(self) -> tuple[Metric, ...]:
         """The round-trip time."""
         return (Metric("rtt", "s", "lower", "median", samples="rtt"),)
@@ -75,11 +102,6 @@ class Test(TestBase):
     @property
     def server(self) -> None:
         """The kernel answers."""
-
-    @property
-    def offered_bits_per_second(self) -> float | None:
-        """A packet with its headers in each interval."""
-        return (self.size_bytes + _HEADERS_BYTES) * 8 / self.interval_seconds
 
     def warm_up(self) -> Self:
         """A few packets, in a second at most."""
@@ -97,6 +119,12 @@ def parse(text: str, test: Test) -> Measurement:
     """
     if not text.strip():
         raise ParseError("ping printed nothing")
+    if _MAY_NOT_PING in text:
+        raise ParseError(
+            "this node lets ordinary users send no ICMP echo requests; set"
+            ' net.ipv4.ping_group_range to "0 2147483647" there, as systemd 243 and later do, or'
+            " ping between pods"
+        )
     seconds_of: dict[int, float] = {}
     duplicates: list[float] = []
     first_reply_at: float | None = None

@@ -1,7 +1,18 @@
-"""sockperf: the latency of requests and responses (https://github.com/Mellanox/sockperf).
+"""Requests and responses of a program over TCP or UDP, with an application's sockets and wake-ups.
 
-sockperf by itself reports half of each round trip and calls that latency; it is asked for the round
-trip as it was measured, which assumes nothing of the way there and the way back.
+Project: [sockperf](https://github.com/Mellanox/sockperf).
+
+- **What is reported**: the **round trip** of a request and its response, from before sending to
+  after receiving. sockperf by itself halves it and calls that latency, which is right only if
+  both ways are alike; `--full-rtt` keeps it whole.
+- **Values**: the median and the 99th percentile (nearest rank) of the raw values, not of
+  sockperf's summary, with which they are compared.
+- **Samples** `latency`: every response's round trip, to the nanosecond. sockperf leaves out the
+  first 400 ms and the last 50 ms. `seconds` times `messages_per_second`, divided by
+  `reply_every`, may be at most 50 000, so that a container's log holds them, and must leave at
+  least 200 for a 99th percentile.
+- `/dev/stdout` works in a container as user 65532 with a read-only root file system: the
+  container runtime gives the pipe behind it to that user.
 """
 
 from __future__ import annotations
@@ -9,13 +20,25 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from rackrate.tools.base import Measurement, Metric, ParseError, Server, TestBase, refusal
+from rackrate.tools.base import (
+    EXTREMES_AND_MEAN,
+    LOSS_RATIO,
+    SECONDS,
+    Detail,
+    Measurement,
+    Metric,
+    ParseError,
+    Port,
+    Server,
+    TestBase,
+    refusal,
+)
 
 PORT = 11111
 #: Raw values of a trial; a container's log holds about twice as many (88 bytes each in 10 MiB).
@@ -53,21 +76,42 @@ class Test(TestBase):
 
     __test__: ClassVar[bool] = False
 
+    programs: ClassVar[Mapping[str, str]] = {"sockperf": "sockperf"}
+    details: ClassVar[tuple[Detail, ...]] = (
+        SECONDS,
+        LOSS_RATIO,
+        Detail("sent_messages", int, "messages sent"),
+        Detail("responses", int, "messages answered"),
+        Detail("dropped_messages", int, "messages without an answer"),
+        Detail("duplicated_messages", int, "messages answered again"),
+        Detail("out_of_order_messages", int, "messages answered out of order"),
+        *EXTREMES_AND_MEAN,
+    )
+    catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "latency": {"mode": "ping-pong", "seconds": 10},
+        "latency-loaded": {
+            "mode": "under-load",
+            "seconds": 10,
+            "messages_per_second": 50_000,
+            "reply_every": 100,
+        },
+    }
+
     tool: Literal["sockperf"] = "sockperf"
     mode: Literal["ping-pong", "under-load"] = "ping-pong"
     """`ping-pong` waits for each response before the next request; `under-load` does not."""
     protocol: Literal["tcp", "udp"] = "tcp"
-    """What carries the messages."""
+    """What carries the messages (`--tcp`)."""
     seconds: Annotated[int, Field(ge=1, le=3600)] = 10
-    """How long it sends."""
+    """How long it sends (`--time`)."""
     # 14 bytes are sockperf's own header.
     message_bytes: Annotated[int, Field(ge=14, le=65_507)] = 64
-    """Size of a message, sockperf's own header included."""
+    """Size of a message, sockperf's own header included (`--msg-size`)."""
     # Under load, the server answers each so manieth message.
     reply_every: Annotated[int, Field(ge=1, le=1_000_000, validate_default=True)] = 1
-    """Under load, the server answers each so manieth message."""
+    """Under load, the server answers each so manieth message (`--reply-every`)."""
     messages_per_second: Annotated[int, Field(ge=1, le=10_000_000, validate_default=True)] = 1000
-    """Rate of the requests; in `ping-pong` at most."""
+    """Rate of the requests; in `ping-pong` at most (`--mps`)."""
 
     @field_validator("reply_every")
     @classmethod
@@ -118,11 +162,6 @@ class Test(TestBase):
         return float(self.seconds)
 
     @property
-    def flows(self) -> int:
-        """Throughput does not matter."""
-        return 0
-
-    @property
     def metrics(self) -> tuple[Metric, ...]:
         """The round trip of a request and its response, as the client's program sees it."""
         what = "of the round trip of request and response"
@@ -140,14 +179,8 @@ class Test(TestBase):
                 *("sockperf", "server", "--port", str(PORT)),
                 *(("--tcp",) if self.protocol == "tcp" else ()),
             ),
-            PORT,
-            "TCP" if self.protocol == "tcp" else "UDP",
+            (Port(PORT, "TCP" if self.protocol == "tcp" else "UDP"),),
         )
-
-    @property
-    def offered_bits_per_second(self) -> float | None:
-        """Its messages, without headers."""
-        return float(self.messages_per_second * self.message_bytes * 8)
 
     def warm_up(self) -> Self:
         """One second at the usual rate: a low one would have too few responses in it."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rackrate.report.units import prefixed
+from rackrate_text.units import prefixed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis
 from rackrate.report.charts.canvas import LINE, PAPER
-from rackrate.report.units import si
+from rackrate_text.units import quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,7 +133,7 @@ def _curve(ax: Axes, curve: Curve, axis: ValueAxis, unit: str) -> dict[str, list
             zorder=5,
             gid=gid,
         )
-        tips[gid] = [f"{percentile}: {si(curve.at(share), unit)}"]
+        tips[gid] = [f"{percentile}: {quantity(curve.at(share), unit)}"]
     return tips
 
 
@@ -157,7 +157,7 @@ def _labels(ax: Axes, curves: Sequence[Curve], share: float, unit: str) -> None:
             else:
                 continue
         ax.annotate(
-            si(curve.at(share), unit),
+            quantity(curve.at(share), unit),
             (curve.at(share), share),
             where[1],
             textcoords="offset points",

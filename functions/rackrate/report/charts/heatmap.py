@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.canvas import INK, PAPER, QUIET
-from rackrate.report.units import si
+from rackrate_text.units import quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,13 +177,13 @@ def _cells(ax: Axes, matrix: Matrix, shades: Shades, cell: float) -> dict[str, l
     )
     if len(matrix.nodes) <= _NUMBERED:
         for (y, x), value in zip(places, values, strict=True):
-            number = si(value, "").split(" ")[0]
+            number = quantity(value, matrix.unit).split(" ")[0]
             ink = _ink_on(colours([value], shades)[0])
             ax.text(x, y, number, ha="center", va="center", color=ink)
     return {
         "cells": [
             f"{matrix.nodes[client]} to {matrix.nodes[server]}:"
-            f" {si(matrix.medians[client, server], matrix.unit)}"
+            f" {quantity(matrix.medians[client, server], matrix.unit)}"
             for client, server in places
         ]
     }
@@ -222,4 +222,4 @@ def _scale(figure: Figure, shades: Shades, unit: str, *, left: float, height: fl
         clip_on=False,
     )
     for at, value, side in ((0, shades.low, "left"), (steps, shades.high, "right")):
-        ax.text(at, -0.3, si(value, unit), ha=side, va="top", color=INK)
+        ax.text(at, -0.3, quantity(value, unit), ha=side, va="top", color=INK)

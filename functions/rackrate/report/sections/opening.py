@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
-from rackrate import conclusion
 from rackrate.report.markup import (
     cell,
-    count,
     folded,
-    items,
-    listed,
     paragraph,
     row_head,
     section,
     table,
     text,
 )
-from rackrate.report.material import Json, Material
+from rackrate.report.material import Material
+from rackrate.results.schema import RunFacts
+from rackrate.verdict import wording
+from rackrate.verdict.model import Difference, Verdict, Word
+from rackrate_text.units import duration, ratio
+from rackrate_text.words import counted, listed
 
 #: So many things of a kind are named in the headline; of more, some.
 _MOST_NAMED = 4
@@ -29,73 +30,59 @@ _MOST_CLAUSES = 3
 _LONG = 700
 
 
-def title(results: Json) -> str:
+def title(page: Material) -> str:
     """The page's title, as text."""
-    compared = results.get("comparison")
-    if compared:
-        return f"rackrate: {compared['run']} compared with {_other(compared)}"
-    return f"rackrate: {results['run']['id']}"
+    if page.comparison:
+        return f"rackrate: {page.comparison.run} compared with {page.comparison.other_name}"
+    return f"rackrate: {page.results.run.id}"
 
 
-def _other(compared: Json) -> str:
-    if compared.get("baseline"):
-        return f"{compared['with']} (baseline {compared['baseline']})"
-    return str(compared["with"])
-
-
-def header(results: Json) -> str:
+def header(page: Material) -> str:
     """The name of the run, and how it went."""
-    run, counts = results["run"], results["trials"]
-    facts = [
-        text(run.get("status")) if run.get("status") else "",
-        f"started {_moment(str(run['started_at']))}" if run.get("started_at") else "",
-        f"{run['seconds']:.0f} s" if run.get("seconds") is not None else "",
-        f"{counts['measured']} of {count(counts['planned'], 'trial')} measured"
-        if counts.get("planned") is not None
-        else "",
-        f"seed {run['seed']}" if run.get("seed") is not None else "",
-    ]
-    return f"<h1>{escape(title(results))}</h1>" + paragraph(
-        " · ".join(fact for fact in facts if fact), "quiet"
+    run, counts = page.results.run, page.results.trials
+    facts = (
+        text(run.status),
+        f"started {_moment(run.started_at)}",
+        duration(run.seconds),
+        f"{counts.measured} of {counted(counts.planned, 'trial')} measured",
+        f"seed {run.seed}",
     )
+    return f"<h1>{escape(title(page))}</h1>" + paragraph(" · ".join(facts), "quiet")
 
 
 def _moment(iso: str) -> str:
     """A time to the minute, as markup."""
-    try:
-        time = datetime.datetime.fromisoformat(iso).astimezone(datetime.UTC)
-    except ValueError:
-        return escape(iso)
+    time = datetime.datetime.fromisoformat(iso).astimezone(datetime.UTC)
     return f'<time datetime="{escape(iso, quote=True)}">{time:%Y-%m-%d %H:%M} UTC</time>'
 
 
-def opening(material: Material) -> str:
+def opening(page: Material) -> str:
     """The conclusion: one sentence, then the details, then what went otherwise than planned."""
-    results = material.results
+    cause = _words(page.results.run.cause or "")
     return section(
         "conclusion",
         "Conclusion",
         "".join(
             [
-                _failure(results["run"]),
-                paragraph(escape(headline(results)), "headline"),
-                _scale(material),
-                _details(results),
+                _failure(page.results.run),
+                paragraph(escape(headline(page)), "headline"),
+                _scale(page),
+                _details(page),
                 *(
-                    paragraph(escape(str(each)), "warning")
-                    for each in results["warnings"]
-                    if str(each) != _words(results["run"].get("cause") or "")
+                    paragraph(escape(warning), "warning")
+                    for warning in page.results.warnings
+                    if warning != cause
                 ),
             ]
         ),
     )
 
 
-def _failure(run: Json) -> str:
-    if not run.get("error"):
+def _failure(run: RunFacts) -> str:
+    if not run.error:
         return ""
-    cause = escape(_words(run.get("cause") or ""))
-    return f'<p class="failed"><strong>{escape(run["error"])}</strong>\n{cause}</p>'
+    cause = escape(_words(run.cause or ""))
+    return f'<p class="failed"><strong>{escape(run.error)}</strong>\n{cause}</p>'
 
 
 def _words(cause: str) -> str:
@@ -108,68 +95,67 @@ def _words(cause: str) -> str:
     return str(told) if told else cause
 
 
-def _details(results: Json) -> str:
+def _details(page: Material) -> str:
     """The conclusion in full, with its intervals and what qualifies it."""
-    said = str(results["conclusion"])
-    if said == headline(results):
+    said = page.results.conclusion
+    if said == headline(page):
         return ""
     full = paragraph(escape(said))
     return folded("The conclusion in full, with its intervals", full) if len(said) > _LONG else full
 
 
-def _scale(material: Material) -> str:
-    if material.scale is None:
+def _scale(page: Material) -> str:
+    if page.scale is None:
         return ""
     return paragraph(
-        f"The network of these nodes is scaled by {material.scale:g} on purpose; the documented"
+        f"The network of these nodes is scaled by {page.scale:g} on purpose; the documented"
         " limits below are scaled alike. The figures are not EC2's.",
         "scale",
     )
 
 
-def headline(results: Json) -> str:
+def headline(page: Material) -> str:
     """The run in one sentence, as text: which way each comparison went."""
-    verdicts, counts = results["verdicts"], results["trials"]
-    if counts["planned"] and not counts["measured"]:
+    verdicts, counts = page.results.verdicts, page.results.trials
+    if counts.planned and not counts.measured:
         return (
-            f"Nothing was measured: none of the {count(counts['planned'], 'trial')} has a value,"
+            f"Nothing was measured: none of the {counted(counts.planned, 'trial')} has a value,"
             " so nothing can be said of any arm."
         )
     if not verdicts:
-        return str(results["conclusion"])
-    comparison = results.get("comparison")
-    baselines = {v["baseline"] for v in verdicts}
-    if len(baselines) > 1 and not comparison:
-        return _counted(verdicts)
+        return page.results.conclusion
+    baselines = {verdict.baseline.name for verdict in verdicts}
+    if len(baselines) > 1 and not page.comparison:
+        return _outcomes(verdicts)
     clauses = _clauses(verdicts)
     if len(clauses) > _MOST_CLAUSES:
-        return _counted(verdicts)
-    if comparison:
-        itself = "the same arm" if len({v["arm"] for v in verdicts}) == 1 else "the same arms"
+        return _outcomes(verdicts)
+    if page.comparison:
+        itself = "the same arm" if len({v.arm for v in verdicts}) == 1 else "the same arms"
         return (
-            f"{_differ(comparison['differences'])}; {'; '.join(clauses)}, against {itself} in"
-            f" {comparison['with']}."
+            f"{_differ(page.comparison.differences)}; {'; '.join(clauses)}, against {itself} in"
+            f" {page.comparison.other}."
         )
     return f"Against {baselines.pop()}, {'; '.join(clauses)}."
 
 
-def _differ(differences: Sequence[Json]) -> str:
+def _differ(differences: Sequence[Difference]) -> str:
     """What two runs differ in, in a few words."""
-    differed = [str(each["what"]) for each in differences]
+    differed = [difference.what for difference in differences]
     if len(differed) > _MOST_NAMED:
         rest = len(differed) - _MOST_NAMED + 1
         differed = [*differed[: _MOST_NAMED - 1], f"{rest} more"]
     return f"The runs differ in {listed(differed) if differed else 'nothing that they recorded'}"
 
 
-def _clauses(verdicts: Sequence[Json]) -> list[str]:
+def _clauses(verdicts: Sequence[Verdict]) -> list[str]:
     """What became of the arms, in a clause for all those that came out alike."""
-    of_arms: dict[str, list[Json]] = {}
+    of_arms: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        of_arms.setdefault(str(verdict["arm"]), []).append(verdict)
+        of_arms.setdefault(verdict.arm, []).append(verdict)
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for arm, found in of_arms.items():
-        outcome = tuple((conclusion.subject(v), str(v["verdict"])) for v in found)
+        outcome = tuple((wording.subject(v), v.verdict) for v in found)
         alike.setdefault(outcome, []).append(arm)
     return [
         f"{listed(arms)} {_clause([v for arm in arms for v in of_arms[arm]], len(arms))}"
@@ -177,7 +163,7 @@ def _clauses(verdicts: Sequence[Json]) -> list[str]:
     ]
 
 
-_VERBS = {
+_VERBS: Mapping[Word, tuple[str, str]] = {
     "better": ("is better in", "are better in"),
     "worse": ("is worse in", "are worse in"),
     "no meaningful difference": (
@@ -188,77 +174,62 @@ _VERBS = {
 }
 
 
-def _clause(verdicts: Sequence[Json], arms: int) -> str:
+def _clause(verdicts: Sequence[Verdict], arms: int) -> str:
     """What became of arms that came out alike: `is better in a (2.00 times) and shows ... in b`."""
     said = []
-    for word in dict.fromkeys([*_VERBS, *(str(v["verdict"]) for v in verdicts)]):
-        by_subject: dict[str, list[Json]] = {}
+    for word, verbs in _VERBS.items():
+        by_subject: dict[str, list[Verdict]] = {}
         for verdict in verdicts:
-            if verdict["verdict"] == word:
-                by_subject.setdefault(conclusion.subject(verdict), []).append(verdict)
+            if verdict.verdict == word:
+                by_subject.setdefault(wording.subject(verdict), []).append(verdict)
         if not by_subject:
             continue
         named = [_named(subject, found) for subject, found in by_subject.items()]
         if len(named) > _MOST_NAMED:
             more = len(named) - _MOST_NAMED + 1
-            named = [*named[: _MOST_NAMED - 1], count(more, "other comparison")]
-        verbs = _VERBS.get(word, (f"is {word} in", f"are {word} in"))
+            named = [*named[: _MOST_NAMED - 1], counted(more, "other comparison")]
         said.append(f"{verbs[arms > 1]} {listed(named)}")
     return listed(said)
 
 
-def _named(subject: str, verdicts: Sequence[Json]) -> str:
+def _named(subject: str, verdicts: Sequence[Verdict]) -> str:
     """What was compared, and by how much the arms differ where that is decided."""
-    ratios = [v["ratio"] for v in verdicts if v["ratio"] is not None]
-    if not ratios or verdicts[0]["verdict"] not in ("better", "worse"):
+    ratios = [v.ratio for v in verdicts if v.ratio is not None]
+    if not ratios or verdicts[0].verdict not in ("better", "worse"):
         return subject
-    low, high = f"{min(ratios):.2f}", f"{max(ratios):.2f}"
+    low, high = ratio(min(ratios)), ratio(max(ratios))
     return f"{subject} ({low if low == high else f'{low} to {high}'} times)"
 
 
-def _counted(verdicts: Sequence[Json]) -> str:
+def _outcomes(verdicts: Sequence[Verdict]) -> str:
     """Of many arms, how many comparisons went which way."""
-    words = list(dict.fromkeys(str(v["verdict"]) for v in verdicts))
-    counted = [f"{sum(v['verdict'] == w for v in verdicts)} {w}" for w in words]
-    return f"Of {count(len(verdicts), 'comparison')}: {listed(counted)}."
+    words = list(dict.fromkeys(v.verdict for v in verdicts))
+    found = [f"{sum(v.verdict == w for v in verdicts)} {w}" for w in words]
+    return f"Of {counted(len(verdicts), 'comparison')}: {listed(found)}."
 
 
-def differences(results: Json) -> str:
+def differences(page: Material) -> str:
     """What differed between two runs that are compared: it comes before what it did."""
-    compared = results.get("comparison")
-    if not compared:
+    compared = page.comparison
+    if compared is None:
         return ""
-    found = compared["differences"]
     intro = paragraph(
-        f"{text(compared['run'])} is compared with {text(_other(compared))}. The two were not"
+        f"{text(compared.run)} is compared with {text(compared.other_name)}. The two were not"
         " measured at the same time, so whatever changed in between is part of every difference"
         " below, recorded or not."
     )
-    if not found:
-        return section(
-            "differences",
-            "What differed",
-            intro + "<p>Nothing that the runs recorded: same plan, nodes alike, same versions.</p>",
-        )
-    return section(
-        "differences",
-        "What differed",
-        intro + differences_table(found, str(compared["run"]), str(compared["with"])),
+    found = (
+        differences_table(compared.differences, compared.run, compared.other)
+        if compared.differences
+        else "<p>Nothing that the runs recorded: same plan, nodes alike, same versions.</p>"
     )
+    return section("differences", "What differed", intro + found)
 
 
-def differences_table(found: Sequence[Json], run: str, other: str) -> str:
+def differences_table(found: Sequence[Difference], run: str, other: str) -> str:
     """What was recorded differently of two runs, which are named."""
     rows = (
-        [row_head(text(each["what"])), cell(_told(each["run"])), cell(_told(each["with"]))]
-        for each in found
+        [row_head(text(each.what)), cell(text(each.run)), cell(text(each.other))] for each in found
     )
     caption = "What was recorded differently of the two runs"
     return table(("what", run, other), rows, caption=caption)
-
-
-def _told(value: object) -> str:
-    """A recorded value: what has several parts is a list."""
-    if isinstance(value, list | tuple):
-        return items(text(each) for each in value) or text(None)
-    return text(value)

@@ -3,51 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
-from rackrate import conclusion
+from rackrate.plan.ceilings import Ceiling
 from rackrate.report.charts import intervals
-from rackrate.report.figure import figure, key, scale_note
+from rackrate.report.frame import figure, key, scale_note
 from rackrate.report.markup import (
     MOST_ROWS,
-    NOTHING,
-    interval,
     items,
-    percent,
-    quantity,
-    ratio,
     section,
     text,
 )
-from rackrate.report.material import Json, Material
+from rackrate.report.material import Material
 from rackrate.report.sections.opening import differences_table
-from rackrate.report.units import si
+from rackrate.verdict import wording
+from rackrate.verdict.model import Difference, Verdict, Word
+from rackrate_text.units import UNKNOWN, interval, percent, quantity, ratio
+from rackrate_text.words import capitalized, counted
 
-_STEADINESS = {
+_STEADINESS: Mapping[Word, str] = {
     "better": "steadier than the baseline",
     "worse": "less steady than the baseline",
     "no meaningful difference": "as steady as the baseline",
+    "inconclusive": "inconclusive",
 }
 
 
-def verdicts_section(material: Material) -> str:
+def verdicts_section(page: Material) -> str:
     """The verdicts of the run, each with its interval and its medians drawn."""
-    verdicts = material.results["verdicts"]
+    verdicts = page.results.verdicts
     return section(
         "verdicts",
         "Verdicts",
-        verdict_table(material, verdicts, name="all", caption="Every comparison of the run")
+        verdict_table(page, verdicts, name="all", caption="Every comparison of the run")
         + about_intervals(verdicts),
     )
 
 
-def regressions_section(material: Material) -> str:
+def regressions_section(page: Material) -> str:
     """The same against an earlier run, or nothing."""
-    verdicts = material.results.get("regressions")
+    verdicts = page.results.regressions
     if not verdicts:
         return ""
     explanations = "".join(
-        explained(material, verdict, name=f"r-{index}") for index, verdict in enumerate(verdicts)
+        explained(page, verdict, name=f"r-{index}") for index, verdict in enumerate(verdicts)
     )
     return section(
         "earlier",
@@ -55,16 +55,15 @@ def regressions_section(material: Material) -> str:
         '<p class="quiet">Each arm now against the same arm then. The two runs were not'
         " measured at the same time, so whatever changed in between is part of the"
         " difference.</p>"
-        + _since(material.results)
-        + verdict_table(material, verdicts, name="then", caption="Each arm against itself then")
+        + _since(page.results.regression_differences)
+        + verdict_table(page, verdicts, name="then", caption="Each arm against itself then")
         + about_intervals(verdicts)
         + explanations,
     )
 
 
-def _since(results: Json) -> str:
+def _since(found: Sequence[Difference] | None) -> str:
     """What differs from the earlier run, where that is known."""
-    found = results.get("regression_differences")
     if found is None:
         return ""
     if not found:
@@ -72,7 +71,7 @@ def _since(results: Json) -> str:
     return differences_table(found, "this run", "the earlier run")
 
 
-def verdict_table(material: Material, verdicts: Sequence[Json], *, name: str, caption: str) -> str:
+def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, caption: str) -> str:
     """One row for each verdict; the intervals of all have one scale.
 
     A narrow screen shows each row as a card: roles keep it a table for screen readers.
@@ -87,7 +86,7 @@ def verdict_table(material: Material, verdicts: Sequence[Json], *, name: str, ca
         *("medians, and documented limits", "said of"),
     )
     rows = [
-        _row(material, verdict, found, reach, f"{name}-{index}", scale)
+        _row(page, verdict, found, reach, f"{name}-{index}", scale)
         for index, (verdict, found) in enumerate(zip(verdicts, ratios, strict=True))
     ]
     shown = rows[:MOST_ROWS]
@@ -98,20 +97,20 @@ def verdict_table(material: Material, verdicts: Sequence[Json], *, name: str, ca
         f'<table class="verdicts" role="table" id="verdicts-{name}">'
         f"<caption>{escape(caption)}</caption>"
         f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
-        f'<tbody role="rowgroup">{"".join(shown)}</tbody></table>{scale_note(material)}{more}'
+        f'<tbody role="rowgroup">{"".join(shown)}</tbody></table>{scale_note(page)}{more}'
     )
 
 
 def _row(
-    material: Material,
-    verdict: Json,
+    page: Material,
+    verdict: Verdict,
     ratio: intervals.Ratio | None,
     reach: float,
     name: str,
     scale: str,
 ) -> str:
-    subject = conclusion.subject(verdict)
-    compared = f"{subject}, {conclusion.heading(verdict)}"
+    subject = wording.subject(verdict)
+    compared = f"{subject}, {wording.heading(verdict)}"
     drawn = ""
     if ratio is not None:
         drawn = intervals.interval_row(
@@ -124,104 +123,129 @@ def _row(
     # Where rows are cards there is no head with the scale.
     narrow = scale.replace(f"scale-{name.rsplit('-', 1)[0]}", f"scale-{name}") if drawn else ""
     cells = {
-        "verdict": _word(verdict["verdict"]),
+        "verdict": _word(verdict.verdict),
         "ratio to the baseline, and its intervals": (
             f'<div class="narrow">{narrow}</div>{drawn}{_intervals_cell(verdict)}'
         ),
-        "medians, and documented limits": _levels(material, verdict, name),
-        "said of": text(verdict["scope"]),
+        "medians, and documented limits": _levels(page, verdict, name),
+        "said of": text(verdict.scope),
     }
     columns = "".join(
         f'<td role="cell" data-label="{label}">{content}</td>' for label, content in cells.items()
     )
-    anchor = material.anchor(verdict["test"])
-    named = f'<a href="#{anchor}">{text(subject)}</a>' if anchor else text(subject)
+    named = f'<a href="#{page.tests[verdict.test].anchor}">{text(subject)}</a>'
     return (
         f'<tr role="row"><th scope="row" role="rowheader">{named}'
-        f'<br><span class="quiet">{text(conclusion.heading(verdict))}</span></th>{columns}</tr>'
+        f'<br><span class="quiet">{text(wording.heading(verdict))}</span></th>{columns}</tr>'
     )
 
 
-def _ratio_of(verdict: Json) -> intervals.Ratio | None:
+def _ratio_of(verdict: Verdict) -> intervals.Ratio | None:
     """What can be drawn of a verdict's ratio."""
-    alone, wider, threshold = verdict["ci95"], verdict["ci_simultaneous"], verdict["threshold"]
-    if verdict["ratio"] is None or alone is None or threshold is None:
+    if verdict.ratio is None or verdict.ci95 is None:
         return None
-    found = intervals.Ratio(
-        verdict["ratio"], tuple(alone), tuple(wider) if wider else None, threshold
-    )
+    found = intervals.Ratio(verdict.ratio, verdict.ci95, verdict.ci_simultaneous, verdict.threshold)
     return found if found.drawable else None
 
 
-def _intervals_cell(verdict: Json) -> str:
-    if verdict["ratio"] is None:
-        return NOTHING
-    lines = [f"<strong>{ratio(verdict['ratio'])}</strong>"]
-    if verdict["ci_simultaneous"]:
-        lines.append(f"{interval(verdict['ci_simultaneous'])} for all verdicts at once")
-    if verdict["ci95"]:
-        lines.append(f"{interval(verdict['ci95'])} by itself")
+def _intervals_cell(verdict: Verdict) -> str:
+    if verdict.ratio is None:
+        return UNKNOWN
+    lines = [f"<strong>{text(ratio(verdict.ratio))}</strong>"]
+    if verdict.ci_simultaneous:
+        lines.append(f"{text(interval(verdict.ci_simultaneous))} for all verdicts at once")
+    if verdict.ci95:
+        lines.append(f"{text(interval(verdict.ci95))} by itself")
     return f'<span class="figures-of">{"<br>".join(lines)}</span>'
 
 
-def _intervals_in_words(verdict: Json) -> str:
-    said = f"Ratio {ratio(verdict['ratio'])}"
-    if verdict["ci95"]:
-        said += f", 95 % interval {interval(verdict['ci95'])}"
-    if verdict["ci_simultaneous"]:
-        said += f", for all verdicts at once {interval(verdict['ci_simultaneous'])}"
+def _intervals_in_words(verdict: Verdict) -> str:
+    said = f"Ratio {ratio(verdict.ratio)}"
+    if verdict.ci95:
+        said += f", 95 % interval {interval(verdict.ci95)}"
+    if verdict.ci_simultaneous:
+        said += f", for all verdicts at once {interval(verdict.ci_simultaneous)}"
     return said
 
 
-def _levels(material: Material, verdict: Json, name: str) -> str:
+@dataclass(frozen=True)
+class _Side:
+    """One of the two that a verdict compares; `number` is its colour."""
+
+    name: str
+    number: int
+    median: float | None
+    limit: float | None
+    share: float | None
+
+
+def _sides(page: Material, verdict: Verdict) -> tuple[_Side, _Side]:
+    ceiling = verdict.ceiling
+    return (
+        _Side(
+            verdict.arm,
+            page.arm_number(verdict.arm),
+            verdict.arm_median,
+            None if ceiling is None else ceiling.arm,
+            None if ceiling is None else ceiling.arm_share,
+        ),
+        _Side(
+            verdict.baseline.written(),
+            page.baseline_number(verdict.baseline),
+            verdict.baseline_median,
+            None if ceiling is None else ceiling.baseline,
+            None if ceiling is None else ceiling.baseline_share,
+        ),
+    )
+
+
+def _levels(page: Material, verdict: Verdict, name: str) -> str:
     """The medians of both arms as bars, with their documented limits."""
-    bound = verdict["ceiling"] or {}
-    unit = verdict["unit"]
-    sides = [
-        (verdict[side], verdict[f"{side}_median"], bound.get(side), bound.get(f"{side}_share"))
-        for side in ("arm", "baseline")
-    ]
+    unit, sides = verdict.unit, _sides(page, verdict)
     said = []
-    for arm, median, limit, share in sides:
-        line = f"{key(material.arm_number(arm))} {quantity(median, unit)}"
-        if limit is not None:
-            of = f"{percent(share)} of " if share is not None else "limit "
-            line += f" <span class=quiet>{of}{quantity(limit, unit)}</span>"
+    for side in sides:
+        line = f"{key(side.number)} {text(quantity(side.median, unit))}"
+        if side.limit is not None:
+            of = f"{text(percent(side.share))} of " if side.share is not None else "limit "
+            line += f" <span class=quiet>{of}{text(quantity(side.limit, unit))}</span>"
         said.append(f"<span class=level>{line}</span>")
-    limited = f"<br><span class=quiet>limit: {text(bound['name'])}</span>" if bound else ""
+    told = "<br>".join(said)
+    if verdict.ceiling is not None:
+        told += f"<br><span class=quiet>limit: {text(verdict.ceiling.name)}</span>"
     levels = [
-        intervals.Level(material.arm_number(arm), median, limit)
-        for arm, median, limit, _ in sides
-        if median is not None
+        intervals.Level(side.number, side.median, side.limit)
+        for side in sides
+        if side.median is not None
     ]
     if len(levels) < len(sides):
-        return f"{'<br>'.join(said)}{limited}"
+        return told
     words = "; ".join(
-        f"{arm}: {si(median, unit)}" + (f", limit {si(limit, unit)}" if limit is not None else "")
-        for arm, median, limit, _ in sides
+        f"{side.name}: {quantity(level.median, unit)}"
+        + (f", limit {quantity(level.limit, unit)}" if level.limit is not None else "")
+        for side, level in zip(sides, levels, strict=True)
     )
     chart = intervals.levels_row(
         levels,
         name=f"levels-{name}",
-        title=f"{conclusion.subject(verdict)}, {conclusion.heading(verdict)}: medians.",
+        title=f"{wording.subject(verdict)}, {wording.heading(verdict)}: medians.",
         description=words,
     )
-    return f"{chart}{'<br>'.join(said)}{limited}"
+    return f"{chart}{told}"
 
 
-def _word(word: str) -> str:
-    return f'<span class="{escape(word.split()[0], quote=True)}">{escape(word)}</span>'
+def _word(word: Word) -> str:
+    return f'<span class="{word.split()[0]}">{word}</span>'
 
 
-def about_intervals(verdicts: Sequence[Json]) -> str:
+def about_intervals(verdicts: Sequence[Verdict]) -> str:
     """What the two intervals are, in words."""
-    decided = [v for v in verdicts if v["ci_simultaneous"]]
+    decided = [verdict for verdict in verdicts if verdict.ci_simultaneous]
     if not decided:
         return ""
     levels = {
-        f"{100 * v['confidence_simultaneous']:.3g} %"
-        for v in decided
-        if v["confidence_simultaneous"]
+        percent(verdict.confidence_simultaneous)
+        for verdict in decided
+        if verdict.confidence_simultaneous
     }
     each = f" (each by itself at {levels.pop()})" if len(levels) == 1 else ""
     return (
@@ -232,32 +256,32 @@ def about_intervals(verdicts: Sequence[Json]) -> str:
     )
 
 
-def explained(material: Material, verdict: Json, *, name: str) -> str:
+def explained(page: Material, verdict: Verdict, *, name: str) -> str:
     """A verdict with its figure, what it may be said of, and everything that qualifies it."""
     lines = [
-        _claim(verdict),
-        f"{text(_capital(verdict['reason']))}." if verdict["reason"] else "",
+        f"This is {text(verdict.claim)}.",
+        text(_sentence(verdict.reason)) if verdict.reason else "",
         _settled(verdict),
-        _ceiling(verdict["ceiling"]),
+        _ceiling(verdict.ceiling),
         _steadiness(verdict),
-        _marks(verdict["marks"]),
+        _marks(verdict.marks),
     ]
-    subject = conclusion.subject(verdict)
-    heading = f"{text(subject)}, {text(conclusion.heading(verdict))}: {_word(verdict['verdict'])}"
-    figured = _figure(material, verdict, name)
+    subject = wording.subject(verdict)
+    heading = f"{text(subject)}, {text(wording.heading(verdict))}: {_word(verdict.verdict)}"
+    figured = _figure(page, verdict, name)
     return (
         f'<div class="verdict"><h3>{heading}</h3><div class="figures">{figured}'
         f"<div>{items(lines)}</div></div></div>"
     )
 
 
-def _figure(material: Material, verdict: Json, name: str) -> str:
+def _figure(page: Material, verdict: Verdict, name: str) -> str:
     found = _ratio_of(verdict)
     if found is None:
         return ""
-    compared = f"{conclusion.subject(verdict)}, {conclusion.heading(verdict)}"
+    compared = f"{wording.subject(verdict)}, {wording.heading(verdict)}"
     words = f"{_intervals_in_words(verdict)}{' (the thin line)' if found.wider else ''}."
-    notes = f"Band: differences below {100 * found.threshold:.3g} %, which do not matter."
+    notes = f"Band: differences below {percent(found.threshold)}, which do not matter."
     if not found.shows_one:
         notes = "Ratio 1, which is no difference, is far out of the picture."
     chart = intervals.interval_alone(
@@ -273,80 +297,62 @@ def _figure(material: Material, verdict: Json, name: str) -> str:
         title="The ratio with its intervals.",
         text=words,
         notes=notes,
-        material=material,
+        page=page,
     )
 
 
-def _claim(verdict: Json) -> str:
-    """What the verdict may be said of, and what it rests on."""
-    if verdict["claim"]:
-        return f"This is {text(verdict['claim'].rstrip('.'))}."
-    if verdict["blocks"] is None:
-        return ""
-    pairs = verdict["pairs"] or {}
-    of_pairs = f", from {conclusion.pairs_of(pairs)}" if pairs else ""
-    return f"Blocks in which both arms were measured: {verdict['blocks']}{text(of_pairs)}."
+def _settled(verdict: Verdict) -> str:
+    found = wording.more_needed(verdict)
+    return "" if found is None else f"{capitalized(found)}, if the difference is as estimated."
 
 
-def _settled(verdict: Json) -> str:
-    found = conclusion.more_needed(verdict)
-    return "" if found is None else f"{_capital(found)}, if the difference is as estimated."
-
-
-def _ceiling(ceiling: Json | None) -> str:
+def _ceiling(ceiling: Ceiling | None) -> str:
     if ceiling is None:
         return ""
-    said = str(ceiling.get("text") or f"the limit is {ceiling['name']}")
     shares = ""
     # Most texts tell the shares themselves.
-    if "%" not in said and None not in (
-        arm := ceiling.get("arm_share"),
-        baseline := ceiling.get("baseline_share"),
-    ):
-        shares = f" ({percent(arm)} and {percent(baseline)} of the limits)"
-    return f"{text(_capital(said))}{shares}.{_link(ceiling)}"
+    if "%" not in ceiling.text and None not in (ceiling.arm_share, ceiling.baseline_share):
+        of = f"{percent(ceiling.arm_share)} and {percent(ceiling.baseline_share)}"
+        shares = text(f" ({of} of the limits)")
+    return f"{text(capitalized(ceiling.text.rstrip('.')))}{shares}.{_link(ceiling)}"
 
 
-def _capital(words: str) -> str:
-    """A sentence of words that may already end with a full stop."""
-    return (words[:1].upper() + words[1:]).rstrip(".")
+def _sentence(words: str) -> str:
+    """Words that may already end with a full stop."""
+    return f"{capitalized(words.rstrip('.'))}."
 
 
-def _link(ceiling: Json) -> str:
-    """A link, if the source is an address; anything else might be a script."""
-    source = ceiling.get("source")
-    if not source:
-        return ""
-    if not source.startswith("https://"):
-        return f" ({text(source)})"
-    said = f"where AWS documents it: {ceiling['name']}, {source.removeprefix('https://')}"
-    label, href = (escape(each, quote=True) for each in (f"Source, {said}", source))
+def _link(ceiling: Ceiling) -> str:
+    """A link, if the source is an address; it may also be the plan."""
+    if not ceiling.source.startswith("https://"):
+        return f" ({text(ceiling.source)})"
+    where = ceiling.source.removeprefix("https://")
+    said = f"Source, where AWS documents it: {ceiling.name}, {where}"
+    label, href = (escape(each, quote=True) for each in (said, ceiling.source))
     return f' (<a href="{href}" aria-label="{label}">source</a>)'
 
 
-def _steadiness(verdict: Json) -> str:
-    steadiness = verdict["steadiness"]
-    if not steadiness or not steadiness.get("verdict"):
+def _steadiness(verdict: Verdict) -> str:
+    found = verdict.steadiness
+    if found is None:
         return ""
-    word = steadiness["verdict"]
     spreads = []
-    if (arm := steadiness.get("arm")) is not None or steadiness.get("baseline") is not None:
-        spreads.append(f"spread {percent(arm)} against {percent(steadiness.get('baseline'))}")
-    if steadiness.get("ratio") is not None:
-        spreads.append(f"ratio {ratio(steadiness['ratio'])}")
-    if steadiness.get("ci95"):
-        spreads.append(f"95 % interval {interval(steadiness['ci95'])}")
-    figures = f" ({', '.join(spreads)})" if spreads else ""
-    because = f" {text(_capital(steadiness['reason']))}." if steadiness.get("reason") else ""
-    return f"Steadiness: {text(_STEADINESS.get(word, word))}{figures}.{because}"
+    if found.arm is not None or found.baseline is not None:
+        spreads.append(f"spread {percent(found.arm)} against {percent(found.baseline)}")
+    if found.ratio is not None:
+        spreads.append(f"ratio {ratio(found.ratio)}")
+    if found.ci95:
+        spreads.append(f"95 % interval {interval(found.ci95)}")
+    figures = text(f" ({', '.join(spreads)})") if spreads else ""
+    because = f" {text(_sentence(found.reason))}" if found.reason else ""
+    return f"Steadiness: {_STEADINESS[found.verdict]}{figures}.{because}"
 
 
-def _marks(marks: Mapping[str, int] | None) -> str:
+def _marks(marks: Mapping[str, int]) -> str:
     if not marks:
         return ""
-    counted = "; ".join(
-        f"{count} {'trial' if count == 1 else 'trials'}"
-        f" {escape(conclusion.meaning(name, singular=count == 1))}"
-        for name, count in marks.items()
+    said = "; ".join(
+        f"{counted(number, 'trial')} {escape(wording.meaning(name, singular=number == 1))}"
+        for name, number in marks.items()
     )
-    return f"Marks on trials that this rests on: {counted}."
+    return f"Marks on trials that this rests on: {said}."

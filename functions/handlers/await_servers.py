@@ -1,0 +1,17 @@
+"""Await servers: say whether every node has a server that listens."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.stages.await_servers import await_servers
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+def handler(event: Json, context: LambdaContext) -> Json:
+    """The Lambda entry point."""
+    answer = await_servers(event["run_id"], resources).to_json()
+    logger.info("looked at the servers", extra=answer)
+    return answer

@@ -1,0 +1,17 @@
+"""Check links: name the pairs that could not talk to each other when they were warmed up."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.stages.check_links import check_links
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+def handler(event: Json, context: LambdaContext) -> Json:
+    """The Lambda entry point."""
+    answer = check_links(event["run_id"], resources).to_json()
+    logger.info("checked the links", extra=answer)
+    return answer

@@ -1,0 +1,17 @@
+"""Count: read the nodes' network counters before and after the trials."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.stages.count import count
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+def handler(event: Json, context: LambdaContext) -> Json:
+    """The Lambda entry point."""
+    answer = count(event["run_id"], event["when"], resources).to_json()
+    logger.info("read the nodes' counters", extra=answer)
+    return answer

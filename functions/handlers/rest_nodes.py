@@ -1,0 +1,17 @@
+"""Rest nodes: scale the node groups to zero after a run, unless another run needs them."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.stages.rest_nodes import rest_nodes
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+def handler(event: Json, context: LambdaContext) -> Json:
+    """The Lambda entry point."""
+    answer = rest_nodes(event["run_id"], resources).to_json()
+    logger.info("put nodes to rest", extra=answer)
+    return answer

@@ -1,0 +1,34 @@
+"""Run on create: the custom resource that runs the benchmark while the stack is created."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger
+from rackrate.stack.custom_resource import serve
+from rackrate.stages.run_on_create import Runner, answer_ended, serve_request
+from rackrate.store import Store
+
+
+def _runner() -> Runner:
+    table, bucket = os.environ["TABLE_NAME"], os.environ["BUCKET_NAME"]
+    return Runner(
+        state_machine_arn=os.environ["STATE_MACHINE_ARN"],
+        store=Store(table, bucket),
+        states=boto3.client("stepfunctions"),
+        s3=boto3.client("s3"),
+        bucket_name=bucket,
+    )
+
+
+@logger.inject_lambda_context(correlation_id_path="RequestId")
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any] | None:
+    """The Lambda entry point: CloudFormation's request, or the end of an execution."""
+    if event.get("source") == "aws.states":
+        return answer_ended(event["detail"], _runner())
+    serve(event, context, lambda request: serve_request(request, _runner()))
+    return None

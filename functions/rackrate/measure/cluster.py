@@ -1,0 +1,325 @@
+"""The Kubernetes API of an EKS cluster, reached with an EKS token."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import boto3
+import urllib3
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.signers import RequestSigner
+from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.watch import Watch
+
+from rackrate.document import Json
+from rackrate.errors import ClusterUnreachable, Throttled, is_throttling
+
+# What aws-cli's `eks get-token` does (customizations/eks/get_token.py): a presigned call that is
+# good for 60 s as a URL; EKS accepts it as a token for 15 minutes, of which aws-cli uses 14.
+_TOKEN_PREFIX = "k8s-aws-v1."
+_URL_SECONDS = 60
+_TOKEN_SECONDS = 10 * 60
+_CONNECTIONS = 32
+_CONNECT_SECONDS = 5
+
+
+def eks_token(session: Any, cluster_name: str) -> str:
+    """A token for the Kubernetes API: a presigned regional STS GetCallerIdentity request.
+
+    Args:
+        session: a boto3 session with the caller's credentials and Region.
+        cluster_name: goes into the signed header `x-k8s-aws-id`.
+    """
+    sts = session.client("sts")
+    signer = RequestSigner(
+        sts.meta.service_model.service_id,
+        session.region_name,
+        "sts",
+        "v4",
+        session.get_credentials(),
+        session.events,
+    )
+    url = signer.generate_presigned_url(
+        {
+            "method": "GET",
+            "url": f"{sts.meta.endpoint_url}/?Action=GetCallerIdentity&Version=2011-06-15",
+            "body": {},
+            "headers": {"x-k8s-aws-id": cluster_name},
+            "context": {},
+        },
+        region_name=session.region_name,
+        expires_in=_URL_SECONDS,
+        operation_name="",
+    )
+    return _TOKEN_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+
+class Cluster:
+    """One cluster; every answer is the API's own JSON.
+
+    The official client carries the requests. Its typed models are not used: the pure code that
+    reads the answers takes plain values, and so needs neither a cluster nor the client.
+
+    Raises, from every method:
+        ClusterUnreachable: no answer, a server error, or no access.
+        Throttled: too many requests.
+    """
+
+    def __init__(self, name: str, session: Any = None) -> None:
+        self.name = name
+        self._session = session or boto3.Session()
+        self._token_expires = 0.0
+        with _translated(name):
+            description = self._session.client("eks").describe_cluster(name=name)["cluster"]
+        if not description.get("endpoint"):
+            raise ClusterUnreachable(f"the cluster {name} is {description['status']}")
+        configuration = Configuration(host=description["endpoint"].rstrip("/"))
+        # The client wants a file. It lives as long as this object, in the function's own /tmp.
+        self._files = tempfile.TemporaryDirectory()
+        authority = Path(self._files.name, "authority.pem")
+        authority.write_bytes(base64.b64decode(description["certificateAuthority"]["data"]))
+        configuration.ssl_ca_cert = str(authority)
+        configuration.connection_pool_maxsize = _CONNECTIONS
+        configuration.retries = urllib3.Retry(
+            total=2, connect=2, read=0, redirect=0, status=0, other=0, backoff_factor=0.2
+        )
+        configuration.api_key_prefix["authorization"] = "Bearer"
+        configuration.refresh_api_key_hook = self._renew_token
+        self._renew_token(configuration)
+        self._api = ApiClient(configuration)
+        self.version: str | None = description.get("version")
+
+    def _renew_token(self, configuration: Configuration) -> None:
+        if time.monotonic() >= self._token_expires:
+            configuration.api_key["authorization"] = eks_token(self._session, self.name)
+            self._token_expires = time.monotonic() + _TOKEN_SECONDS
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        read_seconds: float = 30,
+        stream: bool = False,
+    ) -> urllib3.BaseHTTPResponse:
+        """One request; the body of its answer is read unless it is to be streamed.
+
+        Raises:
+            ApiException: the API answered with an error.
+        """
+        response: urllib3.BaseHTTPResponse = self._api.call_api(
+            path,
+            method,
+            query_params=list((query or {}).items()),
+            header_params={"Accept": "application/json", "Content-Type": "application/json"},
+            body=None if body is None else dict(body),
+            auth_settings=["BearerToken"],
+            _return_http_data_only=True,
+            _preload_content=False,
+            _request_timeout=(_CONNECT_SECONDS, read_seconds),
+        )
+        if not stream:
+            response.read(cache_content=True)
+        return response
+
+    def list(self, path: str, labels: str = "") -> list[Json]:
+        """The objects at a path, such as `/api/v1/nodes`, that carry the labels."""
+        with _translated(self.name):
+            answer = json.loads(self._request("GET", path, query={"labelSelector": labels}).data)
+        items: list[Json] = answer["items"]
+        return items
+
+    def get(self, path: str) -> Json | None:
+        """One object, or None when there is none."""
+        with _translated(self.name, missing_is_fine=True):
+            found: Json = json.loads(self._request("GET", path).data)
+            return found
+        return None
+
+    def peek(self, path: str) -> Json | None:
+        """One object, or None when there is none or this function may not see it.
+
+        For what is good to know and needed for nothing.
+        """
+        with _translated(self.name, missing_is_fine=True):
+            try:
+                found: Json = json.loads(self._request("GET", path).data)
+            except ApiException as error:
+                if error.status == HTTPStatus.FORBIDDEN:
+                    return None
+                raise
+            return found
+        return None
+
+    def create(self, path: str, manifest: Mapping[str, Any]) -> Json:
+        """Creates an object in the collection at a path; one that exists already is fine.
+
+        Returns:
+            The object as the cluster has it.
+        """
+        with _translated(self.name, existing_is_fine=True):
+            created: Json = json.loads(self._request("POST", path, body=dict(manifest)).data)
+            return created
+        found = self.get(f"{path}/{manifest['metadata']['name']}")
+        if found is None:
+            raise ClusterUnreachable(
+                f"{manifest['kind']} {manifest['metadata']['name']} exists and does not; it is"
+                " being deleted"
+            )
+        return found
+
+    def replace(self, path: str, manifest: Mapping[str, Any]) -> None:
+        """Overwrites the object at a path."""
+        with _translated(self.name):
+            self._request("PUT", path, body=dict(manifest))
+
+    def delete(self, path: str, *, foreground: bool = False) -> None:
+        """Deletes an object; one that is gone already is fine."""
+        policy = "Foreground" if foreground else "Background"
+        with _translated(self.name, missing_is_fine=True):
+            self._request("DELETE", path, body={"propagationPolicy": policy})
+
+    def delete_all(self, path: str, labels: str) -> None:
+        """Deletes the objects of a collection that carry the labels."""
+        with _translated(self.name):
+            self._request(
+                "DELETE",
+                path,
+                query={"labelSelector": labels},
+                body={"propagationPolicy": "Background"},
+            )
+
+    def log(self, namespace: str, pod: str, container: str) -> str | None:
+        """What a container printed, exactly; None when there is nothing to read any more."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+        with _translated(self.name, missing_is_fine=True):
+            try:
+                data = self._request("GET", path, query={"container": container}).data
+            except ApiException as error:
+                if error.status == 400:  # the container has not started, or its log is gone
+                    return None
+                raise
+            return data.decode("utf-8", errors="replace")
+        return None
+
+    def watch(
+        self,
+        path: str,
+        labels: str,
+        done: Callable[[Mapping[str, Json]], bool],
+        *,
+        seconds: float,
+    ) -> tuple[dict[str, Json], bool]:
+        """Follows the objects of a collection until they satisfy a condition.
+
+        Args:
+            path: the collection.
+            labels: a label selector.
+            done: is given the objects by name.
+            seconds: how long to wait at most.
+
+        Returns:
+            The objects by name, and whether the condition was met.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            with _translated(self.name):
+                query = {"labelSelector": labels}
+                answer = json.loads(self._request("GET", path, query=query).data)
+            objects = {item["metadata"]["name"]: item for item in answer["items"]}
+            if done(objects):
+                return objects, True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return objects, False
+            version = answer["metadata"]["resourceVersion"]
+            # A version that is too old for the API ends the watch; then we list again.
+            with contextlib.suppress(_Expired):
+                for event in self._events(path, labels, version, left):
+                    name = event["object"]["metadata"].get("name")
+                    if event["type"] == "DELETED":
+                        objects.pop(name, None)
+                    elif event["type"] != "BOOKMARK":
+                        objects[name] = event["object"]
+                    if done(objects):
+                        return objects, True
+
+    def _events(self, path: str, labels: str, version: str, seconds: float) -> Iterator[Json]:
+        """The API's own events until it ends the stream, which it does after the time asked for."""
+
+        def listing(**parameters: Any) -> urllib3.BaseHTTPResponse:
+            query = {
+                "labelSelector": labels,
+                "resourceVersion": version,
+                "watch": "true",
+                "timeoutSeconds": str(parameters["timeout_seconds"]),
+            }
+            return self._request("GET", path, query=query, read_seconds=seconds + 5, stream=True)
+
+        watch = Watch()
+        with _translated(self.name):
+            try:
+                yield from watch.stream(listing, timeout_seconds=max(1, round(seconds)))
+            except ApiException as error:
+                if error.status == HTTPStatus.GONE:
+                    raise _Expired from error
+                raise
+            finally:
+                watch.stop()
+
+
+class _Expired(Exception):
+    """A watch began at a version that the API no longer has."""
+
+
+@contextlib.contextmanager
+def _translated(
+    cluster: str, *, missing_is_fine: bool = False, existing_is_fine: bool = False
+) -> Iterator[None]:
+    """Turns what the libraries raise into our errors."""
+    try:
+        yield
+    except ApiException as error:
+        reason = _message(error)
+        if (missing_is_fine and error.status == 404) or (existing_is_fine and error.status == 409):
+            return
+        if error.status == 429:
+            raise Throttled(f"the API of the cluster {cluster}: {reason}") from error
+        if error.status in (401, 403):
+            raise ClusterUnreachable(
+                f"the cluster {cluster} refuses this function: {reason}. Check its access entry"
+                " and the bootstrap's roles"
+            ) from error
+        if error.status >= 500:
+            raise ClusterUnreachable(
+                f"the API of the cluster {cluster} failed: {reason}"
+            ) from error
+        raise
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise ClusterUnreachable(
+            f"the API of the cluster {cluster} does not answer: {error}"
+        ) from error
+    except ClientError as error:
+        if is_throttling(error):
+            raise Throttled(str(error)) from error
+        raise ClusterUnreachable(f"the cluster {cluster}: {error}") from error
+    except BotoCoreError as error:
+        raise ClusterUnreachable(f"the cluster {cluster}: {error}") from error
+
+
+def _message(error: ApiException) -> str:
+    """What the API says is wrong, in its own words."""
+    try:
+        return str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        return f"HTTP {error.status}"

@@ -1,0 +1,112 @@
+"""What a node's network interfaces count: the kernel's traffic, and where ENA held packets back.
+
+Pure: the text of `/proc/net/dev` and of `ethtool --statistics` in, numbers out. ENA's driver counts
+the packets that EC2 queued or dropped because the instance was beyond an allowance (EC2 user guide,
+"Monitor network performance for ENA settings on your EC2 instance").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from rackrate.document import Document
+
+#: What pods start to read ENA's counters, each with the Debian package that has it.
+PROGRAMS: Mapping[str, str] = {"ethtool": "ethtool"}
+#: Packets beyond the instance's bandwidth, packets per second, tracked connections, and beyond what
+#: an interface may send to link-local services.
+ALLOWANCES = (
+    "bw_in_allowance_exceeded",
+    "bw_out_allowance_exceeded",
+    "pps_allowance_exceeded",
+    "conntrack_allowance_exceeded",
+    "linklocal_allowance_exceeded",
+)
+
+# Interfaces that lead to pods and bridges, or nowhere: those of the VPC CNI (`eni` and eleven
+# digits, `dummy0`, `vlan.eth.1`, `pod-id-link0`), Calico, Cilium, flannel, kube-proxy in IPVS mode,
+# the node-local DNS cache, container engines and tunnels.
+_VIRTUAL = re.compile(
+    r"lo|eni[0-9a-f]{11}|(veth|cali|cni|dummy|vlan|pod-id-link|kube-|nodelocaldns|docker|br-|virbr"
+    r"|cilium|lxc|flannel|tun|tap|wg|vxlan|geneve|ifb|gre|gretap|erspan|sit|ip6|tunl|ip_vti|bpf).*"
+)
+#: Columns of `/proc/net/dev` (the kernel's net/core/net-procfs.c) by the kernel's own names.
+_COLUMNS: Mapping[str, int] = {
+    "rx_bytes": 0,
+    "rx_packets": 1,
+    "rx_dropped": 3,
+    "tx_bytes": 8,
+    "tx_packets": 9,
+    "tx_dropped": 11,
+}
+_COLUMN_COUNT = 16
+_STATISTIC = re.compile(r"\s*(?P<name>[\w.\[\] -]+?)\s*:\s*(?P<value>[0-9]+)\s*", re.ASCII)
+
+
+#: By node, interface and counter.
+Counts = dict[str, dict[str, dict[str, int]]]
+
+
+class Counters(Document):
+    """counters.json: what the nodes' interfaces had counted before the trials and after them."""
+
+    before: Counts
+    after: Counts
+    note: str | None
+    """What was not read."""
+
+    @classmethod
+    def not_read(cls) -> Counters:
+        """What is stored of a run until its nodes are read, so that readers need not look."""
+        return cls(before={}, after={}, note="not read before the trials")
+
+
+class Unreadable(ValueError):
+    """A text does not hold what it should."""
+
+
+def traffic(net_dev: str) -> dict[str, dict[str, int]]:
+    """Bytes, packets and drops of each interface that leaves the node.
+
+    Args:
+        net_dev: what `/proc/net/dev` holds.
+
+    Returns:
+        Interface to counter: `rx_bytes`, `rx_packets`, `rx_dropped`, and the same with `tx_`.
+
+    Raises:
+        Unreadable: it is something else.
+    """
+    header, _, rest = net_dev.partition("\n")
+    if not header.startswith("Inter-|"):
+        raise Unreadable(f"not /proc/net/dev: {net_dev[:80]!r}")
+    found: dict[str, dict[str, int]] = {}
+    for line in rest.splitlines()[1:]:
+        name, colon, numbers = line.rpartition(":")
+        columns = numbers.split()
+        if not colon or len(columns) != _COLUMN_COUNT or not all(map(_is_count, columns)):
+            raise Unreadable(f"not a line of /proc/net/dev: {line[:160]!r}")
+        if not _VIRTUAL.fullmatch(name.strip()):
+            counts = {counter: int(columns[at]) for counter, at in _COLUMNS.items()}
+            found[name.strip()] = counts
+    return found
+
+
+def allowances(statistics: str) -> dict[str, int]:
+    """How many packets an ENA interface held back, by `ALLOWANCES`; empty for other drivers.
+
+    Args:
+        statistics: what `ethtool --statistics <interface>` printed.
+    """
+    found = {}
+    for line in statistics.splitlines():
+        match = _STATISTIC.fullmatch(line)
+        if match and match["name"] in ALLOWANCES:
+            found[match["name"]] = int(match["value"])
+    return found
+
+
+def _is_count(text: str) -> bool:
+    # The kernel's counters have 64 bits.
+    return text.isascii() and text.isdecimal() and len(text) <= 20

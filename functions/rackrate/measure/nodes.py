@@ -1,0 +1,112 @@
+"""The cluster's nodes: which are Ready, and what each tells of itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rackrate.document import Json
+from rackrate.measure.cluster import Cluster
+from rackrate.measure.manifests import selector
+from rackrate.plan.arms import Node
+from rackrate.settings import NODE_GROUP_LABEL, StackArm
+
+#: Put on nodes whose network is scaled down on purpose; their results say so.
+NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"
+
+#: The VPC CNI's DaemonSet, and its container's name.
+CNI_DAEMON_SET = "aws-node"
+
+_TOPOLOGY_PREFIX = "topology.k8s.aws/network-node-layer-"
+
+
+def is_ready(node: Mapping[str, Any]) -> bool:
+    """Does the node say it is Ready, and take new pods?"""
+    conditions = node.get("status", {}).get("conditions", [])
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    leaving = "deletionTimestamp" in node["metadata"]
+    return ready and not leaving and not node.get("spec", {}).get("unschedulable", False)
+
+
+def node_of(node: Mapping[str, Any]) -> Node:
+    """What the API's node tells that a result should carry: instance, zone, image, versions."""
+    labels: Mapping[str, str] = node["metadata"].get("labels", {})
+    info: Mapping[str, str] = node.get("status", {}).get("nodeInfo", {})
+    # "aws:///us-east-1a/i-0123456789abcdef0"
+    provider_id = node.get("spec", {}).get("providerID", "")
+    topology = {
+        k.removeprefix(_TOPOLOGY_PREFIX): v for k, v in labels.items() if _TOPOLOGY_PREFIX in k
+    }
+    return Node(
+        name=node["metadata"]["name"],
+        instance_id=provider_id.rpartition("/")[2] or None,
+        instance_type=labels.get("node.kubernetes.io/instance-type"),
+        zone=labels.get("topology.kubernetes.io/zone"),
+        region=labels.get("topology.kubernetes.io/region"),
+        image=labels.get("eks.amazonaws.com/nodegroup-image"),
+        architecture=labels.get("kubernetes.io/arch"),
+        node_group=labels.get(NODE_GROUP_LABEL),
+        kernel=info.get("kernelVersion"),
+        os_image=info.get("osImage"),
+        kubernetes=info.get("kubeletVersion"),
+        container_runtime=info.get("containerRuntimeVersion"),
+        cpus=_cpus(node.get("status", {}).get("capacity", {}).get("cpu")),
+        network_scale=_scale(labels.get(NETWORK_SCALE_LABEL)),
+        network_layers=tuple(topology[layer] for layer in sorted(topology)),
+    )
+
+
+def cni(daemon_set: Mapping[str, Any] | None) -> str | None:
+    """The VPC CNI that the cluster runs, such as `amazon-k8s-cni:v1.20.4-eksbuild.1`.
+
+    Args:
+        daemon_set: `aws-node` of the namespace `kube-system`, or None where it cannot be seen.
+
+    Returns:
+        Name and tag of its image; None where there is none, or while nodes are being updated to it,
+        since some then run another.
+    """
+    if daemon_set is None:
+        return None
+    status = daemon_set.get("status", {})
+    wanted = status.get("desiredNumberScheduled", 0)
+    if status.get("updatedNumberScheduled", 0) < wanted:
+        return None
+    containers = daemon_set["spec"]["template"]["spec"]["containers"]
+    images = [each["image"] for each in containers if each["name"] == CNI_DAEMON_SET]
+    return images[0].rpartition("/")[2] if images else None
+
+
+def _cpus(quantity: str | None) -> int | None:
+    """The CPUs of a node's capacity, a Kubernetes quantity such as `2` or `1930m`.
+
+    A part of a CPU counts as one, since a thread may run on it. What is no quantity of CPUs is as
+    good as untold: nothing but a guard looks at it.
+    """
+    if quantity is None:
+        return None
+    text = str(quantity)
+    try:
+        cpus = float(text[:-1]) / 1000 if text.endswith("m") else float(text)
+    except ValueError:
+        return None
+    return math.ceil(cpus) if math.isfinite(cpus) and cpus > 0 else None
+
+
+def _scale(label: str | None) -> float | None:
+    try:
+        return None if label is None else float(label)
+    except ValueError:
+        raise ValueError(f"the node label {NETWORK_SCALE_LABEL} is {label!r}, no number") from None
+
+
+def nodes_of(cluster: Cluster, arm: StackArm) -> list[Json]:
+    """The API's nodes of an arm, Ready or not."""
+    return cluster.list("/api/v1/nodes", selector(arm.selector))
+
+
+def ready_nodes(cluster: Cluster, arm: StackArm) -> list[Node]:
+    """An arm's Ready nodes, by name."""
+    found = (node_of(node) for node in nodes_of(cluster, arm) if is_ready(node))
+    return sorted(found, key=lambda node: node.name)

@@ -1,0 +1,117 @@
+"""What became of a client pod's tests. Pure: the API's JSON of a pod in, outcomes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_MESSAGE_LENGTH = 300
+#: Reasons of the kubelet for containers that could not start; it dates them to 1970.
+_NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
+#: What runc says of a program that an image lacks.
+_NO_PROGRAM = "executable file not found"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one test's container ended.
+
+    Attributes:
+        started: did the container run at all, so that it may have printed something?
+        failure: why the test failed, or None when its container ended well.
+        started_at: ISO 8601, or None.
+        finished_at: ISO 8601, or None.
+    """
+
+    started: bool
+    failure: str | None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+def is_finished(pod: Mapping[str, Any]) -> bool:
+    """Will nothing more come out of this pod?
+
+    The kubelet reports the phase only after it has taken the pod's sandbox apart, a second or two
+    after the last test ended. The containers' own states tell it at once: the main container, which
+    is the last test, has ended, or a test before it failed and Kubernetes starts no other.
+    """
+    status = pod.get("status", {})
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return True
+    if any("terminated" in c.get("state", {}) for c in status.get("containerStatuses", [])):
+        return True
+    return any(
+        c.get("state", {}).get("terminated", {}).get("exitCode", 0) != 0
+        for c in status.get("initContainerStatuses", [])
+    )
+
+
+def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
+    """How a test ended in a pod that is finished, overran its deadline, or is gone (None)."""
+    if pod is None:
+        return Outcome(False, "the client pod was deleted before its output could be read")
+    status = pod.get("status", {})
+    containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+    container = next((c for c in containers if c["name"] == test), None)
+    state = container.get("state", {}) if container else {}
+    ended = state.get("terminated")
+    if (lacking := missing_program(pod, test)) is not None:
+        return Outcome(False, lacking)
+    ran = ended is not None and ended.get("reason") not in _NEVER_RAN
+    if ended is not None and ran and ended.get("startedAt"):
+        return Outcome(True, _why_ended(status, ended), ended["startedAt"], ended.get("finishedAt"))
+    if "running" in state:
+        return Outcome(
+            True,
+            f"did not finish before the deadline{_because(status)}",
+            state["running"].get("startedAt"),
+        )
+    waiting = (ended or state.get("waiting") or {}).get("message") or (
+        ended or state.get("waiting") or {}
+    ).get("reason")
+    detail = f" ({waiting})" if waiting and waiting != "PodInitializing" else ""
+    return Outcome(False, f"was not started{_because(status)}{detail}"[:_MESSAGE_LENGTH])
+
+
+def missing_program(pod: Mapping[str, Any], container: str) -> str | None:
+    """Says which program the image lacks, if a container could not start for that reason."""
+    status, spec = pod.get("status", {}), pod.get("spec", {})
+    found = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+    states = [
+        state
+        for each in found
+        if each["name"] == container
+        # Of a container that Kubernetes tries to start again, the last state tells why.
+        for of in ("state", "lastState")
+        for state in each.get(of, {}).values()
+    ]
+    if not any(_NO_PROGRAM in (state.get("message") or "") for state in states):
+        return None
+    for each in (*spec.get("initContainers", []), *spec.get("containers", [])):
+        if each["name"] == container:
+            return (
+                f"there is no {each['command'][0]} in the image {each['image']}; the image that"
+                ' the stack builds has it: update the stack with "ToolImage=build"'
+            )
+    return None
+
+
+def _why_ended(status: Mapping[str, Any], ended: Mapping[str, Any]) -> str | None:
+    code = ended.get("exitCode", 0)
+    if code == 0:
+        return None
+    reason = ended.get("reason", "Error")
+    if reason == "OOMKilled":
+        return "was killed because it used too much memory"
+    signal = f" (signal {code - 128})" if code > 128 else ""
+    return f"ended with exit code {code}{signal}{_because(status)}"[:_MESSAGE_LENGTH]
+
+
+def _because(status: Mapping[str, Any]) -> str:
+    """The pod's own reason, such as Evicted or DeadlineExceeded, with its message."""
+    reason, message = status.get("reason"), status.get("message")
+    if not reason:
+        return ""
+    return f": {reason}" + (f", {message}" if message else "")

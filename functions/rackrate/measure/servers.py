@@ -1,0 +1,84 @@
+"""The servers of a run and what owns them: where they are, and why they are not ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rackrate.document import Json
+from rackrate.errors import ServersNotReady
+from rackrate.measure import manifests
+from rackrate.measure.cluster import Cluster
+from rackrate.measure.networks import namespace_of
+from rackrate.measure.pods import missing_program
+from rackrate.plan.arms import Network
+from rackrate.settings import Settings
+
+
+def owner_of(run_id: str, namespace: str, cluster: Cluster) -> Json:
+    """The run's owner object in a namespace.
+
+    Raises:
+        ServersNotReady: it is gone.
+    """
+    owner = cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{manifests.owner_name(run_id)}")
+    if owner is None:
+        raise ServersNotReady("the run's owner object was deleted, and its servers with it")
+    return owner
+
+
+def addresses_in(
+    run_id: str, network: Network, settings: Settings, cluster: Cluster
+) -> dict[str, str]:
+    """The IP addresses of a run's servers in a network, by node name; see `server_addresses`."""
+    path = f"/api/v1/namespaces/{namespace_of(network, settings)}/pods"
+    return server_addresses(cluster.list(path, manifests.selector(server_labels(run_id))))
+
+
+def server_addresses(pods: Iterable[Json]) -> dict[str, str]:
+    """The IP address of the Ready servers of each node, by node name.
+
+    Those of a pod in the network of its node are at the node's address.
+    """
+    return {
+        pod["spec"]["nodeName"]: pod["status"]["podIP"]
+        for pod in pods
+        if "deletionTimestamp" not in pod["metadata"]
+        and pod["status"].get("podIP")
+        and any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in pod["status"].get("conditions", [])
+        )
+    }
+
+
+def server_labels(run_id: str) -> dict[str, str]:
+    """The labels that all servers of a run share."""
+    return {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "server"}
+
+
+def lacking_programs(pods: Iterable[Json]) -> list[str]:
+    """Which programs of servers are not in the image; no waiting will bring them."""
+    found = {
+        missing_program(pod, container["name"])
+        for pod in pods
+        for container in pod["status"].get("containerStatuses", [])
+    }
+    return sorted(filter(None, found))
+
+
+def why_waiting(pods: Iterable[Json]) -> list[str]:
+    """Why pods or containers wait, such as a port that is taken; each reason once."""
+    reasons: set[str] = set()
+    for pod in pods:
+        waiting = [
+            container.get("state", {}).get("waiting")
+            for container in pod["status"].get("containerStatuses", [])
+        ]
+        unscheduled = [
+            condition
+            for condition in pod["status"].get("conditions", [])
+            if condition["type"] == "PodScheduled" and condition["status"] == "False"
+        ]
+        for each in filter(None, [*waiting, *unscheduled]):
+            reasons.add(f"{each.get('reason')}: {each.get('message', '')}".strip(": "))
+    return sorted(reasons)

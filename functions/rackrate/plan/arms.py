@@ -1,0 +1,105 @@
+"""The arms of a run: what a plan says of one, and what it is with its nodes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rackrate.document import Document
+from rackrate.tools.base import NAME_PATTERN
+
+#: Whose network a pod uses: one of its own behind the cluster's CNI, or that of its node.
+Network = Literal["pod", "host"]
+
+
+class ArmChoice(Document):
+    """An arm as a plan chooses it: nodes of the stack, and the networks of its pods."""
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=30, examples=["host-to-pod"])]
+    """The arm's name in this run and its results."""
+    nodes: Annotated[str, Field(examples=["treatment"])]
+    """The stack's arm whose nodes it uses. Arms of a plan may share nodes; they then take turns in
+    every block, on the same pairs."""
+    client_network: Annotated[Network, Field(examples=["host"])] = "pod"
+    """Network of its clients: a network namespace of their own behind the cluster's CNI (`pod`), or
+    that of the node (`host`; the stack must have `HostNetwork=true`)."""
+    server_network: Annotated[Network, Field(examples=["host"])] = "pod"
+    """Network of its servers, likewise."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Does its name say everything?"""
+        return self == ArmChoice(name=self.nodes, nodes=self.nodes)
+
+
+class InstanceNetwork(Document):
+    """The bandwidth of an instance type, in bit/s; None where EC2 does not say."""
+
+    baseline_bits_per_second: float | None = None
+    peak_bits_per_second: float | None = None
+
+    @property
+    def bursts(self) -> bool:
+        """Is its peak known to be more than it can sustain?"""
+        baseline, peak = self.baseline_bits_per_second, self.peak_bits_per_second
+        return baseline is not None and peak is not None and baseline < peak
+
+
+class Node(Document):
+    """What a node told of itself; null where it did not."""
+
+    name: str
+    instance_id: str | None = None
+    instance_type: str | None = None
+    zone: str | None = None
+    region: str | None = None
+    image: str | None = None
+    """The machine image."""
+    architecture: str | None = None
+    node_group: str | None = None
+    kernel: str | None = None
+    os_image: str | None = None
+    kubernetes: str | None = None
+    """The kubelet's version."""
+    container_runtime: str | None = None
+    cpus: int | None = None
+    network_scale: float | None = None
+    network_layers: tuple[str, ...] = ()
+    """The node's place in EC2's network, from the top, where EC2 tells."""
+    cni: str | None = None
+    """Image of the VPC CNI, name and tag; null where there is none, or while it is updated."""
+
+
+class Arm(Document):
+    """An arm of a run with its nodes."""
+
+    name: str
+    stack_arm: str
+    """The stack's arm whose nodes it uses."""
+    client_network: Network
+    server_network: Network
+    placement: str
+    """The placement group's strategy; `none` without a group."""
+    baseline: bool
+    """Is it what the others are compared with?"""
+    node_group: str
+    """Its EKS managed node group; empty when only a label is known."""
+    selector: dict[str, str]
+    """The labels that select its nodes."""
+    ena_express: bool
+    network: InstanceNetwork
+    """The bandwidth of its instance type, unscaled."""
+    network_scale: float | None
+    """Factor by which the nodes' network was scaled on purpose; null on AWS."""
+    nodes: tuple[Node, ...]
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """The names of its nodes."""
+        return tuple(node.name for node in self.nodes)
+
+    @property
+    def scale(self) -> float:
+        """The factor by which limits of its network are to be multiplied."""
+        return 1.0 if self.network_scale is None else self.network_scale

@@ -1,0 +1,291 @@
+"""The documented limits of EC2 that apply to a trial, and whether they explain a verdict. Pure.
+
+Source of the per-flow limits: the EC2 user guide, "Amazon EC2 instance network bandwidth". One flow
+(5-tuple) gets 5 Gb/s outside a cluster placement group and 10 Gb/s between instances of one; many
+flows may use the instance's bandwidth, which DescribeInstanceTypes tells as a baseline and a peak.
+An instance's bandwidth applies to each direction by itself. Between instances that both have ENA
+Express one flow gets up to 25 Gb/s, in a placement group or not (the EC2 user guide, "Improve
+network performance between EC2 instances with ENA Express"). They are limits of the instance, so
+pods in the nodes' own network namespace have the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackrate.document import Document
+from rackrate.plan.arms import Arm, InstanceNetwork
+from rackrate.tools import TestBase, Throughput
+from rackrate_text.units import percent, quantity
+
+GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html"
+ENA_EXPRESS_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ena-express.html"
+#: Where the rate comes from that a test limits itself to.
+PLAN = "the plan"
+FLOW_BITS_PER_SECOND = {"cluster": 10e9}
+DEFAULT_FLOW_BITS_PER_SECOND = 5e9
+ENA_EXPRESS_FLOW_BITS_PER_SECOND = 25e9
+#: An arm this close to its limit is held by it. What a tool counts is payload: of 1538 bytes that a
+#: frame of 1500 takes on the wire, TCP with time stamps carries 1448, which is 94 %; and a share of
+#: what is left goes to the control loop of TCP. 9.50 of 10 and 4.94 of 5 Gb/s are published.
+NEAR = 0.10
+#: Medians closer than this are alike, unless the plan says otherwise.
+ALIKE = 0.05
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit of one arm.
+
+    Attributes:
+        name: what binds.
+        bits_per_second: its size, of all directions the test sends in together.
+        source: the page that documents it.
+        sustained_bits_per_second: what is left of it when the instance's burst is over, its
+            baseline; None where that is no less.
+    """
+
+    name: str
+    bits_per_second: float
+    source: str = GUIDE
+    sustained_bits_per_second: float | None = None
+
+
+class Ceiling(Document):
+    """The documented limit of a throughput; limits in bit/s, after scaling."""
+
+    name: str
+    """The arm's limit."""
+    arm: float
+    baseline: float
+    source: str
+    arm_share: float | None
+    """The arm's median as a share of its limit."""
+    baseline_share: float | None
+    explains: bool
+    """Do the limits explain how the arms compare?"""
+    text: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Do the documented limits explain what was seen, and how, for a person."""
+
+    explains: bool
+    text: str
+
+
+def instance_network(description: Mapping[str, Any]) -> InstanceNetwork:
+    """The bandwidth of the first network card, which carries an instance's primary interface.
+
+    Args:
+        description: one element of DescribeInstanceTypes' `InstanceTypes`.
+    """
+    cards = description.get("NetworkInfo", {}).get("NetworkCards", [])
+    first: Mapping[str, Any] = next(
+        (card for card in cards if card.get("NetworkCardIndex", 0) == 0), {}
+    )
+    return InstanceNetwork(
+        baseline_bits_per_second=_bits(first.get("BaselineBandwidthInGbps")),
+        peak_bits_per_second=_bits(first.get("PeakBandwidthInGbps")),
+    )
+
+
+def _bits(gigabits: float | None) -> float | None:
+    return None if gigabits is None else float(gigabits) * 1e9
+
+
+def arm_limit(arm: Arm, sent: Throughput) -> Limit:
+    """The limit of an arm that binds first for a test of throughput, all directions together.
+
+    Args:
+        arm: the arm; its tests run between two of its own nodes.
+        sent: what the test sends; each direction has the limit by itself.
+    """
+    name, bits_per_second, source = _network_limit(arm, sent.flows)
+    bits_per_second *= arm.scale
+    offered = sent.offered_bits_per_second
+    if offered is not None and offered <= bits_per_second:
+        name, bits_per_second, source = "offered rate", offered, PLAN
+    sustained = None
+    if arm.network.bursts and arm.network.baseline_bits_per_second is not None:
+        after_burst = arm.network.baseline_bits_per_second * arm.scale
+        sustained = after_burst * sent.directions if after_burst < bits_per_second else None
+    return Limit(name, bits_per_second * sent.directions, source, sustained)
+
+
+def _network_limit(arm: Arm, flows: int) -> tuple[str, float, str]:
+    """Name, size in bit/s and source of what binds first in the network, unscaled."""
+    if arm.ena_express:
+        name, source = "single-flow with ENA Express", ENA_EXPRESS_GUIDE
+        one_flow = ENA_EXPRESS_FLOW_BITS_PER_SECOND
+    else:
+        name, source = "single-flow", GUIDE
+        one_flow = FLOW_BITS_PER_SECOND.get(arm.placement, DEFAULT_FLOW_BITS_PER_SECOND)
+    together = flows * one_flow
+    peak = arm.network.peak_bits_per_second
+    if peak is not None and peak <= together and flows > 1:
+        # Without a burst, the peak is what the instance sustains: its baseline.
+        steady = peak == arm.network.baseline_bits_per_second
+        return ("instance baseline" if steady else "instance peak"), peak, GUIDE
+    if peak is not None and peak < together:
+        return "instance peak", peak, GUIDE
+    return name, together, source
+
+
+def limit_for(arm: Arm, test: TestBase) -> Limit | None:
+    """The limit of an arm for a test's throughput; None for a test of something else."""
+    return None if test.throughput is None else arm_limit(arm, test.throughput)
+
+
+def ceiling(
+    arm: Limit | None,
+    baseline: Limit | None,
+    *,
+    arm_median: float | None = None,
+    baseline_median: float | None = None,
+    names: tuple[str, str] = ("arm", "baseline"),
+    alike: float = ALIKE,
+) -> Ceiling | None:
+    """The ceiling of a verdict.
+
+    Args:
+        arm: the arm's limit, None for a metric that is no throughput.
+        baseline: the baseline's limit.
+        arm_median: what the arm came to, in bit/s; None when nothing was measured.
+        baseline_median: what the baseline came to.
+        names: how the text calls the two arms; the same name twice is one arm now and before.
+        alike: a relative difference of the medians up to this is none.
+    """
+    if arm is None or baseline is None:
+        return None
+    if names[0] == names[1]:
+        names = (f"{names[0]} now", f"{names[1]} before")
+    found = explain(arm, baseline, arm_median, baseline_median, names=names, alike=alike)
+    return Ceiling(
+        name=arm.name,
+        arm=arm.bits_per_second,
+        baseline=baseline.bits_per_second,
+        source=arm.source,
+        arm_share=_share(arm_median, arm),
+        baseline_share=_share(baseline_median, baseline),
+        explains=found.explains,
+        text=found.text,
+    )
+
+
+def _share(median: float | None, bound: Limit) -> float | None:
+    return None if median is None else median / bound.bits_per_second
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One arm beside the limit that matters to it: after a burst that is the instance baseline."""
+
+    name: str
+    median: float
+    limit: Limit
+
+    @property
+    def share(self) -> float:
+        return self.median / self.limit.bits_per_second
+
+    @property
+    def at_limit(self) -> bool:
+        return abs(self.share - 1) <= NEAR
+
+    @property
+    def above_limit(self) -> bool:
+        return self.share > 1 + NEAR
+
+    @property
+    def told(self) -> str:
+        size = quantity(self.limit.bits_per_second, "bit/s")
+        return f"{self.name} came to {percent(self.share)} of its {self.limit.name} limit of {size}"
+
+
+def _side(name: str, median: float, bound: Limit) -> _Side:
+    sustained = bound.sustained_bits_per_second
+    spent = sustained is not None and abs(median / sustained - 1) <= NEAR
+    if sustained is not None and spent and median < bound.bits_per_second * (1 - NEAR):
+        return _Side(name, median, Limit("sustained instance baseline", sustained, GUIDE))
+    return _Side(name, median, bound)
+
+
+def explain(
+    arm_limit: Limit,
+    baseline_limit: Limit,
+    arm_median: float | None,
+    baseline_median: float | None,
+    *,
+    names: tuple[str, str] = ("arm", "baseline"),
+    alike: float = ALIKE,
+) -> Explanation:
+    """Do two documented limits, and how close each arm came, explain how the arms compare?
+
+    They do when the slower arm is held by a limit that the faster one does not have, and when both
+    are held by the same limit, so that no difference could show. An arm is held by a limit when it
+    comes within `NEAR` of it. An arm that sits at its instance's baseline is measured against that:
+    its burst is over.
+
+    Args:
+        arm_limit: the arm's limit.
+        baseline_limit: the baseline's limit.
+        arm_median: what the arm came to, in bit/s; None when nothing was measured.
+        baseline_median: what the baseline came to.
+        names: how the text calls the two.
+        alike: a relative difference of the medians up to this is none.
+    """
+    if not arm_median or not baseline_median:
+        return Explanation(False, "one of the arms was not measured, so its limit explains nothing")
+    arm = _side(f"the {names[0]}", arm_median, arm_limit)
+    baseline = _side(f"the {names[1]}", baseline_median, baseline_limit)
+    shares = f"{arm.told} and {baseline.told}"
+    for side in (arm, baseline):
+        if side.above_limit:
+            return Explanation(
+                False, f"{shares}: {side.name} was not held by that limit, so it explains nothing"
+            )
+    slower, faster = sorted((arm, baseline), key=lambda side: side.median)
+    if faster.median <= slower.median * (1 + alike):
+        return _explain_alike(shares, arm, baseline)
+    if not slower.at_limit:
+        if faster.at_limit:
+            why = f"{faster.name} reached its limit, something else held {slower.name} back"
+        else:
+            why = "both are below their limits, something else made the difference"
+        return Explanation(False, f"{shares}: {why}")
+    if faster.limit.bits_per_second <= slower.limit.bits_per_second * (1 + alike):
+        return Explanation(
+            False, f"{shares}: the limits are alike, so they do not explain the difference"
+        )
+    if faster.at_limit:
+        return Explanation(True, f"{shares}: the limits explain the difference")
+    return Explanation(
+        True,
+        f"{shares}: its limit explains why {slower.name} stayed behind, and something else kept"
+        f" {faster.name} from a greater difference",
+    )
+
+
+def _explain_alike(shares: str, arm: _Side, baseline: _Side) -> Explanation:
+    if arm.at_limit and baseline.at_limit:
+        size = quantity(baseline.limit.bits_per_second, "bit/s")
+        if arm.limit.name == baseline.limit.name:
+            return Explanation(
+                True,
+                f"both were at the same {arm.limit.name} limit of {size}, so no difference could"
+                " show",
+            )
+        return Explanation(True, f"{shares}: both were at their limits, which are about the same")
+    held = next((side for side in (arm, baseline) if side.at_limit), None)
+    if held is not None:
+        other = baseline if held is arm else arm
+        return Explanation(
+            False, f"{shares}: something else held {other.name} at what limits {held.name}"
+        )
+    return Explanation(
+        False, f"{shares}: both are below their limits, which do not explain why they are alike"
+    )

@@ -1,0 +1,433 @@
+"""Checks a plan: every mistake is found at once and told with its path in the input. Pure."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from rackrate import tools
+from rackrate.errors import Fault, InvalidPlan
+from rackrate.plan.arms import ArmChoice, Network
+from rackrate.plan.faults import faults_of, kind_of, shown
+from rackrate.plan.fields import MAX_TRIALS, PlanInput
+from rackrate.plan.model import CATALOGUE, Plan
+from rackrate.plan.schedule import (
+    MAX_PAIRS_PER_ITEM,
+    OVERHEAD_SECONDS_PER_ROUND,
+    Pairing,
+    rounds_of_block,
+    traffic_seconds,
+    trials_of_block,
+)
+from rackrate.settings import StackArm
+from rackrate.tools import TestBase
+from rackrate_text.units import duration
+from rackrate_text.words import counted, listed
+
+#: Limits. The state machine stops a run after two days; a plan may ask for half of that.
+MAX_PLAN_BYTES = 32 * 1024
+MAX_RUN_SECONDS = 86_400
+LEAST_NODES = 2
+
+
+def check_plan(
+    raw: object,
+    *,
+    stack_arms: Sequence[StackArm],
+    nodes: Mapping[str, int],
+    host_network: bool,
+    run_id: str,
+) -> Plan:
+    """Reads and checks a plan.
+
+    Args:
+        raw: the execution's input, any JSON value.
+        stack_arms: the arms the stack has.
+        nodes: number of Ready nodes of each of those arms, by name.
+        host_network: does the stack allow pods in the network of their nodes?
+        run_id: gives the seed of a plan that has none, so that a repeated call plans the same.
+
+    Raises:
+        InvalidPlan: with every fault.
+    """
+    faults: list[Fault] = []
+    model = _read_fields(raw, faults)
+    given = raw if isinstance(raw, dict) else {}
+    arms = _read_arms(model, given, stack_arms, faults)
+    _check_nodes(arms, stack_arms, nodes, faults)
+    _check_networks(arms, host_network, faults)
+    _check_differences(arms, faults)
+    baseline = _choose_baseline(model, list(arms.values()), stack_arms, faults)
+    tests = _read_tests(model.tests, faults)
+    pairing = Pairing.of(model.pairing)
+    if model.compare_with == run_id:
+        faults.append(
+            Fault("compare_with", "is this very run", "name a run that has ended, or leave it out")
+        )
+    if not any(fault.path.split("[")[0] == "arms" for fault in faults):
+        _check_pairing(pairing, arms.values(), nodes, faults)
+    if not faults:
+        _check_size(model, pairing, list(arms.values()), tests, nodes, faults)
+    if faults:
+        raise InvalidPlan(faults)
+    return Plan(
+        arms=tuple(arms.values()),
+        baseline=baseline,
+        tests=tuple(tests),
+        blocks=model.blocks,
+        pairing=model.pairing,
+        direction=model.direction,
+        load=model.load,
+        warm_up=model.warm_up,
+        compare_with=model.compare_with,
+        seed=zlib.crc32(run_id.encode()) if model.seed is None else model.seed,
+        threshold=model.threshold,
+        tolerated_loss=model.tolerated_loss,
+        dry_run=model.dry_run,
+    )
+
+
+def _read_fields(raw: object, faults: list[Fault]) -> PlanInput:
+    """The fields that are right; defaults stand in for those that are not."""
+    if not isinstance(raw, dict):
+        faults.append(
+            Fault("$", f"must be an object, not {kind_of(raw)}", "write {} or an object of fields")
+        )
+        return PlanInput()
+    size = len(json.dumps(raw))
+    if size > MAX_PLAN_BYTES:
+        faults.append(
+            Fault(
+                "$",
+                f"is {size} bytes long, more than {MAX_PLAN_BYTES}",
+                "leave out what the defaults say already, or split it into several runs",
+            )
+        )
+        return PlanInput()
+    try:
+        return PlanInput.model_validate(raw)
+    except ValidationError as error:
+        faults.extend(faults_of(error, PlanInput, ""))
+        wrong = {str(detail["loc"][0]) for detail in error.errors()}
+        return PlanInput.model_validate({k: v for k, v in raw.items() if k not in wrong})
+
+
+def _read_arms(
+    model: PlanInput,
+    given: Mapping[str, Any],
+    stack_arms: Sequence[StackArm],
+    faults: list[Fault],
+) -> dict[str, ArmChoice]:
+    """The arms that can be read, by their path in the plan."""
+    by_name = {arm.name: arm for arm in stack_arms}
+    entries = list(by_name) if model.arms is None else model.arms
+    arms: dict[str, ArmChoice] = {}
+    names: set[str] = set()
+    for index, entry in enumerate(entries):
+        path = f"arms[{index}]"
+        arm = _read_arm(entry, path, by_name, faults)
+        name = entry if isinstance(entry, str) else _name_of(entry)
+        if name is not None and name in names:
+            faults.append(
+                Fault(
+                    path if isinstance(entry, str) else f"{path}.name",
+                    f"the arm {shown(name)} is named twice",
+                    "name each arm once",
+                )
+            )
+        elif arm is not None:
+            arms[path] = arm
+        if name is not None:
+            names.add(name)
+    if model.arms is not None and len(entries) < 2:
+        faults.append(
+            Fault("arms", "a comparison needs two arms", f"name two of {listed(by_name)}")
+        )
+    if given.get("arms", ()) is None:
+        faults.append(
+            Fault("arms", "must be a list, not null", "leave it out to measure every arm")
+        )
+    return arms
+
+
+def _read_arm(
+    entry: Any, path: str, by_name: Mapping[str, StackArm], faults: list[Fault]
+) -> ArmChoice | None:
+    if isinstance(entry, str):
+        if entry in by_name:
+            return ArmChoice(name=entry, nodes=entry)
+        faults.append(
+            Fault(path, f"there is no arm {shown(entry)}", f"use one of {listed(by_name, 'or')}")
+        )
+        return None
+    if not isinstance(entry, dict):
+        faults.append(
+            Fault(
+                path,
+                f"must be a name or an object, not {kind_of(entry)}",
+                f"use one of {listed(by_name, 'or')}, or an object with a name and nodes",
+            )
+        )
+        return None
+    try:
+        model = ArmChoice.model_validate(entry)
+    except ValidationError as error:
+        faults.extend(faults_of(error, ArmChoice, f"{path}."))
+        return None
+    if model.nodes not in by_name:
+        faults.append(
+            Fault(
+                f"{path}.nodes",
+                f"the stack has no arm {shown(model.nodes)}",
+                f"use one of {listed(by_name, 'or')}",
+            )
+        )
+        return None
+    if model.name in by_name and model.name != model.nodes:
+        faults.append(
+            Fault(
+                f"{path}.name",
+                f"{shown(model.name)} is an arm of the stack, and this one uses other nodes",
+                "give it another name",
+            )
+        )
+        return None
+    return model
+
+
+def _check_nodes(
+    arms: Mapping[str, ArmChoice],
+    stack_arms: Sequence[StackArm],
+    nodes: Mapping[str, int],
+    faults: list[Fault],
+) -> None:
+    whereabouts = {arm.name: arm.whereabouts for arm in stack_arms}
+    for path, arm in arms.items():
+        ready = nodes[arm.nodes]
+        if ready < LEAST_NODES:
+            faults.append(
+                Fault(
+                    path,
+                    f"the arm {arm.name!r} has {counted(ready, 'Ready node')}; a pair needs"
+                    f" {LEAST_NODES}",
+                    f"wait for, repair or enlarge the {whereabouts[arm.nodes]}",
+                )
+            )
+
+
+def _check_networks(arms: Mapping[str, ArmChoice], host_network: bool, faults: list[Fault]) -> None:
+    for path, arm in arms.items():
+        networks = {"client_network": arm.client_network, "server_network": arm.server_network}
+        for side, network in networks.items():
+            if network == "host" and not host_network:
+                faults.append(
+                    Fault(
+                        f"{path}.{side}",
+                        "the stack does not let pods use the network of their nodes",
+                        "update the stack with HostNetwork=true, or write 'pod'",
+                    )
+                )
+
+
+def _check_differences(arms: Mapping[str, ArmChoice], faults: list[Fault]) -> None:
+    """Arms that are the same in every way would be compared with themselves."""
+    known: dict[tuple[str, Network, Network], str] = {}
+    for path, arm in arms.items():
+        kind = (arm.nodes, arm.client_network, arm.server_network)
+        if kind in known:
+            faults.append(
+                Fault(
+                    path,
+                    f"{arm.name!r} and {known[kind]!r} are the same nodes in the same networks",
+                    "let them differ in nodes, client_network or server_network",
+                )
+            )
+        known.setdefault(kind, arm.name)
+
+
+def _choose_baseline(
+    model: PlanInput, arms: Sequence[ArmChoice], stack_arms: Sequence[StackArm], faults: list[Fault]
+) -> str:
+    names = [arm.name for arm in arms]
+    if model.baseline is None:
+        baselines = {arm.name for arm in stack_arms if arm.baseline}
+        on_its_nodes = [arm.name for arm in arms if arm.nodes in baselines]
+        itself = [arm.name for arm in arms if arm.nodes in baselines and arm.is_plain]
+        if itself or len(on_its_nodes) == 1:
+            return (itself or on_its_nodes)[0]
+        if len(arms) >= 2:
+            problem = (
+                "none of the chosen arms is the stack's baseline"
+                if not on_its_nodes
+                else f"{listed(on_its_nodes)} all use the nodes of the stack's baseline"
+            )
+            faults.append(Fault("baseline", problem, f"name one of {listed(names, 'or')}"))
+        return ""
+    if model.baseline not in names:
+        known = names or [arm.name for arm in stack_arms]
+        faults.append(
+            Fault(
+                "baseline",
+                f"{shown(model.baseline)} is not among the arms of the plan",
+                f"use one of {listed(known, 'or')}",
+            )
+        )
+    return model.baseline
+
+
+def _read_tests(entries: Sequence[Any], faults: list[Fault]) -> list[TestBase]:
+    tests: list[TestBase] = []
+    names: set[str] = set()
+    for index, entry in enumerate(entries):
+        path = f"tests[{index}]"
+        test = _read_test(entry, path, faults)
+        name = entry if isinstance(entry, str) else _name_of(entry)
+        if name is not None and name in names:
+            faults.append(
+                Fault(
+                    path if isinstance(entry, str) else f"{path}.name",
+                    f"the name {shown(name)} is used twice",
+                    "give each test a name of its own",
+                )
+            )
+        if name is not None:
+            names.add(name)
+        if test is not None:
+            tests.append(test)
+    return tests
+
+
+def _name_of(entry: Any) -> str | None:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
+    if isinstance(entry, str):
+        if entry in CATALOGUE:
+            return tools.load_test({"name": entry, **CATALOGUE[entry]})
+        faults.append(
+            Fault(
+                path,
+                f"there is no test {shown(entry)}",
+                f"use one of {listed(CATALOGUE, 'or')}, or an object with a name and a tool",
+            )
+        )
+        return None
+    if not isinstance(entry, dict):
+        faults.append(
+            Fault(
+                path,
+                f"must be a name or an object, not {kind_of(entry)}",
+                f"use one of {listed(CATALOGUE, 'or')}, or an object with a name and a tool",
+            )
+        )
+        return None
+    name = _name_of(entry)
+    known = CATALOGUE.get(name or "", {})
+    tool = entry.get("tool", known.get("tool"))
+    if tool is None:
+        if "name" not in entry:
+            faults.append(Fault(f"{path}.name", "is missing", "give the test a name"))
+        faults.append(
+            Fault(
+                f"{path}.tool",
+                "is missing, and the name is none of the catalogue's",
+                f"use one of {listed(tools.names(), 'or')}, or a name of the catalogue:"
+                f" {listed(CATALOGUE, 'or')}",
+            )
+        )
+        return None
+    if not isinstance(tool, str) or tool not in tools.names():
+        faults.append(
+            Fault(
+                f"{path}.tool",
+                f"there is no tool {shown(tool)}",
+                f"use one of {listed(tools.names(), 'or')}",
+            )
+        )
+        return None
+    # What the catalogue says of a test holds only for its own tool.
+    defaults = known if known.get("tool") == tool else {"tool": tool}
+    model = tools.test_class(tool)
+    try:
+        return model.model_validate({**defaults, **entry})
+    except ValidationError as error:
+        faults.extend(faults_of(error, model, f"{path}."))
+        return None
+
+
+def _check_pairing(
+    pairing: Pairing, arms: Iterable[ArmChoice], nodes: Mapping[str, int], faults: list[Fault]
+) -> None:
+    if pairing.kind != "random":
+        return
+    fewest = min(arms, key=lambda arm: nodes[arm.nodes])
+    number = nodes[fewest.nodes]
+    possible = Pairing("mesh").pairs(number)
+    if pairing.count > possible:
+        faults.append(
+            Fault(
+                "pairing.random",
+                f"the {number} nodes of the arm {fewest.name!r} make {counted(possible, 'pair')},"
+                f" fewer than {pairing.count}",
+                "ask for fewer, or for the pairing 'mesh', which is all there are",
+            )
+        )
+
+
+def _check_size(
+    model: PlanInput,
+    pairing: Pairing,
+    arms: Sequence[ArmChoice],
+    tests: Sequence[TestBase],
+    nodes: Mapping[str, int],
+    faults: list[Fault],
+) -> None:
+    sizes = {arm.name: nodes[arm.nodes] for arm in arms}
+    trials = (
+        model.blocks
+        * len(tests)
+        * sum(trials_of_block(pairing, model.direction, size) for size in sizes.values())
+    )
+    if trials > MAX_TRIALS:
+        faults.append(
+            Fault(
+                "blocks",
+                f"the plan has {trials} trials, more than {MAX_TRIALS}",
+                "ask for fewer blocks, fewer tests or a pairing with fewer pairs",
+            )
+        )
+    # Arms of the same nodes take turns; arms of others are measured at the same time.
+    rounds: Counter[str] = Counter()
+    for arm in arms:
+        rounds[arm.nodes] += rounds_of_block(pairing, model.direction, model.load, sizes[arm.name])
+    seconds = (
+        model.blocks * max(rounds.values()) * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND)
+    )
+    if seconds > MAX_RUN_SECONDS:
+        faults.append(
+            Fault(
+                "blocks",
+                f"the plan would take {duration(seconds)}, more than {duration(MAX_RUN_SECONDS)}",
+                "ask for fewer blocks, shorter tests, a pairing with fewer pairs, or the load"
+                " 'together'",
+            )
+        )
+    at_once = sum(
+        min(pairing.pairs(count), count // 2)
+        for count in {arm.nodes: sizes[arm.name] for arm in arms}.values()
+    )
+    if model.load == "together" and at_once > MAX_PAIRS_PER_ITEM:
+        faults.append(
+            Fault(
+                "load",
+                f"a round would hold {at_once} pairs, more than {MAX_PAIRS_PER_ITEM}",
+                "write 'isolated', or {\"random\": k} with fewer pairs as the pairing",
+            )
+        )

@@ -1,0 +1,221 @@
+"""What a run costs: what it uses, times prices. Pure.
+
+What is billed, and how: a state transition each time a step is executed, those of the executions
+that a distributed map starts among them (https://aws.amazon.com/step-functions/pricing/); a request
+and the memory times the time for each call of a function (https://aws.amazon.com/lambda/pricing/);
+instances by the second they run (https://aws.amazon.com/ec2/pricing/on-demand/); a cluster by the
+hour it exists (https://aws.amazon.com/eks/pricing/); and data that goes from one zone to another on
+both sides, by what leaves the sender's and by what enters the receiver's
+(https://docs.aws.amazon.com/cur/latest/userguide/cur-data-transfers-charges.html). Free tiers are
+of an account and a month; a run is counted without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rackrate.document import Document
+from rackrate.plan import prices
+from rackrate.plan.prices import Price, Query
+from rackrate.plan.schedule import Item, MakeupItem
+from rackrate_text.units import dollars, duration
+
+#: Memory of functions, as templates/benchmark.yaml sets it, in MB; a GB has 1024 of them.
+FUNCTION_MEGABYTES = 512
+#: What a call of a function takes on the mean, cold starts included. Calls wait for the Kubernetes
+#: API and read logs; this is rather too much than too little.
+SECONDS_PER_INVOCATION = 3.0
+#: The one call that reports draws figures: it has a whole CPU, and takes some four seconds for a
+#: small run.
+REPORT_MEGABYTES = 1769
+REPORT_SECONDS = 10.0
+#: Steps of statemachine/benchmark.asl.yaml that a run goes through besides its items: all of them,
+#: with a warm-up, two waits for the servers and waking and resting the nodes.
+RUN_TRANSITIONS = 40
+RUN_INVOCATIONS = 18
+#: An item launches, waits, and collects twice, since the first time is often a moment too early.
+ITEM_TRANSITIONS = 9
+ITEM_INVOCATIONS = 3
+#: A make-up item finds nothing missing.
+MAKEUP_TRANSITIONS = 3
+MAKEUP_INVOCATIONS = 1
+#: A GB of the bill may be somewhat more than 10^9 bytes, so this is the upper end.
+BYTES_PER_GIGABYTE = 1e9
+
+NOT_INCLUDED = (
+    "NAT gateways, volumes, addresses and endpoints, which cost the same without a run",
+    "requests and storage of S3 and DynamoDB, logs, traces and metrics: cents for a usual run",
+    "trials that have to be repeated",
+    "free tiers, discounts, savings plans, spot prices and taxes",
+)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a run uses.
+
+    Attributes:
+        seconds: how long it takes.
+        nodes: number of nodes by instance type; None is a type that is not known.
+        state_transitions: steps executed.
+        invocations: calls of functions.
+        cross_zone_bytes: bytes between nodes of different zones, each counted once.
+    """
+
+    seconds: float
+    nodes: Mapping[str | None, int]
+    state_transitions: int
+    invocations: int
+    cross_zone_bytes: int
+
+    @property
+    def gigabyte_seconds(self) -> float:
+        """Memory times time of all calls."""
+        others = (self.invocations - 1) * SECONDS_PER_INVOCATION * FUNCTION_MEGABYTES
+        return (others + REPORT_SECONDS * REPORT_MEGABYTES) / 1024
+
+
+def steps(items: Iterable[Item]) -> tuple[int, int]:
+    """State transitions and calls of functions of a run with these items, when nothing is lost."""
+    transitions, invocations = RUN_TRANSITIONS, RUN_INVOCATIONS
+    for item in items:
+        makeup = isinstance(item, MakeupItem)
+        transitions += MAKEUP_TRANSITIONS if makeup else ITEM_TRANSITIONS
+        invocations += MAKEUP_INVOCATIONS if makeup else ITEM_INVOCATIONS
+    return transitions, invocations
+
+
+def queries(usage: Usage) -> list[Query]:
+    """The prices an estimate needs."""
+    return [
+        *(prices.instance_hour(name) for name in sorted(filter(None, usage.nodes))),
+        prices.CLUSTER_HOUR,
+        prices.STATE_TRANSITION,
+        prices.LAMBDA_REQUEST,
+        prices.LAMBDA_GIGABYTE_SECOND,
+        *([prices.CROSS_ZONE_GIGABYTE] if usage.cross_zone_bytes else []),
+    ]
+
+
+class CostLine(Document):
+    """A line of the estimated cost; null is an amount that is not known."""
+
+    what: str
+    quantity: float
+    unit: str
+    usd_per_unit: float | None
+    usd: float | None
+    source: str
+    paid_anyway: bool
+    """Is it paid without the run too?"""
+
+
+class Cost(Document):
+    """The estimated cost, in US dollars."""
+
+    region: str
+    lines: tuple[CostLine, ...]
+    usd: float
+    """The sum of what is known."""
+    usd_of_run: float
+    """What would not be paid without the run."""
+    unknown: tuple[str, ...]
+    """What has no price, and so is not in the sum."""
+    notes: tuple[str, ...]
+    """Why prices are not the API's."""
+    not_included: tuple[str, ...]
+    """What the lines leave out."""
+    summary: tuple[str, ...]
+    """A few lines for a console."""
+
+
+def estimate(usage: Usage, found: Mapping[Query, Price], *, region: str) -> Cost:
+    """The cost of a run in US dollars.
+
+    Args:
+        usage: what it uses.
+        found: a price for each of `queries(usage)`.
+        region: the Region that charges.
+    """
+    lines = _lines(usage, found)
+    total = sum(line.usd or 0.0 for line in lines)
+    of_run = sum(line.usd or 0.0 for line in lines if not line.paid_anyway)
+    unknown = tuple(line.what for line in lines if line.usd is None)
+    troubles = sorted({price.trouble for price in found.values() if price.trouble})
+    notes = tuple(f"not all prices are the Price List API's: {why}" for why in troubles)
+    return Cost(
+        region=region,
+        lines=tuple(lines),
+        usd=total,
+        usd_of_run=of_run,
+        unknown=unknown,
+        notes=notes,
+        not_included=NOT_INCLUDED,
+        summary=_summary(usage, total, of_run, unknown, notes),
+    )
+
+
+def _lines(usage: Usage, found: Mapping[Query, Price]) -> list[CostLine]:
+    hours = usage.seconds / 3600
+    nodes = [
+        _line(
+            f"EC2 {name}, {count} nodes" if name else f"EC2, {count} nodes of an unknown type",
+            count * hours,
+            "node-hour",
+            found[prices.instance_hour(name)] if name else Price(None, "unknown"),
+            paid_anyway=True,
+        )
+        for name, count in sorted(usage.nodes.items(), key=lambda entry: entry[0] or "")
+    ]
+    traffic = 2 * usage.cross_zone_bytes / BYTES_PER_GIGABYTE
+    both_sides = "traffic between zones, billed to both sides"
+    return [
+        *nodes,
+        _line("EKS cluster", hours, "cluster-hour", found[prices.CLUSTER_HOUR], paid_anyway=True),
+        _line(
+            "Step Functions",
+            usage.state_transitions,
+            "state transition",
+            found[prices.STATE_TRANSITION],
+        ),
+        _line("Lambda requests", usage.invocations, "request", found[prices.LAMBDA_REQUEST]),
+        _line(
+            "Lambda duration",
+            usage.gigabyte_seconds,
+            "GB-second",
+            found[prices.LAMBDA_GIGABYTE_SECOND],
+        ),
+        *(
+            [_line(both_sides, traffic, "GB", found[prices.CROSS_ZONE_GIGABYTE])]
+            if usage.cross_zone_bytes
+            else []
+        ),
+    ]
+
+
+def _line(
+    what: str, quantity: float, unit: str, price: Price, *, paid_anyway: bool = False
+) -> CostLine:
+    return CostLine(
+        what=what,
+        quantity=quantity,
+        unit=unit,
+        usd_per_unit=price.usd,
+        usd=None if price.usd is None else quantity * price.usd,
+        source=price.source,
+        paid_anyway=paid_anyway,
+    )
+
+
+def _summary(
+    usage: Usage, total: float, of_run: float, unknown: Sequence[str], notes: Sequence[str]
+) -> tuple[str, ...]:
+    lines = [
+        f"about {dollars(total)} for {duration(usage.seconds)};"
+        f" {dollars(total - of_run)} of it for nodes and cluster, which are paid as long as they"
+        " are up, with or without a run",
+    ]
+    if unknown:
+        lines.append(f"without {', '.join(unknown)}: the price is not known")
+    return (*lines, *notes)

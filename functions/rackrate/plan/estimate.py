@@ -1,0 +1,198 @@
+"""Estimate: how long a planned run takes, what it sends and costs, and which guards would trip."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rackrate.document import Document
+from rackrate.plan import costs, schedule
+from rackrate.plan.arms import Arm
+from rackrate.plan.ceilings import arm_limit
+from rackrate.plan.costs import Cost
+from rackrate.plan.guards import Guard, Outlook, planned_guards
+from rackrate.plan.model import Plan
+from rackrate.plan.prices import prices
+from rackrate.plan.schedule import Item, Pair, block_items
+from rackrate.tools import TestBase, Throughput
+
+
+class Traffic(Document):
+    """Bytes that a node is expected to exchange, at most."""
+
+    sent: int
+    received: int
+
+    @property
+    def most(self) -> int:
+        """Of the one way or the other."""
+        return max(self.sent, self.received)
+
+
+class Estimates(Document):
+    """What was expected before the run."""
+
+    seconds: float
+    block_seconds: float
+    trials: int
+    bytes_per_node: dict[str, Traffic]
+    state_transitions: int
+    cost: Cost
+    guards: tuple[Guard, ...]
+
+
+class EstimateSummary(Document):
+    """What a person wants to know of a plan before it is run, for the execution's output."""
+
+    seconds: float
+    trials: int
+    usd: float | None
+    """As far as prices are known; null if none is."""
+    most_bytes_per_node: int
+    """The most that any node sends or receives."""
+    guards_that_would_trip: tuple[str, ...]
+    """In words, each with its remedy."""
+
+    @classmethod
+    def of(cls, estimates: Estimates) -> EstimateSummary:
+        """The summary of an estimate."""
+        known = any(line.usd is not None for line in estimates.cost.lines)
+        return cls(
+            seconds=estimates.seconds,
+            trials=estimates.trials,
+            usd=round(estimates.cost.usd, 4) if known else None,
+            most_bytes_per_node=max(
+                (traffic.most for traffic in estimates.bytes_per_node.values()), default=0
+            ),
+            guards_that_would_trip=tuple(
+                "; ".join(filter(None, (guard.text, guard.remedy)))
+                for guard in estimates.guards
+                if guard.would_trip
+            ),
+        )
+
+
+def estimate(
+    plan: Plan,
+    items: Sequence[Item],
+    warm_ups: Sequence[Item],
+    arms: Sequence[Arm],
+    *,
+    pricing: Any | None,
+    region: str,
+) -> Estimates:
+    """What a plan would take; asks nothing but prices, and never fails for want of them.
+
+    Args:
+        plan: the plan.
+        items: the schedule.
+        warm_ups: the warm-up's items, none without one.
+        arms: the plan's arms, with their nodes and the bandwidth of their instances.
+        pricing: a client of the Price List API (`rackrate.plan.prices.client`), or None to use the
+            dated table.
+        region: the Region that charges.
+    """
+    seconds = schedule.expected_run_seconds(items, plan.tests, warm_ups)
+    bytes_per_node = _bytes_per_node(plan, _pairs(items), _pairs(warm_ups), arms)
+    transitions, invocations = costs.steps([*warm_ups, *items])
+    usage = costs.Usage(
+        seconds=seconds,
+        nodes=_nodes_by_type(arms),
+        state_transitions=transitions,
+        invocations=invocations,
+        cross_zone_bytes=_cross_zone_bytes(plan, items, warm_ups, arms),
+    )
+    found = prices(costs.queries(usage), region=region, pricing=pricing)
+    outlook = Outlook(
+        arms=arms,
+        baseline=plan.baseline,
+        tests=plan.tests,
+        blocks=plan.blocks,
+        items=items,
+        seconds=seconds,
+        most_bytes_of_node={node: traffic.most for node, traffic in bytes_per_node.items()},
+    )
+    return Estimates(
+        seconds=seconds,
+        block_seconds=schedule.expected_block_seconds(items, plan.tests),
+        trials=len(schedule.planned_trials(items)),
+        bytes_per_node=bytes_per_node,
+        state_transitions=transitions,
+        cost=costs.estimate(usage, found, region=region),
+        guards=tuple(planned_guards(outlook)),
+    )
+
+
+def _pairs(items: Iterable[Item]) -> list[Pair]:
+    return [pair for item in block_items(items) for pair in item.pairs]
+
+
+def _bytes_per_node(
+    plan: Plan, pairs: Iterable[Pair], warming: Iterable[Pair], arms: Sequence[Arm]
+) -> dict[str, Traffic]:
+    """The most bytes each node sends and receives, if every test runs at its ceiling.
+
+    A test that limits its own rate sends no more than that. Each way is counted for itself, because
+    EC2's network credits are (the EC2 user guide, "Amazon EC2 instance network bandwidth"). A test
+    that is none of throughput sends next to nothing.
+
+    Args:
+        plan: the plan.
+        pairs: those of the schedule, each of which runs every test.
+        warming: those of the warm-up, each of which runs a short first test.
+        arms: the plan's arms.
+    """
+    sent: dict[str, float] = defaultdict(float)
+    received: dict[str, float] = defaultdict(float)
+    for scheduled, tests in ((pairs, plan.tests), (warming, (plan.tests[0].warm_up(),))):
+        of_arm = {arm.name: _bytes_of_pair(arm, tests) for arm in arms}
+        for pair in scheduled:
+            up, down = of_arm[pair.arm]
+            sent[pair.client] += up
+            received[pair.client] += down
+            sent[pair.server] += down
+            received[pair.server] += up
+    return {
+        node: Traffic(sent=round(sent[node]), received=round(received[node]))
+        for node in sorted({*sent, *received})
+    }
+
+
+def _bytes_of_pair(arm: Arm, tests: Iterable[TestBase]) -> tuple[float, float]:
+    """The most bytes a client sends and receives when it runs every test once."""
+    up = down = 0.0
+    for test in tests:
+        if (sent := test.throughput) is None:
+            continue
+        limit = arm_limit(arm, Throughput(sent.flows)).bits_per_second
+        if sent.offered_bits_per_second is not None:
+            limit = min(limit, sent.offered_bits_per_second)
+        amount = test.expected_seconds * limit / 8
+        up += amount if sent.forward else 0.0
+        down += amount if sent.reverse else 0.0
+    return up, down
+
+
+def _cross_zone_bytes(
+    plan: Plan, items: Sequence[Item], warm_ups: Sequence[Item], arms: Sequence[Arm]
+) -> int:
+    """The bytes between nodes of different zones, at most; what has no zone crosses none."""
+    zones = {node.name: node.zone for arm in arms for node in arm.nodes}
+
+    def crossing(scheduled: Sequence[Item]) -> list[Pair]:
+        return [pair for pair in _pairs(scheduled) if _crosses(pair, zones)]
+
+    used = _bytes_per_node(plan, crossing(items), crossing(warm_ups), arms)
+    return sum(traffic.sent for traffic in used.values())
+
+
+def _crosses(pair: Pair, zones: Mapping[str, str | None]) -> bool:
+    one, other = zones.get(pair.client), zones.get(pair.server)
+    return one is not None and other is not None and one != other
+
+
+def _nodes_by_type(arms: Sequence[Arm]) -> dict[str | None, int]:
+    """How many nodes of each instance type; arms may share nodes, which count once."""
+    types = {node.name: node.instance_type for arm in arms for node in arm.nodes}
+    return dict(Counter(types.values()))

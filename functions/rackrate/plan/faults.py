@@ -1,0 +1,123 @@
+"""What is wrong with a plan, in words: pydantic's errors and values as a user would call them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, ValidationError
+
+from rackrate.errors import Fault
+from rackrate.plan.fields import PlanInput, RandomPairs
+from rackrate_text.words import listed
+
+_PLAIN_KEY = re.compile(r"[\w-]{1,60}")
+_REMEDIES = {
+    "int_type": "write a whole number, without quotes",
+    "int_from_float": "write a whole number, without a fraction",
+    "float_type": "write a number, without quotes",
+    "string_type": "write a text, in quotes",
+    "bool_type": "write true or false, without quotes",
+    "list_type": "write a list, in square brackets",
+    "missing": "add it",
+}
+
+
+def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> list[Fault]:
+    """Pydantic's errors in our words, each at its path.
+
+    Args:
+        error: what pydantic found.
+        model: the model it validated with.
+        prefix: the path of what was validated, with its dot; empty for the plan itself.
+    """
+    faults: list[Fault] = []
+    for detail in error.errors(include_url=False):
+        location = detail["loc"]
+        fields: Iterable[str] = model.model_fields
+        if model is PlanInput and location[0] == "pairing":
+            # The second part is pydantic's own word for what it took the value for.
+            location = ("pairing", *location[2:])
+            fields = RandomPairs.model_fields
+        path = prefix + _path(location)
+        found, context = detail["type"], detail.get("ctx", {})
+        value = detail["input"]
+        match found:
+            case "rule":  # a tool's own words for what does not go together
+                problem, remedy = context["problem"], context["remedy"]
+            case "extra_forbidden":
+                problem = "is not a field here"
+                remedy = f"remove it, or use one of {listed(fields, 'or')}"
+            case "missing":
+                problem, remedy = "is missing", _REMEDIES[found]
+            case "greater_than":
+                problem = f"must be more than {context['gt']}, not {value!r}"
+                remedy = "write a larger number"
+            case "greater_than_equal":
+                problem = f"must be at least {context['ge']}, not {value!r}"
+                remedy = "write a larger number"
+            case "less_than":
+                problem = f"must be less than {context['lt']}, not {value!r}"
+                remedy = "write a smaller number"
+            case "less_than_equal":
+                problem = f"must be at most {context['le']}, not {value!r}"
+                remedy = "write a smaller number"
+            case "literal_error":
+                problem = f"must be {context['expected']}, not {shown(value)}"
+                remedy = "use one of these"
+                if path == "pairing":
+                    remedy += ', or {"random": number of pairs}'
+            case "string_pattern_mismatch":
+                problem = f"{shown(value)} is not a name"
+                remedy = "use lower-case letters, digits and hyphens, no hyphen first or last"
+            case "string_too_long":
+                problem = f"is longer than {context['max_length']} characters"
+                remedy = "shorten it"
+            case "string_too_short":
+                problem, remedy = "is empty", "write something, or leave it out"
+            case "too_short":
+                problem, remedy = "is empty", "name at least one, or leave it out"
+            case "too_long":
+                problem = f"has more than {context['max_length']} entries"
+                remedy = "split it into several runs"
+            case _:
+                message = detail["msg"].removeprefix("Input ").replace("should", "must")
+                problem = f"{message}, not {kind_of(value)}"
+                remedy = _REMEDIES.get(found, "correct it")
+        faults.append(Fault(path, problem, remedy))
+    return faults
+
+
+def _path(location: Sequence[int | str]) -> str:
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            path += f".{part}" if path else part
+        else:
+            path += f"[{json.dumps(part[:60])}]"
+    return path
+
+
+def kind_of(value: object) -> str:
+    """A JSON value's kind, as a user would call it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            return f"the text {shown(value)}"
+        case list():
+            return "a list"
+    return "an object"
+
+
+def shown(value: object) -> str:
+    """A value, shortened."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

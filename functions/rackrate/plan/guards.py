@@ -1,0 +1,274 @@
+"""What a plan can be warned of before anything is measured. Pure.
+
+Each guard says what it found, whether it would trip, and what to do about it; guards that would not
+trip are told as well, so that a reader knows what was looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rackrate.document import Document
+from rackrate.plan.arms import Arm, Node
+from rackrate.plan.ceilings import limit_for
+from rackrate.plan.fields import LEAST_BLOCKS
+from rackrate.plan.schedule import Item, block_items
+from rackrate.tools import TestBase
+from rackrate_text.units import duration, quantity, ratio
+from rackrate_text.words import counted, listed
+
+#: From here on a single thread may be too slow for iperf3: "iperf does not reach full speed on fast
+#: network connection such as 40 Gbps or 100 Gbps" (https://access.redhat.com/solutions/4486291).
+ONE_THREAD_BITS_PER_SECOND = 40e9
+
+
+class Guard(Document):
+    """A check of the plan before it ran."""
+
+    guard: str
+    would_trip: bool
+    text: str
+    """What was found."""
+    remedy: str
+    """Empty where it would not trip."""
+
+
+@dataclass(frozen=True)
+class Confound:
+    """A fact of nodes in which arms should not differ.
+
+    Attributes:
+        guard: the guard's name.
+        called: what the fact is called.
+        of: reads it of a node.
+        remedy: what to do.
+    """
+
+    guard: str
+    called: str
+    of: Callable[[Node], str | None]
+    remedy: str
+
+
+_ONE_RELEASE = "bring all node groups to one release of the AMI"
+_CONFOUNDS = (
+    Confound("zones", "zone", lambda node: node.zone, "put the nodes of all arms in one zone"),
+    Confound(
+        "instance_types",
+        "instance type",
+        lambda node: node.instance_type,
+        "use one instance type for all arms",
+    ),
+    Confound("images", "AMI", lambda node: node.image, _ONE_RELEASE),
+    Confound("kernels", "kernel", lambda node: node.kernel, _ONE_RELEASE),
+)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is planned.
+
+    Attributes:
+        arms: the plan's arms with their nodes.
+        baseline: the baseline's name.
+        tests: the plan's tests.
+        blocks: how many.
+        items: the schedule.
+        seconds: how long the run takes.
+        most_bytes_of_node: what each node sends or receives, whichever is more, at most.
+    """
+
+    arms: Sequence[Arm]
+    baseline: str
+    tests: Sequence[TestBase]
+    blocks: int
+    items: Sequence[Item]
+    seconds: float
+    most_bytes_of_node: Mapping[str, int]
+
+    @property
+    def baseline_arm(self) -> Arm:
+        """The arm the others are compared with."""
+        return next(arm for arm in self.arms if arm.name == self.baseline)
+
+
+def planned_guards(outlook: Outlook) -> list[Guard]:
+    """Every guard, whether it would trip or not."""
+    return [
+        burst_credits(outlook),
+        arms_cannot_differ(outlook),
+        few_blocks(outlook),
+        one_pair(outlook),
+        *(confound(outlook, about) for about in _CONFOUNDS),
+        one_thread(outlook),
+        placeholder_nodes(outlook),
+    ]
+
+
+def _guard(name: str, would_trip: bool, text: str, remedy: str) -> Guard:
+    return Guard(guard=name, would_trip=would_trip, text=text, remedy=remedy if would_trip else "")
+
+
+def burst_credits(outlook: Outlook) -> Guard:
+    """Would nodes send or receive more, on the mean of the run, than their instances sustain?
+
+    Each direction has a bandwidth by itself. Instances get all their credits at launch, earn them
+    while they are below their baseline and spend them above it; a burst lasts "typically from 5 to
+    60 minutes, depending on the instance size", and how many credits that is, is not documented
+    (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html). So
+    the mean over the run counts, pauses among it.
+    """
+    worst: tuple[float, str, float, float] | None = None
+    known = False
+    for arm in outlook.arms:
+        baseline = arm.network.baseline_bits_per_second
+        known = known or (baseline is not None and arm.network.peak_bits_per_second is not None)
+        if not arm.network.bursts or baseline is None or outlook.seconds <= 0:
+            continue
+        sustained = baseline * arm.scale
+        for name in arm.node_names:
+            rate = outlook.most_bytes_of_node.get(name, 0) * 8 / outlook.seconds
+            if worst is None or rate / sustained > worst[0]:
+                worst = (rate / sustained, name, rate, sustained)
+    if worst is None:
+        text = "the instances have no burst" if known else "what the instances sustain is not known"
+        return _guard("burst_credits", False, text, "")
+    share, node_name, rate, sustained = worst
+    text = (
+        f"{node_name} may come to {quantity(rate, 'bit/s')} one way on the mean of the run,"
+        f" {ratio(share)} times the {quantity(sustained, 'bit/s')} its instance sustains"
+    )
+    excess = (rate - sustained) * outlook.seconds / 8
+    if excess > 0:
+        text += (
+            f", which takes {quantity(excess, 'B')} out of its burst; bursts last 5 to 60 minutes,"
+            f" and this is to take {duration(outlook.seconds)}"
+        )
+    return _guard(
+        "burst_credits",
+        share > 1,
+        text,
+        "ask for fewer blocks or shorter tests, limit the tests' rate, or use an instance type"
+        " without a burst; marks will tell if the burst ends",
+    )
+
+
+def arms_cannot_differ(outlook: Outlook) -> Guard:
+    """Tests in which arms of different placement have the same limit."""
+    baseline = outlook.baseline_arm
+    told = []
+    for test in outlook.tests:
+        theirs = limit_for(baseline, test)
+        for arm in outlook.arms:
+            ours = limit_for(arm, test)
+            alike = (arm.placement, arm.ena_express) == (baseline.placement, baseline.ena_express)
+            if alike or ours is None or theirs is None:
+                continue
+            if ours.bits_per_second == theirs.bits_per_second:
+                size = quantity(ours.bits_per_second, "bit/s")
+                told.append(
+                    f"{test.name} has the same limit on {arm.name} as on {outlook.baseline}"
+                    f" ({ours.name}, {size})"
+                )
+    return _guard(
+        "arms_cannot_differ",
+        bool(told),
+        f"{'; '.join(told)}: when both reach it, no difference can show"
+        if told
+        else "no test has the same documented limit on arms of different placement",
+        "use a larger instance type, or read these results as a check of the instance's limit",
+    )
+
+
+def few_blocks(outlook: Outlook) -> Guard:
+    """Are there enough blocks for an interval?"""
+    few = outlook.blocks < LEAST_BLOCKS
+    count = counted(outlook.blocks, "block")
+    return _guard(
+        "few_blocks",
+        few,
+        f"{count}; an interval of 95 % needs {LEAST_BLOCKS}" if few else f"{count} are enough",
+        f"ask for {LEAST_BLOCKS} blocks or more",
+    )
+
+
+def one_pair(outlook: Outlook) -> Guard:
+    """Do the verdicts rest on one pair of nodes of an arm?"""
+    pairs: dict[str, set[frozenset[str]]] = {arm.name: set() for arm in outlook.arms}
+    for item in block_items(outlook.items):
+        for pair in item.pairs:
+            pairs[pair.arm].add(frozenset((pair.client, pair.server)))
+    single = [name for name, found in pairs.items() if len(found) < 2]
+    least = min((len(found) for found in pairs.values()), default=0)
+    return _guard(
+        "one_pair",
+        bool(single),
+        f"{listed(single)}: one pair of nodes, so the claim is about these nodes only"
+        if single
+        else f"every arm has {least} pairs of nodes or more",
+        "for a claim about the placement use the pairing ring, mesh or random, with more nodes",
+    )
+
+
+def confound(outlook: Outlook, about: Confound) -> Guard:
+    """Do the arms differ in something else than what they are to differ in?"""
+    values = {
+        arm.name: sorted(filter(None, {about.of(node) for node in arm.nodes}))
+        for arm in outlook.arms
+    }
+    distinct = {value for of_arm in values.values() for value in of_arm}
+    if not distinct:
+        return _guard(about.guard, False, f"the nodes do not tell their {about.called}", "")
+    told = "; ".join(f"{arm}: {', '.join(of_arm) or 'unknown'}" for arm, of_arm in values.items())
+    trips = len(distinct) > 1
+    return _guard(
+        about.guard,
+        trips,
+        f"nodes differ in their {about.called} ({told}), which may make a difference by itself"
+        if trips
+        else f"all nodes have the {about.called} {distinct.pop()}",
+        about.remedy,
+    )
+
+
+def one_thread(outlook: Outlook) -> Guard:
+    """Tests that may be too fast for a version of their tool with one thread for all streams."""
+    fast = {
+        test.name: test.one_thread
+        for test in outlook.tests
+        if test.one_thread is not None
+        and any(
+            (bound := limit_for(arm, test)) is not None
+            and bound.bits_per_second > ONE_THREAD_BITS_PER_SECOND
+            for arm in outlook.arms
+        )
+    }
+    size = quantity(ONE_THREAD_BITS_PER_SECOND, "bit/s")
+    return _guard(
+        "one_thread",
+        bool(fast),
+        f"{listed(sorted(fast))} may come to more than {size}; {_each_once(fast, 0)}"
+        if fast
+        else f"no test whose tool may have a single thread may come to more than {size}",
+        f"{_each_once(fast, 1)}; marks will tell if a CPU was the limit",
+    )
+
+
+def _each_once(about: Mapping[str, tuple[str, str]], part: int) -> str:
+    return "; ".join(dict.fromkeys(words[part] for words in about.values()))
+
+
+def placeholder_nodes(outlook: Outlook) -> Guard:
+    """Does the plan rest on nodes that are not there yet?"""
+    there = [node.instance_id or node.kubernetes for arm in outlook.arms for node in arm.nodes]
+    missing = there.count(None)
+    return _guard(
+        "placeholder_nodes",
+        missing > 0,
+        f"{missing} nodes are not there yet, since the stack idles without any; their number and"
+        " type are taken from the node groups, the rest is not known"
+        if missing
+        else "all nodes are there",
+        "nothing to do: a run wakes the nodes and plans anew with what is there",
+    )

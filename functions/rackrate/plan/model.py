@@ -1,0 +1,63 @@
+"""The plan: what a run measures. `check` makes one of an input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
+
+from rackrate import tools
+from rackrate.document import Document
+from rackrate.plan.arms import ArmChoice
+from rackrate.plan.fields import Direction, Load, PairingField
+from rackrate.tools import AnyTest
+
+# The order in which they are published; what tools bring beyond these comes behind.
+_FIRST_TESTS = ("tcp-1", "tcp-8", "rtt", "udp-1", "iperf2-32", "latency", "latency-loaded")
+_OF_TOOLS = tools.catalogue()
+#: Tests a plan may name without saying what they are.
+CATALOGUE: Mapping[str, Mapping[str, Any]] = {
+    name: _OF_TOOLS[name] for name in dict.fromkeys((*_FIRST_TESTS, *_OF_TOOLS))
+}
+
+
+def _named(value: object) -> object:
+    return {"name": value, "nodes": value} if isinstance(value, str) else value
+
+
+def _shortened(arm: ArmChoice) -> str | ArmChoice:
+    return arm.name if arm.is_plain else arm
+
+
+class Plan(Document):
+    """The plan with every default filled in; plan.schema.json describes what may be asked."""
+
+    arms: tuple[
+        Annotated[
+            ArmChoice,
+            BeforeValidator(_named),
+            PlainSerializer(_shortened, return_type=str | ArmChoice),
+        ],
+        ...,
+    ]
+    """The arms to measure, the baseline among them."""
+    baseline: str
+    """The arm the others are compared with."""
+    tests: tuple[AnyTest, ...]
+    blocks: int
+    pairing: PairingField
+    direction: Direction
+    load: Load
+    warm_up: bool
+    compare_with: str | None
+    """Id of an earlier run to compare this one with."""
+    seed: int
+    threshold: float
+    tolerated_loss: float
+    dry_run: bool
+
+    @property
+    def stack_arms(self) -> tuple[str, ...]:
+        """The names of the stack's arms whose nodes the run uses, each once."""
+        return tuple(dict.fromkeys(arm.nodes for arm in self.arms))

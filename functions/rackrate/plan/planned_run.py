@@ -1,0 +1,40 @@
+"""plan.json: what is kept of a run before it measures."""
+
+from __future__ import annotations
+
+from rackrate.document import Document
+from rackrate.plan.arms import Arm
+from rackrate.plan.estimate import Estimates
+from rackrate.plan.model import Plan
+from rackrate.tools import Better
+
+
+class ComparedMetric(Document):
+    """A quantity that the run will compare."""
+
+    test: str
+    metric: str
+    unit: str
+    better: Better
+
+
+class PlannedRun(Document):
+    """plan.json: the plan with the arms' nodes, and what it would take."""
+
+    run_id: str
+    execution_arn: str
+    plan: Plan
+    compare_with_baseline: str | None
+    """The name of the baseline by which the earlier run was named."""
+    metrics: tuple[ComparedMetric, ...]
+    arms: tuple[Arm, ...]
+    placeholder_nodes: bool
+    """Are the nodes not there yet, since the stack idles without any?"""
+    image: str
+    """The tools' image."""
+    kubernetes_version: str | None
+    estimates: Estimates
+
+    def arm(self, name: str) -> Arm:
+        """The arm of a name."""
+        return next(arm for arm in self.arms if arm.name == name)

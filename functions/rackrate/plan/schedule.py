@@ -1,0 +1,468 @@
+"""The schedule: which pairs run which tests, in which order. Pure and deterministic.
+
+The same plan, seed and nodes give the same schedule. Orders are shuffled anew in each block,
+because what drifts in a cloud network over minutes must not favour one test or arm (Abedi and
+Brecht, doi 10.1145/3030207.3030229). Arms of different nodes run the same test at the same time, so
+that unlike tests never overlap. Arms of the same nodes would disturb each other: they take turns
+within a block, on the same pairs, and who comes first changes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol, Self
+
+from pydantic import Field, TypeAdapter
+
+from rackrate.document import Document
+from rackrate.plan.arms import Arm, Network
+from rackrate.plan.fields import Direction, Load, PairingField, RandomPairs
+from rackrate.plan.model import Plan
+from rackrate.tools import AnyTest, TestBase
+
+#: What a block costs besides its traffic: starting pods, container after container, and collecting.
+OVERHEAD_SECONDS_PER_ROUND = 4.0
+#: What a run costs besides its blocks: planning, servers, analysis, report, clean-up.
+OVERHEAD_SECONDS_PER_RUN = 30.0
+#: One make-up item for so many ordinary ones, and at least one.
+ITEMS_PER_MAKEUP = 3
+#: Pairs in one item at most. Step Functions takes 256 KiB as a state's input, and the item is in it
+#: twice: as it was read and as it was launched.
+MAX_PAIRS_PER_ITEM = 512
+
+#: Two node names; which of them is the client in the direction `forward` comes first.
+Edge = tuple[str, str]
+
+
+@dataclass(frozen=True, order=True)
+class TrialKey:
+    """What names a trial within a run. `client` and `server` are node names."""
+
+    block: int
+    arm: str
+    test: str
+    client: str
+    server: str
+
+    @property
+    def id(self) -> str:
+        """The trial's name in file names."""
+        return f"{self.block:04d}_{self.arm}_{self.test}_{self.client}_{self.server}"
+
+
+class Pair(Document):
+    """An ordered pair of nodes of one arm, and whose networks its pods use."""
+
+    arm: str
+    client: str
+    """The client's node."""
+    server: str
+    client_network: Network
+    server_network: Network
+
+
+class BlockItem(Document):
+    """One round of one block: tests in their order, and pairs that share no node."""
+
+    kind: Literal["block"] = "block"
+    progress: str
+    """How far the run is, for whoever watches its executions."""
+    block: int
+    """1 or more; 0 is the warm-up."""
+    blocks: int
+    round: int
+    rounds: int
+    warm_up: bool
+    tests: tuple[AnyTest, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def trials(self) -> list[TrialKey]:
+        """Every trial of the item, pair after pair."""
+        return [
+            TrialKey(self.block, pair.arm, test.name, pair.client, pair.server)
+            for pair in self.pairs
+            for test in self.tests
+        ]
+
+
+class MakeupItem(Document):
+    """A repetition of one item of which trials are missing, chosen when its turn comes."""
+
+    kind: Literal["makeup"] = "makeup"
+    progress: str
+    number: int
+    of: int
+    schedule: str
+    """The object that holds the items to choose from."""
+
+
+Item = Annotated[BlockItem | MakeupItem, Field(discriminator="kind")]
+_ITEM: TypeAdapter[BlockItem | MakeupItem] = TypeAdapter(Item)
+_ITEMS: TypeAdapter[list[BlockItem | MakeupItem]] = TypeAdapter(list[Item])
+
+
+def item_from_json(value: object) -> BlockItem | MakeupItem:
+    """Reads an item, as the state machine hands it on."""
+    return _ITEM.validate_json(json.dumps(value))
+
+
+def items_from_json(text: str | bytes) -> list[BlockItem | MakeupItem]:
+    """Reads a schedule."""
+    return _ITEMS.validate_json(text)
+
+
+class Attempted(Protocol):
+    """What the schedule asks of a trial that is stored."""
+
+    @property
+    def status(self) -> str:
+        """`measured` or `failed`."""
+
+    @property
+    def attempt(self) -> int:
+        """1, or more for a repetition."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Which pairs of an arm's nodes are measured.
+
+    `one` pair in every block the same, drawn by the seed. `ring`: each node with the next, in the
+    order of their names, and the last with the first. `mesh`: each node with each other. `random`:
+    `count` pairs drawn once by the seed, which share no node while there are nodes left.
+    """
+
+    kind: Literal["one", "ring", "mesh", "random"]
+    count: int = 1
+
+    @classmethod
+    def of(cls, field: PairingField) -> Self:
+        """The pairing that a plan asks for."""
+        return cls("random", field.random) if isinstance(field, RandomPairs) else cls(field)
+
+    def pairs(self, nodes: int) -> int:
+        """How many pairs of nodes that is, each counted once whatever its direction."""
+        match self.kind:
+            case "ring":
+                # Of two nodes each is the other's next.
+                return nodes if nodes > 2 else 1
+            case "mesh":
+                return nodes * (nodes - 1) // 2
+        return self.count
+
+    def matchings(self, nodes: int) -> int:
+        """How many rounds they take when all that share no node are measured at once."""
+        match self.kind:
+            case "ring":
+                return 1 if nodes == 2 else 2 + nodes % 2
+            case "mesh":
+                return nodes - 1 + nodes % 2
+        return math.ceil(self.count / (nodes // 2))
+
+    def edges(self, names: Sequence[str], seed: int) -> list[list[Edge]]:
+        """The pairs in groups that share no node, the client of `forward` first.
+
+        Args:
+            names: of at least two nodes, sorted.
+            seed: draws the pairs that are left to chance.
+        """
+        match self.kind:
+            case "ring":
+                return _ring(names)
+            case "mesh":
+                return [[_sorted(edge) for edge in edges] for edges in _factors(names)]
+        drawn = list(names)
+        random.Random(f"{seed}/pairs/{'/'.join(names)}").shuffle(drawn)
+        left = self.count
+        chosen: list[list[Edge]] = []
+        for edges in _factors(drawn):
+            if left > 0:
+                chosen.append([_sorted(edge) for edge in edges[:left]])
+                left -= len(edges)
+        return chosen
+
+
+def rounds_of_block(pairing: Pairing, direction: Direction, load: Load, nodes: int) -> int:
+    """How many rounds one block of one arm takes."""
+    ways = 2 if direction == "both" else 1
+    return ways * (pairing.pairs(nodes) if load == "isolated" else pairing.matchings(nodes))
+
+
+def trials_of_block(pairing: Pairing, direction: Direction, nodes: int) -> int:
+    """How many trials one block of one arm has for each test."""
+    return pairing.pairs(nodes) * (2 if direction == "both" else 1)
+
+
+def _sorted(edge: Edge) -> Edge:
+    one, other = edge
+    return (one, other) if one < other else (other, one)
+
+
+def _ring(names: Sequence[str]) -> list[list[Edge]]:
+    """Each node to the next: the edges of a cycle, coloured with two colours, or three if odd."""
+    if len(names) == 2:
+        return [[(names[0], names[1])]]
+    edges = list(zip(names, [*names[1:], names[0]], strict=True))
+    even = len(names) // 2 * 2
+    return [edges[0:even:2], edges[1:even:2], *([edges[even:]] if edges[even:] else [])]
+
+
+def _factors(names: Sequence[str]) -> Iterator[list[Edge]]:
+    """All pairs in rounds that share no node (a 1-factorisation, the circle method of tournaments).
+
+    Their number is n - 1 for an even number n of names, and n for an odd one.
+    """
+    circle: list[str | None] = [*names, *([None] if len(names) % 2 else [])]
+    half = len(circle) // 2
+    for _ in range(len(circle) - 1):
+        facing = zip(circle[:half], reversed(circle[half:]), strict=True)
+        yield [(a, b) for a, b in facing if a is not None and b is not None]
+        circle = [circle[0], circle[-1], *circle[1:-1]]
+
+
+def build_schedule(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
+    """The items of a run in order.
+
+    An item of kind `block` holds one round of one block: the tests in their order and the pairs,
+    which share no node. An item of kind `makeup` repeats one item of which trials are missing.
+
+    Args:
+        plan: of it the tests, the blocks, which pairs and who of a pair is the client (`forward`:
+            the one whose name sorts first, in a ring each node towards the next; `reverse`: the
+            other one; `alternate`: forward in odd blocks, reverse in even ones; `both`: each in
+            turn in every block), how many pairs at a time, and the seed.
+        arms: the plan's arms with their nodes, two at least, in any order.
+    """
+    pairing = Pairing.of(plan.pairing)
+    groups = _groups(arms)
+    edges = {names: pairing.edges(names, plan.seed) for names in map(_sorted_nodes, arms)}
+    items: list[Item] = []
+    for block in range(1, plan.blocks + 1):
+        chance = random.Random(f"{plan.seed}/block/{block}")
+        tests_in_order = list(plan.tests)
+        chance.shuffle(tests_in_order)
+        rounds_of = {
+            names: _rounds(groups_of, names, plan.direction, plan.load, block, plan.seed)
+            for names, groups_of in edges.items()
+        }
+        slots = [_take_turns(group, rounds_of, block, plan.seed) for group in groups]
+        rounds = list(itertools.zip_longest(*slots, fillvalue=()))
+        items += [
+            _item(plan, block, (number, len(rounds)), tests_in_order, itertools.chain(*together))
+            for number, together in enumerate(rounds, start=1)
+        ]
+    return items + _makeups(len(items), "schedule.json")
+
+
+def build_warm_up(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
+    """The items of the warm-up: block 0, every pair of the plan once, with one short test.
+
+    It opens connections, fills caches and shows whether the pairs can talk; nothing of it counts.
+    Pairs that share no node warm up at the same time whatever the plan's load is.
+    """
+    pairing = Pairing.of(plan.pairing)
+    slots = [
+        [
+            [_pair(arm, edge) for edge in edges]
+            for arm in group
+            for edges in pairing.edges(_sorted_nodes(arm), plan.seed)
+        ]
+        for group in _groups(arms)
+    ]
+    rounds = [
+        pairs
+        for together in itertools.zip_longest(*slots, fillvalue=())
+        for pairs in itertools.batched(itertools.chain(*together), MAX_PAIRS_PER_ITEM, strict=False)
+    ]
+    items: list[Item] = [
+        _item(plan, 0, (number, len(rounds)), [plan.tests[0].warm_up()], pairs)
+        for number, pairs in enumerate(rounds, start=1)
+    ]
+    repeating = "warm-up, repeating lost trials"
+    return [*items, MakeupItem(progress=repeating, number=1, of=1, schedule="warm_up.json")]
+
+
+def _item(
+    plan: Plan,
+    block: int,
+    round_of: tuple[int, int],
+    tests: Sequence[TestBase],
+    pairs: Iterable[Pair],
+) -> BlockItem:
+    number, rounds = round_of
+    part = f"block {block} of {plan.blocks}" if block else "warm-up"
+    return BlockItem(
+        progress=part if rounds == 1 else f"{part}, round {number} of {rounds}",
+        block=block,
+        blocks=plan.blocks,
+        round=number,
+        rounds=rounds,
+        warm_up=block == 0,
+        tests=tuple(tests),
+        pairs=tuple(pairs),
+    )
+
+
+def _makeups(items: int, schedule: str) -> list[Item]:
+    number = math.ceil(items / ITEMS_PER_MAKEUP)
+    return [
+        MakeupItem(
+            progress=f"repeating lost trials, {n} of {number}",
+            number=n,
+            of=number,
+            schedule=schedule,
+        )
+        for n in range(1, number + 1)
+    ]
+
+
+def _pair(arm: Arm, edge: Edge) -> Pair:
+    client, server = edge
+    return Pair(
+        arm=arm.name,
+        client=client,
+        server=server,
+        client_network=arm.client_network,
+        server_network=arm.server_network,
+    )
+
+
+def _sorted_nodes(arm: Arm) -> tuple[str, ...]:
+    return tuple(sorted(arm.node_names))
+
+
+def _groups(arms: Sequence[Arm]) -> list[list[Arm]]:
+    """The arms in groups of which no two have a node in common."""
+    groups: list[list[Arm]] = []
+    for arm in sorted(arms, key=lambda arm: arm.name):
+        nodes = set(arm.node_names)
+        touching = [g for g in groups if any(nodes.intersection(o.node_names) for o in g)]
+        groups = [group for group in groups if group not in touching]
+        groups.append([*itertools.chain(*touching), arm])
+    return sorted(
+        (sorted(group, key=lambda arm: arm.name) for group in groups),
+        key=lambda group: group[0].name,
+    )
+
+
+def _rounds(
+    edges: Sequence[Sequence[Edge]],
+    names: Sequence[str],
+    direction: Direction,
+    load: Load,
+    block: int,
+    seed: int,
+) -> list[list[Edge]]:
+    """The rounds of a block on some nodes, shuffled: the same for all arms of these nodes."""
+    turned = [[edge[::-1] for edge in group] for group in edges]
+    straight = [list(group) for group in edges]
+    match direction:
+        case "forward":
+            rounds = straight
+        case "reverse":
+            rounds = turned
+        case "alternate":
+            rounds = straight if block % 2 else turned
+        case "both":
+            rounds = straight + turned
+    if load == "isolated":
+        rounds = [[edge] for group in rounds for edge in group]
+    random.Random(f"{seed}/block/{block}/rounds/{names[0]}").shuffle(rounds)
+    return rounds
+
+
+def _take_turns(
+    group: Sequence[Arm],
+    rounds: Mapping[tuple[str, ...], Sequence[Sequence[Edge]]],
+    block: int,
+    seed: int,
+) -> list[list[Pair]]:
+    """The pairs of each round of arms that share nodes: arm after arm for each of their rounds.
+
+    Their order is drawn anew for every second block and is the other way round in the next one, so
+    that none of two arms comes first more often.
+    """
+    drawn = (block + 1) // 2
+    slots = []
+    for number in range(max(len(rounds[_sorted_nodes(arm)]) for arm in group)):
+        order = list(group)
+        random.Random(f"{seed}/arms/{drawn}/{number}/{group[0].name}").shuffle(order)
+        for arm in order if block % 2 else reversed(order):
+            of_arm = rounds[_sorted_nodes(arm)]
+            if number < len(of_arm):
+                slots.append([_pair(arm, edge) for edge in of_arm[number]])
+    return slots
+
+
+def block_items(items: Iterable[Item]) -> list[BlockItem]:
+    """The items that have trials of their own."""
+    return [item for item in items if isinstance(item, BlockItem)]
+
+
+def planned_trials(items: Iterable[Item]) -> list[TrialKey]:
+    """Every trial of the items, in order."""
+    return [key for item in block_items(items) for key in item.trials]
+
+
+def choose_makeup(items: Iterable[Item], stored: Mapping[TrialKey, Attempted]) -> BlockItem | None:
+    """The ordinary item whose trials should be repeated next, or None when nothing is missing.
+
+    The one that was tried least often comes first, then the earliest.
+
+    Args:
+        items: the run's schedule.
+        stored: the trials in the table.
+    """
+    candidates = []
+    blocks = block_items(items)
+    for position, item in enumerate(blocks):
+        missing = missing_trials(item, stored)
+        if missing:
+            candidates.append((most_attempts(missing, stored), position))
+    return blocks[min(candidates)[1]] if candidates else None
+
+
+def missing_trials(item: BlockItem, stored: Mapping[TrialKey, Attempted]) -> list[TrialKey]:
+    """The trials of an item that were not measured."""
+    return [
+        key
+        for key in item.trials
+        if (found := stored.get(key)) is None or found.status != "measured"
+    ]
+
+
+def most_attempts(trials: Iterable[TrialKey], stored: Mapping[TrialKey, Attempted]) -> int:
+    """How often any of some trials was tried, 1 at least."""
+    return max((stored[key].attempt for key in trials if key in stored), default=1)
+
+
+def traffic_seconds(tests: Iterable[TestBase]) -> float:
+    """How long the tests send traffic, one after the other."""
+    return sum(test.expected_seconds for test in tests)
+
+
+def expected_block_seconds(items: Iterable[Item], tests: Sequence[TestBase]) -> float:
+    """About how long one block takes."""
+    rounds = max((item.rounds for item in block_items(items)), default=0)
+    return float(rounds * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND))
+
+
+def expected_run_seconds(
+    items: Iterable[Item], tests: Sequence[TestBase], warm_ups: Iterable[Item] = ()
+) -> float:
+    """About how long the whole run takes when no trial has to be repeated.
+
+    Args:
+        items: the schedule.
+        tests: the plan's tests, all of which every item runs.
+        warm_ups: the warm-up's items, if there is one.
+    """
+    warming = expected_block_seconds(warm_ups, [tests[0].warm_up()])
+    measuring = len(block_items(items)) * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND)
+    return warming + measuring + OVERHEAD_SECONDS_PER_RUN

@@ -1,0 +1,95 @@
+"""A chart in its frame: what it shows in words, the legend, the chart, and its data as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from rackrate.measure.trials import Trial
+from rackrate.report import markup
+from rackrate.report.charts import canvas
+from rackrate.report.material import Material
+from rackrate.results.schema import WarmUpTrial
+from rackrate_text.units import UNKNOWN
+
+
+def figure(
+    kind: str,
+    name: str,
+    chart: str,
+    *,
+    title: str,
+    text: str,
+    page: Material,
+    notes: str = "",
+    legend: Sequence[str] = (),
+    data: str = "",
+    wide: float | None = None,
+) -> str:
+    """A figure of the page.
+
+    Args:
+        kind: what sort of figure, for tests and style sheets.
+        name: its id, as the chart has it.
+        chart: the `svg`.
+        title: what it is, as text.
+        text: what it shows, as text.
+        page: for the scale of the lab's network, which stands beside every figure.
+        notes: how it is read, as text.
+        legend: the arms it shows.
+        data: its data as a table, as markup.
+        wide: the width that a large chart needs to be read; it scrolls where the page has less.
+    """
+    keys = "".join(f"<li>{key(page.arm_number(arm))} {escape(arm)}</li>" for arm in legend)
+    shown = chart
+    if wide:
+        size = f'style="min-width:{wide:.0f}px;max-width:{1.2 * wide:.0f}px" '
+        shown = markup.scrolling(chart.replace("<svg ", f"<svg {size}", 1), title)
+    return (
+        f'<figure id="{name}" data-figure="{kind}"{" class=wide" if wide else ""}>'
+        f"<figcaption><strong>{escape(title)}</strong> {escape(text)}</figcaption>"
+        f"{f'<ul class=legend>{keys}</ul>' if keys else ''}{shown}"
+        f"{markup.paragraph(escape(notes), 'quiet')}{scale_note(page)}"
+        f"{markup.folded('Data of this figure', data) if data else ''}</figure>"
+    )
+
+
+def scale_note(page: Material) -> str:
+    """That the lab's network is scaled, where figures are."""
+    if page.scale is None:
+        return ""
+    return f'<p class="scale">Network scaled by {page.scale:g}: figures are not EC2\'s.</p>'
+
+
+def key(arm: int) -> str:
+    """An arm's line and marker, for legends and tables."""
+    return f'<svg class="key" aria-hidden="true"><use href="#key-{arm}"/></svg>'
+
+
+def keys(arms: int) -> str:
+    """The arms' keys, once for the page."""
+    symbols = "".join(canvas.key(arm) for arm in range(arms))
+    return f'<svg class="keys" width="0" height="0" aria-hidden="true">{symbols}</svg>'
+
+
+def raw_link(page: Material, trial: Trial) -> str:
+    """A link to what the tool printed, as a cell's markup."""
+    href = page.raw_link(trial)
+    if href is None:
+        return UNKNOWN
+    what = f"block {trial.block}, {trial.arm}, {trial.client} to {trial.server}"
+    label = escape(f"Raw output of {trial.test}, {what}", quote=True)
+    return f'<a href="{escape(href, quote=True)}" aria-label="{label}">raw</a>'
+
+
+def pair_of(trial: Trial | WarmUpTrial) -> str:
+    """Client and server, as markup."""
+    return f"{markup.text(trial.client)} → {markup.text(trial.server)}"
+
+
+def rows_of(
+    heads: Sequence[str], rows: Iterable[Iterable[str]], caption: str, page: Material
+) -> str:
+    """A figure's data as a table no longer than the page can hold."""
+    most = page.detail.rows
+    return markup.table(heads, rows, caption=caption, most=most, rest="trials.csv has")

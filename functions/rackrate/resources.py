@@ -1,0 +1,58 @@
+"""What a function works with: the stack's settings, store and cluster, and clients of AWS."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+import boto3
+
+from rackrate.measure.cluster import Cluster
+from rackrate.plan import prices
+from rackrate.settings import Settings
+from rackrate.store import Store
+
+
+class Resources:
+    """The stack's resources, each made when it is first used and once in a function's process."""
+
+    @functools.cached_property
+    def settings(self) -> Settings:
+        """What the template says."""
+        return Settings.from_environment()
+
+    @functools.cached_property
+    def store(self) -> Store:
+        """The table and the bucket."""
+        return Store(self.settings.table_name, self.settings.bucket_name)
+
+    @functools.cached_property
+    def cluster(self) -> Cluster:
+        """The Kubernetes API; connecting may raise `ClusterUnreachable`."""
+        return Cluster(self.settings.cluster_name)
+
+    @functools.cached_property
+    def eks(self) -> Any:
+        """A client of EKS."""
+        return boto3.client("eks")
+
+    @functools.cached_property
+    def ec2(self) -> Any:
+        """A client of EC2."""
+        return boto3.client("ec2")
+
+    @functools.cached_property
+    def step_functions(self) -> Any:
+        """A client of Step Functions."""
+        return boto3.client("stepfunctions")
+
+    @functools.cached_property
+    def region(self) -> str:
+        """The stack's Region."""
+        return os.environ["AWS_REGION"]
+
+    @functools.cached_property
+    def pricing(self) -> Any:
+        """A client of the Price List API."""
+        return prices.client(boto3, self.region)

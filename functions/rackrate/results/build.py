@@ -1,0 +1,241 @@
+"""results.json (`rackrate.result.v1`, see docs/results.md), made of what a run left. Pure."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rackrate.measure.counters import Counters
+from rackrate.measure.trials import Trial
+from rackrate.plan.arms import Arm, Node
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.results.schema import (
+    CounterIncreases,
+    Failure,
+    MetricOfTest,
+    Results,
+    Run,
+    TrialCounts,
+    Versions,
+    WarmUp,
+    WarmUpTrial,
+)
+from rackrate.tools import TestBase
+from rackrate.verdict import wording
+from rackrate.verdict.model import Analysis
+
+
+@dataclass(frozen=True)
+class RunFailure:
+    """Step Functions' error and its cause."""
+
+    error: str
+    cause: str
+
+    @classmethod
+    def read(cls, value: Mapping[str, str] | None) -> RunFailure | None:
+        """Reads `Error` and `Cause`, as the state machine hands them on."""
+        if value is None:
+            return None
+        return cls(str(value.get("Error") or ""), str(value.get("Cause") or ""))
+
+
+def final_status(
+    failure: RunFailure | None, *, lost: int
+) -> Literal["succeeded", "degraded", "failed", "invalid"]:
+    """How a run that came to its end ended.
+
+    Args:
+        failure: why it failed, or None.
+        lost: how many trials were not measured.
+    """
+    if failure is not None:
+        return "invalid" if failure.error == "InvalidPlan" else "failed"
+    return "degraded" if lost else "succeeded"
+
+
+@dataclass(frozen=True)
+class RunTimes:
+    """When a run started and when its results were written, ISO 8601."""
+
+    started_at: str
+    written_at: str
+
+    @property
+    def seconds(self) -> float:
+        """From the one to the other."""
+        parse = datetime.datetime.fromisoformat
+        return (parse(self.written_at) - parse(self.started_at)).total_seconds()
+
+
+def build_results(
+    planned: PlannedRun,
+    trials: Sequence[Trial],
+    analysis: Analysis,
+    *,
+    times: RunTimes,
+    lab_scale: float | None,
+    warnings: Iterable[str],
+    failure: RunFailure | None = None,
+    counters: Counters | None = None,
+) -> Results:
+    """The whole of results.json.
+
+    Args:
+        planned: the run's plan.
+        trials: the stored trials, warm-ups among them.
+        analysis: what they say.
+        times: of the run.
+        lab_scale: factor by which the network was scaled on purpose, or None.
+        warnings: what went otherwise than planned, besides the analysis' own.
+        failure: why the run failed, or None.
+        counters: None when nothing was counted.
+    """
+    counts = count_trials(trials, planned=planned.estimates.trials)
+    return Results(
+        run=Run(
+            id=planned.run_id,
+            status=final_status(failure, lost=counts.failed),
+            started_at=times.started_at,
+            seconds=times.seconds,
+            lab_scale=lab_scale,
+            seed=planned.plan.seed,
+            execution_arn=planned.execution_arn,
+            error=None if failure is None else failure.error,
+            cause=None if failure is None else failure.cause,
+        ),
+        conclusion=wording.sentence(
+            analysis.verdicts,
+            analysis.regressions,
+            marks=analysis.marks,
+            measured=counts.measured,
+            differences=analysis.regression_differences,
+        ),
+        method=analysis.method,
+        plan=planned.plan,
+        estimates=planned.estimates,
+        metrics=metrics_of(planned.plan.tests),
+        arms=planned.arms,
+        trials=counts,
+        warm_up=_warm_up([trial for trial in trials if trial.warm_up]),
+        verdicts=analysis.verdicts,
+        regressions=analysis.regressions,
+        regression_differences=analysis.regression_differences,
+        summaries=analysis.summaries,
+        marks=analysis.marks,
+        mark_notes=tuple(wording.mark_notes(analysis.marks, counts.measured)),
+        warnings=tuple(dict.fromkeys([*warnings, *analysis.warnings])),
+        counters=None if counters is None else _increases(counters),
+        versions=versions_of(planned, planned.arms, trials),
+    )
+
+
+def count_trials(trials: Iterable[Trial], *, planned: int) -> TrialCounts:
+    """The trials counted, without the warm-up; one that never ran has failed without a reason."""
+    counted = [trial for trial in trials if not trial.warm_up]
+    measured = sum(trial.is_measured for trial in counted)
+    return TrialCounts(
+        planned=planned,
+        measured=measured,
+        failed=planned - measured,
+        failures=tuple(
+            Failure(
+                block=trial.block,
+                arm=trial.arm,
+                test=trial.test,
+                client=trial.client,
+                server=trial.server,
+                attempt=trial.attempt,
+                reason=trial.reason or "",
+            )
+            for trial in counted
+            if not trial.is_measured
+        ),
+    )
+
+
+def metrics_of(tests: Iterable[TestBase]) -> tuple[MetricOfTest, ...]:
+    """What tests measure and how a trial's value comes about."""
+    return tuple(
+        MetricOfTest(
+            test=test.name,
+            metric=metric.name,
+            unit=metric.unit,
+            better=metric.better,
+            statistic=metric.statistic,
+        )
+        for test in tests
+        for metric in test.metrics
+    )
+
+
+def no_warm_up() -> WarmUp:
+    """A warm-up without trials."""
+    return _warm_up(())
+
+
+def _warm_up(trials: Sequence[Trial]) -> WarmUp:
+    """The trials that no verdict uses."""
+    measured = sum(trial.is_measured for trial in trials)
+    return WarmUp(
+        measured=measured,
+        failed=len(trials) - measured,
+        trials=tuple(
+            WarmUpTrial(
+                arm=trial.arm,
+                test=trial.test,
+                client=trial.client,
+                server=trial.server,
+                status=trial.status,
+                metric=trial.metric,
+                value=trial.value,
+                unit=trial.unit,
+                reason=trial.reason,
+            )
+            for trial in trials
+        ),
+    )
+
+
+def _increases(counters: Counters) -> CounterIncreases:
+    """What the network interfaces counted during the run.
+
+    A counter that was read only once, or fell, as after a restart of its node, has no increase.
+    """
+    nodes: dict[str, dict[str, dict[str, int | None]]] = {}
+    for node in sorted({*counters.before, *counters.after}):
+        first, last = counters.before.get(node, {}), counters.after.get(node, {})
+        nodes[node] = {
+            interface: _increase(first.get(interface, {}), last.get(interface, {}))
+            for interface in sorted({*first, *last})
+        }
+    return CounterIncreases(note=counters.note, nodes=nodes)
+
+
+def _increase(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int | None]:
+    return {
+        name: after[name] - before[name]
+        if name in before and name in after and after[name] >= before[name]
+        else None
+        for name in sorted({*before, *after})
+    }
+
+
+def versions_of(planned: PlannedRun, arms: Iterable[Arm], trials: Iterable[Trial]) -> Versions:
+    """Versions of what took part."""
+    nodes = [node for arm in arms for node in arm.nodes]
+
+    def distinct(fact: Callable[[Node], str | None]) -> tuple[str, ...]:
+        return tuple(sorted(filter(None, set(map(fact, nodes)))))
+
+    return Versions(
+        kubernetes=planned.kubernetes_version,
+        image=planned.image,
+        tools=tuple(sorted(filter(None, {trial.tool_version for trial in trials}))),
+        kernels=distinct(lambda node: node.kernel),
+        machine_images=distinct(lambda node: node.image),
+        container_runtimes=distinct(lambda node: node.container_runtime),
+        kubelets=distinct(lambda node: node.kubernetes),
+    )

@@ -1,0 +1,315 @@
+"""A run's trials and verdicts as tables: for spreadsheets, and for queries over all runs. Pure.
+
+Every run has the same columns, made of the metrics and details of all tools, so
+that its files lie side by side under one definition in Glue (templates/results.yaml).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from rackrate import tools
+from rackrate.measure.trials import Trial
+from rackrate.plan.arms import Node
+from rackrate.plan.ceilings import Ceiling
+from rackrate.plan.schedule import TrialKey
+from rackrate.results.schema import Results
+from rackrate.results.tables import Column, Row, Type, to_csv, to_parquet
+from rackrate.verdict.model import Ends, Steadiness, Verdict
+from rackrate_text.units import unit_of
+
+_RUN = (
+    Column("run_id", "string", "the run"),
+    Column("run_started_at", "timestamp", "when the run started, UTC"),
+    Column("run_status", "string", "how the run ended"),
+    Column("lab_scale", "double", "factor by which the network was scaled; empty on AWS"),
+)
+_TRIAL = (
+    Column("block", "bigint", "the block; 0 is the warm-up"),
+    Column("round", "bigint", "the round within its block"),
+    Column("attempt", "bigint", "which attempt it was"),
+    Column("status", "string", "`measured` or `failed`"),
+    Column("reason", "string", "why it failed"),
+    Column("warm_up", "boolean", "is it of the warm-up, which counts for nothing?"),
+    Column("marks", "string", "its marks, with spaces between them"),
+    Column("arm", "string", "the arm"),
+    Column("baseline", "boolean", "is that the baseline?"),
+    Column("placement", "string", "the arm's placement strategy"),
+    Column("test", "string", "the test's name"),
+    Column("tool", "string", "the tool"),
+    Column("tool_version", "string", "the version the tool told"),
+    Column("test_options", "string", "all the test's options as JSON, sorted, without its name"),
+    Column("started_at", "timestamp", "when it started, by the kubelet's clock, UTC"),
+    Column("finished_at", "timestamp", "when it finished, likewise"),
+    Column("client", "string", "the client's node"),
+    Column("server", "string", "the server's node"),
+    Column("client_network", "string", "the client's network, `pod` or `host`"),
+    Column("server_network", "string", "the server's network, `pod` or `host`"),
+    Column("raw_key", "string", "the object with what the tool printed"),
+    Column("samples_key", "string", "the object with its raw values and series"),
+)
+_TYPES: dict[type, Type] = {int: "bigint", float: "double", str: "string"}
+#: What tools tell beyond their metrics.
+DETAILS = {
+    detail.name: Column(detail.column_name, _TYPES[detail.kind], detail.text)
+    for detail in tools.details()
+}
+#: Facts of a trial's two nodes by column.
+_NODE_FACTS: Mapping[str, Callable[[Node], str | None]] = {
+    "instance_type": lambda node: node.instance_type,
+    "instance_id": lambda node: node.instance_id,
+    "zone": lambda node: node.zone,
+    "node_group": lambda node: node.node_group,
+    "machine_image": lambda node: node.image,
+    "kernel": lambda node: node.kernel,
+    "kubelet": lambda node: node.kubernetes,
+    "container_runtime": lambda node: node.container_runtime,
+    "cni": lambda node: node.cni,
+}
+
+VERDICTS = (
+    *_RUN,
+    Column("compared_with_run", "string", "the earlier run it is compared with; else empty"),
+    Column("test", "string", "the test's name"),
+    Column("test_options", "string", "all the test's options as JSON, sorted, without its name"),
+    Column("metric", "string", "the metric"),
+    Column("unit", "string", "the unit of the medians"),
+    Column("better", "string", "`higher` or `lower`"),
+    Column("arm", "string", "the arm"),
+    Column("baseline", "string", "what it is compared with"),
+    Column("verdict", "string", "the verdict"),
+    Column("reason", "string", "why it is inconclusive"),
+    Column("ratio", "double", "of the geometric means, arm to baseline"),
+    Column("ci95_low", "double", "lower end of the 95 % interval of this ratio by itself"),
+    Column("ci95_high", "double", "its upper end"),
+    Column("ci_simultaneous_low", "double", "lower end of the interval that decides"),
+    Column("ci_simultaneous_high", "double", "its upper end"),
+    Column("confidence_simultaneous", "double", "the confidence of that interval"),
+    Column("threshold", "double", "the share below which a difference does not matter"),
+    Column("arm_median", "double", "median of the arm's trials, in `unit`"),
+    Column("baseline_median", "double", "median of the baseline's, in `unit`"),
+    Column("blocks", "bigint", "blocks both were measured in"),
+    Column("arm_pairs", "bigint", "pairs of nodes of the arm"),
+    Column("baseline_pairs", "bigint", "pairs of nodes of the baseline"),
+    Column("scope", "string", "what may be claimed"),
+    Column("more_blocks", "bigint", "blocks that would settle it"),
+    Column("more_pairs", "bigint", "pairs that would settle it"),
+    Column("ceiling_name", "string", "the documented limit of a throughput"),
+    Column("ceiling_explains", "boolean", "do the limits explain how the arms compare?"),
+    Column("arm_ceiling_bits_per_second", "double", "the arm's limit, scaled"),
+    Column("baseline_ceiling_bits_per_second", "double", "the baseline's limit, scaled"),
+    Column("marks", "string", "`name=trials` of each mark, with spaces between them"),
+    Column("arm_spread", "double", "how much the arm scatters"),
+    Column("baseline_spread", "double", "how much the baseline scatters"),
+    Column("steadiness_ratio", "double", "of the spreads, arm to baseline"),
+    Column("steadiness_low", "double", "lower end of its 95 % interval"),
+    Column("steadiness_high", "double", "its upper end"),
+    Column("steadiness_verdict", "string", "`better` is steadier"),
+    Column("kubernetes_version", "string", "the cluster's version"),
+    Column("tool_image", "string", "the image the pods ran"),
+)
+
+
+def metric_column(metric: str, unit: str) -> str:
+    """The column of a metric, such as `throughput_bits_per_second`."""
+    return f"{metric}_{unit_of(unit).column}"
+
+
+METRICS = tuple(
+    Column(metric_column(metric.name, metric.unit), "double", f"the trial's {metric.name}")
+    for metric in tools.metrics()
+)
+NODES = tuple(
+    Column(f"{side}_{name}", "string", f"the {side}'s node: {name.replace('_', ' ')}")
+    for side in ("client", "server")
+    for name in _NODE_FACTS
+)
+#: The names of the columns of trials in the order in which they came to be published: files of many
+#: runs lie side by side. `make docs` appends those of a new tool.
+PUBLISHED = Path(__file__).with_name("trial_columns.txt")
+
+
+def _in_published_order(columns: Iterable[Column]) -> tuple[Column, ...]:
+    places = {name: place for place, name in enumerate(PUBLISHED.read_text().split())}
+    return tuple(sorted(columns, key=lambda column: places.get(column.name, len(places))))
+
+
+#: The columns of a trial; quantities are empty in one that failed.
+TRIALS = _in_published_order((*_RUN, *_TRIAL, *METRICS, *DETAILS.values(), *NODES))
+
+
+def trials_csv(trials: Sequence[Trial], results: Results) -> str:
+    """One line for each trial, of the columns `TRIALS`.
+
+    Args:
+        trials: the stored trials, warm-ups among them.
+        results: the run's.
+    """
+    return to_csv(TRIALS, _trial_rows(trials, results))
+
+
+def trials_parquet(trials: Sequence[Trial], results: Results) -> bytes:
+    """The same as a Parquet file."""
+    return to_parquet(TRIALS, _trial_rows(trials, results))
+
+
+def verdicts_parquet(results: Results) -> bytes:
+    """The verdicts and regressions, of the columns `VERDICTS`, as Parquet."""
+    return to_parquet(VERDICTS, _verdict_rows(results))
+
+
+def parquet_key(table: Literal["trials", "verdicts"], results: Results) -> str:
+    """Where a table's part of a run is kept: in the partition of the day it started, UTC."""
+    # ISO 8601, and stored in UTC.
+    return f"{table}/day={results.run.started_at[:10]}/{results.run.id}.parquet"
+
+
+def _trial_rows(trials: Sequence[Trial], results: Results) -> list[Row]:
+    options = _options(results)
+    metrics = {
+        (each.test, each.metric): metric_column(each.metric, each.unit) for each in results.metrics
+    }
+    baselines = {arm.name for arm in results.arms if arm.baseline}
+    marks: dict[TrialKey, list[str]] = defaultdict(list)
+    for mark in results.marks:
+        marks[mark.key].append(mark.mark)
+    return [
+        {
+            **_of_run(results),
+            "block": trial.block,
+            "round": trial.round,
+            "attempt": trial.attempt,
+            "status": trial.status,
+            "reason": trial.reason,
+            "warm_up": trial.warm_up,
+            "marks": " ".join(marks.get(trial.key, ())) or None,
+            "arm": trial.arm,
+            "baseline": trial.arm in baselines,
+            "placement": trial.placement,
+            "test": trial.test,
+            "tool": trial.tool,
+            "tool_version": trial.tool_version,
+            "test_options": options[trial.test],
+            "started_at": trial.started_at,
+            "finished_at": trial.finished_at,
+            "client": trial.client,
+            "server": trial.server,
+            "client_network": trial.client_network,
+            "server_network": trial.server_network,
+            "raw_key": trial.raw_key,
+            "samples_key": trial.samples_key,
+            **_quantities(trial, metrics),
+            **_facts("client", trial.client_node),
+            **_facts("server", trial.server_node),
+        }
+        for trial in trials
+    ]
+
+
+def _of_run(results: Results) -> Row:
+    return {
+        "run_id": results.run.id,
+        "run_started_at": results.run.started_at,
+        "run_status": results.run.status,
+        "lab_scale": results.run.lab_scale,
+    }
+
+
+def _options(results: Results) -> dict[str, str]:
+    """The options of each test, written the same way whenever they are the same."""
+    return {
+        test.name: json.dumps(test.model_dump(mode="json", exclude={"name"}), sort_keys=True)
+        for test in results.plan.tests
+    }
+
+
+def _quantities(trial: Trial, metrics: Mapping[tuple[str, str], str]) -> Row:
+    """What was measured; nothing of a trial that failed, whatever it left."""
+    if not trial.is_measured:
+        return {}
+    return {
+        **{column.name: trial.details.get(name) for name, column in DETAILS.items()},
+        **{metrics[trial.test, metric]: value for metric, value in trial.values.items()},
+    }
+
+
+def _facts(side: str, node: Node | None) -> Row:
+    if node is None:
+        return {}
+    return {f"{side}_{name}": fact(node) for name, fact in _NODE_FACTS.items()}
+
+
+def _verdict_rows(results: Results) -> list[Row]:
+    options = _options(results)
+    shared = {
+        **_of_run(results),
+        "kubernetes_version": results.versions.kubernetes,
+        "tool_image": results.versions.image,
+    }
+    return [
+        {**shared, "test_options": options[verdict.test], **_verdict_row(verdict)}
+        for verdict in (*results.verdicts, *results.regressions)
+    ]
+
+
+def _verdict_row(verdict: Verdict) -> Row:
+    earlier = verdict.baseline.name if verdict.baseline.is_earlier_run else None
+    return {
+        "compared_with_run": earlier,
+        "test": verdict.test,
+        "metric": verdict.metric,
+        "unit": verdict.unit,
+        "better": verdict.better,
+        "arm": verdict.arm,
+        "baseline": verdict.baseline.written(),
+        "verdict": verdict.verdict,
+        "reason": verdict.reason,
+        "ratio": verdict.ratio,
+        **_ends("ci95", verdict.ci95),
+        **_ends("ci_simultaneous", verdict.ci_simultaneous),
+        "confidence_simultaneous": verdict.confidence_simultaneous,
+        "threshold": verdict.threshold,
+        "arm_median": verdict.arm_median,
+        "baseline_median": verdict.baseline_median,
+        "blocks": verdict.blocks,
+        "arm_pairs": verdict.pairs.arm,
+        "baseline_pairs": verdict.pairs.baseline,
+        "scope": verdict.scope,
+        "more_blocks": verdict.more_blocks,
+        "more_pairs": verdict.more_pairs,
+        **_of_ceiling(verdict.ceiling),
+        "marks": " ".join(f"{k}={n}" for k, n in sorted(verdict.marks.items())) or None,
+        **_of_steadiness(verdict.steadiness),
+    }
+
+
+def _of_ceiling(ceiling: Ceiling | None) -> Row:
+    if ceiling is None:
+        return {}
+    return {
+        "ceiling_name": ceiling.name,
+        "ceiling_explains": ceiling.explains,
+        "arm_ceiling_bits_per_second": ceiling.arm,
+        "baseline_ceiling_bits_per_second": ceiling.baseline,
+    }
+
+
+def _of_steadiness(steadiness: Steadiness | None) -> Row:
+    if steadiness is None:
+        return {}
+    return {
+        "arm_spread": steadiness.arm,
+        "baseline_spread": steadiness.baseline,
+        "steadiness_ratio": steadiness.ratio,
+        **_ends("steadiness", steadiness.ci95),
+        "steadiness_verdict": steadiness.verdict,
+    }
+
+
+def _ends(name: str, interval: Ends | None) -> Row:
+    low, high = interval or (None, None)
+    return {f"{name}_low": low, f"{name}_high": high}

@@ -1,0 +1,269 @@
+"""What results.json and comparison.json hold: docs/results.schema.json is made of these models.
+
+A program that reads `rackrate.result.v1` may rely on every field that stands here. What is not
+known is null, never left out.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, PlainSerializer
+from pydantic.json_schema import GenerateJsonSchema
+
+from rackrate.document import Document
+from rackrate.measure.trials import Status
+from rackrate.plan.arms import Arm, Network, Node
+from rackrate.plan.estimate import Estimates
+from rackrate.plan.model import Plan
+from rackrate.tools import Better
+from rackrate.verdict.model import Difference, Mark, Summary, Verdict
+
+RESULTS: Literal["rackrate.result.v1"] = "rackrate.result.v1"
+COMPARISON: Literal["rackrate.comparison.v1"] = "rackrate.comparison.v1"
+
+
+class RunFacts(Document):
+    """The run, or the comparison."""
+
+    id: str
+    """Name of the execution."""
+    status: str
+    started_at: str
+    """ISO 8601, UTC."""
+    seconds: float
+    """From the start until the results were written."""
+    lab_scale: float | None
+    """Factor by which the nodes' network was scaled on purpose; null on AWS."""
+    seed: int
+    execution_arn: str
+    error: str | None
+    """Why it failed, a name."""
+    cause: str | None
+    """Why it failed, in words."""
+
+
+class Run(RunFacts):
+    """The run."""
+
+    status: Literal["succeeded", "degraded", "failed", "invalid"]
+
+
+class ComparedRun(RunFacts):
+    """The comparison."""
+
+    status: Literal["compared"]
+
+
+class MetricOfTest(Document):
+    """What a test measures."""
+
+    test: str
+    metric: str
+    unit: str
+    better: Better
+    statistic: str
+    """How a trial's value comes about."""
+
+
+class ArmNetwork(Document):
+    """The bandwidth of an arm's instance type, unscaled, and the scale."""
+
+    baseline_bits_per_second: float | None
+    peak_bits_per_second: float | None
+    scale: float | None
+
+
+class ArmOfResults(Document):
+    """An arm and its nodes."""
+
+    name: str
+    placement: str
+    """The placement group's strategy; `none` without a group."""
+    baseline: bool
+    """Is it what the others are compared with?"""
+    stack_arm: str
+    """The stack's arm whose nodes it uses."""
+    client_network: Network
+    server_network: Network
+    node_group: str
+    ena_express: bool
+    nodes: tuple[str, ...]
+    node_facts: tuple[Node, ...]
+    network: ArmNetwork
+
+    @classmethod
+    def of(cls, arm: Arm) -> ArmOfResults:
+        """How `rackrate.result.v1` writes an arm."""
+        return cls(
+            name=arm.name,
+            placement=arm.placement,
+            baseline=arm.baseline,
+            stack_arm=arm.stack_arm,
+            client_network=arm.client_network,
+            server_network=arm.server_network,
+            node_group=arm.node_group,
+            ena_express=arm.ena_express,
+            nodes=arm.node_names,
+            node_facts=arm.nodes,
+            network=ArmNetwork(
+                baseline_bits_per_second=arm.network.baseline_bits_per_second,
+                peak_bits_per_second=arm.network.peak_bits_per_second,
+                scale=arm.network_scale,
+            ),
+        )
+
+
+class Failure(Document):
+    """A trial that ran and failed."""
+
+    block: int
+    arm: str
+    test: str
+    client: str
+    server: str
+    attempt: int
+    reason: str
+
+
+class TrialCounts(Document):
+    """The trials counted, without the warm-up; planned = measured + failed."""
+
+    planned: int
+    measured: int
+    failed: int
+    failures: tuple[Failure, ...]
+
+
+class WarmUpTrial(Document):
+    """A trial of the warm-up."""
+
+    arm: str
+    test: str
+    client: str
+    server: str
+    status: Status
+    metric: str
+    value: float | None
+    unit: str
+    reason: str | None
+
+
+class WarmUp(Document):
+    """The warm-up, which no verdict, summary or count uses."""
+
+    measured: int
+    failed: int
+    trials: tuple[WarmUpTrial, ...]
+
+
+class CounterIncreases(Document):
+    """By how much the counters of the nodes' network interfaces rose during the run."""
+
+    note: str | None
+    """What could not be read."""
+    nodes: dict[str, dict[str, dict[str, int | None]]]
+    """Node to interface to counter; null where it was read once or fell."""
+
+
+class Versions(Document):
+    """Versions of what took part."""
+
+    kubernetes: str | None
+    image: str
+    tools: tuple[str, ...]
+    kernels: tuple[str, ...]
+    machine_images: tuple[str, ...]
+    container_runtimes: tuple[str, ...]
+    kubelets: tuple[str, ...]
+
+
+class Findings(Document):
+    """What the results of a run and a comparison have in common."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    version: Annotated[str, Field(alias="schema")]
+    run: RunFacts
+    conclusion: str
+    """The verdicts in sentences, and what qualifies them."""
+    method: str | None
+    """How the figures came about."""
+    plan: Plan
+    estimates: Estimates
+    metrics: tuple[MetricOfTest, ...]
+    arms: Annotated[
+        tuple[Arm, ...],
+        PlainSerializer(
+            lambda arms: tuple(map(ArmOfResults.of, arms)),
+            return_type=tuple[ArmOfResults, ...],
+        ),
+    ]
+    trials: TrialCounts
+    warm_up: WarmUp
+    verdicts: tuple[Verdict, ...]
+    regressions: tuple[Verdict, ...]
+    """Each arm against itself in the run that `compare_with` names."""
+    regression_differences: tuple[Difference, ...] | None
+    """What differed between the two runs, as far as it is recorded; null without an earlier run."""
+    summaries: tuple[Summary, ...]
+    marks: tuple[Mark, ...]
+    mark_notes: tuple[str, ...]
+    """The marks counted, in sentences."""
+    warnings: tuple[str, ...]
+    """What went otherwise than planned."""
+    counters: CounterIncreases | None
+    """Null when nothing was counted."""
+    versions: Versions
+
+
+class Results(Findings):
+    """The results of a rackrate run."""
+
+    version: Annotated[Literal["rackrate.result.v1"], Field(alias="schema")] = RESULTS
+    run: Run
+
+
+class Compared(Document):
+    """Which runs were compared, and what differed between them."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    run: str
+    other: Annotated[str, Field(alias="with")]
+    baseline: str | None
+    """The name by which the other run was called, if it was a baseline's."""
+    differences: tuple[Difference, ...]
+
+    @property
+    def other_name(self) -> str:
+        """The other run, with its name as a baseline where it has one."""
+        return f"{self.other} (baseline {self.baseline})" if self.baseline else self.other
+
+
+class Comparison(Findings):
+    """Two runs compared: laid out like a run whose arms are those of both."""
+
+    version: Annotated[Literal["rackrate.comparison.v1"], Field(alias="schema")] = COMPARISON
+    run: ComparedRun
+    comparison: Compared
+
+
+class _Untitled(GenerateJsonSchema):
+    """A schema without the titles that pydantic makes of fields' names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of results.json, draft 2020-12."""
+    found = Results.model_json_schema(mode="serialization", schema_generator=_Untitled)
+    for model in (found, *found["$defs"].values()):
+        # Also of a test, though its tool need not be said in a plan.
+        model["required"] = list(model["properties"])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **found,
+        "title": "Results of a rackrate run",
+    }

@@ -1,0 +1,607 @@
+"""What can be known to go wrong before anything is created. Pure: described facts in, faults out.
+
+Shapes of the facts are those of EC2's and EKS's Describe actions, as boto3 gives them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackrate.errors import Fault
+from rackrate_text.words import listed
+
+Json = Mapping[str, Any]
+
+#: Zones, by id, in which EKS places no control plane (EKS user guide, "View Amazon EKS networking
+#: requirements for VPC and subnets").
+ZONES_WITHOUT_CONTROL_PLANES = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
+#: Running instances of a rack-level spread group, and partitions of a partition group, in a zone
+#: (EC2 user guide, "Placement strategies").
+SPREAD_INSTANCES = 7
+PARTITIONS = 7
+
+#: Of every subnet, AWS keeps the first four addresses and the last (VPC user guide).
+_SUBNET_RESERVED = 5
+_SUBNET_PREFIX = 20
+_SECONDARY_SUBNET_PREFIX = 17
+#: In the subnet that nodes share with EKS's interfaces, functions and VPC endpoints.
+_OTHERS_ADDRESSES = 32
+#: Addresses a subnet must have left for the interfaces of functions. Functions of equal security
+#: groups share interfaces, so a few are plenty.
+FUNCTION_ADDRESSES = 8
+#: What EKS sets at most as maxPods of a managed node group (EKS user guide, "Choose an optimal
+#: Amazon EC2 node instance type").
+_MANAGED_PODS_SMALL, _MANAGED_PODS_LARGE, _LARGE_VCPUS = 110, 250, 30
+#: aws-node and kube-proxy use the node's own address.
+_HOST_NETWORK_PODS = 2
+#: Addresses of a delegated prefix, a /28.
+_PREFIX_ADDRESSES = 16
+# A VPC of one of these ranges takes no second range from another of them (VPC user guide, "IPv4
+# CIDR block association restrictions").
+_PRIVATE_RANGES = tuple(
+    ipaddress.ip_network(range_) for range_ in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+)
+
+Network = ipaddress.IPv4Network
+
+
+class PreflightFailed(Exception):
+    """What the stack was asked for cannot work; the message has a line for each fault."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+@dataclass(frozen=True)
+class Request:
+    """The stack's parameters, as the custom resource is given them; see preflight.yaml."""
+
+    existing_cluster_name: str
+    existing_subnet_ids: tuple[str, ...]
+    public_endpoint: bool
+    instance_type: str
+    ami_type: str
+    node_count: int
+    strategy: str
+    partition_count: int
+    spread_level: str
+    existing_group: str
+    ena_express: str
+    max_pods: int | None
+    prefix_delegation: bool
+    treatment_reservation: str
+    baseline_reservation: str
+    zone: str
+    other_zone: str
+    vpc_cidr: str
+    secondary_cidr: str
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, Any]) -> Request:
+        """Reads the resource's properties; CloudFormation hands all of them over as text.
+
+        Raises:
+            KeyError: a property the template sets is missing.
+        """
+        subnets = properties["ExistingSubnetIds"]
+        given = subnets.split(",") if isinstance(subnets, str) else subnets
+        return cls(
+            existing_cluster_name=properties["ExistingClusterName"],
+            existing_subnet_ids=tuple(name.strip() for name in given if name.strip()),
+            public_endpoint=properties["PublicEndpoint"] == "true",
+            instance_type=properties["InstanceType"],
+            ami_type=properties["AmiType"],
+            node_count=int(properties["NodeCount"]),
+            strategy=properties["TreatmentStrategy"],
+            partition_count=int(properties["PartitionCount"]),
+            spread_level=properties["SpreadLevel"],
+            existing_group=properties["ExistingPlacementGroup"],
+            ena_express=properties["EnaExpress"],
+            max_pods=int(properties["MaxPods"]) if properties["MaxPods"] else None,
+            prefix_delegation=properties.get("PrefixDelegation") == "true",
+            treatment_reservation=properties["TreatmentCapacityReservationId"],
+            baseline_reservation=properties["BaselineCapacityReservationId"],
+            zone=properties["AvailabilityZone"],
+            other_zone=properties["OtherAvailabilityZone"],
+            vpc_cidr=properties["VpcCidr"],
+            secondary_cidr=properties["SecondaryCidr"],
+        )
+
+    @property
+    def reservations(self) -> dict[str, str]:
+        """The capacity reservations that are given, by parameter."""
+        named = {
+            "TreatmentCapacityReservationId": self.treatment_reservation,
+            "BaselineCapacityReservationId": self.baseline_reservation,
+        }
+        return {parameter: id_ for parameter, id_ in named.items() if id_}
+
+
+@dataclass(frozen=True)
+class Zones:
+    """Where nodes live, and the second zone EKS asks for; names such as us-east-1a, or empty."""
+
+    first: str = ""
+    other: str = ""
+
+    @classmethod
+    def from_text(cls, text: str) -> Zones:
+        """Reads `str(zones)`; anything else gives no zones."""
+        first, comma, other = text.partition(",")
+        return cls(first, other) if comma and first and other else cls()
+
+    def __str__(self) -> str:
+        return f"{self.first},{self.other}"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What EC2 says about the Region.
+
+    Attributes:
+        instance_type: an entry of DescribeInstanceTypes; None when the Region has no such type.
+        zones: the Region's zones, as DescribeAvailabilityZones gives them.
+        offered: names of the zones that offer the instance type.
+        reservations: entries of DescribeCapacityReservations by id; None for an unknown one.
+        held: reservations that the stack uses already, so that its own nodes take up of them.
+        group: the placement group that is to be used, as DescribePlacementGroups has it; None when
+            none is named or there is none of that name.
+    """
+
+    instance_type: Json | None
+    zones: Sequence[Json]
+    offered: frozenset[str]
+    reservations: Mapping[str, Json | None] = field(default_factory=dict)
+    held: frozenset[str] = frozenset()
+    group: Json | None = None
+
+
+def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones, list[Fault]]:
+    """Checks what a cluster is to be created from, and chooses its zones.
+
+    Args:
+        request: the stack's parameters.
+        facts: what EC2 says.
+        earlier: the zones chosen before, when the stack is updated; they are kept unless the
+            parameters name others, because nodes cannot move.
+
+    Returns:
+        The zones, and every fault that was found; with faults the zones may be empty.
+    """
+    zones, faults = _choose_zones(request, facts, earlier)
+    if facts.instance_type is None:
+        faults.append(
+            Fault(
+                f"InstanceType {request.instance_type}",
+                "EC2 has no such instance type in this Region",
+                "choose one it has, such as c5.large",
+            )
+        )
+    else:
+        faults += _type_faults(request, facts.instance_type)
+    faults += _group_faults(request)
+    if request.existing_group:
+        faults += _existing_group_faults(request, facts.group)
+    faults += _reservation_faults(request, facts, zones)
+    faults += _network_faults(request, facts.instance_type)
+    return zones, faults
+
+
+# -- zones
+
+
+def _choose_zones(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones, list[Fault]]:
+    usable = {zone["ZoneName"]: zone for zone in facts.zones if _is_usable(zone)}
+    names = sorted(usable)
+    reserved = [
+        found["AvailabilityZone"]
+        for id_ in request.reservations.values()
+        if (found := facts.reservations.get(id_))
+    ]
+    faults = _named_zone_faults(request, facts)
+    first = request.zone or earlier.first or next(iter(reserved), "")
+    if not first:
+        first = next((name for name in names if name in facts.offered), "")
+        if not first and facts.instance_type is not None:
+            faults.append(
+                Fault(
+                    f"InstanceType {request.instance_type}",
+                    f"none of the zones {listed(names)} offers it",
+                    "choose another type or Region",
+                )
+            )
+    elif facts.instance_type is not None and first not in facts.offered:
+        offering = [name for name in names if name in facts.offered]
+        faults.append(
+            Fault(
+                f"AvailabilityZone {first}",
+                f"the zone does not offer {request.instance_type}",
+                f"choose one that does ({listed(offering)}) or another InstanceType"
+                if offering
+                else "choose another InstanceType",
+            )
+        )
+    other = request.other_zone or earlier.other
+    if not other or (other == first and not request.other_zone):
+        other = next((name for name in names if name != first), "")
+    if first and first == other:
+        faults.append(
+            Fault(
+                f"OtherAvailabilityZone {other}",
+                "it is the same zone as AvailabilityZone",
+                "EKS asks for two; choose another, or leave both empty",
+            )
+        )
+    return Zones(first, other), faults
+
+
+def _is_usable(zone: Json) -> bool:
+    return (
+        zone.get("State", "available") == "available"
+        and zone.get("ZoneType", "availability-zone") == "availability-zone"
+        and zone.get("OptInStatus", "opt-in-not-required") != "not-opted-in"
+        and zone.get("ZoneId") not in ZONES_WITHOUT_CONTROL_PLANES
+    )
+
+
+def _named_zone_faults(request: Request, facts: Facts) -> list[Fault]:
+    known = {zone["ZoneName"]: zone for zone in facts.zones}
+    usable = [name for name in sorted(known) if _is_usable(known[name])]
+    faults = []
+    for parameter, name in (
+        ("AvailabilityZone", request.zone),
+        ("OtherAvailabilityZone", request.other_zone),
+    ):
+        if not name or name in usable:
+            continue
+        zone = known.get(name, {})
+        if not zone:
+            problem = "the Region has no such zone"
+        elif zone.get("ZoneId") in ZONES_WITHOUT_CONTROL_PLANES:
+            problem = f"EKS places no control plane there (zone id {zone['ZoneId']})"
+        elif zone.get("ZoneType", "availability-zone") != "availability-zone":
+            problem = f"EKS places no control plane in a {zone['ZoneType']}"
+        else:
+            problem = "the zone is not available to this account"
+        faults.append(
+            Fault(f"{parameter} {name}", problem, f"choose one of {listed(usable, 'or') or 'none'}")
+        )
+    return faults
+
+
+# -- the instance type and its group
+
+
+def _type_faults(request: Request, described: Json) -> Iterator[Fault]:
+    name = request.instance_type
+    strategies = described.get("PlacementGroupInfo", {}).get("SupportedStrategies", [])
+    if request.strategy != "none" and request.strategy not in strategies:
+        yield Fault(
+            f"InstanceType {name}",
+            f"it cannot be in a {request.strategy} placement group",
+            "choose another type, such as c5.large, or set TreatmentStrategy to"
+            f" {listed([*strategies, 'none'], 'or')}",
+        )
+    if request.ena_express != "none" and not described["NetworkInfo"].get("EnaSrdSupported"):
+        yield Fault(
+            f"EnaExpress {request.ena_express}",
+            f"{name} does not support ENA Express",
+            "set EnaExpress to none, or choose a type that does, such as c6in.8xlarge",
+        )
+    architecture = "arm64" if "ARM_64" in request.ami_type else "x86_64"
+    supported = described["ProcessorInfo"]["SupportedArchitectures"]
+    if architecture not in supported:
+        fitting = "ARM_64" if "arm64" in supported else "x86_64"
+        yield Fault(
+            f"AmiType {request.ami_type}",
+            f"the image is for {architecture} and {name} is {listed(supported)}",
+            f"choose an AmiType with {fitting} in its name, or a type of the other architecture",
+        )
+
+
+def _group_faults(request: Request) -> Iterator[Fault]:
+    if (
+        request.strategy == "spread"
+        and request.spread_level == "rack"
+        and request.node_count > SPREAD_INSTANCES
+    ):
+        yield Fault(
+            f"NodeCount {request.node_count}",
+            f"a spread placement group holds at most {SPREAD_INSTANCES} instances in a zone",
+            f"set NodeCount to {SPREAD_INSTANCES} or less, or choose another TreatmentStrategy",
+        )
+    if request.strategy == "partition" and request.partition_count > PARTITIONS:
+        yield Fault(
+            f"PartitionCount {request.partition_count}",
+            f"a placement group has at most {PARTITIONS} partitions in a zone",
+            f"set PartitionCount to {PARTITIONS} or less",
+        )
+
+
+def _existing_group_faults(request: Request, group: Json | None) -> Iterator[Fault]:
+    where = f"ExistingPlacementGroup {request.existing_group}"
+    if request.strategy == "none":
+        yield Fault(
+            where,
+            "TreatmentStrategy is none, which uses no placement group",
+            "leave it empty, or name the group's strategy",
+        )
+    elif group is None:
+        yield Fault(
+            where, "this Region has no such placement group", "check the name and the Region"
+        )
+    elif group.get("State", "available") != "available":
+        yield Fault(where, f"the placement group is {group['State']}", "name another")
+    elif group["Strategy"] != request.strategy:
+        yield Fault(
+            where,
+            f"its strategy is {group['Strategy']} and TreatmentStrategy is {request.strategy}",
+            f"set TreatmentStrategy to {group['Strategy']}, or name another group",
+        )
+
+
+# -- capacity reservations
+
+
+def _reservation_faults(request: Request, facts: Facts, zones: Zones) -> Iterator[Fault]:
+    given = request.reservations
+    for parameter, id_ in given.items():
+        where = f"{parameter} {id_}"
+        found = facts.reservations.get(id_)
+        if found is None:
+            yield Fault(where, "there is no such capacity reservation", "check the id and Region")
+            continue
+        if found["State"] != "active":
+            yield Fault(where, f"the reservation is {found['State']}", "name an active one")
+            continue
+        if found["InstanceType"] != request.instance_type:
+            yield Fault(
+                where,
+                f"it reserves {found['InstanceType']}, not {request.instance_type}",
+                f"set InstanceType to {found['InstanceType']}, or name another reservation",
+            )
+        if found.get("InstancePlatform", "Linux/UNIX") != "Linux/UNIX":
+            yield Fault(
+                where,
+                f"it reserves {found['InstancePlatform']}",
+                "name a reservation of the platform Linux/UNIX",
+            )
+        if zones.first and found["AvailabilityZone"] != zones.first:
+            yield Fault(
+                where,
+                f"it is in {found['AvailabilityZone']} and the nodes are in {zones.first}",
+                "name a reservation of that zone, or choose its zone when the stack is created;"
+                " both arms share one",
+            )
+        if fault := _reserved_group_fault(request, parameter, found):
+            yield fault
+        needed = request.node_count * list(given.values()).count(id_)
+        free = found["TotalInstanceCount" if id_ in facts.held else "AvailableInstanceCount"]
+        if free < needed:
+            yield Fault(
+                where,
+                f"{free} instances are free in it and {needed} nodes are to use it",
+                "enlarge the reservation, or lower NodeCount",
+            )
+
+
+def _reserved_group_fault(request: Request, parameter: str, found: Json) -> Fault | None:
+    """Cluster groups and reservations go together or not at all.
+
+    Source: EC2 user guide, "Use Capacity Reservations with cluster placement groups".
+    """
+    where = f"{parameter} {request.reservations[parameter]}"
+    actual = found.get("PlacementGroupArn", "").rpartition("/")[2]
+    if parameter == "TreatmentCapacityReservationId" and request.strategy == "cluster":
+        wanted = request.existing_group
+        if wanted and actual == wanted:
+            return None
+        made_in = f"the placement group {actual}" if actual else "no placement group"
+        return Fault(
+            where,
+            f"it was made in {made_in}, and a cluster placement group takes only reservations"
+            " made in it",
+            f"set ExistingPlacementGroup to {actual}"
+            if actual
+            else "name one that was, and set ExistingPlacementGroup to its group",
+        )
+    if actual:
+        return Fault(
+            where,
+            f"it was made in the placement group {actual}, and is only for instances there",
+            "name a reservation that was made in none",
+        )
+    return None
+
+
+# -- addresses
+
+
+def _network_faults(request: Request, described: Json | None) -> Iterator[Fault]:
+    vpc = _network(request.vpc_cidr)
+    if vpc is None:
+        yield Fault(
+            f"VpcCidr {request.vpc_cidr}", "it is not an IPv4 range", "give one like 10.0.0.0/16"
+        )
+        return
+    subnet, size, others = "a subnet of VpcCidr", _SUBNET_PREFIX, _OTHERS_ADDRESSES
+    if request.secondary_cidr:
+        secondary = _network(request.secondary_cidr)
+        where = f"SecondaryCidr {request.secondary_cidr}"
+        if secondary is None:
+            yield Fault(where, "it is not an IPv4 range", "give one like 100.64.0.0/16")
+            return
+        if secondary.overlaps(vpc):
+            yield Fault(where, f"it overlaps VpcCidr {vpc}", "give one like 100.64.0.0/16")
+        elif _are_different_private_ranges(vpc, secondary):
+            yield Fault(
+                where,
+                f"a VPC of {vpc} takes no second range from another private range",
+                "give one like 100.64.0.0/16",
+            )
+        subnet, size, others = "a subnet of SecondaryCidr", _SECONDARY_SUBNET_PREFIX, 0
+    if described is None:
+        return
+    each, because = addresses_per_node(
+        described, max_pods=request.max_pods, prefix_delegation=request.prefix_delegation
+    )
+    nodes = 2 * request.node_count
+    usable = 2 ** (32 - size) - _SUBNET_RESERVED - others
+    if nodes * each > usable:
+        remedies = ["lower NodeCount", "set a smaller MaxPods"]
+        if not request.secondary_cidr:
+            remedies.append("set SecondaryCidr to a /16, such as 100.64.0.0/16")
+        yield Fault(
+            f"NodeCount {request.node_count}",
+            f"the {nodes} nodes of both arms can take {nodes * each} addresses, {each} each"
+            f" ({because}), and {subnet}, a /{size}, has {usable} for them",
+            listed(remedies, "or"),
+        )
+
+
+def addresses_per_node(
+    described: Json, *, max_pods: int | None, prefix_delegation: bool
+) -> tuple[int, str]:
+    """How many of its subnet's addresses a node can take up when it is full of pods.
+
+    The VPC CNI takes addresses by the interface, and keeps one interface more than its pods need
+    (WARM_ENI_TARGET = 1); with prefix delegation it takes them by the /28, and keeps one more.
+
+    Args:
+        described: the instance type, as DescribeInstanceTypes has it.
+        max_pods: the kubelet's maxPods, or None for what EKS chooses.
+        prefix_delegation: does the VPC CNI take prefixes?
+
+    Returns:
+        The number, and in words how it comes about.
+    """
+    network = described["NetworkInfo"]
+    interfaces = int(network["MaximumNetworkInterfaces"])
+    per_interface = int(network["Ipv4AddressesPerInterface"])
+    # https://github.com/awslabs/amazon-eks-ami: eni-max-pods.
+    slots = interfaces * (per_interface - 1)
+    large = described.get("VCpuInfo", {}).get("DefaultVCpus", 0) >= _LARGE_VCPUS
+    managed = _MANAGED_PODS_LARGE if large else _MANAGED_PODS_SMALL
+    if prefix_delegation:
+        slots *= _PREFIX_ADDRESSES
+    if max_pods is None:
+        max_pods = min(slots + _HOST_NETWORK_PODS, managed)
+    pods = min(max(max_pods - _HOST_NETWORK_PODS, 1), slots)
+    if prefix_delegation:
+        prefixes = min(math.ceil(pods / _PREFIX_ADDRESSES) + 1, slots // _PREFIX_ADDRESSES)
+        # Each interface that holds prefixes has an address of its own.
+        used = math.ceil(prefixes / (per_interface - 1))
+        return (
+            used + prefixes * _PREFIX_ADDRESSES,
+            f"{used} of its own and {prefixes} prefixes of {_PREFIX_ADDRESSES} for {pods} pods",
+        )
+    used = min(math.ceil(pods / (per_interface - 1)) + 1, interfaces)
+    return (
+        used * per_interface,
+        f"{used} network interfaces of {per_interface} for {pods} pods and for quick starts",
+    )
+
+
+def _network(cidr: str) -> Network | None:
+    try:
+        return ipaddress.IPv4Network(cidr, strict=False)
+    except ValueError:
+        return None
+
+
+def _are_different_private_ranges(one: Network, two: Network) -> bool:
+    homes = [[r for r in _PRIVATE_RANGES if network.overlaps(r)] for network in (one, two)]
+    return all(homes) and homes[0] != homes[1]
+
+
+# -- a cluster that exists
+
+
+def check_existing_cluster(
+    request: Request, cluster: Json | None, subnets: Mapping[str, Json]
+) -> list[Fault]:
+    """Checks a cluster that is to be used as it is.
+
+    Args:
+        request: the stack's parameters.
+        cluster: DescribeCluster's cluster, or None when there is none of that name.
+        subnets: entries of DescribeSubnets by id, of the subnets that exist.
+    """
+    name = request.existing_cluster_name
+    where = f"ExistingClusterName {name}"
+    if cluster is None:
+        return [Fault(where, "this Region has no such cluster", "check the name and the Region")]
+    faults = []
+    if cluster["status"] != "ACTIVE":
+        faults.append(
+            Fault(where, f"the cluster is {cluster['status']}", "wait until it is ACTIVE")
+        )
+    mode = cluster.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
+    if mode not in ("API", "API_AND_CONFIG_MAP"):
+        faults.append(
+            Fault(
+                where,
+                f"its authentication mode is {mode}, which knows no access entries",
+                f"run aws eks update-cluster-config --name {name}"
+                " --access-config authenticationMode=API_AND_CONFIG_MAP",
+            )
+        )
+    network = cluster["resourcesVpcConfig"]
+    if request.public_endpoint:
+        faults += _public_endpoint_faults(network)
+    else:
+        faults += _private_endpoint_faults(request, network, subnets)
+    return faults
+
+
+def _public_endpoint_faults(network: Json) -> Iterator[Fault]:
+    remedy = "set PublicEndpoint to false and name ExistingSubnetIds"
+    if not network.get("endpointPublicAccess"):
+        yield Fault("PublicEndpoint true", "the cluster's endpoint is not public", remedy)
+    elif "0.0.0.0/0" not in network.get("publicAccessCidrs", ["0.0.0.0/0"]):
+        yield Fault(
+            "PublicEndpoint true",
+            f"only {listed(network['publicAccessCidrs'])} may reach the cluster's endpoint, and"
+            " functions outside a VPC have no fixed addresses",
+            remedy,
+        )
+
+
+def _private_endpoint_faults(
+    request: Request, network: Json, subnets: Mapping[str, Json]
+) -> Iterator[Fault]:
+    if not network.get("endpointPrivateAccess"):
+        yield Fault(
+            "PublicEndpoint false",
+            "the cluster's endpoint cannot be reached from its VPC",
+            "set PublicEndpoint to true, or turn on the cluster's private endpoint",
+        )
+    if not request.existing_subnet_ids:
+        yield Fault(
+            "ExistingSubnetIds",
+            "none is given, and with a private endpoint the functions run in the cluster's VPC",
+            "name private subnets of that VPC that reach the AWS APIs, through a NAT gateway or"
+            " VPC endpoints",
+        )
+    for id_ in request.existing_subnet_ids:
+        where, found = f"ExistingSubnetIds {id_}", subnets.get(id_)
+        if found is None:
+            yield Fault(where, "this Region has no such subnet", "check the id and the Region")
+        elif found["VpcId"] != network["vpcId"]:
+            yield Fault(
+                where,
+                f"it is in {found['VpcId']} and the cluster in {network['vpcId']}",
+                "name subnets of the cluster's VPC",
+            )
+        elif found["AvailableIpAddressCount"] < FUNCTION_ADDRESSES:
+            yield Fault(
+                where,
+                f"{found['AvailableIpAddressCount']} of its addresses are free and the functions'"
+                f" network interfaces may need {FUNCTION_ADDRESSES}",
+                "name a subnet with more",
+            )

@@ -1,0 +1,79 @@
+"""Analyze: compute the verdicts from the stored trials."""
+
+from __future__ import annotations
+
+from rackrate.document import Document
+from rackrate.errors import TrialsLost
+from rackrate.measure.counters import Counters
+from rackrate.resources import Resources
+from rackrate.store import Store
+from rackrate.verdict import wording
+from rackrate.verdict.analysis import EarlierRun, against_earlier_run, analyze_run
+from rackrate.verdict.evidence import Evidence
+
+
+class Analyzed(Document):
+    """How many verdicts a run has, and how many of its trials were measured and lost."""
+
+    verdicts: int
+    measured: int
+    lost: int
+
+
+def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyzed:
+    """Computes the verdicts from what is stored alone, so that it can be done again any time.
+
+    Args:
+        run_id: the run.
+        resources: the stack's.
+        after_failure: has the run failed already, so that a loss of trials is no news?
+
+    Raises:
+        TrialsLost: more trials were lost than the plan tolerates; the verdicts are stored.
+    """
+    store = resources.store
+    evidence = store.evidence(run_id)
+    warnings: list[str] = []
+    analysis = analyze_run(
+        evidence,
+        _earlier(evidence, store, warnings),
+        warnings,
+        counters=store.find(run_id, "counters.json", Counters),
+    )
+    store.put(run_id, "analysis.json", analysis)
+    for verdict in analysis.verdicts:
+        store.put_verdict(run_id, verdict)
+    planned, measured = len(evidence.planned), len(evidence.measured)
+    store.update_run(
+        run_id,
+        phase="analyzing",
+        trials_planned=planned,
+        trials_measured=measured,
+        trials_failed=planned - measured,
+        conclusion=wording.sentence(
+            analysis.verdicts,
+            analysis.regressions,
+            marks=analysis.marks,
+            measured=measured,
+            differences=analysis.regression_differences,
+        ),
+    )
+    lost = planned - measured
+    if not after_failure and lost > evidence.planned_run.plan.tolerated_loss * planned:
+        missing = [evidence.trials.get(k) for k in evidence.planned if k not in evidence.measured]
+        raise TrialsLost(wording.loss(missing, lost=lost, planned=planned))
+    return Analyzed(verdicts=len(analysis.verdicts), measured=measured, lost=lost)
+
+
+def _earlier(evidence: Evidence, store: Store, warnings: list[str]) -> EarlierRun | None:
+    """The comparison with the earlier run that the plan names.
+
+    What stood in its way is added to `warnings`.
+    """
+    earlier = evidence.planned_run.plan.compare_with
+    if earlier is None:
+        return None
+    if store.find_text(earlier, "plan.json") is None:
+        warnings.append(f"compare_with: the results of the run {earlier} are gone")
+        return None
+    return against_earlier_run(evidence, store.evidence(earlier), name=earlier)

@@ -1,0 +1,107 @@
+"""Await servers: does every node the plan counts on have servers that listen?"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from rackrate.document import Document, Json
+from rackrate.errors import NodesUnavailable, ServersNotReady
+from rackrate.measure import manifests
+from rackrate.measure.networks import pods_path
+from rackrate.measure.node_groups import health_issues
+from rackrate.measure.nodes import is_ready
+from rackrate.measure.servers import (
+    lacking_programs,
+    owner_of,
+    server_addresses,
+    server_labels,
+    why_waiting,
+)
+from rackrate.plan.arms import Network
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.resources import Resources
+
+#: How long a server may take: a node has to pull the tools' image first.
+SERVERS_SECONDS = 300
+#: How long one call watches before it hands back to the state machine.
+WATCH_SECONDS = 25.0
+WAIT_SECONDS = 2
+
+
+class Readiness(Document):
+    """Whether what a run waits for is there, and if not, when to ask again."""
+
+    ready: bool
+    wait_seconds: int
+
+
+def await_servers(run_id: str, resources: Resources) -> Readiness:
+    """Watches for a while whether every node the plan counts on has servers that listen.
+
+    Raises:
+        NodesUnavailable: a node of the plan is gone or not Ready.
+        ServersNotReady: the servers had their time, or the image lacks their program.
+    """
+    settings, cluster = resources.settings, resources.cluster
+    planned = resources.store.plan(run_id)
+    resources.store.update_run(run_id, phase="waiting for servers")
+    labels = manifests.selector(server_labels(run_id))
+    deadline = time.monotonic() + WATCH_SECONDS
+    missing: set[str] = set()
+    complaints: list[str] = []
+    for network, names in _nodes_by_network(planned).items():
+
+        def settled(pods: Mapping[str, Json], names: Set[str] = names) -> bool:
+            ready = server_addresses(pods.values()).keys()
+            return names <= ready or bool(lacking_programs(pods.values()))
+
+        left = max(0.0, deadline - time.monotonic())
+        pods, _ = cluster.watch(pods_path(network, settings), labels, settled, seconds=left)
+        if lacking := lacking_programs(pods.values()):
+            raise ServersNotReady("; ".join(lacking))
+        missing |= names - server_addresses(pods.values()).keys()
+        complaints += why_waiting(pods.values())
+    if not missing:
+        return Readiness(ready=True, wait_seconds=0)
+    _check_nodes(sorted(missing), planned, resources)
+    owner = owner_of(run_id, settings.namespace, cluster)
+    if _age_seconds(owner) > SERVERS_SECONDS:
+        raise ServersNotReady(
+            f"no server after {SERVERS_SECONDS} s on {', '.join(sorted(missing))}"
+            + "".join(f"; {line}" for line in complaints)
+        )
+    return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+
+
+def _nodes_by_network(planned: PlannedRun) -> dict[Network, set[str]]:
+    """The names of the nodes that need servers, by the servers' network."""
+    nodes: dict[Network, set[str]] = {}
+    for arm in planned.arms:
+        nodes.setdefault(arm.server_network, set()).update(arm.node_names)
+    return nodes
+
+
+def _check_nodes(missing: Sequence[str], planned: PlannedRun, resources: Resources) -> None:
+    nodes = resources.cluster.list("/api/v1/nodes")
+    ready = {node["metadata"]["name"] for node in nodes if is_ready(node)}
+    lines = []
+    for arm in planned.arms:
+        lost = [node for node in arm.nodes if node.name in missing and node.name not in ready]
+        if lost:
+            groups = sorted({node.node_group or arm.node_group for node in lost} - {""})
+            issues = health_issues(resources.eks, resources.settings.cluster_name, groups)
+            healthy = " of node group ".join(["EKS reports no health issue", *groups])
+            lines.append(
+                f"arm {arm.name}: {', '.join(node.name for node in lost)} not Ready;"
+                f" {'; '.join(issues) or healthy}"
+            )
+    if lines:
+        raise NodesUnavailable("\n".join(lines))
+
+
+def _age_seconds(thing: Mapping[str, Any]) -> float:
+    created = datetime.datetime.fromisoformat(thing["metadata"]["creationTimestamp"])
+    return (datetime.datetime.now(datetime.UTC) - created).total_seconds()

@@ -1,0 +1,200 @@
+"""Bootstrap: the custom resource that makes a cluster ready for the benchmark.
+
+The cluster may be somebody else's. So nothing is touched that does not carry this stack's mark, and
+when the stack is deleted the cluster is as it was before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rackrate.errors import ClusterUnreachable, Throttled
+from rackrate.measure.cluster import Cluster
+from rackrate.measure.manifests import NETWORK, STACK
+from rackrate.stack import tenancy
+from rackrate.stack.custom_resource import Answer
+
+Json = dict[str, Any]
+
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_COLLECTIONS = {
+    "Namespace": "/api/v1/namespaces",
+    "Role": f"{_RBAC}/namespaces/{{namespace}}/roles",
+    "RoleBinding": f"{_RBAC}/namespaces/{{namespace}}/rolebindings",
+    "ClusterRole": f"{_RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
+    "ValidatingAdmissionPolicy": f"{_ADMISSION}/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
+}
+_PAUSE_SECONDS = 3.0
+
+
+class NotOurs(Exception):
+    """The cluster has something of the same name that this stack did not make."""
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A stack in a cluster.
+
+    Attributes:
+        namespace: the benchmark's namespace.
+        group: the Kubernetes group of the functions.
+        owner: name of the root stack; what carries another mark is left alone.
+        host_network: may pods use the nodes' own network, in a second namespace?
+    """
+
+    namespace: str
+    group: str
+    owner: str
+    host_network: bool = False
+
+    @property
+    def ordinary(self) -> list[Json]:
+        """What every stack needs."""
+        return tenancy.manifests(self.namespace, self.group, self.owner)
+
+    @property
+    def host(self) -> list[Json]:
+        """What host networking needs, allowed or not."""
+        return tenancy.host_manifests(self.namespace, self.group, self.owner)
+
+
+def apply(cluster: Cluster, tenant: Tenant, *, seconds: float) -> None:
+    """Creates what the benchmark needs, corrects what differs, removes what it may not have.
+
+    Args:
+        cluster: the cluster.
+        tenant: the stack.
+        seconds: how long to wait for a second namespace to be gone that was allowed before.
+
+    Raises:
+        NotOurs: something of that name exists and is not this stack's; nothing was changed.
+        ClusterUnreachable: what an earlier deletion removes is not gone yet.
+    """
+    wanted = []
+    for manifest in [*tenant.ordinary, *(tenant.host if tenant.host_network else [])]:
+        collection, path = _paths(manifest)
+        found = cluster.get(path)
+        if found is not None and not _is_marked(found, manifest):
+            raise NotOurs(_refusal(manifest, found))
+        if found is not None and found["metadata"].get("deletionTimestamp"):
+            raise ClusterUnreachable(f"the {_called(manifest)} is still being deleted")
+        wanted.append((manifest, collection, path, found))
+    if not tenant.host_network:
+        _remove(cluster, tenant.host, seconds)
+    for manifest, collection, path, found in wanted:
+        if found is None:
+            cluster.create(collection, manifest)
+        elif manifest["kind"] != "Namespace":
+            cluster.replace(path, _in_place_of(manifest, found))
+
+
+def remove(cluster: Cluster, tenant: Tenant, *, seconds: float) -> None:
+    """Deletes what `apply` created, last first, and waits for the namespaces to be gone.
+
+    Raises:
+        ClusterUnreachable: a namespace is still there.
+    """
+    _remove(cluster, [*tenant.ordinary, *tenant.host], seconds)
+
+
+def _remove(cluster: Cluster, created: Sequence[Json], seconds: float) -> None:
+    for manifest in reversed(created):
+        _, path = _paths(manifest)
+        found = cluster.get(path)
+        if found is not None and _is_marked(found, manifest):
+            cluster.delete(path)
+    deadline = time.monotonic() + seconds
+    for manifest in created:
+        if manifest["kind"] != "Namespace":
+            continue
+        _, path = _paths(manifest)
+        while (found := cluster.get(path)) is not None and _is_marked(found, manifest):
+            if time.monotonic() > deadline:
+                raise ClusterUnreachable(f"the {_called(manifest)} is still being deleted")
+            time.sleep(1)
+
+
+def _paths(manifest: Json) -> tuple[str, str]:
+    metadata = manifest["metadata"]
+    collection = _COLLECTIONS[manifest["kind"]].format(namespace=metadata.get("namespace"))
+    return collection, f"{collection}/{metadata['name']}"
+
+
+def _in_place_of(manifest: Json, found: Mapping[str, Any]) -> Json:
+    """Some kinds are replaced only by one who says which version of them he has seen."""
+    version = {
+        name: value for name, value in found["metadata"].items() if name == "resourceVersion"
+    }
+    return {**manifest, "metadata": {**manifest["metadata"], **version}}
+
+
+def _is_marked(thing: Mapping[str, Any], manifest: Json) -> bool:
+    """Did this stack make it, and for the same purpose?"""
+    marks, wanted = (of["metadata"].get("annotations") or {} for of in (thing, manifest))
+    return all(marks.get(name) == wanted.get(name) for name in (STACK, NETWORK))
+
+
+def _called(manifest: Json) -> str:
+    return f"{manifest['kind']} {manifest['metadata']['name']}"
+
+
+def _refusal(manifest: Json, found: Mapping[str, Any]) -> str:
+    other = (found["metadata"].get("annotations") or {}).get(STACK)
+    whose = f"belongs to the stack {other}" if other else "was not made by this stack"
+    return (
+        f"the {_called(manifest)} exists in the cluster and {whose}; it was left as it is."
+        " Choose another Namespace"
+    )
+
+
+def serve_request(
+    event: Mapping[str, Any], connect: Callable[[], Cluster | None], seconds: float
+) -> Answer:
+    """Does what CloudFormation asks; a new access entry may take a while to be believed.
+
+    Args:
+        event: CloudFormation's request, with the properties `Namespace`, `HostNetwork`, `Group` and
+            `Owner`.
+        connect: gives the cluster, or None when it does not exist any more.
+        seconds: how long to try.
+
+    Returns:
+        The namespace as physical id, so that CloudFormation deletes an old one after a new one was
+        made; `Namespace`, `HostNamespace` (empty without one) and `Group` as attributes.
+    """
+    properties = event["ResourceProperties"]
+    namespace, group, owner = (properties[name] for name in ("Namespace", "Group", "Owner"))
+    # What an older version of the stack asked for has no such property.
+    host_network = properties.get("HostNetwork") == "true"
+    tenant = Tenant(namespace, group, owner, host_network)
+    answer = Answer(
+        namespace,
+        {
+            "Namespace": namespace,
+            "HostNamespace": tenancy.host_namespace(namespace) if host_network else "",
+            "Group": group,
+        },
+    )
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            cluster = connect()
+            left = deadline - time.monotonic()
+            if event["RequestType"] != "Delete":
+                if cluster is None:
+                    raise LookupError("the cluster does not exist")
+                apply(cluster, tenant, seconds=left)
+                return answer
+            if cluster is not None:
+                remove(cluster, tenant, seconds=left)
+            return Answer(event["PhysicalResourceId"], answer.data)
+        except (ClusterUnreachable, Throttled):
+            if time.monotonic() + _PAUSE_SECONDS > deadline:
+                raise
+            time.sleep(_PAUSE_SECONDS)

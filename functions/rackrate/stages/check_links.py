@@ -1,0 +1,66 @@
+"""Check links: which pairs could not talk to each other when they were warmed up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rackrate.document import Document
+from rackrate.errors import LinksDown
+from rackrate.measure.trials import TrialState
+from rackrate.plan.schedule import planned_trials
+from rackrate.resources import Resources
+
+#: Links that are named one by one; the table holds them all.
+_NAMED = 40
+_REASON_LENGTH = 300
+REMEDY = (
+    "Let the security groups of the nodes and the network policies of the pods' namespaces pass the"
+    " tests' traffic between these nodes. A tool that the image lacks is in the one the stack"
+    " builds: ToolImage=build"
+)
+
+
+class Links(Document):
+    """How many links were tried, and how many of them are down."""
+
+    links: int
+    down: int
+
+
+def check_links(run_id: str, resources: Resources) -> Links:
+    """Compares the warm-up's trials with what it planned; a pair that was not measured is down.
+
+    They are noted in the run's `warnings`. As many as the plan tolerates lost trials do not end the
+    run; the trials of those pairs will be lost and say why.
+
+    Raises:
+        LinksDown: more are down than the plan tolerates.
+    """
+    store = resources.store
+    tolerated = store.plan(run_id).plan.tolerated_loss
+    planned = planned_trials(store.items(run_id, "warm_up.json"))
+    stored = store.trial_states(run_id, block=0)
+    down = [
+        f"arm {key.arm}, {key.client} to {key.server}: {_reason(stored.get(key))}"
+        for key in planned
+        if key not in stored or not stored[key].is_measured
+    ]
+    told = [_message(down, len(planned))] if down else []
+    store.update_run(run_id, phase="checking links", warnings=told)
+    if len(down) > tolerated * len(planned):
+        raise LinksDown(*told)
+    return Links(links=len(planned), down=len(down))
+
+
+def _reason(state: TrialState | None) -> str:
+    if state is None or state.reason is None:
+        return "was never tried"
+    return state.reason[:_REASON_LENGTH]
+
+
+def _message(down: Sequence[str], tried: int) -> str:
+    lines = [f"{len(down)} of {tried} pairs could not talk when they were warmed up:"]
+    lines += down[:_NAMED]
+    if len(down) > _NAMED:
+        lines.append(f"and {len(down) - _NAMED} more, in the table as trials of block 0")
+    return "\n".join([*lines, REMEDY])

@@ -1,0 +1,257 @@
+"""Collect: wait for an item's client pods and store their trials, or give the item up."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from rackrate import tools
+from rackrate.document import Document, Json
+from rackrate.errors import ClusterUnreachable, Throttled
+from rackrate.measure import manifests
+from rackrate.measure.networks import namespaces, pods_path
+from rackrate.measure.pods import is_finished, outcome
+from rackrate.measure.trials import RawValues, Trial
+from rackrate.plan.arms import Network
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.schedule import BlockItem, Item, Pair, TrialKey, missing_trials
+from rackrate.resources import Resources
+from rackrate.results.build import RunFailure
+from rackrate.store import Replaced, Store
+from rackrate.tools import ParseError, TestBase
+
+#: Requests to the cluster and to AWS at the same time.
+WORKERS = 16
+_REASON_LENGTH = 500
+
+
+class Collected(Document):
+    """What a call stored, and whether there is more to come."""
+
+    finished: bool = True
+    """Is everything stored?"""
+    wait_seconds: int = 0
+    """When to ask again, if not."""
+    measured: int = 0
+    """How many trials this call stored as measured."""
+    failed: int = 0
+    """How many it stored as failed."""
+    warm_up: bool
+    """Were they the warm-up's, which count for nothing?"""
+
+
+def collect(
+    run_id: str,
+    item: BlockItem,
+    resources: Resources,
+    *,
+    attempt: int,
+    deadline: float,
+    watch_seconds: float,
+) -> Collected:
+    """Watches an item's client pods; when they are finished, stores their trials.
+
+    A pod that died, was deleted or overran its deadline leaves failed trials with the reason.
+
+    Args:
+        run_id: the run.
+        item: the ordinary item whose pods to collect.
+        resources: the stack's.
+        attempt: which attempt at it.
+        deadline: when to give up, in seconds since 1970.
+        watch_seconds: how long to watch in this call.
+    """
+    settings, cluster, store = resources.settings, resources.cluster, resources.store
+    stored = store.trial_states(run_id, item.block)
+    wanted = [
+        key
+        for key in missing_trials(item, stored)
+        if key not in stored or stored[key].attempt < attempt
+    ]
+    clients = {_client(key) for key in wanted}
+    labels = manifests.selector(manifests.client_labels(run_id, item, attempt))
+
+    def settled(pods: Mapping[str, Json]) -> bool:
+        return all(is_finished(pod) for pod in pods.values() if _client_of(pod) in clients)
+
+    pods: dict[Network, list[Json]] = {}
+    finished = True
+    stop = min(deadline, time.time() + watch_seconds)
+    for network in sorted({pair.client_network for pair in item.pairs}):
+        left = max(0.0, stop - time.time())
+        found, done = cluster.watch(pods_path(network, settings), labels, settled, seconds=left)
+        pods[network], finished = list(found.values()), finished and done
+    if not finished and time.time() < deadline:
+        return Collected(finished=False, wait_seconds=1, warm_up=item.warm_up)
+    pod_of = {_client_of(pod): pod for found in pods.values() for pod in found}
+    drafts = Drafts(item, store.plan(run_id), attempt)
+
+    def read_one(key: TrialKey) -> _Read:
+        return _read_trial(run_id, drafts.of(key), drafts.tests[key.test], pod_of, resources)
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        reads = list(pool.map(read_one, wanted))
+        samples_key = _put_raw_values(run_id, item, attempt, reads, store)
+        trials = [read.stored_with(samples_key) for read in reads]
+        counts = _put_all(run_id, item, trials, store, pool)
+    for network, left_over in pods.items():
+        if left_over:
+            cluster.delete_all(pods_path(network, settings), labels)
+    return counts
+
+
+def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) -> Collected:
+    """Writes an item's trials down as failed, with the error that kept them from being measured.
+
+    Its pods are removed if the cluster can be reached, lest they disturb the next item.
+    """
+    with contextlib.suppress(ClusterUnreachable, Throttled):
+        labels = {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "client"}
+        for namespace in namespaces(resources.settings):
+            path = f"/api/v1/namespaces/{namespace}/pods"
+            resources.cluster.delete_all(path, manifests.selector(labels))
+    if not isinstance(item, BlockItem):
+        # The trials keep the reason they have.
+        return Collected(warm_up=False)
+    reason = f"{failure.error or 'unknown error'}: {failure.cause}"[:_REASON_LENGTH]
+    store = resources.store
+    drafts = Drafts(item, store.plan(run_id), attempt=1)
+    missing = missing_trials(item, store.trial_states(run_id, item.block))
+    trials = [drafts.of(key).model_copy(update={"reason": reason}) for key in missing]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return _put_all(run_id, item, trials, store, pool)
+
+
+def _client(named: TrialKey | Pair) -> tuple[str, str, str]:
+    """What names a client pod among those of an attempt at an item."""
+    return named.arm, named.client, named.server
+
+
+def _client_of(pod: Mapping[str, Any]) -> tuple[str, str, str]:
+    notes = pod["metadata"]["annotations"]
+    arm = pod["metadata"]["labels"][manifests.ARM]
+    return arm, notes[manifests.CLIENT_NODE], notes[manifests.SERVER_NODE]
+
+
+class Drafts:
+    """Trials as far as the plan knows them: failed, until something is read."""
+
+    def __init__(self, item: BlockItem, planned: PlannedRun, attempt: int) -> None:
+        self.tests: dict[str, TestBase] = {test.name: test for test in item.tests}
+        self._item, self._attempt = item, attempt
+        self._pairs = {_client(pair): pair for pair in item.pairs}
+        self._placements = {arm.name: arm.placement for arm in planned.arms}
+        self._nodes = {node.name: node for arm in planned.arms for node in arm.nodes}
+
+    def of(self, key: TrialKey) -> Trial:
+        """The draft of a trial, with all that is known of its arm and its two nodes."""
+        test, pair = self.tests[key.test], self._pairs[_client(key)]
+        return Trial(
+            block=key.block,
+            arm=key.arm,
+            test=key.test,
+            client=key.client,
+            server=key.server,
+            round=self._item.round,
+            attempt=self._attempt,
+            status="failed",
+            tool=test.tool,
+            metric=test.primary.name,
+            unit=test.primary.unit,
+            placement=self._placements[key.arm],
+            client_network=pair.client_network,
+            server_network=pair.server_network,
+            client_node=self._nodes[key.client],
+            server_node=self._nodes[key.server],
+            warm_up=self._item.warm_up,
+        )
+
+
+class _Read(NamedTuple):
+    """What was read of a trial, and its raw values."""
+
+    trial: Trial
+    raw: RawValues
+
+    def stored_with(self, samples_key: str | None) -> Trial:
+        """The trial, with the place of its raw values if it has any."""
+        if self.raw.is_empty:
+            return self.trial
+        return self.trial.model_copy(update={"samples_key": samples_key})
+
+
+def _read_trial(
+    run_id: str,
+    draft: Trial,
+    test: TestBase,
+    pods: Mapping[tuple[str, str, str], Mapping[str, Any]],
+    resources: Resources,
+) -> _Read:
+    """One test's outcome; whatever it printed is stored exactly as printed, before it is parsed."""
+    pod = pods.get(_client(draft.key))
+    ended = outcome(pod, test.name)
+    text, raw_key = None, None
+    if pod is not None and ended.started:
+        where = pod["metadata"]
+        text = resources.cluster.log(where["namespace"], where["name"], test.name)
+    if text is not None:
+        name = f"raw/{draft.key.id}.{draft.attempt}.txt"
+        raw_key = resources.store.put_text(run_id, name, text, "text/plain")
+    seen = draft.model_copy(
+        update={
+            "started_at": ended.started_at,
+            "finished_at": ended.finished_at,
+            "raw_key": raw_key,
+        }
+    )
+    try:
+        measurement = tools.parse(test, text or "")
+    except ParseError as error:
+        # The tool's own words say more than an exit code, if there are any.
+        words = str(error) if text else None
+        failure = "; ".join(filter(None, (ended.failure, words))) or str(error)
+        return _Read(_failed(seen, failure), RawValues())
+    if ended.failure is not None:
+        return _Read(_failed(seen, ended.failure), RawValues())
+    return _Read(seen.measured(test, measurement), RawValues.of(measurement))
+
+
+def _failed(trial: Trial, reason: str) -> Trial:
+    return trial.model_copy(update={"reason": reason[:_REASON_LENGTH]})
+
+
+def _put_raw_values(
+    run_id: str, item: BlockItem, attempt: int, reads: Iterable[_Read], store: Store
+) -> str | None:
+    """Stores the raw values of all trials of a call in one object; None when there are none."""
+    values = {read.trial.key.id: read.raw for read in reads if not read.raw.is_empty}
+    if not values:
+        return None
+    # A call that is repeated writes what it wrote before, or what was still missing.
+    written = json.dumps({trial: raw.to_json() for trial, raw in values.items()})
+    digest = hashlib.sha256(written.encode()).hexdigest()[:8]
+    name = f"samples/{item.block:04d}-{item.round}.{attempt}.{digest}.json.gz"
+    return store.put_raw_values(run_id, name, values)
+
+
+def _put_all(
+    run_id: str,
+    item: BlockItem,
+    trials: Sequence[Trial],
+    store: Store,
+    pool: ThreadPoolExecutor,
+) -> Collected:
+    """Stores trials and counts them in the run's item."""
+    replaced: list[Replaced] = list(pool.map(lambda trial: store.put_trial(run_id, trial), trials))
+    written = [(t, r.before) for t, r in zip(trials, replaced, strict=True) if r.written]
+    measured = sum(trial.is_measured for trial, _ in written)
+    failed = len(written) - measured
+    failed_before = sum(before is not None and not before.is_measured for _, before in written)
+    if not item.warm_up:
+        store.count_trials(run_id, measured=measured, failed=failed - failed_before)
+    return Collected(measured=measured, failed=failed, warm_up=item.warm_up)

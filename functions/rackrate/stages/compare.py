@@ -1,0 +1,138 @@
+"""Compare: two runs that are over. It writes files of its own, records no run and needs no node."""
+
+from __future__ import annotations
+
+import json
+
+from rackrate.document import Document, Json
+from rackrate.errors import Fault, InvalidComparison
+from rackrate.report.page import render_page
+from rackrate.resources import Resources
+from rackrate.results import comparison
+from rackrate.results.build import RunTimes
+from rackrate.results.comparison import Recorded
+from rackrate.results.schema import RESULTS
+from rackrate.store import NamedRun, RunRecord, Store, now
+from rackrate.verdict import wording
+from rackrate.verdict.model import Analysis, Difference
+
+
+class ComparisonOutput(Document):
+    """The execution's output."""
+
+    conclusion: str
+    differences: tuple[Difference, ...]
+    verdicts: tuple[str, ...]
+    """A line each."""
+    report: str
+    """A link to the page."""
+    report_valid: str
+    """How long the link holds, in words."""
+    comparison_key: str
+
+
+def compare(
+    raw: Json, resources: Resources, *, comparison_id: str, execution_arn: str
+) -> ComparisonOutput:
+    """Compares two runs and writes `comparisons/<comparison id>/`, comparison.json and report.html.
+
+    Args:
+        raw: the execution's input, which has the field `compare`.
+        resources: the stack's.
+        comparison_id: the execution's name.
+        execution_arn: the execution.
+
+    Raises:
+        InvalidComparison: the user has to name other runs; nothing was written.
+    """
+    store, started_at = resources.store, now()
+    asked = comparison.read_request(raw)
+    ours, _ = _find("run", asked.run, store)
+    theirs, baseline = _find("with", asked.other, store)
+    if ours.run_id == theirs.run_id:
+        raise _refused(
+            "with",
+            f"is the run {ours.run_id!r} itself",
+            "name another run, or the baseline of another one",
+        )
+    notes: list[str] = []
+    compared = comparison.build_comparison(
+        _read("run", ours, store, notes),
+        _read("with", theirs, store, notes),
+        comparison_id=comparison_id,
+        execution_arn=execution_arn,
+        baseline=baseline,
+        times=RunTimes(started_at, now()),
+        notes=notes,
+    )
+    document = compared.document
+    prefix = f"comparisons/{comparison_id}"
+    page = store.put_object(
+        f"{prefix}/report.html",
+        render_page(document, compared.trials, compared.raw),
+        "text/html",
+    )
+    return ComparisonOutput(
+        conclusion=wording.with_scale(document.conclusion, document.run.lab_scale),
+        differences=document.comparison.differences,
+        verdicts=tuple(wording.line(verdict) for verdict in document.verdicts),
+        report=store.link(page),
+        report_valid=store.link_validity(page),
+        comparison_key=store.put_json(f"{prefix}/comparison.json", document.to_json()),
+    )
+
+
+def _refused(field: str, problem: str, remedy: str) -> InvalidComparison:
+    return InvalidComparison([Fault(f"{comparison.FIELD}.{field}", problem, remedy)])
+
+
+def _find(field: str, name: str, store: Store) -> tuple[RunRecord, str | None]:
+    """The run of a name that is over and has results we can read; and its baseline's name, if any.
+
+    Raises:
+        InvalidComparison: there is no such run.
+    """
+    match store.named_run(name):
+        case NamedRun(None, None):
+            problem = f"there is no run and no baseline {name!r}"
+            raise _refused(field, problem, "name a run of this stack, or a baseline set in it")
+        case NamedRun(None, _):
+            problem = f"the run of the baseline {name!r} is gone"
+            raise _refused(field, problem, "name a run of this stack, or a baseline set in it")
+        case NamedRun(RunRecord() as run, baseline):
+            pass
+    if run.is_running:
+        raise _refused(
+            field, f"the run {run.run_id!r} is still going", "wait for its end, or name another run"
+        )
+    results = store.find_text(run.run_id, "results.json")
+    if results is None:
+        raise _refused(
+            field,
+            f"the run {run.run_id!r} ended {run.status!r} and left no results",
+            "name a run that was measured",
+        )
+    if (schema := json.loads(results).get("schema")) != RESULTS:
+        raise _refused(
+            field,
+            f"the results of the run {run.run_id!r} are of the schema {schema!r}, not {RESULTS!r}",
+            "name a run that this version of rackrate can read",
+        )
+    return run, baseline
+
+
+def _read(field: str, run: RunRecord, store: Store, notes: list[str]) -> Recorded:
+    """What a run left. What a reader should know of it is added to `notes`.
+
+    Raises:
+        InvalidComparison: nothing of it was measured.
+    """
+    evidence = store.evidence(run.run_id, with_nodes=True)
+    if not evidence.measured:
+        raise _refused(
+            field, f"the run {run.run_id!r} has no measured trials", "name a run that measured"
+        )
+    if run.status != "succeeded":
+        notes.append(f"The run {run.run_id} ended {run.status}.")
+    analysis = store.find(run.run_id, "analysis.json", Analysis)
+    return Recorded(run, evidence, () if analysis is None else analysis.marks)

@@ -1,0 +1,307 @@
+"""Plan: check the input, find the nodes, write the schedule, record the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rackrate.document import Document
+from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
+from rackrate.measure.counters import Counters
+from rackrate.measure.node_groups import describe, health_issues
+from rackrate.measure.nodes import CNI_DAEMON_SET, cni, node_of, nodes_of, ready_nodes
+from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
+from rackrate.plan.ceilings import instance_network
+from rackrate.plan.check import LEAST_NODES, check_plan
+from rackrate.plan.estimate import EstimateSummary, estimate
+from rackrate.plan.model import Plan
+from rackrate.plan.planned_run import ComparedMetric, PlannedRun
+from rackrate.plan.schedule import build_schedule, build_warm_up
+from rackrate.resources import Resources
+from rackrate.settings import StackArm
+from rackrate.stages.count import NAME as COUNTERS
+from rackrate.store import NamedRun, RunProgress, RunRecord, RunStatus, Store, now, seconds_between
+
+#: How a run must have ended for another to be compared with it.
+COMPARABLE = frozenset({"succeeded", "degraded"})
+#: One for all nodes.
+CNI_PATH = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{CNI_DAEMON_SET}"
+
+
+class Planned(Document):
+    """What the next states need of a plan: keys, counts and estimates."""
+
+    run_id: str
+    dry_run: bool
+    schedule_key: str
+    warm_up: bool
+    warm_up_key: str
+    blocks: int
+    trials: int
+    expected_seconds: float
+    estimate: EstimateSummary
+
+
+def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) -> Planned:
+    """Plans a run.
+
+    Args:
+        raw: the execution's input.
+        resources: the stack's.
+        run_id: the run.
+        execution_arn: its execution.
+
+    Raises:
+        InvalidPlan: the user has to change the plan.
+        NodesUnavailable: the plan is fine, but nodes are missing and EKS knows why.
+    """
+    settings, store = resources.settings, resources.store
+    # Nodes that sleep are not woken only to be counted.
+    placeholders = settings.idle_scale_to_zero and _asks_for_dry_run(raw)
+    find = _placeholder_nodes if placeholders else _ready_nodes
+    nodes = {arm.name: find(arm, resources) for arm in settings.arms}
+    counts = {name: len(found) for name, found in nodes.items()}
+    try:
+        checked = check_plan(
+            raw,
+            stack_arms=settings.arms,
+            nodes=counts,
+            host_network=bool(settings.host_namespace),
+            run_id=run_id,
+        )
+    except InvalidPlan as invalid:
+        _blame_node_groups(invalid, counts, resources)
+        raise
+    earlier, checked = _with_earlier_run(checked, store)
+    arms = _arms(checked, nodes, resources, placeholders=placeholders)
+    items = build_schedule(checked, arms)
+    warm_ups = build_warm_up(checked, arms) if checked.warm_up else []
+    estimates = estimate(
+        checked, items, warm_ups, arms, pricing=resources.pricing, region=resources.region
+    )
+    planned = PlannedRun(
+        run_id=run_id,
+        execution_arn=execution_arn,
+        plan=checked,
+        # The plan has the run's id: the name may stand for another run one day.
+        compare_with_baseline=earlier.baseline,
+        metrics=_metrics(checked),
+        arms=tuple(arms),
+        placeholder_nodes=placeholders,
+        image=settings.tool_image,
+        kubernetes_version=resources.cluster.version,
+        estimates=estimates,
+    )
+    store.put(run_id, "plan.json", planned)
+    schedule_key = store.put_items(run_id, "schedule.json", items)
+    if not checked.dry_run:
+        store.put(run_id, COUNTERS, Counters.not_read())
+    if checked.warm_up:
+        store.put_items(run_id, "warm_up.json", warm_ups)
+    waking = _seconds_so_far(store, run_id) if settings.idle_scale_to_zero else 0.0
+    _record(planned, waking + estimates.seconds, store)
+    return Planned(
+        run_id=run_id,
+        dry_run=checked.dry_run,
+        schedule_key=schedule_key,
+        warm_up=checked.warm_up,
+        warm_up_key=store.key(run_id, "warm_up.json"),
+        blocks=checked.blocks,
+        trials=estimates.trials,
+        expected_seconds=estimates.seconds,
+        estimate=EstimateSummary.of(estimates),
+    )
+
+
+def _metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
+    """What the run will compare: whoever waits for a verdict can tell at once that none comes."""
+    return tuple(
+        ComparedMetric(test=test.name, metric=metric.name, unit=metric.unit, better=metric.better)
+        for test in plan.tests
+        for metric in test.metrics
+    )
+
+
+# -- an earlier run
+
+
+def _with_earlier_run(plan: Plan, store: Store) -> tuple[NamedRun, Plan]:
+    """The earlier run that the plan names, and the plan with its id."""
+    if plan.compare_with is None:
+        return NamedRun(None, None), plan
+    earlier = check_earlier_run(plan, plan.compare_with, store)
+    run_id = None if earlier.run is None else earlier.run.run_id
+    return earlier, plan.model_copy(update={"compare_with": run_id})
+
+
+def check_earlier_run(plan: Plan, name: str, store: Store) -> NamedRun:
+    """Finds the earlier run that this one is to be compared with.
+
+    Args:
+        plan: the run's.
+        name: id of the earlier run, or the name of a baseline.
+        store: the store.
+
+    Raises:
+        InvalidPlan: there is no such run, it did not measure, or not the same.
+    """
+
+    def refuse(problem: str, remedy: str) -> InvalidPlan:
+        return InvalidPlan([Fault("compare_with", problem, remedy)])
+
+    match store.named_run(name):
+        case NamedRun(None, None):
+            problem = f"there is no run and no baseline {name!r}"
+            raise refuse(problem, "name a run of this stack, or a baseline set in it")
+        case NamedRun(None, _):
+            problem = f"the run of the baseline {name!r} is gone"
+            raise refuse(problem, "name a run of this stack, or a baseline set in it")
+        case NamedRun(RunRecord() as run, baseline):
+            pass
+    if run.status not in COMPARABLE:
+        raise refuse(
+            f"the run {run.run_id!r} is {run.status!r}",
+            f"name a run that ended {' or '.join(sorted(COMPARABLE))}",
+        )
+    earlier = store.plan(run.run_id)
+    tests = {test.name: test for test in earlier.plan.tests}
+    ours = [test for test in plan.tests if test.name in tests]
+    if not ours:
+        raise refuse(
+            f"the run {run.run_id!r} has none of this plan's tests",
+            f"use one of {', '.join(tests)}, as it did",
+        )
+    for test in ours:
+        options, before = test.model_dump(), tests[test.name].model_dump()
+        changed = sorted(o for o in before | options if before.get(o) != options.get(o))
+        if changed:
+            raise refuse(
+                f"the run {run.run_id!r} had the test {test.name!r} with other"
+                f" {', '.join(changed)}",
+                "give the test the same options, or another name",
+            )
+    arms = {arm.name: (arm.client_network, arm.server_network) for arm in earlier.arms}
+    if not any(arms.get(arm.name) == (arm.client_network, arm.server_network) for arm in plan.arms):
+        raise refuse(
+            f"the run {run.run_id!r} has none of this plan's arms",
+            f"use one of {', '.join(arms)}, in the same networks as there",
+        )
+    return NamedRun(run, baseline)
+
+
+# -- nodes and arms
+
+
+def _asks_for_dry_run(raw: object) -> bool:
+    return isinstance(raw, dict) and raw.get("dry_run") is True
+
+
+def _ready_nodes(arm: StackArm, resources: Resources) -> list[Node]:
+    return ready_nodes(resources.cluster, arm)
+
+
+def _placeholder_nodes(arm: StackArm, resources: Resources) -> list[Node]:
+    """The nodes an arm will have, as far as they can be known while there are none."""
+    settings = resources.settings
+    group = describe(resources.eks, settings.cluster_name, arm.node_group)
+    return [
+        Node(
+            name=f"{arm.name}-{number}",
+            instance_type=None if group is None else group.instance_type,
+            node_group=arm.node_group,
+        )
+        for number in range(1, settings.node_count + 1)
+    ]
+
+
+def _blame_node_groups(
+    invalid: InvalidPlan, counts: Mapping[str, int], resources: Resources
+) -> None:
+    """When too few nodes are the only fault, and EKS knows why, it is not the user's mistake."""
+    if any("Ready node" not in fault.problem for fault in invalid.faults):
+        return
+    settings = resources.settings
+    lacking = [arm for arm in settings.arms if counts[arm.name] < LEAST_NODES]
+    names = {name for arm in lacking for name in _node_groups(arm, resources)}
+    complaints = health_issues(resources.eks, settings.cluster_name, sorted(names))
+    if complaints:
+        raise NodesUnavailable("\n".join([str(invalid), *complaints])) from invalid
+
+
+def _node_groups(arm: StackArm, resources: Resources) -> set[str]:
+    """The arm's node groups: the stack's, or those its nodes say they are of."""
+    if arm.node_group:
+        return {arm.node_group}
+    nodes = map(node_of, nodes_of(resources.cluster, arm))
+    return set(filter(None, (node.node_group for node in nodes)))
+
+
+def _arms(
+    plan: Plan,
+    nodes: Mapping[str, Sequence[Node]],
+    resources: Resources,
+    *,
+    placeholders: bool,
+) -> list[Arm]:
+    """The plan's arms with their nodes and the bandwidth of their instances."""
+    used = [node for name in plan.stack_arms for node in nodes[name]]
+    networks = _networks(resources.ec2, used)
+    network_plugin = None if placeholders else cni(resources.cluster.peek(CNI_PATH))
+    stack_arms = {arm.name: arm for arm in resources.settings.arms}
+
+    def arm_of(choice: ArmChoice) -> Arm:
+        stack_arm, found = stack_arms[choice.nodes], nodes[choice.nodes]
+        return Arm(
+            name=choice.name,
+            stack_arm=stack_arm.name,
+            client_network=choice.client_network,
+            server_network=choice.server_network,
+            placement=stack_arm.placement,
+            baseline=choice.name == plan.baseline,
+            node_group=stack_arm.node_group,
+            selector=dict(stack_arm.selector),
+            ena_express=stack_arm.ena_express,
+            network=networks.get(found[0].instance_type or "", InstanceNetwork()),
+            network_scale=found[0].network_scale,
+            nodes=tuple(node.model_copy(update={"cni": network_plugin}) for node in found),
+        )
+
+    return [arm_of(choice) for choice in plan.arms]
+
+
+def _networks(ec2: Any, nodes: Sequence[Node]) -> dict[str, InstanceNetwork]:
+    types = sorted({node.instance_type for node in nodes if node.instance_type})
+    if not types:
+        return {}
+    answer = ec2.describe_instance_types(InstanceTypes=types)
+    return {entry["InstanceType"]: instance_network(entry) for entry in answer["InstanceTypes"]}
+
+
+# -- the run's item
+
+
+def _seconds_so_far(store: Store, run_id: str) -> float:
+    """What waking the nodes took: the run was recorded when it began."""
+    run = store.run(run_id)
+    return 0.0 if run is None else seconds_between(run.started_at, now())
+
+
+def _record(planned: PlannedRun, expected_seconds: float, store: Store) -> None:
+    started_at, plan = now(), planned.plan
+    attributes: RunProgress = {
+        "phase": "planned",
+        "execution_arn": planned.execution_arn,
+        "block": 0,
+        "blocks": plan.blocks,
+        "seed": plan.seed,
+        "lab_scale": planned.arms[0].network_scale,
+        "expected_seconds": expected_seconds,
+        "expected_block_seconds": planned.estimates.block_seconds,
+        "trials_planned": planned.estimates.trials,
+        "trials_measured": 0,
+        "trials_failed": 0,
+    }
+    if plan.dry_run:
+        attributes |= {"finished_at": started_at, "seconds": 0}
+    status: RunStatus = "dry_run" if plan.dry_run else "running"
+    store.start_run(planned.run_id, status, started_at, **attributes)

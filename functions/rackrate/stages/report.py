@@ -1,0 +1,49 @@
+"""Report: write the results, the trials as tables, and the page."""
+
+from __future__ import annotations
+
+from rackrate.document import Document
+from rackrate.measure.counters import Counters
+from rackrate.report.page import render_page
+from rackrate.resources import Resources
+from rackrate.results.build import RunFailure, RunTimes, build_results
+from rackrate.results.rows import parquet_key, trials_csv, trials_parquet, verdicts_parquet
+from rackrate.store import now
+from rackrate.verdict.model import Analysis
+
+
+class Reported(Document):
+    """What was written."""
+
+    report_key: str
+    """The page's key."""
+
+
+def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> Reported:
+    """Writes results.json, report.html, and the trials and verdicts as tables.
+
+    Raises:
+        LookupError: there is no such run.
+    """
+    store = resources.store
+    store.update_run(run_id, phase="reporting")
+    run = store.run(run_id)
+    if run is None:
+        raise LookupError(f"the run {run_id} is not in the table")
+    trials = [trial for _, trial in sorted(store.trials(run_id).items())]
+    results = build_results(
+        store.plan(run_id),
+        trials,
+        store.get(run_id, "analysis.json", Analysis),
+        times=RunTimes(run.started_at, now()),
+        lab_scale=run.lab_scale,
+        warnings=run.warnings,
+        failure=failure,
+        counters=store.find(run_id, "counters.json", Counters),
+    )
+    store.put(run_id, "results.json", results)
+    store.put_text(run_id, "trials.csv", trials_csv(trials, results), "text/csv")
+    store.put_parquet(parquet_key("trials", results), trials_parquet(trials, results))
+    store.put_parquet(parquet_key("verdicts", results), verdicts_parquet(results))
+    page = render_page(results, trials, store.raw_values(trials))
+    return Reported(report_key=store.put_text(run_id, "report.html", page, "text/html"))

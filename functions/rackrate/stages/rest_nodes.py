@@ -1,0 +1,87 @@
+"""Rest nodes: scale the node groups of a stack that idles to zero, unless a run needs the nodes.
+
+Node groups are woken before a run. They are put to rest after it, after an execution that was
+stopped, and by the hourly sweep. Runs may overlap: each notes itself in the table before it asks
+for nodes, and puts none to rest while another is noted there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+
+from rackrate.document import Document
+from rackrate.measure.node_groups import describe, resize
+from rackrate.resources import Resources
+from rackrate.store import RunRecord, now, seconds_between
+
+#: How long one call waits for node groups that are just being updated before it leaves them to the
+#: sweep.
+PATIENCE_SECONDS = 40.0
+_POLL_SECONDS = 5.0
+#: Step Functions stops a run after two days (`TimeoutSeconds` of the state machine): what the table
+#: calls running is not after that.
+RUN_LIMIT_SECONDS = 2 * 86_400
+RESTING = "putting nodes to rest"
+
+
+class Rested(Document):
+    """What became of the node groups; nothing in a stack that does not idle."""
+
+    rested: tuple[str, ...] = ()
+    """Those that have, or will have, no nodes."""
+    busy: tuple[str, ...] = ()
+    """Those that were being updated for longer than one call waits."""
+    needed_by: tuple[str, ...] = ()
+    """The runs that need the nodes."""
+
+
+def rest_nodes(run_id: str, resources: Resources) -> Rested:
+    """Puts the nodes to rest after a run whose end is not written yet."""
+    # Of two runs that end together, each would wait for the other if it could not see this.
+    resources.store.update_run(run_id, phase=RESTING)
+    return rest_unneeded(resources, apart_from={run_id})
+
+
+def rest_unneeded(resources: Resources, *, apart_from: Collection[str] = ()) -> Rested:
+    """Scales every node group to zero, unless the stack does not idle or a run needs the nodes.
+
+    Args:
+        resources: the stack's.
+        apart_from: ids of runs that need no nodes any more, whatever the table says.
+    """
+    settings = resources.settings
+    if not settings.idle_scale_to_zero:
+        return Rested()
+    needed_by = sorted(
+        run.run_id
+        for run in resources.store.running_runs()
+        if run.run_id not in apart_from and _needs_nodes(run)
+    )
+    if needed_by:
+        return Rested(needed_by=tuple(needed_by))
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    names = [arm.node_group for arm in settings.arms if arm.node_group]
+    scaled = {name: _scale_to_zero(name, deadline, resources) for name in names}
+    return Rested(
+        rested=tuple(name for name in names if scaled[name]),
+        busy=tuple(name for name in names if not scaled[name]),
+    )
+
+
+def _needs_nodes(run: RunRecord) -> bool:
+    age = seconds_between(run.started_at, now())
+    return run.phase != RESTING and age < RUN_LIMIT_SECONDS
+
+
+def _scale_to_zero(name: str, deadline: float, resources: Resources) -> bool:
+    eks, settings = resources.eks, resources.settings
+    while True:
+        group = describe(eks, settings.cluster_name, name)
+        if group is None or group.desired == 0:
+            return True
+        if resize(eks, settings.cluster_name, name, desired=0, maximum=settings.node_count):
+            return True
+        if time.monotonic() + _POLL_SECONDS > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,167 @@
+"""Teardown: remove what a run made in the cluster, however the run ended."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from rackrate.document import Document
+from rackrate.measure import manifests
+from rackrate.measure.networks import namespaces
+from rackrate.resources import Resources
+from rackrate.results.build import RunFailure
+from rackrate.results.comparison import is_comparison
+from rackrate.stages.finish import Ended, record_end
+from rackrate.stages.rest_nodes import Rested, rest_unneeded
+from rackrate.store import RunRecord, RunStatus, now, seconds_between
+
+#: How long one call waits for pods to be gone; they have one second of grace each.
+GONE_SECONDS = 60.0
+
+#: When a run counts as overdue: after so many times its expected seconds, and so many seconds more.
+OVERDUE_FACTOR = 2
+OVERDUE_GRACE_SECONDS = 1800
+
+#: How Step Functions calls the end of an execution, and how we do.
+STATUSES: Mapping[str, RunStatus] = {
+    "ABORTED": "aborted",
+    "TIMED_OUT": "timed_out",
+    "FAILED": "failed",
+}
+
+
+class TornDown(Document):
+    """What was cleaned up after executions that had ended."""
+
+    runs: tuple[str, ...] = ()
+    """The runs that were cleaned up."""
+    gone: bool = True
+    """Are the pods of all of them gone?"""
+    ended: tuple[Ended, ...] = ()
+    """How those were recorded whose end nobody had written."""
+    overdue: tuple[str, ...] = ()
+    """The runs that should have ended long ago."""
+    nodes: Rested = Rested()
+    comparison: str | None = None
+    """The name of an execution that was a comparison, which leaves nothing behind."""
+
+
+def teardown(run_id: str, resources: Resources) -> TornDown:
+    """Deletes a run's owners, and with them all that they own, and waits until its pods are gone.
+
+    Deleting again is harmless.
+    """
+    cluster = resources.cluster
+    bases = [f"/api/v1/namespaces/{namespace}" for namespace in namespaces(resources.settings)]
+    for base in bases:
+        cluster.delete(f"{base}/configmaps/{manifests.owner_name(run_id)}", foreground=True)
+    labels = manifests.selector({manifests.RUN: manifests.run_label(run_id)})
+    deadline = time.monotonic() + GONE_SECONDS
+    all_gone = True
+    for base in bases:
+        left = max(0.0, deadline - time.monotonic())
+        _, gone = cluster.watch(f"{base}/pods", labels, lambda pods: not pods, seconds=left)
+        all_gone = all_gone and gone
+    return TornDown(runs=(run_id,), gone=all_gone)
+
+
+def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDown:
+    """Cleans up after an execution that ended badly, and writes its end down if nobody did.
+
+    Args:
+        detail: the detail of EventBridge's "Step Functions Execution Status Change".
+        resources: the stack's.
+    """
+    run_id, status = detail["name"], STATUSES[detail["status"]]
+    if _compared(detail.get("input")):
+        return TornDown(comparison=run_id)
+    gone = teardown(run_id, resources).gone
+    ended = record_end(
+        run_id,
+        status,
+        execution_arn=detail["executionArn"],
+        failure=RunFailure(detail.get("error") or "", detail.get("cause") or ""),
+        store=resources.store,
+    )
+    nodes = rest_unneeded(resources, apart_from={run_id})
+    return TornDown(runs=(run_id,), gone=gone, ended=(ended,), nodes=nodes)
+
+
+def _compared(text: str | None) -> bool:
+    """Was an execution with this input a comparison?
+
+    EventBridge leaves out an input that is too large for its events, which only a plan's is.
+    """
+    return text is not None and is_comparison(json.loads(text))
+
+
+def sweep(resources: Resources) -> TornDown:
+    """Removes what is left of runs whose execution is no longer running, and ends their records."""
+    store = resources.store
+    labels = manifests.selector({manifests.ROLE: "owner"})
+    owners = [
+        owner
+        for namespace in namespaces(resources.settings)
+        for owner in resources.cluster.list(f"/api/v1/namespaces/{namespace}/configmaps", labels)
+    ]
+    arn_of: dict[str, str] = {
+        notes[manifests.RUN_ID]: notes[manifests.EXECUTION]
+        for notes in (owner["metadata"]["annotations"] for owner in owners)
+    }
+    owned = set(arn_of)
+    running = {run.run_id: run for run in store.running_runs()}
+    for run in running.values():
+        arn_of.setdefault(run.run_id, run.execution_arn)
+    swept: list[str] = []
+    ended: list[Ended] = []
+    overdue: list[str] = []
+    all_gone = True
+    for run_id, arn in sorted(arn_of.items()):
+        execution = _execution(resources.step_functions, arn)
+        if execution["status"] in ("RUNNING", "PENDING_REDRIVE"):
+            if run_id in running and is_overdue(running[run_id]):
+                overdue.append(run_id)
+            continue
+        if run_id in owned:
+            all_gone = teardown(run_id, resources).gone and all_gone
+        # An execution that succeeded has written its own end.
+        if (stored := store.run(run_id)) is not None and stored.is_running:
+            failure = RunFailure(execution.get("error") or "", execution.get("cause") or "")
+            status = STATUSES.get(execution["status"], "failed")
+            ended.append(
+                record_end(run_id, status, execution_arn=arn, failure=failure, store=store)
+            )
+        swept.append(run_id)
+    nodes = rest_unneeded(resources, apart_from=swept)
+    return TornDown(
+        runs=tuple(swept),
+        gone=all_gone,
+        ended=tuple(ended),
+        overdue=tuple(overdue),
+        nodes=nodes,
+    )
+
+
+def is_overdue(run: RunRecord) -> bool:
+    """Has a run gone on for twice its expected time and half an hour, and so probably hangs?
+
+    The time of a run that is not planned yet is not known; half an hour is more than waking nodes
+    may take.
+    """
+    age = seconds_between(run.started_at, now())
+    return age > OVERDUE_FACTOR * run.expected_seconds + OVERDUE_GRACE_SECONDS
+
+
+def _execution(step_functions: Any, arn: str) -> Mapping[str, Any]:
+    try:
+        answer: Mapping[str, Any] = step_functions.describe_execution(executionArn=arn)
+    except ClientError as error:
+        # Step Functions forgets executions 90 days after their end.
+        if error.response["Error"]["Code"] == "ExecutionDoesNotExist":
+            return {"status": "FAILED", "error": "ExecutionDoesNotExist"}
+        raise
+    return answer

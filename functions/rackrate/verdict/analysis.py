@@ -1,0 +1,298 @@
+"""What a run's trials say: verdicts, summaries, marks. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rackrate.measure.counters import Counters
+from rackrate.measure.trials import Trial
+from rackrate.plan.ceilings import ceiling, limit_for
+from rackrate.tools import Metric, TestBase
+from rackrate.verdict.differences import differences
+from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unshared
+from rackrate.verdict.marks import mark_trials
+from rackrate.verdict.model import (
+    Analysis,
+    Baseline,
+    Difference,
+    Mark,
+    Pairs,
+    Summary,
+    Verdict,
+)
+from rackrate_text.words import counted
+
+if TYPE_CHECKING:
+    from rackrate.verdict.estimator import Finding
+
+#: How the figures came about, for whoever reads only the results; docs/statistics.md says why.
+METHOD = (
+    "Trials of the same test, arm and pair are compared on a logarithmic scale. Each block gives"
+    " one difference between the arms, for both are measured in it; the ratio is that of the arms'"
+    " geometric means. Its interval is Student's t over blocks, widened by what autocorrelation"
+    " there seems to be between them, and, where both arms have six pairs of nodes or more, by the"
+    " luck of the pairs (two-way clustered variance). The interval that decides is corrected for"
+    " all verdicts of the run (Bonferroni). Percentiles come from pooled raw values. Failed trials"
+    " are left out, never counted as zero; marked trials and outliers are kept."
+)
+
+
+def analyze_run(
+    evidence: Evidence,
+    earlier: EarlierRun | None = None,
+    warnings: Sequence[str] = (),
+    *,
+    counters: Counters | None = None,
+) -> Analysis:
+    """The verdicts of a run: each arm against the baseline, and against itself in an earlier run.
+
+    Args:
+        evidence: what the run left.
+        earlier: what its plan asks it to be compared with.
+        warnings: what went otherwise than planned.
+        counters: None when nothing was counted.
+    """
+    trials = {key: evidence.trials[key] for key in evidence.planned if key in evidence.trials}
+    marks = mark_trials(evidence.planned_run, trials, evidence.raw, counters)
+    baseline = evidence.planned_run.plan.baseline
+    chosen = [
+        (test, metric, arm)
+        for test in evidence.tests
+        for metric in test.metrics
+        for arm in evidence.arms
+        if arm != baseline
+    ]
+    return Analysis(
+        method=METHOD,
+        verdicts=tuple(
+            _verdict(
+                Side(evidence, arm),
+                Side(evidence, baseline),
+                test,
+                metric,
+                called=Baseline(baseline),
+                marks=_marked(marks, test.name, (arm, baseline)),
+                family=len(chosen),
+                paired=True,
+            )
+            for test, metric, arm in chosen
+        ),
+        summaries=tuple(
+            summary(evidence, test, metric, arm)
+            for test in evidence.tests
+            for metric in test.metrics
+            for arm in evidence.arms
+        ),
+        marks=tuple(marks),
+        regressions=() if earlier is None else tuple(earlier.verdicts),
+        regression_differences=None if earlier is None else tuple(earlier.differences),
+        warnings=(*warnings, *(() if earlier is None else earlier.warnings)),
+    )
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """What a comparison with an earlier run found.
+
+    Attributes:
+        verdicts: each arm against itself there.
+        differences: what differed between the two runs.
+        warnings: what could not be compared, and why.
+    """
+
+    verdicts: Sequence[Verdict]
+    differences: Sequence[Difference]
+    warnings: Sequence[str]
+
+
+def against_earlier_run(after: Evidence, before: Evidence, *, name: str) -> EarlierRun:
+    """Each arm of a run against the same arm of an earlier one, by the same statistics.
+
+    Args:
+        after: the run.
+        before: the earlier run.
+        name: the earlier run's id.
+    """
+    found = differences(after, before)
+    notes = unshared(after, before, f"the run {name}")
+    notes += [
+        f"only one of the runs recorded this, so nobody knows whether it differed: {what}"
+        for what in found.untold
+    ]
+    return EarlierRun(
+        cross_verdicts(after, before, lambda _: Baseline(name, is_earlier_run=True)),
+        found.found,
+        [f"compare_with: {note}" for note in notes],
+    )
+
+
+def cross_verdicts(
+    after: Evidence, before: Evidence, called: Callable[[str], Baseline]
+) -> list[Verdict]:
+    """Each arm of a run against the arm of the same name of another one.
+
+    The blocks of two runs are not of the same moments, so nothing cancels between them.
+
+    Args:
+        after: the run.
+        before: the other run.
+        called: what the other run's arm is called in the verdicts, by its name.
+    """
+    chosen = [
+        (test, metric, arm)
+        for test in shared_tests(after, before)
+        for metric in test.metrics
+        for arm in shared_arms(after, before)
+    ]
+    return [
+        _verdict(
+            Side(after, arm),
+            Side(before, arm),
+            test,
+            metric,
+            called=called(arm),
+            marks={},
+            family=len(chosen),
+            paired=False,
+        )
+        for test, metric, arm in chosen
+    ]
+
+
+@dataclass(frozen=True)
+class Side:
+    """An arm of a run."""
+
+    evidence: Evidence
+    arm: str
+
+
+def _verdict(
+    side: Side,
+    reference: Side,
+    test: TestBase,
+    metric: Metric,
+    *,
+    called: Baseline,
+    marks: dict[str, int],
+    family: int,
+    paired: bool,
+) -> Verdict:
+    """The verdict on one metric.
+
+    Args:
+        side: the arm.
+        reference: what it is compared with, in this run or another.
+        test: the test.
+        metric: one of its metrics.
+        called: what the reference is called.
+        marks: how many of the trials bear each mark.
+        family: how many verdicts there are.
+        paired: does each block have a difference of its own, since both were measured in it?
+    """
+    from rackrate.verdict.estimator import estimate, estimate_steadiness
+
+    plan = side.evidence.planned_run.plan
+    ours = side.evidence.values(test, metric, side.arm)
+    theirs = reference.evidence.values(test, metric, reference.arm)
+    found = estimate(
+        ours,
+        theirs,
+        better=metric.better,
+        threshold=plan.threshold,
+        family=family,
+        paired=paired,
+    )
+    limited = metric.unit == "bit/s"
+    names = (side.arm, reference.arm)
+    return Verdict(
+        test=test.name,
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        arm=side.arm,
+        baseline=called,
+        arm_median=found.arm_median,
+        baseline_median=found.baseline_median,
+        ratio=found.ratio,
+        ci95=found.ci95,
+        ci_simultaneous=found.ci_simultaneous,
+        confidence_simultaneous=found.confidence_simultaneous,
+        verdict=found.verdict,
+        reason=found.reason,
+        blocks=found.blocks,
+        pairs=Pairs(arm=found.arm_pairs, baseline=found.baseline_pairs),
+        scope=found.scope,
+        claim=_claim(found, names),
+        more_blocks=found.more_blocks,
+        more_pairs=found.more_pairs,
+        threshold=plan.threshold,
+        ceiling=ceiling(
+            limit_for(side.evidence.arms[side.arm], test),
+            limit_for(reference.evidence.arms[reference.arm], test),
+            arm_median=found.arm_median,
+            baseline_median=found.baseline_median,
+            names=names,
+            alike=plan.threshold,
+        )
+        if limited
+        else None,
+        marks=marks,
+        steadiness=estimate_steadiness(ours, theirs, family=family, seed=plan.seed),
+    )
+
+
+def _claim(found: Finding, arms: tuple[str, str]) -> str:
+    """What the verdict may be said of, and what it rests on."""
+    pairs = (found.arm_pairs, found.baseline_pairs)
+    nodes = (
+        f"{counted(pairs[0], 'pair')} of nodes in each arm"
+        if pairs[0] == pairs[1]
+        else f"{counted(pairs[0], 'pair')} of nodes of {arms[0]} and {pairs[1]} of {arms[1]}"
+    )
+    resting = f"it rests on {nodes} and {counted(found.blocks, 'block')}"
+    if found.scope == "the placement":
+        return f"about the placement: {resting}"
+    return f"about these nodes, not about others placed alike: {resting}"
+
+
+def _marked(marks: Iterable[Mark], test: str, arms: tuple[str, str]) -> dict[str, int]:
+    """How many trials of a comparison carry each mark."""
+    return dict(Counter(mark.mark for mark in marks if mark.test == test and mark.arm in arms))
+
+
+def summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Summary:
+    """What an arm came to on one metric."""
+    from rackrate.verdict.estimator import percentiles, spread
+
+    trials = evidence.by_test_and_arm.get((test.name, arm), [])
+    values = evidence.values(test, metric, arm)
+    scatter = spread(values)
+    pooled = [sample for trial in trials for sample in _samples(evidence, trial, metric.samples)]
+    losses = [told for trial in trials if (told := trial.detail("loss_ratio")) is not None]
+    resent = [told for trial in trials if (told := trial.detail("retransmits")) is not None]
+    return Summary(
+        test=test.name,
+        metric=metric.name,
+        unit=metric.unit,
+        arm=arm,
+        median=statistics.median(value.value for value in values) if values else None,
+        trials=len(trials),
+        blocks=len({trial.block for trial in trials}),
+        pairs=len({trial.nodes for trial in trials}),
+        spread_between_blocks=scatter.between_blocks,
+        spread_between_pairs=scatter.between_pairs,
+        percentiles=percentiles(pooled) if pooled else None,
+        # The mean, for every trial of a test sends about as many packets.
+        loss_ratio=sum(losses) / len(losses) if losses else None,
+        retransmits=int(sum(resent)) if resent else None,
+    )
+
+
+def _samples(evidence: Evidence, trial: Trial, kind: str | None) -> Sequence[float]:
+    raw = evidence.raw.get(trial.key.id)
+    return () if kind is None or raw is None else raw.samples.get(kind, ())

@@ -1,0 +1,160 @@
+"""What differed between two runs, as far as rackrate records it. Pure.
+
+Seeds are left out: they differ from run to run, and decide nothing but orders and draws.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from rackrate.plan.arms import Arm, Node
+from rackrate.verdict.evidence import Evidence, shared_arms
+from rackrate.verdict.model import Difference
+
+#: What is known of something in a run: texts, sorted; none where it is not known.
+Told = tuple[str, ...]
+#: The same by arm, or under None for the whole run.
+ByArm = Mapping[str | None, Told]
+
+#: Facts of nodes in the order they are told in, by what they are called. The first ones are the
+#: likeliest to matter.
+NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
+    "instance type": lambda node: node.instance_type,
+    "CNI": lambda node: node.cni,
+    "kernel": lambda node: node.kernel,
+    # Without the lab's label a network is as it is.
+    "scale of the lab's network": lambda node: 1 if (s := node.network_scale) is None else s,
+    "zone": lambda node: node.zone,
+    "Region": lambda node: node.region,
+    "machine image": lambda node: node.image,
+    "operating system": lambda node: node.os_image,
+    "architecture": lambda node: node.architecture,
+    "CPUs": lambda node: node.cpus,
+    "kubelet": lambda node: node.kubernetes,
+    "container runtime": lambda node: node.container_runtime,
+    "place in the network (network node layers)": lambda node: list(node.network_layers),
+}
+#: The same of arms.
+ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
+    "placement": lambda arm: arm.placement,
+    "ENA Express": lambda arm: arm.ena_express,
+    "network of the clients": lambda arm: arm.client_network,
+    "network of the servers": lambda arm: arm.server_network,
+    "arm of the stack": lambda arm: arm.stack_arm,
+    "node group": lambda arm: arm.node_group,
+}
+#: What of a plan decides how a run is measured or judged. Arms and tests are looked into, the seed
+#: is no difference, and what a run is compared with does nothing to it.
+PLAN_FIELDS = (
+    *("baseline", "blocks", "pairing", "direction", "load", "warm_up", "threshold"),
+    "tolerated_loss",
+)
+#: Values that are named one by one; of more, such as a thousand nodes, the number is told.
+_MOST_NAMED = 4
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How two runs compare before anything was measured.
+
+    Attributes:
+        found: what differed.
+        untold: what only one of the runs recorded, so that nobody knows whether it differed.
+    """
+
+    found: list[Difference]
+    untold: list[str]
+
+
+def differences(after: Evidence, before: Evidence) -> Differences:
+    """What differed between two runs: nodes, arms, versions, plans."""
+    arms = shared_arms(after, before)
+    ours, theirs = (_facts(run, arms) for run in (after, before))
+    found: list[Difference] = []
+    untold: list[str] = []
+    for what in dict.fromkeys([*ours, *theirs]):
+        one, other = ours.get(what, {}), theirs.get(what, {})
+        if one.keys() != other.keys():
+            untold.append(what)
+        found += _changes(what, one, other)
+    return Differences(found + _changed_options(after, before), untold)
+
+
+def _changes(what: str, ours: ByArm, theirs: ByArm) -> list[Difference]:
+    """What differed of one fact: one entry where it does so alike in every arm, else one an arm."""
+    both = [arm for arm in ours if arm in theirs]
+    changed = [arm for arm in both if ours[arm] != theirs[arm]]
+    alike = len({(ours[arm], theirs[arm]) for arm in changed}) == 1 and changed == both
+    return [
+        Difference(
+            what=what if alike else f"{what} of {arm}",
+            run=_listed(ours[arm]),
+            other=_listed(theirs[arm]),
+        )
+        for arm in (changed[:1] if alike else changed)
+    ]
+
+
+def _facts(run: Evidence, arms: Iterable[str]) -> dict[str, ByArm]:
+    """What is known of a run, by what it is called; what is not known is not there."""
+    facts: dict[str, dict[str | None, Told]] = {}
+
+    def tell(what: str, values: Iterable[object], arm: str | None = None) -> None:
+        if told := tuple(sorted({_shown(value) for value in values if value not in _UNKNOWN})):
+            facts.setdefault(what, {})[arm] = told
+
+    chosen = {name: run.arms[name] for name in arms}
+    for what, fact_of_node in NODE_FACTS.items():
+        for name, arm in chosen.items():
+            tell(what, map(fact_of_node, arm.nodes), name)
+    for what, fact_of_arm in ARM_FACTS.items():
+        for name, arm in chosen.items():
+            tell(what, [fact_of_arm(arm)], name)
+    for name, arm in chosen.items():
+        tell("nodes", (node.instance_id or node.name for node in arm.nodes), name)
+    tell("Kubernetes", [run.planned_run.kubernetes_version])
+    tell("image of the tools", [run.planned_run.image])
+    used = {test.name: test.tool for test in run.tests}
+    for tool in dict.fromkeys(used.values()):
+        versions = (t.tool_version for t in run.measured.values() if used[t.test] == tool)
+        tell(f"version of {tool}", versions)
+    tell("arms", run.arms)
+    tell("tests", used)
+    written = run.planned_run.plan.to_json()
+    for field in PLAN_FIELDS:
+        tell(field, [written[field]])
+    return {**facts}
+
+
+def _changed_options(after: Evidence, before: Evidence) -> list[Difference]:
+    """The parameters that tests of the same name do not share."""
+    ours, theirs = (
+        {test.name: test.model_dump(mode="json") for test in run.tests} for run in (after, before)
+    )
+    return [
+        Difference(
+            what=f"{option} of the test {name}",
+            run=_shown(ours[name].get(option)),
+            other=_shown(theirs[name].get(option)),
+        )
+        for name in ours
+        if name in theirs
+        for option in dict.fromkeys([*ours[name], *theirs[name]])
+        if ours[name].get(option) != theirs[name].get(option)
+    ]
+
+
+_UNKNOWN: tuple[object, ...] = (None, "", [])
+
+
+def _listed(values: Told) -> str:
+    if len(values) <= _MOST_NAMED:
+        return ", ".join(values)
+    return f"{', '.join(values[:_MOST_NAMED])} and {len(values) - _MOST_NAMED} more"
+
+
+def _shown(value: object) -> str:
+    """A JSON value as people read it."""
+    return value if isinstance(value, str) else json.dumps(value)

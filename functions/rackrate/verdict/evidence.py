@@ -1,0 +1,96 @@
+"""All that a run left, as verdicts are made of it. Pure."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rackrate.measure.trials import RawValues, Trial
+from rackrate.plan.arms import Arm
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.schedule import TrialKey
+from rackrate.tools import Metric, TestBase
+
+if TYPE_CHECKING:
+    from rackrate.verdict.estimator import Value
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What verdicts are computed from.
+
+    Attributes:
+        planned_run: its plan.
+        planned: the trials of its schedule, without the warm-up.
+        trials: the trials that are stored, the warm-up among them.
+        raw: raw values of trials, by trial id.
+    """
+
+    planned_run: PlannedRun
+    planned: tuple[TrialKey, ...]
+    trials: Mapping[TrialKey, Trial]
+    raw: Mapping[str, RawValues]
+
+    @functools.cached_property
+    def measured(self) -> dict[TrialKey, Trial]:
+        """The planned trials that were measured."""
+        return {
+            key: trial
+            for key in self.planned
+            if (trial := self.trials.get(key)) is not None and trial.is_measured
+        }
+
+    @functools.cached_property
+    def by_test_and_arm(self) -> dict[tuple[str, str], list[Trial]]:
+        """The measured trials, in the order of the blocks."""
+        found: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+        for key in sorted(self.measured):
+            found[key.test, key.arm].append(self.measured[key])
+        return found
+
+    @property
+    def tests(self) -> tuple[TestBase, ...]:
+        """The plan's tests, in its order."""
+        return self.planned_run.plan.tests
+
+    @functools.cached_property
+    def arms(self) -> dict[str, Arm]:
+        """The plan's arms by name."""
+        return {arm.name: arm for arm in self.planned_run.arms}
+
+    def values(self, test: TestBase, metric: Metric, arm: str) -> list[Value]:
+        """The values of an arm's trials, as the estimator takes them."""
+        from rackrate.verdict.estimator import Value  # numpy takes a while; others do without
+
+        return [
+            Value(trial.block, trial.client, trial.server, trial.values[metric.name])
+            for trial in self.by_test_and_arm.get((test.name, arm), [])
+        ]
+
+
+def shared_tests(after: Evidence, before: Evidence) -> list[TestBase]:
+    """The tests that two runs have by the same name and with the same parameters."""
+    return [test for test in after.tests if test in before.tests]
+
+
+def shared_arms(after: Evidence, before: Evidence) -> list[str]:
+    """The arms that two runs have by the same name."""
+    return [arm for arm in after.arms if arm in before.arms]
+
+
+def unshared(after: Evidence, before: Evidence, other: str) -> list[str]:
+    """What of a run cannot be compared, for the other run does not have it.
+
+    Args:
+        after: the run.
+        before: the other run.
+        other: what to call it.
+    """
+    return [
+        f"the test {test.name} is not in {other} with the same parameters"
+        for test in after.tests
+        if test not in before.tests
+    ] + [f"the arm {arm} is not in {other}" for arm in after.arms if arm not in before.arms]

@@ -1,0 +1,334 @@
+"""Marks on trials that measured something else than the network between two nodes. Pure.
+
+A mark drops nothing. It says what a person should know before trusting a trial, and its text says
+with which figures it was found.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from rackrate.measure.counters import ALLOWANCES, Counters
+from rackrate.measure.trials import RawValues, Trial
+from rackrate.plan.arms import Arm
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.schedule import TrialKey
+from rackrate.tools import Interval, TestBase
+from rackrate.verdict.model import Mark
+from rackrate_text.units import duration, percent, quantity
+from rackrate_text.words import listed
+
+#: A thread that computes nine tenths of its time has no time to wait for the network. It is counted
+#: over the whole test, its slow start among it, so that a busy thread does not come to 100 %. What
+#: the kernel does in interrupts is not in it: a CPU may be the limit without this mark.
+BUSY = 0.90
+#: The kubelet tells whole seconds, and a container takes a moment to start and to end.
+CLOCK_TOLERANCE_SECONDS = 2.0
+
+# A burst is over when the rate falls to the instance's baseline and stays there. Payload is up to
+# a tenth less than what EC2 counts, so the baseline is seen from 80 to 110 % of it; a rate from
+# 125 % on is clearly above. One value in ten may be on the wrong side.
+AT_BASELINE = (0.80, 1.10)
+CLEARLY_ABOVE = 1.25
+_BETWEEN = 1.17
+STRAY = 0.10
+#: Intervals of a series before the drop and after it. Three in a row are no hiccup.
+LEAST_INTERVALS = 3
+#: Blocks before the drop and after it.
+LEAST_BLOCKS_BEFORE, LEAST_BLOCKS_AFTER = 1, 2
+
+# Bursts of microseconds raise ENA's counters too, so they accompany a trial and do not condemn it
+# (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-network-performance-ena.html).
+
+
+def mark_trials(
+    planned: PlannedRun,
+    trials: Mapping[TrialKey, Trial],
+    raw: Mapping[str, RawValues],
+    counters: Counters | None,
+) -> list[Mark]:
+    """The marks of a run's trials, in the order of the trials.
+
+    Args:
+        planned: the run's plan.
+        trials: the trials that are stored.
+        raw: the raw values of trials, by trial id; a trial may have none.
+        counters: None when nothing was counted.
+    """
+    arms = {arm.name: arm for arm in planned.arms}
+    tests = {test.name: test for test in planned.plan.tests}
+    cpus = {node.name: node.cpus for arm in planned.arms for node in arm.nodes}
+    ordered = sorted(trials.items())
+    measured = {key: trial for key, trial in ordered if trial.is_measured}
+    marks: dict[TrialKey, list[Mark]] = defaultdict(list)
+    for key, trial in measured.items():
+        test = tests[key.test]
+        sustained = sustained_bits_per_second(arms[key.arm], test)
+        series = raw[key.id].series if key.id in raw else ()
+        marks[key] += cpu_marks(trial, test, cpus)
+        marks[key] += own_clock_marks(trial)
+        marks[key] += repeated_marks(trial)
+        marks[key] += drop_in_trial(trial, series, sustained)
+    drops = drops_across_blocks(measured, arms, tests)
+    for mark in (*clocks_that_disagree(measured), *drops):
+        marks[mark.key].append(mark)
+    notes = ena_allowance_notes(counters)
+    for key, _ in ordered if notes else ():
+        nodes = dict.fromkeys((key.client, key.server))
+        marks[key] += [Mark.of(key, "ena_allowance", notes[n]) for n in nodes if n in notes]
+    return [mark for _, found in sorted(marks.items()) for mark in found]
+
+
+# -- CPU
+
+
+def cpu_marks(trial: Trial, test: TestBase, cpus: Mapping[str, int | None]) -> list[Mark]:
+    """Was either end's CPU the limit?
+
+    Args:
+        trial: the trial, whose tool tells its CPU time in percent of one CPU, or does not.
+        test: its test.
+        cpus: number of CPUs by node; None is unknown.
+    """
+    marks = []
+    for end, node in (("client", trial.client), ("server", trial.server)):
+        cpu_percent = trial.detail(f"{end}_cpu_percent")
+        if cpu_percent is None:
+            continue
+        usable = test.threads(trial.tool_version)
+        available = cpus.get(node)
+        if available is not None:
+            usable = min(usable, available)
+        if cpu_percent >= BUSY * 100 * usable:
+            what = "one CPU, all it can use" if usable == 1 else f"{usable} CPUs, all it can use"
+            share = percent(cpu_percent / usable / 100)
+            text = f"the {end}, on {node}, computed {share} of the time on {what}"
+            text += ": its CPU may have been the limit"
+            marks.append(Mark.of(trial.key, f"{end}_cpu", text))
+    return marks
+
+
+# -- pairing in time
+
+
+def repeated_marks(trial: Trial) -> list[Mark]:
+    """Was the trial measured when its block was over, and so at another time than the other arm?"""
+    if trial.attempt < 2:
+        return []
+    text = f"attempt {trial.attempt} measured it after the other blocks, not at the time of its own"
+    return [Mark.of(trial.key, "repeated", text)]
+
+
+# -- clocks
+
+
+def own_clock_marks(trial: Trial) -> list[Mark]:
+    """Do the tool and the kubelet of the client's node agree on when it ran and for how long?"""
+    started, finished = _moment(trial.started_at), _moment(trial.finished_at)
+    if started is None or finished is None:
+        return []
+    seconds = trial.detail("seconds")
+    own = map(trial.detail, ("started_at_epoch_seconds", "first_reply_at_epoch_seconds"))
+    moments = [moment for moment in own if moment is not None]
+    ran = finished - started
+    if seconds is not None and ran < seconds - CLOCK_TOLERANCE_SECONDS:
+        text = f"the container ran {duration(ran)}, but its tool measured for {duration(seconds)}"
+        return [Mark.of(trial.key, "clock", f"{text}: the node's clock was set")]
+    off = max((max(started - moment, moment - finished) for moment in moments), default=0.0)
+    if off > CLOCK_TOLERANCE_SECONDS:
+        text = f"by its tool's clock the test ran {duration(off)} outside of its container's life"
+        return [Mark.of(trial.key, "clock", f"{text}: the node's clock was set")]
+    return []
+
+
+def clocks_that_disagree(trials: Mapping[TrialKey, Trial]) -> list[Mark]:
+    """Trials by which the clocks of two nodes disagree.
+
+    A block starts when the one before has been collected. So, in true time, nothing of a block
+    starts before the last trial of the block before has finished; if it does by the nodes' clocks,
+    they disagree. Repeated trials run at the end, out of order, and are passed over.
+    """
+    times: dict[int, list[tuple[TrialKey, float, float]]] = defaultdict(list)
+    for key, trial in trials.items():
+        started, finished = _moment(trial.started_at), _moment(trial.finished_at)
+        if started is not None and finished is not None and trial.attempt == 1:
+            times[key.block].append((key, started, finished))
+    found: dict[TrialKey, Mark] = {}
+    blocks = sorted(times)
+    for before, after in itertools.pairwise(blocks):
+        last = max(times[before], key=lambda entry: entry[2])
+        first = min(times[after], key=lambda entry: entry[1])
+        off = last[2] - first[1]
+        if off <= CLOCK_TOLERANCE_SECONDS:
+            continue
+        text = (
+            f"by its node's clock, a trial of {first[0].client} in block {after} began"
+            f" {duration(off)} before the last of {last[0].client} in block {before} was over:"
+            " the clocks disagree"
+        )
+        concerned = [k for k, _, end in times[before] if end > first[1] + CLOCK_TOLERANCE_SECONDS]
+        concerned += [
+            k for k, start, _ in times[after] if start < last[2] - CLOCK_TOLERANCE_SECONDS
+        ]
+        for key in concerned:
+            found.setdefault(key, Mark.of(key, "clock", text))
+    return [found[key] for key in sorted(found)]
+
+
+def _moment(text: str | None) -> float | None:
+    """Seconds since the epoch of an ISO 8601 time with its zone."""
+    if text is None:
+        return None
+    try:
+        time = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if time.tzinfo is None else time.timestamp()
+
+
+# -- burst credits
+
+
+def sustained_bits_per_second(arm: Arm, test: TestBase) -> float | None:
+    """What an arm's instances sustain after their burst, all of a test's directions together.
+
+    None when they have no burst, when EC2 does not say, and for a test that is not of throughput.
+    """
+    baseline = arm.network.baseline_bits_per_second
+    if not arm.network.bursts or baseline is None or test.throughput is None:
+        return None
+    return baseline * arm.scale * test.throughput.directions
+
+
+def drop_to(
+    sustained: float, values: Sequence[float], *, least_before: int, least_after: int
+) -> int | None:
+    """From which value on a sequence has dropped to what an instance sustains, or None.
+
+    The sequence is cut where the fewest values are on the wrong side of a rate between `sustained`
+    and what is clearly above it. It has dropped when at most a tenth of the values are on the wrong
+    side, the median before the cut is clearly above and the median after it is at the baseline. A
+    sequence that is noise around one level, whichever, meets this only if it is higher at first by
+    chance and lower at last, by more than an eighth of the baseline.
+
+    Args:
+        sustained: the instance's baseline, in the unit of the values.
+        values: in order of time.
+        least_before: values before the cut, at least.
+        least_after: values from the cut on, at least.
+    """
+    above = [value > sustained * _BETWEEN for value in values]
+    fewest = wrong = above.count(True)
+    cut = 0
+    for place, is_above in enumerate(above, start=1):
+        wrong += -1 if is_above else 1
+        if wrong < fewest:
+            fewest, cut = wrong, place
+    if not least_before <= cut <= len(values) - least_after:
+        return None
+    low, high = AT_BASELINE
+    dropped = (
+        fewest <= STRAY * len(values)
+        and statistics.median(values[:cut]) >= CLEARLY_ABOVE * sustained
+        and low * sustained <= statistics.median(values[cut:]) <= high * sustained
+    )
+    return cut if dropped else None
+
+
+def drop_in_trial(trial: Trial, series: Sequence[Interval], sustained: float | None) -> list[Mark]:
+    """Did the instance's burst end while the trial ran?"""
+    if sustained is None or trial.unit != "bit/s":
+        return []
+    rates = [interval.bits_per_second for interval in series]
+    cut = drop_to(sustained, rates, least_before=LEAST_INTERVALS, least_after=LEAST_INTERVALS)
+    if cut is None:
+        return []
+    after = series[cut].start_seconds
+    text = (
+        f"after {duration(after)} the rate fell from {_median(rates[:cut])} to"
+        f" {_median(rates[cut:])} and stayed there; the instance sustains"
+        f" {quantity(sustained, 'bit/s')}: its burst was over"
+    )
+    return [Mark.of(trial.key, "burst_drop_in_trial", text)]
+
+
+def _median(rates: Sequence[float]) -> str:
+    return quantity(statistics.median(rates), "bit/s")
+
+
+def drops_across_blocks(
+    trials: Mapping[TrialKey, Trial], arms: Mapping[str, Arm], tests: Mapping[str, TestBase]
+) -> list[Mark]:
+    """Trials of pairs that fell to the instance's baseline from some block on, and stayed there."""
+    pairs: dict[tuple[str, str, frozenset[str]], list[TrialKey]] = defaultdict(list)
+    for key, trial in trials.items():
+        if trial.unit == "bit/s":
+            pairs[key.arm, key.test, trial.nodes].append(key)
+    found = []
+    for (arm, test, nodes), keys in pairs.items():
+        sustained = sustained_bits_per_second(arms[arm], tests[test])
+        if sustained is None:
+            continue
+        blocks: dict[int, list[float]] = defaultdict(list)
+        for key in keys:
+            value = trials[key].value
+            if value is not None:
+                blocks[key.block].append(value)
+        order = sorted(blocks)
+        rates = [statistics.median(blocks[block]) for block in order]
+        cut = drop_to(
+            sustained, rates, least_before=LEAST_BLOCKS_BEFORE, least_after=LEAST_BLOCKS_AFTER
+        )
+        if cut is None:
+            continue
+        text = (
+            f"from block {order[cut]} on {listed(sorted(nodes))} came to"
+            f" {_median(rates[cut:])}, after {_median(rates[:cut])} before; the instance"
+            f" sustains {quantity(sustained, 'bit/s')}: its burst was over"
+        )
+        found += [
+            Mark.of(key, "burst_drop_across_blocks", text)
+            for key in keys
+            if key.block >= order[cut]
+        ]
+    return found
+
+
+# -- the network card's own counters
+
+
+def ena_allowance_notes(counters: Counters | None) -> dict[str, str]:
+    """What the ENA driver counted while the run measured, by node, if it counted anything.
+
+    An interface that came later counted from zero.
+    """
+    notes: dict[str, str] = {}
+    if counters is None:
+        return notes
+    for node in sorted(set(counters.before) & set(counters.after)):
+        risen = _risen(counters.before[node], counters.after[node])
+        if risen:
+            told = ", ".join(f"{name} by {count}" for name, count in sorted(risen.items()))
+            notes[node] = (
+                f"on {node} the network card's allowances were exceeded during the run: {told}"
+            )
+    return notes
+
+
+def _risen(
+    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
+) -> dict[str, int]:
+    """By how much each counter of allowances rose, all interfaces together."""
+    risen: dict[str, int] = defaultdict(int)
+    for interface, counts in after.items():
+        for name, count in counts.items():
+            if name not in ALLOWANCES:
+                continue
+            at_first = before.get(interface, {}).get(name, 0)
+            # A counter that went back began anew, and has counted at least what it says.
+            risen[name] += count - at_first if count >= at_first else count
+    return {name: count for name, count in risen.items() if count > 0}

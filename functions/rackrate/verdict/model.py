@@ -1,0 +1,207 @@
+"""What the trials of a run say: verdicts, summaries and marks (analysis.json)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
+
+from rackrate.document import Document
+from rackrate.plan.ceilings import Ceiling
+from rackrate.plan.schedule import TrialKey
+from rackrate.tools import Better
+
+Word = Literal["better", "worse", "no meaningful difference", "inconclusive"]
+Scope = Literal["these nodes", "the placement"]
+#: The lower and the upper end of an interval of a ratio.
+Ends = tuple[float, float]
+
+_EARLIER = "run "
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What an arm is compared with.
+
+    Attributes:
+        name: another arm's name, or an earlier run's id.
+        is_earlier_run: is it the same arm in an earlier run?
+    """
+
+    name: str
+    is_earlier_run: bool = False
+
+    @classmethod
+    def read(cls, value: object) -> object:
+        """Reads what `written` gave; anything else is left to be refused."""
+        if not isinstance(value, str):
+            return value
+        if value.startswith(_EARLIER):
+            return cls(value.removeprefix(_EARLIER), True)
+        return cls(value)
+
+    def written(self) -> str:
+        """The baseline as `rackrate.result.v1` has it: an arm's name, or `run <id>`."""
+        return f"{_EARLIER}{self.name}" if self.is_earlier_run else self.name
+
+
+class Pairs(Document):
+    """How many pairs of nodes a verdict rests on."""
+
+    arm: int
+    baseline: int
+
+
+class Steadiness(Document):
+    """How much the arms scatter: their blocks, or their pairs for a claim about the placement."""
+
+    arm: float | None
+    baseline: float | None
+    ratio: float | None
+    """Arm to baseline."""
+    ci95: Ends | None
+    verdict: Word
+    """Better is steadier."""
+    reason: str | None
+    """Why it is inconclusive, or why the difference does not matter."""
+
+
+class Verdict(Document):
+    """An arm compared with the baseline, or with itself in an earlier run, on one metric."""
+
+    test: str
+    metric: str
+    unit: str
+    better: Better
+    arm: str
+    baseline: Annotated[
+        Baseline,
+        BeforeValidator(Baseline.read),
+        PlainSerializer(Baseline.written, return_type=str),
+    ]
+    """The baseline's name; `run <id>` for an earlier run."""
+    arm_median: float | None
+    baseline_median: float | None
+    ratio: float | None
+    """Of the geometric means, arm to baseline."""
+    ci95: Ends | None
+    """The 95 % interval of the ratio by itself."""
+    ci_simultaneous: Ends | None
+    """The interval that decides: all those of the run hold at once with 95 %."""
+    confidence_simultaneous: float | None
+    verdict: Word
+    reason: str | None
+    """Why it is inconclusive."""
+    blocks: int
+    pairs: Pairs
+    scope: Scope
+    claim: str
+    more_blocks: int | None
+    """How many more blocks would settle it."""
+    more_pairs: int | None
+    """How many more pairs of each arm would settle it."""
+    threshold: float
+    """The share below which a difference does not matter."""
+    ceiling: Ceiling | None
+    marks: dict[str, int]
+    """How many of its trials bear each mark."""
+    steadiness: Steadiness | None
+
+    @property
+    def deciding_interval(self) -> Ends | None:
+        """The interval that decides the verdict: the simultaneous one where there is one."""
+        return self.ci_simultaneous or self.ci95
+
+    @property
+    def is_decided(self) -> bool:
+        """Is it known whether the arms differ?"""
+        return self.verdict != "inconclusive"
+
+
+class Percentiles(Document):
+    """Of all raw values of an arm, pooled, in the metric's unit; null where they are too few."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    p99_9: float | None
+    samples: int
+    """How many values these are of."""
+
+
+class Summary(Document):
+    """What an arm came to on one metric."""
+
+    test: str
+    metric: str
+    unit: str
+    arm: str
+    median: float | None
+    trials: int
+    blocks: int
+    pairs: int
+    spread_between_blocks: float | None
+    spread_between_pairs: float | None
+    percentiles: Percentiles | None
+    loss_ratio: float | None
+    retransmits: int | None
+
+
+class Mark(Document):
+    """What is to be known of a trial. It drops nothing."""
+
+    block: int
+    arm: str
+    test: str
+    client: str
+    server: str
+    mark: str
+    text: str
+    """What was found, with its figures."""
+
+    @classmethod
+    def of(cls, key: TrialKey, mark: str, text: str) -> Mark:
+        """A mark of a trial."""
+        return cls(
+            block=key.block,
+            arm=key.arm,
+            test=key.test,
+            client=key.client,
+            server=key.server,
+            mark=mark,
+            text=text,
+        )
+
+    @property
+    def key(self) -> TrialKey:
+        """The trial."""
+        return TrialKey(self.block, self.arm, self.test, self.client, self.server)
+
+
+class Difference(Document):
+    """What differed between two runs."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    what: str
+    """Such as `kernel`, or `zone of baseline` where only one arm differs."""
+    run: str
+    """Its value in this run."""
+    other: Annotated[str, Field(alias="with")]
+    """Its value in the other run."""
+
+
+class Analysis(Document):
+    """analysis.json."""
+
+    method: str
+    """How the figures came about."""
+    verdicts: tuple[Verdict, ...]
+    summaries: tuple[Summary, ...]
+    marks: tuple[Mark, ...]
+    regressions: tuple[Verdict, ...]
+    """Each arm against itself in the run that `compare_with` names."""
+    regression_differences: tuple[Difference, ...] | None
+    """What differed between the two runs; null without an earlier run."""
+    warnings: tuple[str, ...]

@@ -1,0 +1,237 @@
+"""What a run found, in words and in its status. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rackrate.measure.trials import TrialState
+from rackrate.plan.fields import LEAST_BLOCKS
+from rackrate.plan.schedule import TrialKey
+from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict
+from rackrate_text.units import times
+from rackrate_text.words import capitalized, counted
+
+_REASONS_SHOWN = 3
+#: Of what differed between two runs; the page has it all.
+_DIFFERENCES_SHOWN = 6
+
+#: What a mark says of a trial, after "5 of 36 trials". A mark of another name is quoted.
+MARKS = {
+    "client_cpu": "may have been limited by the client's CPU",
+    "server_cpu": "may have been limited by the server's CPU",
+    "clock": "have doubtful times: a clock was set, or clocks disagree",
+    "burst_drop_in_trial": "fell to what the instance sustains while they ran: its burst was over",
+    "burst_drop_across_blocks": "ran after the burst of their instance was over",
+    "repeated": "were repeated at the end of the run, when their blocks were over",
+    "ena_allowance": "ran on a node whose network card exceeded an allowance",
+}
+#: From this share of the measured trials on, a mark is part of the conclusion.
+MANY_MARKED = 0.1
+
+
+def sentence(
+    verdicts: Sequence[Verdict],
+    regressions: Sequence[Verdict] = (),
+    *,
+    marks: Sequence[Mark] = (),
+    measured: int = 0,
+    differences: Sequence[Difference] | None = None,
+) -> str:
+    """The conclusion of a run in a few sentences: one for each comparison, then what qualifies it.
+
+    Args:
+        verdicts: each arm against the baseline.
+        regressions: each arm against itself in an earlier run.
+        marks: the marks of the trials.
+        measured: how many trials were measured.
+        differences: what differed between the run and the earlier one, or None when nobody looked.
+    """
+    if not verdicts and not regressions:
+        return "Nothing can be said: no arm could be compared with the baseline."
+    said = _comparisons(verdicts)
+    if regressions and differences is not None:
+        earlier = _earlier(regressions[0].baseline)
+        said.append(what_differed(differences, regressions, f"since {earlier}"))
+    said += _comparisons(regressions)
+    said.append(_about_intervals([*verdicts, *regressions]))
+    said += mark_notes(marks, measured, least_share=MANY_MARKED)
+    return " ".join(part for part in said if part)
+
+
+def mark_notes(marks: Sequence[Mark], measured: int, *, least_share: float = 0.0) -> list[str]:
+    """A sentence for each kind of mark that at least this share of the measured trials bears.
+
+    Returns:
+        Such as `12 of 36 trials were limited by the client's CPU.`, the commonest mark first.
+    """
+    marked: dict[str, set[TrialKey]] = {}
+    for mark in marks:
+        marked.setdefault(mark.mark, set()).add(mark.key)
+    notes = []
+    for name, trials in sorted(marked.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+        if len(trials) < least_share * measured:
+            continue
+        said = meaning(name, singular=len(trials) == 1)
+        notes.append(f"{len(trials)} of {counted(measured, 'trial')} {said}.")
+    return notes
+
+
+def meaning(mark: str, *, singular: bool) -> str:
+    """What a mark says, to follow `1 trial` or `2 trials`."""
+    found = MARKS.get(mark, f"bear the mark {mark}")
+    if not singular:
+        return found
+    verb, _, rest = found.partition(" ")
+    verb = {"have": "has", "bear": "bears"}.get(verb, verb)
+    return f"{verb} {rest}".replace(" they ", " it ").replace(" their ", " its ")
+
+
+def _comparisons(verdicts: Sequence[Verdict]) -> list[str]:
+    """One sentence for each pair of arms and claim, in the order of the verdicts."""
+    found: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        found.setdefault((heading(verdict), _claim(verdict)), []).append(verdict)
+    return [
+        f"{compared}{claim}: {'; '.join(_findings(alike))}."
+        for (compared, claim), alike in found.items()
+    ]
+
+
+def heading(verdict: Verdict) -> str:
+    """What is compared with what: two arms, or an arm with itself in an earlier run."""
+    if verdict.baseline.is_earlier_run:
+        return f"{verdict.arm} since {_earlier(verdict.baseline)}"
+    return f"{verdict.arm} against {verdict.baseline.name}"
+
+
+def _earlier(run: Baseline) -> str:
+    """The earlier run of a verdict; most ids begin with the word `run` themselves."""
+    return run.name if run.name.startswith("run") else run.written()
+
+
+def what_differed(
+    differences: Sequence[Difference], verdicts: Sequence[Verdict], between: str
+) -> str:
+    """A sentence on what differed between two runs, to stand before what it did.
+
+    Args:
+        differences: what differed.
+        verdicts: the verdicts between the two.
+        between: the runs, such as `since run-1`.
+    """
+    if not differences:
+        nothing = f"{capitalized(between)}, nothing that rackrate records differed"
+        if not any(verdict.verdict in ("better", "worse") for verdict in verdicts):
+            return f"{nothing}."
+        return f"{nothing}, so what made the difference is something it does not see."
+    shown = [
+        f"{difference.what} ({difference.run} instead of {difference.other})"
+        for difference in differences[:_DIFFERENCES_SHOWN]
+    ]
+    if (more := len(differences) - len(shown)) > 0:
+        shown.append(f"and {more} more")
+    return f"What differed {between}: {'; '.join(shown)}."
+
+
+def with_scale(said: str, scale: float | None) -> str:
+    """A conclusion with the scale of a lab's network, where no page shows it beside."""
+    if scale is None:
+        return said
+    return f"{said} The network of these nodes is scaled by {scale:g} on purpose."
+
+
+def line(verdict: Verdict) -> str:
+    """A verdict in one line, such as `treatment against baseline: rtt is better, 0.800 times`."""
+    return f"{heading(verdict)}: {_finding(verdict)}"
+
+
+def _claim(verdict: Verdict) -> str:
+    """What the verdict may be said of, with a comma before it."""
+    if verdict.scope == "the placement":
+        return f", for the placement, from {_pairs_of(verdict.pairs)}"
+    return f", on {verdict.scope}"
+
+
+def _pairs_of(pairs: Pairs) -> str:
+    """How many pairs of nodes were measured, such as `6 pairs an arm`."""
+    if pairs.arm == pairs.baseline:
+        return f"{counted(pairs.arm, 'pair')} an arm"
+    return f"{pairs.arm} and {counted(pairs.baseline, 'pair')}"
+
+
+def _findings(verdicts: Sequence[Verdict]) -> list[str]:
+    findings = [_finding(verdict) for verdict in verdicts]
+    return findings + [said for verdict in verdicts if (said := _steadiness(verdict))]
+
+
+def _finding(verdict: Verdict) -> str:
+    figures = times(verdict.ratio, verdict.deciding_interval)
+    verb = "shows" if verdict.verdict == "no meaningful difference" else "is"
+    said = f"{subject(verdict)} {verb} {verdict.verdict}"
+    if figures:
+        said += f", {figures}"
+    if verdict.is_decided and verdict.ceiling is not None and verdict.ceiling.explains:
+        said += f", as the documented limits explain ({verdict.ceiling.name})"
+    # What would settle it says more than why it is open.
+    because = more_needed(verdict) or verdict.reason
+    return f"{said}: {because}" if because else said
+
+
+def _steadiness(verdict: Verdict) -> str | None:
+    """How steady the arm is compared with the baseline, if they differ."""
+    steadiness = verdict.steadiness
+    words = {"better": "steadier", "worse": "less steady"}
+    if steadiness is None or (word := words.get(steadiness.verdict)) is None:
+        return None
+    figures = times(steadiness.ratio, steadiness.ci95)
+    than = f", spread {figures}" if figures else ""
+    return f"{subject(verdict)} is {word}{than}"
+
+
+def subject(verdict: Verdict) -> str:
+    """The test and the metric of a verdict."""
+    return metric_of_test(verdict.test, verdict.metric)
+
+
+def metric_of_test(test: str, metric: str) -> str:
+    """The test and the metric, once where they have one name."""
+    return test if test == metric else f"{test} {metric}"
+
+
+def more_needed(verdict: Verdict) -> str | None:
+    """What would settle an inconclusive verdict, or None."""
+    if verdict.is_decided:
+        return None
+    if more := verdict.more_blocks:
+        if verdict.blocks < LEAST_BLOCKS:
+            verb = "is" if more == 1 else "are"
+            return f"at least {counted(more, 'more block')} {verb} needed"
+        return f"about {counted(more, 'more block')} would settle it"
+    if more := verdict.more_pairs:
+        return f"about {counted(more, 'more pair')} of nodes in each arm would settle it"
+    return None
+
+
+def _about_intervals(verdicts: Sequence[Verdict]) -> str:
+    """What the intervals in brackets are."""
+    if not any(verdict.deciding_interval for verdict in verdicts):
+        return ""
+    if not any(verdict.ci_simultaneous for verdict in verdicts) or len(verdicts) == 1:
+        return "In brackets: 95 % intervals."
+    # Each of the two families of verdicts is corrected for itself.
+    earlier = [verdict.baseline.is_earlier_run for verdict in verdicts]
+    apart = ", and likewise for all against the earlier run"
+    return (
+        "In brackets: intervals that hold for all verdicts at once with 95 %"
+        f"{apart if len(set(earlier)) == 2 else ''}."
+    )
+
+
+def loss(missing: Iterable[TrialState | None], *, lost: int, planned: int) -> str:
+    """Why trials were lost: the commonest reasons. None is a trial that never ran."""
+    found = Counter(
+        "never ran" if trial is None or trial.reason is None else trial.reason for trial in missing
+    )
+    reasons = "; ".join(f"{n} x {reason}" for reason, n in found.most_common(_REASONS_SHOWN))
+    return f"{lost} of {planned} trials were lost: {reasons}"

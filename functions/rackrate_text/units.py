@@ -1,0 +1,167 @@
+"""Units and figures: three significant digits, and one form for each kind. Pure.
+
+No figure raises or has an exponent: what is not known is a dash, and what is too large or too small
+to mean anything is a bound, such as `>1000`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+UNKNOWN = "\u2013"
+#: Between groups of digits; no line breaks there.
+NARROW_SPACE = "\u202f"
+
+_PREFIXES = {12: "T", 9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "µ", -9: "n"}
+#: Ratios and percentages beyond these come from intervals that exclude next to nothing.
+_LEAST, _MOST = 0.001, 1000.0
+_MOST_QUANTITY = 1e15
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a quantity is measured in.
+
+    Attributes:
+        name: as results have it and people read it, such as `bit/s`.
+        column: how the columns of such a quantity end, such as `bits_per_second`.
+        prefixes: the exponents of the least and the greatest SI prefix that may go before the
+            name: `9.50 Gbit/s`, but `19 800 transactions/s`.
+    """
+
+    name: str
+    column: str
+    prefixes: tuple[int, int] = (0, 0)
+
+
+UNITS = {
+    unit.name: unit
+    for unit in (
+        Unit("bit/s", "bits_per_second", prefixes=(0, 12)),
+        Unit("s", "seconds", prefixes=(-9, 0)),
+        Unit("B", "bytes", prefixes=(0, 12)),
+    )
+}
+_EVENTS = re.compile(r"([a-z]+)/s")
+
+
+def unit_of(name: str) -> Unit:
+    """The unit of a name: one of `UNITS`, or things per second, such as `transactions/s`.
+
+    Raises:
+        ValueError: it is neither; the message says where to add it.
+    """
+    if name in UNITS:
+        return UNITS[name]
+    if events := _EVENTS.fullmatch(name):
+        return Unit(name, f"{events[1]}_per_second")
+    raise ValueError(
+        f"there is no unit {name!r}: add it to UNITS in functions/rackrate_text/units.py, or name"
+        " things per second, such as 'transactions/s'"
+    )
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value with its unit, such as `9.50 Gbit/s`, `155 µs` or `19 800 transactions/s`.
+
+    Three digits; an SI prefix where the unit takes one, and else digits in groups of three.
+    """
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    power = _power(value, unit)
+    scale = 10.0**power
+    figure = _bounded(value / scale, _digits, most=_MOST_QUANTITY / scale)
+    return f"{figure} {_PREFIXES[power]}{unit}"
+
+
+def ratio(value: float | None) -> str:
+    """A ratio, such as `0.850`, `1.98` or `113`: three digits, and no more than three decimals."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    return _bounded(value, lambda inside: _digits(inside, most_decimals=3))
+
+
+def interval(ends: Sequence[float] | None) -> str:
+    """An interval of a ratio, such as `1.97 to 2.01`."""
+    return UNKNOWN if ends is None else f"{ratio(ends[0])} to {ratio(ends[1])}"
+
+
+def times(value: float | None, ends: Sequence[float] | None) -> str:
+    """A ratio and its interval, such as `1.98 times (1.97 to 2.01)`; empty without a ratio."""
+    if value is None:
+        return ""
+    return f"{ratio(value)} times" + (f" ({interval(ends)})" if ends is not None else "")
+
+
+def percent(share: float | None) -> str:
+    """A share, such as `99.2 %` or `5 %`: at most three digits."""
+    if share is None or math.isnan(share):
+        return UNKNOWN
+    return f"{_bounded(100 * share, lambda inside: f'{_rounded(inside):g}')} %"
+
+
+def dollars(usd: float | None) -> str:
+    """An amount, such as `$1.25`; less than half a cent is not nothing."""
+    if usd is None or not math.isfinite(usd):
+        return UNKNOWN
+    return "<$0.01" if 0 < usd < 0.005 else f"${usd:,.2f}"
+
+
+def duration(seconds: float | None) -> str:
+    """How long something took or takes: `8 s`, `2 min 05 s`, `1 h 03 min`."""
+    if seconds is None or not math.isfinite(seconds):
+        return UNKNOWN
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, left = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {left:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def prefixed(most: float, unit: str) -> tuple[float, str]:
+    """What to divide an axis' values by, and the unit they are then in.
+
+    Args:
+        most: the axis' largest value.
+        unit: the unit of the values.
+    """
+    if unit not in UNITS:
+        return (1e6, f"million {unit}") if most >= 1e6 else (1.0, unit)
+    power = _power(most, unit) if most > 0 else 0
+    return 10.0**power, f"{_PREFIXES[power]}{unit}"
+
+
+def _power(value: float, unit: str) -> int:
+    """The exponent of the prefix that suits a value."""
+    least, greatest = UNITS[unit].prefixes if unit in UNITS else (0, 0)
+    # Rounding first: 999.96 is 1.00 k, not 1000; and the largest floats round to infinity.
+    rounded = _rounded(min(abs(value), _MOST_QUANTITY))
+    suits = 3 * math.floor(math.log10(rounded) / 3) if rounded else 0
+    return max(least, min(greatest, suits))
+
+
+def _bounded(value: float, write: Callable[[float], str], most: float = _MOST) -> str:
+    """A value's figure, or that of the bound that it is beyond."""
+    if value == 0:
+        return "0"
+    size, sign = abs(value), "-" if value < 0 else ""
+    if size < _LEAST:
+        return f"<{sign}{_LEAST}"
+    return f">{sign}{write(most)}" if size > most else f"{sign}{write(size)}"
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _digits(value: float, most_decimals: int = 5) -> str:
+    """Three significant digits of a positive number, without an exponent."""
+    rounded = _rounded(value)
+    decimals = max(0, min(most_decimals, 2 - math.floor(math.log10(rounded))))
+    grouping = "," if rounded >= 10_000 else ""
+    return f"{rounded:{grouping}.{decimals}f}".replace(",", NARROW_SPACE)
