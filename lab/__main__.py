@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab import daemon, stack
-from lab.aws.authorization_record import RECORD_FILE, table_of
+from lab.aws.authorization.audit import RECORD_FILE, table_of
 from lab.errors import LabError
 from lab.fabric.caps import change
 from lab.progress import Progress

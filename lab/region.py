@@ -13,12 +13,12 @@ from pathlib import Path
 
 from lab.aws.server import Region, serve
 from lab.daemon import Settings, state_directory
-from lab.eks.backend import Backend
-from lab.eks.control_plane import Programs
+from lab.nodes.cluster import Machine
+from lab.nodes.host import Host
+from lab.nodes.programs import Programs
 from lab.setup.image import TOOLS_IMAGE
 
 LOG = logging.getLogger("lab.region")
-ACCOUNT = "123456789012"
 CHUNK_BYTES = 65536
 
 
@@ -84,7 +84,7 @@ def main() -> None:
     settings = Settings(**json.loads(sys.argv[1]))
     outside_aws, outside_kubernetes = (socket.socket(fileno=int(word)) for word in sys.argv[2:4])
     inside_aws = socket.create_server(("127.0.0.1", settings.aws_port), backlog=128)
-    backend = Backend(
+    machine = Machine(
         programs=Programs(kubernetes=Path(settings.kubernetes), debian=Path(settings.programs)),
         images=Path(settings.images),
         state_directory=state_directory(),
@@ -95,8 +95,7 @@ def main() -> None:
         listeners=[inside_aws, outside_aws],
         endpoint_url=f"http://127.0.0.1:{settings.aws_port}",
         state_directory=state_directory() / "aws",
-        eks=backend,
-        network_scale=settings.network_scale,
+        infrastructure=Host(machine),
     )
     threading.Thread(
         target=forward, args=(outside_kubernetes, settings.kubernetes_port), daemon=True

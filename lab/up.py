@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import daemon, preflight, stack
+from lab import daemon, prerequisites, stack
 from lab.errors import LabError
 from lab.setup import debian, image, kubernetes
 
@@ -60,7 +60,7 @@ def bring_up(say: Say, *, tied: bool, deploy: bool = True) -> dict[str, Any]:
 
     With `deploy` the stack is built and deployed with its default parameters.
     """
-    preflight.check()
+    prerequisites.check()
     scale = network_scale()
     lock = daemon.acquire_lock()
     try:

@@ -14,7 +14,7 @@ from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
 
-from .services import ACCOUNT_ID, REGION
+from lab.aws.account import ACCOUNT_ID, REGION
 
 LOG = logging.getLogger(__name__)
 

@@ -6,14 +6,14 @@ import json
 import logging
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from flask import Flask
 from moto.core.config import default_user_config
+from moto.core.responses import BaseResponse
 from moto.core.utils import convert_to_flask_response
 from moto.moto_server.utilities import RegexConverter
 from moto.moto_server.werkzeug_app import (
@@ -25,34 +25,42 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from . import (
-    account_limits,
-    authorization,
-    bucket_policies,
-    ec2_placement,
-    event_bridge,
-    lambda_runtime,
-    process_memory,
-    step_functions,
-)
-from .cloudformation.api import CloudFormationResponse
-from .cloudformation.engine import StackBackend
-from .cloudformation.resources import resource_types
-from .codebuild import CodeBuild, CodeBuildResponse, publish_pushed
-from .eks.api import EksResponse
-from .eks.service import EksService
-from .eks_tokens import review
-from .identity import ADMIN_CREDENTIALS, create_admin
-from .services import ACCOUNT_ID, REGION, ClientFactory, Services
-from .substrate import EksBackend
+from lab.aws import ecr, quotas, server_memory
+from lab.aws.account import REGION
+from lab.aws.api_errors import ApiError
+from lab.aws.authorization import authorizer as authorization
+from lab.aws.authorization.authorizer import Authorizer
+from lab.aws.awslambda import api as lambda_api
+from lab.aws.awslambda.archives import Archives
+from lab.aws.awslambda.runtime import LambdaRuntime
+from lab.aws.clients import ClientFactory
+from lab.aws.cloudformation.api import CloudFormationResponse
+from lab.aws.cloudformation.change_sets import ChangeSets
+from lab.aws.cloudformation.engine import Engine
+from lab.aws.cloudformation.resources import resource_types
+from lab.aws.cloudformation.resources.custom_resources import CustomResourceResponses
+from lab.aws.cloudformation.stacks import Stacks
+from lab.aws.codebuild.api import CodeBuildResponse
+from lab.aws.codebuild.builds import CodeBuild
+from lab.aws.ec2 import capacity_reservations, placement_groups, run_instances
+from lab.aws.eks.api import EksResponse
+from lab.aws.eks.clusters import Clusters
+from lab.aws.eks.control_planes import ControlPlanes
+from lab.aws.eks.infrastructure import Infrastructure
+from lab.aws.eks.node_groups import NodeGroups
+from lab.aws.eks.token_review import review
+from lab.aws.event_bridge import EventRouter
+from lab.aws.iam.identity import ADMIN_CREDENTIALS, create_admin
+from lab.aws.request_log import Application, RequestLog, StartResponse
+from lab.aws.s3 import authorization as s3_authorization
+from lab.aws.s3 import bucket_policies
+from lab.aws.step_functions import api as step_functions_api
+from lab.aws.step_functions import executions, interpreter, task_clients
 
 LOG = logging.getLogger(__name__)
 
 # Services whose backends are loaded at the start, in a thread, so that no request waits.
 _PRELOADED = ("sts", "s3", "iam", "ec2", "logs", "dynamodb", "lambda", "stepfunctions", "events")
-
-StartResponse = Callable[..., Any]
-Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 
 class Region:
@@ -60,25 +68,24 @@ class Region:
 
     def __init__(
         self,
-        services: Services,
-        servers: list[BaseWSGIServer],
-        router: event_bridge.EventRouter,
-        log: _RequestLog,
-        stacks: StackBackend,
-        authorizer: authorization.Authorizer,
+        endpoint_url: str,
+        *,
+        servers: Sequence[BaseWSGIServer],
+        router: EventRouter,
+        runtime: LambdaRuntime,
+        authorizer: Authorizer,
+        log: RequestLog,
     ) -> None:
-        self.endpoint_url = services.endpoint_url
+        self.endpoint_url = endpoint_url
         self.access_key_id = ADMIN_CREDENTIALS.access_key_id
         self.secret_access_key = ADMIN_CREDENTIALS.secret_access_key
-        self.services = services
-        self.stacks = stacks
-        self._servers, self._router, self._log = servers, router, log
-        self._authorizer = authorizer
+        self._servers, self._router, self._runtime = servers, router, runtime
+        self._authorizer, self._log = authorizer, log
 
     def stop(self) -> None:
-        """Answer no more requests and end every worker. Clusters are their backend's to stop."""
+        """Answer no more requests and end every worker. Clusters are their machine's to stop."""
         self._router.stop()
-        self.services.lambda_runtime.stop()
+        self._runtime.stop()
         for server in self._servers:
             server.shutdown()
             server.server_close()
@@ -91,61 +98,52 @@ def serve(
     listeners: Sequence[socket.socket],
     endpoint_url: str,
     state_directory: Path,
-    eks: EksBackend,
-    network_scale: float,
+    infrastructure: Infrastructure,
 ) -> Region:
     """Serve the Region on sockets that are bound and listening. Starts threads, returns at once.
 
-    `endpoint_url` is how functions and clusters reach one of the listeners; `network_scale` is
-    written on the nodes when it is not 1.
+    `endpoint_url` is how functions and clusters reach one of the listeners.
     """
     state_directory.mkdir(parents=True, exist_ok=True)
-    process_memory.prepare()
+    server_memory.prepare()
     default_user_config["lambda"]["use_docker"] = False
     default_user_config["stepfunctions"]["execute_state_machine"] = True
     default_user_config["iam"]["load_aws_managed_policies"] = True
-    process_memory.forget_other_regions()
+    server_memory.forget_other_regions()
     create_admin()
-    services = Services(
-        endpoint_url=endpoint_url,
-        state_directory=state_directory,
-        clients=ClientFactory(endpoint_url, REGION, ADMIN_CREDENTIALS),
+    clients = ClientFactory(endpoint_url, ADMIN_CREDENTIALS)
+    clusters, stacks = Clusters(), Stacks()
+    authorizer = Authorizer(
+        state_directory,
+        path_of_role=stacks.path_of_role,
+        node_group_arn=clusters.node_group_arn,
     )
-    services.eks = EksService(services, eks, network_scale)
-    authorizer = authorization.Authorizer(services, state_directory)
-    services.lambda_runtime = lambda_runtime.LambdaRuntime(
+    archives = Archives(state_directory / "lambda")
+    runtime = LambdaRuntime(
         state_directory=state_directory / "lambda",
         endpoint_url=endpoint_url,
-        region=REGION,
-        account_id=ACCOUNT_ID,
+        archives=archives,
         authorizer=authorizer,
     )
-    router = event_bridge.EventRouter(services)
-    account_limits.install()
+    router = EventRouter(runtime)
+    quotas.install()
     bucket_policies.install()
-    ec2_placement.install()
-    lambda_runtime.install(services.lambda_runtime)
-    event_bridge.install(router)
-    step_functions.install(
-        endpoint_url=endpoint_url,
-        admin={
-            "aws_access_key_id": ADMIN_CREDENTIALS.access_key_id,
-            "aws_secret_access_key": ADMIN_CREDENTIALS.secret_access_key,
-        },
-        router=router,
-        authorizer=authorizer,
-    )
-    stacks = StackBackend(services, resource_types())
-    authorizer.stacks = stacks
+    capacity_reservations.install()
+    placement_groups.install()
+    run_instances.install()
+    ecr.install(infrastructure.publish_image)
+    lambda_api.install(runtime, archives)
+    executions.install(router)
+    interpreter.install(authorizer)
+    task_clients.install(endpoint_url)
+    step_functions_api.install()
     authorization.install(authorizer)
-    CloudFormationResponse.stack_backend = stacks
-    CloudFormationResponse.change_sets = {}
-    EksResponse.service = services.eks
-    CodeBuildResponse.service = CodeBuild(endpoint_url)
-    publish_pushed(eks.publish_image)
-    log = _RequestLog(state_directory / "requests.log")
-    dispatcher = DomainDispatcherApplication(_create_app)
-    application = log.around(_lab_routes(services, dispatcher))
+    s3_authorization.install(authorizer)
+    responses = CustomResourceResponses(endpoint_url)
+    apis = _apis(clients, stacks, clusters, runtime, responses, infrastructure)
+    dispatcher = DomainDispatcherApplication(lambda service: _create_app(service, apis))
+    log = RequestLog(state_directory / "requests.log")
+    application = log.around(_lab_routes(clusters, responses, endpoint_url, dispatcher))
     servers = []
     for listener in listeners:
         host, port = listener.getsockname()[:2]
@@ -163,7 +161,43 @@ def serve(
             target=server.serve_forever, kwargs={"poll_interval": 0.2}, name="aws", daemon=True
         ).start()
     threading.Thread(target=_preload, args=(dispatcher,), name="aws-preload", daemon=True).start()
-    return Region(services, servers, router, log, stacks, authorizer)
+    return Region(
+        endpoint_url,
+        servers=servers,
+        router=router,
+        runtime=runtime,
+        authorizer=authorizer,
+        log=log,
+    )
+
+
+def _apis(
+    clients: ClientFactory,
+    stacks: Stacks,
+    clusters: Clusters,
+    runtime: LambdaRuntime,
+    responses: CustomResourceResponses,
+    infrastructure: Infrastructure,
+) -> dict[str, Callable[[], BaseResponse]]:
+    """The APIs that are wholly the lab's own, by moto's name; each makes what answers a request."""
+    engine = Engine(
+        stacks,
+        clients,
+        lambda engine: resource_types(engine, stacks=stacks, runtime=runtime, responses=responses),
+    )
+    change_sets = ChangeSets()
+    control_planes = ControlPlanes(clusters, clients, infrastructure)
+    node_groups = NodeGroups(clusters, clients, infrastructure)
+    builds = CodeBuild(clients.endpoint_url)
+    return {
+        "cloudformation": lambda: CloudFormationResponse(
+            engine=engine, stacks=stacks, change_sets=change_sets, clients=clients
+        ),
+        "codebuild": lambda: CodeBuildResponse(builds),
+        "eks": lambda: EksResponse(
+            clusters=clusters, control_planes=control_planes, node_groups=node_groups
+        ),
+    }
 
 
 def _preload(dispatcher: DomainDispatcherApplication) -> None:
@@ -177,15 +211,15 @@ def _preload(dispatcher: DomainDispatcherApplication) -> None:
                 dispatcher.app_instances[backend] = dispatcher.create_app(backend)
 
 
-def _create_app(service: Any) -> Flask:
+def _create_app(service: Any, apis: Mapping[str, Callable[[], BaseResponse]]) -> Flask:
     """moto's application for a service, or the lab's own where the lab has one."""
-    own = {
-        "cloudformation": CloudFormationResponse,
-        "codebuild": CodeBuildResponse,
-        "eks": EksResponse,
-    }.get(service)
+    own = apis.get(service)
     if own is None:
         return create_backend_app(service)
+
+    def dispatch(*request: Any) -> Any:
+        return own()._dispatch(*request)
+
     app = Flask("lab")
     app.request_class = BackendRequest
     app.url_map.converters["regex"] = RegexConverter
@@ -193,7 +227,7 @@ def _create_app(service: Any) -> Flask:
         '/<regex(".*"):path>',
         endpoint=service,
         methods=HTTP_METHODS,
-        view_func=convert_to_flask_response(own.dispatch),
+        view_func=convert_to_flask_response(dispatch),
         strict_slashes=False,
     )
     return app
@@ -209,54 +243,26 @@ class _RequestHandler(MotoRequestHandler):
             LOG.warning(message, *args)
 
 
-class _RequestLog:
-    """One line per request: time, duration, status, method, path, action."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("a", buffering=1)
-        self._lock = threading.Lock()
-
-    def around(self, application: Application) -> Application:
-        """The application, with each request noted."""
-
-        def logged(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-            started = time.monotonic()
-            seen: list[str] = []
-
-            def starting(status: str, *args: Any) -> Any:
-                seen.append(status)
-                return start_response(status, *args)
-
-            try:
-                return application(environ, starting)
-            finally:
-                self._note(environ, seen[0][:3] if seen else "---", time.monotonic() - started)
-
-        return logged
-
-    def _note(self, environ: dict[str, Any], status: str, seconds: float) -> None:
-        authorization = environ.get("HTTP_AUTHORIZATION", "")
-        credential = authorization.partition("Credential=")[2].split(",")[0].split("/")
-        service = credential[3] if len(credential) > 3 else "-"
-        key = credential[0] or "-"
-        target = environ.get("HTTP_X_AMZ_TARGET", "-")
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        line = (
-            f"{stamp} {seconds * 1e3:8.1f} ms {status} {key} {service} {target}"
-            f" {environ['REQUEST_METHOD']} {environ['PATH_INFO']}\n"
-        )
-        with self._lock:
-            if not self._file.closed:
-                self._file.write(line)
-
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._file.close()
-
-
-def _lab_routes(services: Services, application: Application) -> Application:
+def _lab_routes(
+    clusters: Clusters,
+    responses: CustomResourceResponses,
+    endpoint_url: str,
+    application: Application,
+) -> Application:
     """The lab's own routes before AWS's."""
+
+    def answer_to(method: str, path: str, body: bytes) -> tuple[str, Any]:
+        match [method, *(unquote(part) for part in path.strip("/").split("/")[1:])]:
+            case ["POST", "eks", name, "token-review"]:
+                answer = review(json.loads(body), clusters.find(name), endpoint_url)
+                if not answer["status"]["authenticated"]:
+                    LOG.warning("cluster %s refused a token: %s", name, answer["status"]["error"])
+                return "200 OK", answer
+            case ["PUT", "cloudformation", "responses", request_id]:
+                if not responses.deliver(request_id, body):
+                    return "404 Not Found", {"error": f"nobody waits for {request_id}"}
+                return "200 OK", {}
+        return "404 Not Found", {"error": f"no such route: {method} {path}"}
 
     def routed(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
@@ -265,7 +271,9 @@ def _lab_routes(services: Services, application: Application) -> Application:
         length = int(environ.get("CONTENT_LENGTH") or 0)
         body = environ["wsgi.input"].read(length) if length else b""
         try:
-            status, answer = _lab(services, environ["REQUEST_METHOD"], path, body)
+            status, answer = answer_to(environ["REQUEST_METHOD"], path, body)
+        except ApiError as error:  # a cluster that is being deleted
+            status, answer = "404 Not Found", {"error": str(error)}
         except Exception as error:
             LOG.exception("%s", path)
             status, answer = "500 Internal Server Error", {"error": str(error)}
@@ -277,24 +285,3 @@ def _lab_routes(services: Services, application: Application) -> Application:
         return [content]
 
     return routed
-
-
-def _lab(services: Services, method: str, path: str, body: bytes) -> tuple[str, Any]:
-    match [method, *(unquote(part) for part in path.strip("/").split("/")[1:])]:
-        case ["GET", "health"]:
-            return "200 OK", {"status": "ok", "region": services.region}
-        case ["POST", "eks", name, "token-review"]:
-            cluster = services.eks.clusters.get(name)
-            if cluster is None:
-                return "404 Not Found", {"error": f"no cluster {name}"}
-            answer = review(json.loads(body), cluster, services.endpoint_url)
-            if not answer["status"]["authenticated"]:
-                LOG.warning("cluster %s refused a token: %s", name, answer["status"]["error"])
-            return "200 OK", answer
-        case ["PUT", "cloudformation", "responses", request_id]:
-            deliver = services.custom_resources.get(request_id)
-            if deliver is None:
-                return "404 Not Found", {"error": f"nobody waits for {request_id}"}
-            deliver(body)
-            return "200 OK", {}
-    return "404 Not Found", {"error": f"no such route: {method} {path}"}

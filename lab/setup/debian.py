@@ -18,10 +18,15 @@ from lab.errors import LabError
 
 # What the nodes and the control plane run.
 SERVICES = ("containerd", "containernetworking-plugins", "etcd-server", "libseccomp2", "runc")
-# What the measuring pods run.
-TOOLS = ("ethtool", "iperf", "iperf3", "iputils-ping", "sockperf")
-# Their libraries that a small Debian may lack; the C library and its kin are the host's own, for a
-# second one beside it would not load.
+# What the measuring pods run, and the packages that have it: the list that the stack's own image is
+# made of.
+PROGRAMS = dict(
+    line.split()
+    for line in (Path(__file__).parents[2] / "image" / "programs.txt").read_text().splitlines()
+)
+TOOLS = tuple(sorted(set(PROGRAMS.values())))
+# Libraries that a small Debian may lack, whether this one does or not. The C library and its kin
+# are the host's own, for a second one beside it would not load.
 LIBRARIES = re.compile(r"^lib(cap2|idn2|iperf|mnl|sctp|ssl|unistring)")
 
 
@@ -99,7 +104,14 @@ def _with_libraries() -> list[str]:
         listing = subprocess.run(command, capture_output=True, text=True, check=True)
     # A line that starts with a name is a package; its dependencies are indented below it.
     packages = {line for line in listing.stdout.splitlines() if re.fullmatch(r"[a-z0-9.+-]+", line)}
-    return sorted({*SERVICES, *TOOLS, *filter(LIBRARIES.match, packages)})
+    lacking = {name for name in packages if name.startswith("lib")} - _installed()
+    return sorted({*SERVICES, *TOOLS, *lacking, *filter(LIBRARIES.match, packages)})
+
+
+def _installed() -> set[str]:
+    """The packages of the host."""
+    listing = _output("dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package}\n")
+    return {line.split()[1] for line in listing.splitlines() if line.startswith("installed ")}
 
 
 def library_path(root: Path) -> str:

@@ -18,20 +18,21 @@ import tarfile
 from pathlib import Path
 
 from lab.cache import artifact, key_of
-from lab.setup.debian import library_path
+from lab.setup.debian import PROGRAMS, library_path
 
 TOOLS_IMAGE = "rackrate.lab/tools:debian"
 PAUSE_IMAGE = "rackrate.lab/pause:1"
-TOOLS = ("usr/bin/iperf3", "usr/bin/iperf", "bin/ping", "usr/bin/sockperf", "sbin/ethtool")
-# From the host itself, whose C library the others run with too: it prints the kernel's counters.
-HOST_TOOLS = ("cat",)
+# From the host itself, whose C library the others run with too: one prints the kernel's counters,
+# the other is a pod that only has to be there.
+HOST_TOOLS = ("cat", "sleep")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def archive(debian_root: Path, pause: Path) -> Path:
     """The OCI archive of both images, ready for `ctr images import`."""
-    key = key_of(Path(__file__).read_bytes(), debian_root.name, pause.read_bytes())
+    programs = " ".join(PROGRAMS)
+    key = key_of(Path(__file__).read_bytes(), programs, debian_root.name, pause.read_bytes())
 
     def build(directory: Path) -> None:
         _write_archive(
@@ -48,13 +49,21 @@ def archive(debian_root: Path, pause: Path) -> Path:
 def _tools_layer(root: Path) -> bytes:
     files: dict[str, Path] = {}
     programs = [
-        root / tool if (root / tool).exists() else root / "usr" / tool for tool in TOOLS
-    ] + [_host_program(name) for name in HOST_TOOLS]
+        *(_unpacked_program(root, name) for name in PROGRAMS),
+        *map(_host_program, HOST_TOOLS),
+    ]
     for program in programs:
         # /usr/bin for all of them: PATH finds them whatever Debian's layout of the day is.
         files[f"/usr/bin/{program.name}"] = program
         files |= _libraries_of(program, root)
     return _layer(files, directories=("/tmp", "/etc", "/proc", "/sys", "/dev", "/run"))
+
+
+def _unpacked_program(root: Path, name: str) -> Path:
+    for directory in ("usr/bin", "bin", "usr/sbin", "sbin"):
+        if (found := root / directory / name).exists():
+            return found
+    raise RuntimeError(f"{PROGRAMS[name]}, as image/programs.txt has it, holds no {name}")
 
 
 def _host_program(name: str) -> Path:

@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-import datetime
+import contextlib
 import json
 import uuid
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
-from ..errors import ApiError
-from ..s3_urls import read_template_url
-from .engine import StackBackend, StackError, new_stack_id
-from .model import ResourceState, Stack, utcnow
-from .template import BODY_BYTES, transforms_of
-
-
-@dataclass
-class ChangeSet:
-    """A change set: what would be created or updated."""
-
-    id: str
-    name: str
-    stack: Stack
-    kind: str
-    body: str
-    parameters: dict[str, str]
-    capabilities: list[str]
-    tags: dict[str, str]
-    description: str | None
-    status: str
-    execution_status: str
-    reason: str | None = None
-    changes: list[dict[str, Any]] = field(default_factory=list)
-    created_at: datetime.datetime = field(default_factory=utcnow)
+from lab.aws.account import arn
+from lab.aws.api_errors import ApiError
+from lab.aws.clients import ClientFactory
+from lab.aws.cloudformation.change_sets import ChangeSet, ChangeSets, changes_between
+from lab.aws.cloudformation.engine import Engine
+from lab.aws.cloudformation.failures import StackError
+from lab.aws.cloudformation.preparation import read_template
+from lab.aws.cloudformation.stacks import ResourceState, Stack, Stacks, new_stack_id
+from lab.aws.cloudformation.template import BODY_BYTES, transforms_of
+from lab.aws.cloudformation.template_urls import read_template_url
 
 
 class CloudFormationResponse(BaseResponse):
-    """One request. `stack_backend` is set when the server starts."""
+    """One request."""
 
-    stack_backend: StackBackend
-    change_sets: dict[str, ChangeSet]
-
-    def __init__(self) -> None:
+    def __init__(
+        self, *, engine: Engine, stacks: Stacks, change_sets: ChangeSets, clients: ClientFactory
+    ) -> None:
         super().__init__(service_name="cloudformation")
         self.automated_parameter_parsing = True
+        self._engine, self._stacks, self._change_sets = engine, stacks, change_sets
+        self._clients = clients
 
     # -- stacks
 
@@ -55,14 +41,14 @@ class CloudFormationResponse(BaseResponse):
         stack.on_failure = on_failure or "ROLLBACK"
         stack.disable_rollback = bool(self._get_param("DisableRollback", False))
         with _refusals():
-            self.stack_backend.create(stack)
+            self._engine.create(stack)
         return ActionResult({"StackId": stack.stack_id})
 
     def update_stack(self) -> ActionResult:
         with _refusals():
-            stack = self.stack_backend.find(self._get_param("StackName"))
+            stack = self._stacks.find(self._get_param("StackName"))
             body = stack.template_body if self._get_param("UsePreviousTemplate") else self._body()
-            self.stack_backend.update(
+            self._engine.update(
                 stack,
                 body,
                 self._parameters(stack),
@@ -73,30 +59,22 @@ class CloudFormationResponse(BaseResponse):
 
     def delete_stack(self) -> EmptyResult:
         try:
-            stack = self.stack_backend.find(self._get_param("StackName"))
+            stack = self._stacks.find(self._get_param("StackName"))
         except StackError:
             return EmptyResult()  # as CloudFormation: deleting what is not there succeeds
         with _refusals():
-            self.stack_backend.delete(stack)
+            self._engine.delete(stack)
         return EmptyResult()
-
-    def update_termination_protection(self) -> ActionResult:
-        with _refusals():
-            stack = self.stack_backend.find(self._get_param("StackName"))
-        stack.termination_protection = bool(self._get_param("EnableTerminationProtection"))
-        return ActionResult({"StackId": stack.stack_id})
 
     def describe_stacks(self) -> ActionResult:
         name = self._get_param("StackName")
         with _refusals():
-            stacks = [self.stack_backend.find(name)] if name else self.stack_backend.live()
+            stacks = [self._stacks.find(name)] if name else self._stacks.live()
         return ActionResult({"Stacks": [_describe(stack) for stack in stacks]})
 
     def list_stacks(self) -> ActionResult:
         wanted = self._get_param("StackStatusFilter", [])
-        stacks = sorted(
-            self.stack_backend.stacks.values(), key=lambda stack: stack.created_at, reverse=True
-        )
+        stacks = self._stacks.all()
         return ActionResult(
             {
                 "StackSummaries": [
@@ -107,7 +85,7 @@ class CloudFormationResponse(BaseResponse):
 
     def describe_stack_events(self) -> ActionResult:
         with _refusals():
-            stack = self.stack_backend.find(self._get_param("StackName"))
+            stack = self._stacks.find(self._get_param("StackName"))
         with stack.lock:
             events = list(stack.events)
         return ActionResult(
@@ -146,7 +124,7 @@ class CloudFormationResponse(BaseResponse):
 
     def get_template(self) -> ActionResult:
         with _refusals():
-            stack = self.stack_backend.find(self._get_param("StackName"))
+            stack = self._stacks.find(self._get_param("StackName"))
         processed = self._get_param("TemplateStage") == "Processed"
         body = json.dumps(stack.template) if processed else stack.template_body
         return ActionResult({"TemplateBody": body, "StagesAvailable": ["Original", "Processed"]})
@@ -154,10 +132,10 @@ class CloudFormationResponse(BaseResponse):
     def get_template_summary(self) -> ActionResult:
         with _refusals():
             if self._get_param("StackName"):
-                body = self.stack_backend.find(self._get_param("StackName")).template_body
+                body = self._stacks.find(self._get_param("StackName")).template_body
             else:
                 body = self._body()
-            template = self.stack_backend.validate(body)
+            template = read_template(body)
         return ActionResult(
             {
                 **_declared(template),
@@ -170,18 +148,8 @@ class CloudFormationResponse(BaseResponse):
 
     def validate_template(self) -> ActionResult:
         with _refusals():
-            template = self.stack_backend.validate(self._body())
+            template = read_template(self._body())
         return ActionResult(_declared(template))
-
-    def list_exports(self) -> ActionResult:
-        return ActionResult(
-            {
-                "Exports": [
-                    {"ExportingStackId": stack.stack_id, "Name": name, "Value": value}
-                    for name, (stack, value) in sorted(self.stack_backend.exports().items())
-                ]
-            }
-        )
 
     # -- change sets
 
@@ -190,30 +158,28 @@ class CloudFormationResponse(BaseResponse):
         with _refusals():
             if kind == "CREATE":
                 stack = self._new_stack()
-                if any(s.name == stack.name for s in self.stack_backend.live()):
-                    stack = self.stack_backend.find(stack.name)
+                if any(s.name == stack.name for s in self._stacks.live()):
+                    stack = self._stacks.find(stack.name)
                     if stack.status != "REVIEW_IN_PROGRESS":
                         raise StackError("ValidationError", f"Stack [{stack.name}] already exists")
                 body = self._body()
                 stack.template_body = body
-                self.stack_backend.stacks[stack.stack_id] = stack
+                self._stacks.add(stack)
             else:
-                stack = self.stack_backend.find(self._get_param("StackName"))
+                stack = self._stacks.find(self._get_param("StackName"))
                 previous = self._get_param("UsePreviousTemplate")
                 body = stack.template_body if previous else self._body()
-            template = self.stack_backend.validate(body)
+            template = read_template(body)
         parameters = self._parameters(stack)
-        changes = _changes(stack, template)
+        changes = changes_between(stack, template)
         unchanged = (
             kind == "UPDATE"
             and body == stack.template_body
             and parameters == stack.given_parameters
         )
         change_set = ChangeSet(
-            id=(
-                f"arn:aws:cloudformation:{self.stack_backend.services.region}:"
-                f"{self.stack_backend.services.account_id}:changeSet/"
-                f"{self._get_param('ChangeSetName')}/{uuid.uuid4()}"
+            id=arn(
+                "cloudformation", f"changeSet/{self._get_param('ChangeSetName')}/{uuid.uuid4()}"
             ),
             name=self._get_param("ChangeSetName"),
             stack=stack,
@@ -233,27 +199,21 @@ class CloudFormationResponse(BaseResponse):
             ),
             changes=changes,
         )
-        self.change_sets[change_set.id] = change_set
+        self._change_sets.add(change_set)
         return ActionResult({"Id": change_set.id, "StackId": stack.stack_id})
 
     def describe_change_set(self) -> ActionResult:
-        return ActionResult(_describe_change_set(self._change_set()))
+        return ActionResult(self._change_set().describe())
 
     def list_change_sets(self) -> ActionResult:
         with _refusals():
-            stack = self.stack_backend.find(self._get_param("StackName"))
+            stack = self._stacks.find(self._get_param("StackName"))
         return ActionResult(
-            {
-                "Summaries": [
-                    _describe_change_set(change_set)
-                    for change_set in self.change_sets.values()
-                    if change_set.stack is stack
-                ]
-            }
+            {"Summaries": [change_set.describe() for change_set in self._change_sets.of(stack)]}
         )
 
     def delete_change_set(self) -> EmptyResult:
-        del self.change_sets[self._change_set().id]
+        self._change_sets.delete(self._change_set())
         return EmptyResult()
 
     def execute_change_set(self) -> EmptyResult:
@@ -271,9 +231,9 @@ class CloudFormationResponse(BaseResponse):
                 stack.given_parameters = change_set.parameters
                 stack.capabilities = change_set.capabilities
                 stack.tags = change_set.tags
-                self.stack_backend.create(stack)
+                self._engine.create(stack)
             else:
-                self.stack_backend.update(
+                self._engine.update(
                     stack,
                     change_set.body,
                     change_set.parameters,
@@ -286,21 +246,14 @@ class CloudFormationResponse(BaseResponse):
     # -- reading requests
 
     def _new_stack(self) -> Stack:
-        services = self.stack_backend.services
         name = self._get_param("StackName")
-        stack_id = new_stack_id(name, services.region, services.account_id)
         return Stack(
-            stack_id,
+            new_stack_id(name),
             name,
             self._body(),
             self._parameters(None),
             self._get_param("Capabilities", []),
             self._tags(),
-            role_arn=self._get_param("RoleARN"),
-            notification_arns=self._get_param("NotificationARNs", []),
-            timeout_minutes=self._get_param("TimeoutInMinutes"),
-            termination_protection=bool(self._get_param("EnableTerminationProtection", False)),
-            root_id=None,
         )
 
     def _body(self) -> str:
@@ -319,7 +272,7 @@ class CloudFormationResponse(BaseResponse):
                 "ValidationError", "Either Template URL or Template Body must be specified."
             )
         with _refusals():
-            return read_template_url(self.stack_backend.services, url)
+            return read_template_url(self._clients, url)
 
     def _parameters(self, stack: Stack | None) -> dict[str, str]:
         values = {}
@@ -340,12 +293,12 @@ class CloudFormationResponse(BaseResponse):
         logical = self._get_param("LogicalResourceId")
         with _refusals():
             if physical:
-                for stack in self.stack_backend.live():
+                for stack in self._stacks.live():
                     found = [s for s in stack.resources.values() if s.physical_id == physical]
                     if found:
                         return stack, found
                 raise StackError("ValidationError", f"Stack for {physical} does not exist")
-            stack = self.stack_backend.find(self._get_param("StackName"))
+            stack = self._stacks.find(self._get_param("StackName"))
             with stack.lock:
                 states = list(stack.resources.values())
             if logical:
@@ -358,29 +311,18 @@ class CloudFormationResponse(BaseResponse):
             return stack, states
 
     def _change_set(self) -> ChangeSet:
-        name, stack_name = self._get_param("ChangeSetName"), self._get_param("StackName")
-        for change_set in reversed(list(self.change_sets.values())):
-            if change_set.id == name or (
-                change_set.name == name
-                and stack_name in (change_set.stack.name, change_set.stack.stack_id)
-            ):
-                return change_set
-        raise ApiError("ChangeSetNotFound", f"ChangeSet [{name}] does not exist")
+        return self._change_sets.find(
+            self._get_param("ChangeSetName"), self._get_param("StackName")
+        )
 
 
-class _refusals:
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
     """Turns StackError into the API's error."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, StackError):
-            raise _service_error(error) from error
-
-
-def _service_error(error: StackError) -> ApiError:
-    return ApiError(error.code, error.message)
+    try:
+        yield
+    except StackError as error:
+        raise ApiError(error.code, error.message) from error
 
 
 def _describe(stack: Stack) -> dict[str, Any]:
@@ -412,13 +354,9 @@ def _describe(stack: Stack) -> dict[str, Any]:
         "StackStatus": stack.status,
         "StackStatusReason": stack.status_reason,
         "DisableRollback": stack.disable_rollback,
-        "NotificationARNs": stack.notification_arns,
-        "TimeoutInMinutes": stack.timeout_minutes,
         "Capabilities": stack.capabilities,
         "Outputs": list(stack.outputs.values()),
-        "RoleARN": stack.role_arn,
         "Tags": [{"Key": key, "Value": value} for key, value in stack.tags.items()],
-        "EnableTerminationProtection": stack.termination_protection,
         "ParentId": stack.parent_id,
         "RootId": stack.root_id,
     }
@@ -458,44 +396,4 @@ def _declared(template: dict[str, Any]) -> dict[str, Any]:
         ],
         "Capabilities": capabilities,
         "DeclaredTransforms": transforms,
-    }
-
-
-def _changes(stack: Stack, template: dict[str, Any]) -> list[dict[str, Any]]:
-    old = stack.template.get("Resources", {})
-    new = template["Resources"]
-    actions = [("Add", name) for name in new if name not in old]
-    actions += [("Modify", name) for name in new if name in old and new[name] != old[name]]
-    actions += [("Remove", name) for name in old if name not in new]
-    return [
-        {
-            "Type": "Resource",
-            "ResourceChange": {
-                "Action": action,
-                "LogicalResourceId": name,
-                "ResourceType": (new if name in new else old)[name]["Type"],
-            },
-        }
-        for action, name in actions
-    ]
-
-
-def _describe_change_set(change_set: ChangeSet) -> dict[str, Any]:
-    return {
-        "ChangeSetName": change_set.name,
-        "ChangeSetId": change_set.id,
-        "StackId": change_set.stack.stack_id,
-        "StackName": change_set.stack.name,
-        "Description": change_set.description,
-        "Parameters": [
-            {"ParameterKey": name, "ParameterValue": value}
-            for name, value in change_set.parameters.items()
-        ],
-        "CreationTime": change_set.created_at,
-        "ExecutionStatus": change_set.execution_status,
-        "Status": change_set.status,
-        "StatusReason": change_set.reason,
-        "Capabilities": change_set.capabilities,
-        "Tags": [{"Key": key, "Value": value} for key, value in change_set.tags.items()],
-        "Changes": change_set.changes,
     }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 
-from .model import ResourceFailure
+from lab.aws.cloudformation.failures import ResourceFailure
 
 
 def request(client: Any, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,6 +41,28 @@ def _structure(value: Any, shape: StructureShape, path: str) -> dict[str, Any]:
             raise extraneous(path, key)
         typed[key] = _typed(item, shape.members[key], f"{path}/{key}")
     return typed
+
+
+def camel_case(value: Any, *, verbatim: Collection[str] = ()) -> Any:
+    """CloudFormation's PascalCase names as camelCase, as some APIs have them.
+
+    Members named in `verbatim` hold the user's own keys, which keep their spelling.
+    """
+    if isinstance(value, list):
+        return [camel_case(item, verbatim=verbatim) for item in value]
+    if isinstance(value, dict):
+        return {
+            name[0].lower() + name[1:]: (
+                item if name in verbatim else camel_case(item, verbatim=verbatim)
+            )
+            for name, item in value.items()
+        }
+    return value
+
+
+def is_true(value: Any) -> bool:
+    """The truth of a boolean property, which a template may write as text."""
+    return str(value).lower() == "true"
 
 
 def extraneous(path: str, key: str) -> ResourceFailure:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .template import TemplateError
+from lab.aws.cloudformation.template import TemplateError
 
 _REFERENCE = re.compile(r"\$\{([^}!][^}]*)\}")
 _LITERAL = re.compile(r"\$\{!([^}]*)\}")
@@ -61,7 +60,7 @@ class Resolver:
     """Evaluates template values.
 
     `reference` answers Ref (parameters, pseudo parameters and resources), `attribute` answers
-    Fn::GetAtt, `import_value` Fn::ImportValue. Each raises TemplateError for what is not there.
+    Fn::GetAtt. Each raises TemplateError for what is not there.
     """
 
     def __init__(
@@ -70,15 +69,11 @@ class Resolver:
         *,
         reference: Callable[[str], Any],
         attribute: Callable[[str, str], Any],
-        import_value: Callable[[str], Any],
-        zones: Callable[[str], list[str]],
     ) -> None:
         self._mappings = template.get("Mappings", {})
         self._declared_conditions = template.get("Conditions", {})
         self._reference = reference
         self._attribute = attribute
-        self._import_value = import_value
-        self._zones = zones
         self._evaluating: list[str] = []
         self.conditions: dict[str, bool] = {}
 
@@ -121,12 +116,6 @@ class Resolver:
             case "Fn::Contains":
                 values, value = (self.resolve(side) for side in argument)
                 return _text(value) in [_text(item) for item in values]
-            case "Fn::EachMemberIn":
-                members, allowed = (self.resolve(side) for side in argument)
-                return {_text(item) for item in members} <= {_text(item) for item in allowed}
-            case "Fn::EachMemberEquals":
-                members, value = (self.resolve(side) for side in argument)
-                return all(_text(item) == _text(value) for item in members)
         raise TemplateError(f"Template error: {function} is not a condition function")
 
     def resolve(self, value: Any) -> Any:
@@ -178,21 +167,11 @@ class Resolver:
                 return self._find_in_map(argument)
             case "Fn::Base64":
                 return base64.b64encode(_text(self.resolve(argument)).encode()).decode()
-            case "Fn::GetAZs":
-                return self._zones(self.resolve(argument) or "")
             case "Fn::Cidr":
                 block, count, *bits = (self.resolve(item) for item in argument)
                 prefix = 32 - int(bits[0] if bits else 8)
                 subnets = ipaddress.ip_network(block).subnets(new_prefix=prefix)
                 return [str(subnet) for subnet, _ in zip(subnets, range(int(count)), strict=False)]
-            case "Fn::ImportValue":
-                return self._import_value(self.resolve(argument))
-            case "Fn::ToJsonString":
-                return json.dumps(self.resolve(argument), separators=(",", ":"))
-            case "Fn::Length":
-                return len(self.resolve(argument))
-            case "Fn::RefAll" | "Fn::ValueOf" | "Fn::ValueOfAll":
-                raise TemplateError(f"Template error: {function} belongs to Rules")
             case "Fn::Equals" | "Fn::And" | "Fn::Or" | "Fn::Not":
                 return self.truth({function: argument})
         raise TemplateError(f"Template error: unsupported function {function}")

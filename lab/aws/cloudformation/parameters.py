@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from .intrinsics import Resolver
-from .template import TemplateError
+from lab.aws.cloudformation.intrinsics import Resolver
+from lab.aws.cloudformation.template import TemplateError
 
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 _VALUE_BYTES = 4096
-_RULE_FUNCTIONS = {
-    "Fn::And",
-    "Fn::Contains",
-    "Fn::EachMemberEquals",
-    "Fn::EachMemberIn",
-    "Fn::Equals",
-    "Fn::Not",
-    "Fn::Or",
-}
+_RULE_FUNCTIONS = {"Fn::And", "Fn::Contains", "Fn::Equals", "Fn::Not", "Fn::Or"}
 
 
 def resolve_parameters(
     template: Mapping[str, Any],
     given: Mapping[str, str],
-    read_ssm: Callable[[str], str],
 ) -> dict[str, Any]:
     """Values of the template's parameters, checked. Raises TemplateError naming the parameter."""
     declared: Mapping[str, Any] = template.get("Parameters") or {}
@@ -43,17 +34,14 @@ def resolve_parameters(
                 f"Parameter '{name}' must contain at most {_VALUE_BYTES} characters"
             )
     return {
-        name: _value(name, spec, given[name] if name in given else spec["Default"], read_ssm)
+        name: _value(name, spec, given[name] if name in given else spec["Default"])
         for name, spec in declared.items()
     }
 
 
-def _value(name: str, spec: Mapping[str, Any], raw: Any, read_ssm: Callable[[str], str]) -> Any:
+def _value(name: str, spec: Mapping[str, Any], raw: Any) -> Any:
     kind = str(spec.get("Type", "String"))
     text = ",".join(map(str, raw)) if isinstance(raw, list) else _plain(raw)
-    if kind.startswith("AWS::SSM::Parameter::Value"):
-        text = read_ssm(text)
-        kind = kind.removeprefix("AWS::SSM::Parameter::Value<").removesuffix(">")
     is_list = kind == "CommaDelimitedList" or kind.startswith("List<")
     items = [item.strip() for item in text.split(",")] if is_list and text else []
     for item in items if is_list else [text]:
@@ -95,81 +83,47 @@ def _check(name: str, spec: Mapping[str, Any], kind: str, value: str) -> None:
 
 
 class Rules:
-    """The Rules section, which knows functions of its own and none of the template's others.
+    """The Rules section, which knows none of the template's functions but conditions.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference-rules.html
-    `attribute` answers Fn::ValueOf: of a parameter's type, a value of it, and an attribute's name.
+    Of those that only rules have, Contains alone is known.
     """
 
-    def __init__(
-        self,
-        template: Mapping[str, Any],
-        parameters: Mapping[str, Any],
-        attribute: Callable[[str, str, str], Any],
-    ) -> None:
+    def __init__(self, template: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
         self._rules: Mapping[str, Any] = template.get("Rules") or {}
-        self._types = {
-            name: str(spec.get("Type", "String"))
-            for name, spec in (template.get("Parameters") or {}).items()
-        }
         self._parameters = parameters
-        self._attribute = attribute
 
     def check(self, resolver: Resolver) -> None:
         """Evaluate every rule. Raises TemplateError with the failed assertions."""
         failed = []
         for name, rule in self._rules.items():
             when = rule.get("RuleCondition")
-            if when is not None and not resolver.truth(self._plain(when, name)):
-                continue
-            failed += [
-                f"Rule {name}: {assertion.get('AssertDescription', assertion['Assert'])}"
-                for assertion in rule.get("Assertions", [])
-                if not resolver.truth(self._plain(assertion["Assert"], name))
-            ]
+            if when is not None:
+                self._require_known(when, name)
+                if not resolver.truth(when):
+                    continue
+            for assertion in rule.get("Assertions", []):
+                self._require_known(assertion["Assert"], name)
+                if not resolver.truth(assertion["Assert"]):
+                    said = assertion.get("AssertDescription", assertion["Assert"])
+                    failed.append(f"Rule {name}: {said}")
         if failed:
             raise TemplateError("Template validation error: Assertion failed: " + "; ".join(failed))
 
-    def _plain(self, expression: Any, rule: str) -> Any:
-        """The expression with the functions of rules alone replaced by their values."""
+    def _require_known(self, expression: Any, rule: str) -> None:
         if isinstance(expression, list):
-            return [self._plain(item, rule) for item in expression]
+            for item in expression:
+                self._require_known(item, rule)
         if not isinstance(expression, dict):
-            return expression
+            return
         (function, argument), *_ = expression.items()
-        match function:
-            case "Fn::RefAll":
-                return self._all(argument)
-            case "Fn::ValueOf":
-                parameter, attribute = argument
-                return self._values([parameter], attribute, self._parameters.get(parameter))
-            case "Fn::ValueOfAll":
-                kind, attribute = argument
-                return self._values(self._of_type(kind), attribute, self._all(kind))
-            case "Ref" if argument in self._parameters or str(argument).startswith("AWS::"):
-                return expression
-            case _ if function in _RULE_FUNCTIONS:
-                return {function: self._plain(argument, rule)}
-        raise TemplateError(
-            f"Template format error: Rule {rule}: {function} {argument} cannot be used in a rule"
-        )
-
-    def _of_type(self, kind: str) -> list[str]:
-        return [
-            name for name, declared in self._types.items() if declared in (kind, f"List<{kind}>")
-        ]
-
-    def _all(self, kind: str) -> list[Any]:
-        found: list[Any] = []
-        for name in self._of_type(kind):
-            value = self._parameters[name]
-            found += value if isinstance(value, list) else [value]
-        return found
-
-    def _values(self, parameters: list[str], attribute: str, value: Any) -> Any:
-        if not parameters or parameters[0] not in self._types:
-            return []
-        kind = self._types[parameters[0]].removeprefix("List<").removesuffix(">")
-        if isinstance(value, list):
-            return [self._attribute(kind, item, attribute) for item in value]
-        return self._attribute(kind, str(value), attribute)
+        if function == "Ref":
+            known = argument in self._parameters or str(argument).startswith("AWS::")
+        else:
+            known = function in _RULE_FUNCTIONS
+            self._require_known(argument, rule)
+        if not known:
+            raise TemplateError(
+                f"Template format error: Rule {rule}: {function} {argument} cannot be used in a"
+                " rule"
+            )

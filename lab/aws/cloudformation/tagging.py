@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from .model import ResourceContext
+from lab.aws.cloudformation.resource_type import ResourceContext
 
 LOG = logging.getLogger(__name__)
 

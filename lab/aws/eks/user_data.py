@@ -22,8 +22,6 @@ from typing import Any
 
 import yaml
 
-from lab.merging import merged
-
 LOG = logging.getLogger(__name__)
 
 _NODE_CONFIG_TYPE = "application/node.eks.aws"
@@ -116,6 +114,18 @@ def kubelet_settings(user_data: str | None, ami_type: str) -> KubeletSettings:
     if ami_type.startswith("BOTTLEROCKET"):
         return _bottlerocket(text)
     return _amazon_linux(content, ami_type)
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the values of `over`; mappings in both are merged, anything else is replaced."""
+    result = dict(base)
+    for key, value in over.items():
+        present = result.get(key)
+        if isinstance(value, Mapping) and isinstance(present, Mapping):
+            result[key] = merged(present, value)
+        else:
+            result[key] = value
+    return result
 
 
 def _amazon_linux(content: bytes, ami_type: str) -> KubeletSettings:

@@ -2,56 +2,90 @@
 
 from __future__ import annotations
 
-from ..model import ResourceType
-from . import (
+from lab.aws.awslambda.runtime import LambdaRuntime
+from lab.aws.cloudformation.engine import Engine
+from lab.aws.cloudformation.resource_type import ResourceType
+from lab.aws.cloudformation.resources import (
+    awslambda,
     cloudwatch,
-    containers,
-    custom,
+    codebuild,
     dynamodb,
     ec2,
+    ecr,
     eks,
-    events,
-    functions,
+    event_bridge,
     glue,
     iam,
     kms,
     logs,
-    messaging,
-    nested,
     s3,
-    states,
+    sns,
+    step_functions,
+)
+from lab.aws.cloudformation.resources.custom_resources import (
+    CustomResource,
+    CustomResourceResponses,
+)
+from lab.aws.cloudformation.resources.nested_stacks import NestedStack
+from lab.aws.cloudformation.stacks import Stacks
+
+#: The types that need nothing but what a resource's context has.
+_BY_API: tuple[type[ResourceType], ...] = (
+    awslambda.Function,
+    awslambda.LambdaAlias,
+    awslambda.Permission,
+    awslambda.Version,
+    cloudwatch.Alarm,
+    cloudwatch.Dashboard,
+    codebuild.Project,
+    dynamodb.DynamoDbTable,
+    ec2.Ec2PlacementGroup,
+    ec2.ElasticIp,
+    ec2.InternetGateway,
+    ec2.LaunchTemplate,
+    ec2.NatGateway,
+    ec2.Route,
+    ec2.RouteTable,
+    ec2.SecurityGroup,
+    ec2.SecurityGroupIngress,
+    ec2.Subnet,
+    ec2.SubnetRouteTableAssociation,
+    ec2.Vpc,
+    ec2.VpcCidrBlock,
+    ec2.VpcEndpoint,
+    ec2.VpcGatewayAttachment,
+    ecr.Repository,
+    eks.Addon,
+    eks.EksAccessEntry,
+    eks.EksCluster,
+    eks.Nodegroup,
+    event_bridge.Rule,
+    glue.GlueDatabase,
+    glue.GlueTable,
+    iam.ManagedPolicy,
+    iam.OidcProvider,
+    iam.Role,
+    kms.Key,
+    kms.KmsAlias,
+    logs.LogGroup,
+    s3.Bucket,
+    s3.BucketPolicy,
+    sns.Subscription,
+    sns.Topic,
+    sns.TopicPolicy,
+    step_functions.StateMachine,
 )
 
-_MODULES = (
-    cloudwatch,
-    containers,
-    custom,
-    dynamodb,
-    ec2,
-    eks,
-    events,
-    functions,
-    glue,
-    iam,
-    kms,
-    logs,
-    messaging,
-    nested,
-    s3,
-    states,
-)
+_ALL: tuple[type[ResourceType], ...] = (*_BY_API, CustomResource, NestedStack)
+TYPES = {each.type: each for each in _ALL}
 
 
-def resource_types() -> dict[str, ResourceType]:
-    """A handler for every supported type, by its name."""
-    found: dict[str, ResourceType] = {}
-    for module in _MODULES:
-        for item in vars(module).values():
-            if (
-                isinstance(item, type)
-                and issubclass(item, ResourceType)
-                and item.__module__ == module.__name__
-                and "type" in vars(item)
-            ):
-                found[item.type] = item()
-    return found
+def resource_types(
+    engine: Engine, *, stacks: Stacks, runtime: LambdaRuntime, responses: CustomResourceResponses
+) -> dict[str, ResourceType]:
+    """A handler for every type, by its name."""
+    return {
+        **{each.type: each() for each in _BY_API},
+        CustomResource.type: CustomResource(runtime, responses),
+        NestedStack.type: NestedStack(engine, stacks),
+    }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..model import Created, ResourceContext, ResourceType
+from lab.aws.account import arn
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
 
 class Alarm(ResourceType):
@@ -13,37 +14,26 @@ class Alarm(ResourceType):
     type = "AWS::CloudWatch::Alarm"
     properties = frozenset(
         {
-            "ActionsEnabled",
             "AlarmActions",
             "AlarmDescription",
             "AlarmName",
             "ComparisonOperator",
-            "DatapointsToAlarm",
             "Dimensions",
             "EvaluationPeriods",
-            "ExtendedStatistic",
-            "InsufficientDataActions",
             "MetricName",
-            "Metrics",
             "Namespace",
-            "OKActions",
             "Period",
             "Statistic",
             "Tags",
             "Threshold",
             "TreatMissingData",
-            "Unit",
         }
     )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         name = properties.get("AlarmName") or context.physical_name(255)
         self._put(context, name, properties)
-        services = context.services
-        return Created(
-            name,
-            {"Arn": f"arn:aws:cloudwatch:{services.region}:{services.account_id}:alarm:{name}"},
-        )
+        return Created(name, {"Arn": arn("cloudwatch", f"alarm:{name}")})
 
     @staticmethod
     def _put(context: ResourceContext, name: str, properties: dict[str, Any]) -> None:

@@ -4,42 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..model import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
-_CREATE = {
-    "AttributeDefinitions",
-    "KeySchema",
-    "BillingMode",
-    "DeletionProtectionEnabled",
-    "GlobalSecondaryIndexes",
-    "LocalSecondaryIndexes",
-    "ProvisionedThroughput",
-    "StreamSpecification",
-    "TableClass",
-}
-_AFTERWARDS = {"PointInTimeRecoverySpecification", "TimeToLiveSpecification"}
+_CREATE = {"AttributeDefinitions", "BillingMode", "GlobalSecondaryIndexes", "KeySchema"}
 
 
-class Table(ResourceType):
-    """A table with its indexes, encryption, recovery and expiry."""
+class DynamoDbTable(ResourceType):
+    """A table with its indexes, encryption and recovery."""
 
     type = "AWS::DynamoDB::Table"
     properties = frozenset(
         {
             "AttributeDefinitions",
             "BillingMode",
-            "DeletionProtectionEnabled",
             "GlobalSecondaryIndexes",
             "KeySchema",
-            "LocalSecondaryIndexes",
             "PointInTimeRecoverySpecification",
-            "ProvisionedThroughput",
             "SSESpecification",
-            "StreamSpecification",
-            "TableClass",
             "TableName",
             "Tags",
-            "TimeToLiveSpecification",
         }
     )
 
@@ -47,11 +30,6 @@ class Table(ResourceType):
         dynamodb = context.client("dynamodb")
         name = properties.get("TableName") or context.physical_name(255)
         request = {key: properties[key] for key in _CREATE & set(properties)}
-        if "StreamSpecification" in request:
-            request["StreamSpecification"] = {
-                "StreamEnabled": True,
-                **request["StreamSpecification"],
-            }
         if "SSESpecification" in properties:
             request["SSESpecification"] = _encryption(properties["SSESpecification"])
         table = context.call(
@@ -60,18 +38,11 @@ class Table(ResourceType):
             {"TableName": name, "Tags": context.tag_list(properties.get("Tags")), **request},
         )["TableDescription"]
         context.begin(name)
-        self._settings(dynamodb, name, properties)
-        attributes = {"Arn": table["TableArn"]}
-        if "LatestStreamArn" in table:
-            attributes["StreamArn"] = table["LatestStreamArn"]
-        return Created(name, attributes)
+        self._recovery(dynamodb, name, properties)
+        return Created(name, {"Arn": table["TableArn"]})
 
     @staticmethod
-    def _settings(dynamodb: Any, name: str, properties: dict[str, Any]) -> None:
-        if "TimeToLiveSpecification" in properties:
-            dynamodb.update_time_to_live(
-                TableName=name, TimeToLiveSpecification=properties["TimeToLiveSpecification"]
-            )
+    def _recovery(dynamodb: Any, name: str, properties: dict[str, Any]) -> None:
         if "PointInTimeRecoverySpecification" in properties:
             dynamodb.update_continuous_backups(
                 TableName=name,
@@ -82,18 +53,13 @@ class Table(ResourceType):
         self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
     ) -> Created | None:
         changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
-        if changed - _AFTERWARDS - {"DeletionProtectionEnabled", "SSESpecification", "Tags"}:
+        if changed - {"PointInTimeRecoverySpecification", "SSESpecification", "Tags"}:
             return None
         name = str(context.state.physical_id)
-        if "DeletionProtectionEnabled" in changed:
-            context.client("dynamodb").update_table(
-                TableName=name,
-                DeletionProtectionEnabled=bool(new.get("DeletionProtectionEnabled", False)),
-            )
         if "SSESpecification" in changed:
             wanted = _encryption(new.get("SSESpecification") or {"SSEEnabled": False})
             context.call("dynamodb", "UpdateTable", {"TableName": name, "SSESpecification": wanted})
-        self._settings(
+        self._recovery(
             context.client("dynamodb"), name, {key: new[key] for key in changed & set(new)}
         )
         return Created(name, context.state.attributes)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..coercion import extraneous, lost
-from ..model import Created, ResourceContext, ResourceFailure, ResourceType
-
-
-def _tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in tags.items()]
+from lab.aws.cloudformation.coercion import extraneous, is_true, lost
+from lab.aws.cloudformation.failures import ResourceFailure
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
 
 def _tag(context: ResourceContext, resource_id: str, properties: dict[str, Any]) -> None:
     context.client("ec2").create_tags(
-        Resources=[resource_id], Tags=_tag_list(context.tags(properties.get("Tags")))
+        Resources=[resource_id], Tags=context.tag_list(properties.get("Tags"))
     )
 
 
@@ -26,15 +23,7 @@ class Vpc(ResourceType):
     """A VPC."""
 
     type = "AWS::EC2::VPC"
-    properties = frozenset(
-        {
-            "CidrBlock",
-            "EnableDnsHostnames",
-            "EnableDnsSupport",
-            "InstanceTenancy",
-            "Tags",
-        }
-    )
+    properties = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "Tags"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         ec2 = context.client("ec2")
@@ -43,7 +32,7 @@ class Vpc(ResourceType):
         context.begin(vpc["VpcId"])
         for name in dns:
             if name in properties:
-                value = {"Value": str(properties[name]).lower() == "true"}
+                value = {"Value": is_true(properties[name])}
                 ec2.modify_vpc_attribute(VpcId=vpc["VpcId"], **{name: value})
         _tag(context, vpc["VpcId"], properties)
         groups = ec2.describe_security_groups(
@@ -71,27 +60,12 @@ class Subnet(ResourceType):
     """A subnet."""
 
     type = "AWS::EC2::Subnet"
-    properties = frozenset(
-        {
-            "AvailabilityZone",
-            "CidrBlock",
-            "MapPublicIpOnLaunch",
-            "Tags",
-            "VpcId",
-        }
-    )
+    properties = frozenset({"AvailabilityZone", "CidrBlock", "Tags", "VpcId"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         ec2 = context.client("ec2")
-        subnet = ec2.create_subnet(**_without(properties, "Tags", "MapPublicIpOnLaunch"))["Subnet"]
+        subnet = ec2.create_subnet(**_without(properties, "Tags"))["Subnet"]
         context.begin(subnet["SubnetId"])
-        if "MapPublicIpOnLaunch" in properties:
-            ec2.modify_subnet_attribute(
-                SubnetId=subnet["SubnetId"],
-                MapPublicIpOnLaunch={
-                    "Value": str(properties["MapPublicIpOnLaunch"]).lower() == "true"
-                },
-            )
         _tag(context, subnet["SubnetId"], properties)
         return Created(
             subnet["SubnetId"],
@@ -111,11 +85,7 @@ class InternetGateway(ResourceType):
     """An internet gateway."""
 
     type = "AWS::EC2::InternetGateway"
-    properties = frozenset(
-        {
-            "Tags",
-        }
-    )
+    properties = frozenset({"Tags"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         gateway = context.client("ec2").create_internet_gateway()["InternetGateway"]
@@ -131,12 +101,7 @@ class VpcGatewayAttachment(ResourceType):
     """The attachment of an internet gateway."""
 
     type = "AWS::EC2::VPCGatewayAttachment"
-    properties = frozenset(
-        {
-            "InternetGatewayId",
-            "VpcId",
-        }
-    )
+    properties = frozenset({"InternetGatewayId", "VpcId"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         context.client("ec2").attach_internet_gateway(**properties)
@@ -151,12 +116,7 @@ class ElasticIp(ResourceType):
     """An Elastic IP address."""
 
     type = "AWS::EC2::EIP"
-    properties = frozenset(
-        {
-            "Domain",
-            "Tags",
-        }
-    )
+    properties = frozenset({"Domain", "Tags"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         address = context.client("ec2").allocate_address(
@@ -176,14 +136,7 @@ class NatGateway(ResourceType):
     """A NAT gateway."""
 
     type = "AWS::EC2::NatGateway"
-    properties = frozenset(
-        {
-            "AllocationId",
-            "ConnectivityType",
-            "SubnetId",
-            "Tags",
-        }
-    )
+    properties = frozenset({"AllocationId", "SubnetId", "Tags"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         gateway = context.client("ec2").create_nat_gateway(**_without(properties, "Tags"))
@@ -199,12 +152,7 @@ class RouteTable(ResourceType):
     """A route table."""
 
     type = "AWS::EC2::RouteTable"
-    properties = frozenset(
-        {
-            "Tags",
-            "VpcId",
-        }
-    )
+    properties = frozenset({"Tags", "VpcId"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         table = context.client("ec2").create_route_table(VpcId=properties["VpcId"])["RouteTable"]
@@ -219,34 +167,18 @@ class Route(ResourceType):
     """A route."""
 
     type = "AWS::EC2::Route"
-    properties = frozenset(
-        {
-            "DestinationCidrBlock",
-            "DestinationIpv6CidrBlock",
-            "GatewayId",
-            "NatGatewayId",
-            "NetworkInterfaceId",
-            "RouteTableId",
-            "TransitGatewayId",
-            "VpcPeeringConnectionId",
-        }
-    )
+    properties = frozenset({"DestinationCidrBlock", "GatewayId", "NatGatewayId", "RouteTableId"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         context.client("ec2").create_route(**properties)
-        destination = properties.get(
-            "DestinationCidrBlock", properties.get("DestinationIpv6CidrBlock")
-        )
+        destination = properties["DestinationCidrBlock"]
         return Created(f"{properties['RouteTableId']}|{destination}", {"CidrBlock": destination})
 
     def delete(self, context: ResourceContext) -> None:
         properties = context.state.properties
         context.client("ec2").delete_route(
-            **{
-                key: properties[key]
-                for key in ("RouteTableId", "DestinationCidrBlock", "DestinationIpv6CidrBlock")
-                if key in properties
-            }
+            RouteTableId=properties["RouteTableId"],
+            DestinationCidrBlock=properties["DestinationCidrBlock"],
         )
 
 
@@ -254,12 +186,7 @@ class SubnetRouteTableAssociation(ResourceType):
     """A subnet's route table."""
 
     type = "AWS::EC2::SubnetRouteTableAssociation"
-    properties = frozenset(
-        {
-            "RouteTableId",
-            "SubnetId",
-        }
-    )
+    properties = frozenset({"RouteTableId", "SubnetId"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         identity = context.client("ec2").associate_route_table(**properties)["AssociationId"]
@@ -408,50 +335,11 @@ class SecurityGroupIngress(ResourceType):
         )
 
 
-class SecurityGroupEgress(ResourceType):
-    """A rule for what goes out."""
-
-    type = "AWS::EC2::SecurityGroupEgress"
-    properties = frozenset(
-        {
-            "CidrIp",
-            "CidrIpv6",
-            "Description",
-            "DestinationPrefixListId",
-            "DestinationSecurityGroupId",
-            "FromPort",
-            "GroupId",
-            "IpProtocol",
-            "ToPort",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        rules = context.client("ec2").authorize_security_group_egress(
-            GroupId=properties["GroupId"], IpPermissions=[_permission(properties)]
-        )["SecurityGroupRules"]
-        identity = rules[0]["SecurityGroupRuleId"]
-        return Created(identity, {"Id": identity})
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").revoke_security_group_egress(
-            GroupId=context.state.properties["GroupId"],
-            IpPermissions=[_permission(context.state.properties)],
-        )
-
-
-class PlacementGroup(ResourceType):
+class Ec2PlacementGroup(ResourceType):
     """A placement group; its name is CloudFormation's to choose."""
 
     type = "AWS::EC2::PlacementGroup"
-    properties = frozenset(
-        {
-            "PartitionCount",
-            "SpreadLevel",
-            "Strategy",
-            "Tags",
-        }
-    )
+    properties = frozenset({"PartitionCount", "SpreadLevel", "Strategy", "Tags"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         name = context.physical_name(255)
@@ -463,7 +351,7 @@ class PlacementGroup(ResourceType):
             TagSpecifications=[
                 {
                     "ResourceType": "placement-group",
-                    "Tags": _tag_list(context.tags(properties.get("Tags"))),
+                    "Tags": context.tag_list(properties.get("Tags")),
                 }
             ],
         )["PlacementGroup"]
@@ -560,7 +448,6 @@ class VpcEndpoint(ResourceType):
     type = "AWS::EC2::VPCEndpoint"
     properties = frozenset(
         {
-            "IpAddressType",
             "PolicyDocument",
             "PrivateDnsEnabled",
             "RouteTableIds",

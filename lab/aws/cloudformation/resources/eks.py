@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..model import Created, ResourceContext, ResourceFailure, ResourceType
+from lab.aws.cloudformation.coercion import camel_case
+from lab.aws.cloudformation.failures import ResourceFailure
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
 _POLL_SECONDS = 0.1
 _TIMEOUT_SECONDS = 900.0
@@ -14,25 +16,10 @@ _TIMEOUT_SECONDS = 900.0
 _VERBATIM = {"Labels", "Tags"}
 
 
-def _camel(value: Any, key: str = "") -> Any:
-    """CloudFormation's PascalCase as the EKS API's camelCase."""
-    if isinstance(value, list):
-        return [_camel(item) for item in value]
-    if isinstance(value, dict):
-        if key in _VERBATIM:
-            return value
-        return {name[0].lower() + name[1:]: _camel(item, name) for name, item in value.items()}
-    return value
-
-
-def _numbers(value: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {key: int(item) if key in names else item for key, item in value.items()}
-
-
-def _booleans(value: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {
-        key: str(item).lower() == "true" if key in names else item for key, item in value.items()
-    }
+def _request(properties: dict[str, Any], *without: str) -> dict[str, Any]:
+    """Properties as the API's camelCase request has them."""
+    chosen = {key: value for key, value in properties.items() if key not in without}
+    return dict(camel_case(chosen, verbatim=_VERBATIM))
 
 
 def _await(context: ResourceContext, describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -70,7 +57,7 @@ def _await_gone(describe: Callable[[], Any], missing: type[Exception]) -> None:
     raise ResourceFailure("Exceeded attempts to wait for the deletion")
 
 
-class Cluster(ResourceType):
+class EksCluster(ResourceType):
     """A control plane."""
 
     type = "AWS::EKS::Cluster"
@@ -78,39 +65,26 @@ class Cluster(ResourceType):
         {
             "AccessConfig",
             "BootstrapSelfManagedAddons",
-            "DeletionProtection",
             "EncryptionConfig",
-            "KubernetesNetworkConfig",
             "Logging",
             "Name",
             "ResourcesVpcConfig",
             "RoleArn",
             "Tags",
-            "UpgradePolicy",
             "Version",
-            "ZonalShiftConfig",
         }
     )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         eks = context.client("eks")
         name = properties.get("Name") or context.physical_name(100)
-        request = _camel({k: v for k, v in properties.items() if k not in ("Name", "Tags")})
+        request = _request(properties, "Name", "Tags")
         if "logging" in request:
             enabled = request["logging"].get("clusterLogging", {}).get("enabledTypes", [])
             types = [item["type"] for item in enabled]
             request["logging"] = {"clusterLogging": [{"types": types, "enabled": True}]}
-        if "resourcesVpcConfig" in request:
-            request["resourcesVpcConfig"] = _booleans(
-                request["resourcesVpcConfig"], "endpointPublicAccess", "endpointPrivateAccess"
-            )
-        if "accessConfig" in request:
-            request["accessConfig"] = _booleans(
-                request["accessConfig"], "bootstrapClusterCreatorAdminPermissions"
-            )
-        for flag in ("bootstrapSelfManagedAddons", "deletionProtection"):
-            request = _booleans(request, flag)
-        eks.create_cluster(name=name, tags=context.tags(properties.get("Tags")), **request)
+        tags = context.tags(properties.get("Tags"))
+        context.call("eks", "CreateCluster", {**request, "name": name, "tags": tags})
         context.begin(name)
         cluster = _await(context, lambda: eks.describe_cluster(name=name)["cluster"])
         return Created(name, _cluster_attributes(cluster))
@@ -144,21 +118,15 @@ class Nodegroup(ResourceType):
     properties = frozenset(
         {
             "AmiType",
-            "CapacityType",
             "ClusterName",
-            "DiskSize",
-            "ForceUpdateEnabled",
             "InstanceTypes",
             "Labels",
             "LaunchTemplate",
             "NodeRole",
             "NodegroupName",
-            "ReleaseVersion",
             "ScalingConfig",
             "Subnets",
             "Tags",
-            "Taints",
-            "UpdateConfig",
             "Version",
         }
     )
@@ -167,17 +135,12 @@ class Nodegroup(ResourceType):
         eks = context.client("eks")
         cluster = properties["ClusterName"]
         name = properties.get("NodegroupName") or context.physical_name(63)
-        request = _camel(
-            {k: v for k, v in properties.items() if k not in ("NodegroupName", "Tags")}
-        )
-        for section in ("scalingConfig", "updateConfig"):
-            if section in request:
-                request[section] = {key: int(item) for key, item in request[section].items()}
-        request = _booleans(_numbers(request, "diskSize"), "forceUpdateEnabled")
-        request.pop("forceUpdateEnabled", None)  # concerns updates only
-        eks.create_nodegroup(
-            nodegroupName=name, tags=context.tags(properties.get("Tags")), **request
-        )
+        request = {
+            **_request(properties, "NodegroupName", "Tags"),
+            "nodegroupName": name,
+            "tags": context.tags(properties.get("Tags")),
+        }
+        context.call("eks", "CreateNodegroup", request)
         context.begin(f"{cluster}/{name}")
         group = _await(
             context,
@@ -200,13 +163,12 @@ class Nodegroup(ResourceType):
             return None
         eks = context.client("eks")
         cluster, name = str(context.state.physical_id).split("/", 1)
-        eks.update_nodegroup_config(
-            clusterName=cluster,
-            nodegroupName=name,
-            scalingConfig={
-                key[0].lower() + key[1:]: int(item) for key, item in new["ScalingConfig"].items()
-            },
-        )
+        request = {
+            "clusterName": cluster,
+            "nodegroupName": name,
+            "scalingConfig": camel_case(new["ScalingConfig"]),
+        }
+        context.call("eks", "UpdateNodegroupConfig", request)
         _await(
             context,
             lambda: eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"],
@@ -233,9 +195,7 @@ class Addon(ResourceType):
             "AddonVersion",
             "ClusterName",
             "ConfigurationValues",
-            "PreserveOnDelete",
             "ResolveConflicts",
-            "ServiceAccountRoleArn",
             "Tags",
         }
     )
@@ -243,9 +203,7 @@ class Addon(ResourceType):
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         eks = context.client("eks")
         cluster, name = properties["ClusterName"], properties["AddonName"]
-        request = _camel(
-            {k: v for k, v in properties.items() if k not in ("Tags", "PreserveOnDelete")}
-        )
+        request = _request(properties, "Tags")
         addon = eks.create_addon(tags=context.tags(properties.get("Tags")), **request)["addon"]
         context.begin(f"{cluster}|{name}")
         _await(context, lambda: eks.describe_addon(clusterName=cluster, addonName=name)["addon"])
@@ -257,7 +215,9 @@ class Addon(ResourceType):
         if any(old.get(key) != new.get(key) for key in ("AddonName", "ClusterName")):
             return None
         names = ("AddonName", "ClusterName", "AddonVersion", "ConfigurationValues")
-        context.client("eks").update_addon(**_camel({key: new[key] for key in names if key in new}))
+        context.client("eks").update_addon(
+            **camel_case({key: new[key] for key in names if key in new})
+        )
         return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
@@ -265,7 +225,7 @@ class Addon(ResourceType):
         context.client("eks").delete_addon(clusterName=cluster, addonName=name)
 
 
-class AccessEntry(ResourceType):
+class EksAccessEntry(ResourceType):
     """Who may reach a cluster's API server, and as whom."""
 
     type = "AWS::EKS::AccessEntry"
@@ -284,14 +244,12 @@ class AccessEntry(ResourceType):
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         eks = context.client("eks")
         cluster, principal = properties["ClusterName"], properties["PrincipalArn"]
-        request = _camel(
-            {k: v for k, v in properties.items() if k not in ("AccessPolicies", "Tags")}
-        )
+        request = _request(properties, "AccessPolicies", "Tags")
         entry = eks.create_access_entry(tags=context.tags(properties.get("Tags")), **request)
         context.begin(f"{principal}|{cluster}")
         for policy in properties.get("AccessPolicies", []):
             eks.associate_access_policy(
-                clusterName=cluster, principalArn=principal, **_camel(policy)
+                clusterName=cluster, principalArn=principal, **camel_case(policy)
             )
         return Created(
             f"{principal}|{cluster}", {"AccessEntryArn": entry["accessEntry"]["accessEntryArn"]}
@@ -300,37 +258,3 @@ class AccessEntry(ResourceType):
     def delete(self, context: ResourceContext) -> None:
         principal, cluster = str(context.state.physical_id).rsplit("|", 1)
         context.client("eks").delete_access_entry(clusterName=cluster, principalArn=principal)
-
-
-class PodIdentityAssociation(ResourceType):
-    """A service account's role."""
-
-    type = "AWS::EKS::PodIdentityAssociation"
-    properties = frozenset(
-        {
-            "ClusterName",
-            "Namespace",
-            "RoleArn",
-            "ServiceAccount",
-            "Tags",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        made = context.client("eks").create_pod_identity_association(
-            **_camel({k: v for k, v in properties.items() if k != "Tags"}),
-            tags=context.tags(properties.get("Tags")),
-        )["association"]
-        return Created(
-            made["associationArn"],
-            {
-                "AssociationArn": made["associationArn"],
-                "AssociationId": made["associationId"],
-            },
-        )
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("eks").delete_pod_identity_association(
-            clusterName=context.state.properties["ClusterName"],
-            associationId=context.state.attributes["AssociationId"],
-        )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..model import Created, ResourceContext, ResourceFailure, ResourceType
+from lab.aws.account import ACCOUNT_ID
+from lab.aws.cloudformation.failures import ResourceFailure
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
 
 def _check_catalog(context: ResourceContext, properties: dict[str, Any]) -> None:
     """The one catalogue here is the account's own."""
-    if str(properties.get("CatalogId")) != context.services.account_id:
+    if str(properties.get("CatalogId")) != ACCOUNT_ID:
         raise ResourceFailure(
             f"User is not authorized to use the catalog {properties.get('CatalogId')}"
         )
 
 
-class Database(ResourceType):
+class GlueDatabase(ResourceType):
     """A database of the account's data catalogue."""
 
     type = "AWS::Glue::Database"
@@ -51,7 +53,7 @@ class Database(ResourceType):
         context.client("glue").delete_database(Name=context.state.physical_id)
 
 
-class Table(ResourceType):
+class GlueTable(ResourceType):
     """A table of a database: where its files lie, and what columns they have."""
 
     type = "AWS::Glue::Table"

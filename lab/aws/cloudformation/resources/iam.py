@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..model import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
 
 def _document(policy: Any) -> str:
@@ -30,7 +30,6 @@ class Role(ResourceType):
             "Description",
             "ManagedPolicyArns",
             "MaxSessionDuration",
-            "Path",
             "PermissionsBoundary",
             "Policies",
             "RoleName",
@@ -43,7 +42,7 @@ class Role(ResourceType):
         name = properties.get("RoleName") or context.physical_name(64)
         options = {
             key: properties[key]
-            for key in ("Description", "MaxSessionDuration", "PermissionsBoundary", "Path")
+            for key in ("Description", "MaxSessionDuration", "PermissionsBoundary")
             if key in properties
         }
         self._check_boundary(iam, properties)
@@ -76,7 +75,7 @@ class Role(ResourceType):
     def update(
         self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
     ) -> Created | None:
-        if any(old.get(key) != new.get(key) for key in ("RoleName", "Path")):
+        if old.get("RoleName") != new.get("RoleName"):
             return None
         iam, name = context.client("iam"), str(context.state.physical_id)
         if "PermissionsBoundary" in new:
@@ -111,28 +110,17 @@ class ManagedPolicy(ResourceType):
     """A customer managed policy."""
 
     type = "AWS::IAM::ManagedPolicy"
-    properties = frozenset(
-        {
-            "Description",
-            "ManagedPolicyName",
-            "Path",
-            "PolicyDocument",
-            "Roles",
-        }
-    )
+    properties = frozenset({"Description", "ManagedPolicyName", "PolicyDocument"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         iam = context.client("iam")
         policy = iam.create_policy(
             PolicyName=properties.get("ManagedPolicyName") or context.physical_name(128),
             PolicyDocument=_document(properties["PolicyDocument"]),
-            Path=properties.get("Path", "/"),
             Description=properties.get("Description", ""),
             Tags=_tag_list(context.tags()),
         )["Policy"]
         context.begin(policy["Arn"])
-        for role in properties.get("Roles", []):
-            iam.attach_role_policy(RoleName=role, PolicyArn=policy["Arn"])
         return Created(policy["Arn"], {"PolicyArn": policy["Arn"], "PolicyId": policy["PolicyId"]})
 
     def update(
@@ -153,100 +141,23 @@ class ManagedPolicy(ResourceType):
 
     def delete(self, context: ResourceContext) -> None:
         iam, arn = context.client("iam"), str(context.state.physical_id)
-        for role in iam.list_entities_for_policy(PolicyArn=arn)["PolicyRoles"]:
-            iam.detach_role_policy(RoleName=role["RoleName"], PolicyArn=arn)
         for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
             if not version["IsDefaultVersion"]:
                 iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
         iam.delete_policy(PolicyArn=arn)
 
 
-class Policy(ResourceType):
-    """An inline policy put into roles."""
-
-    type = "AWS::IAM::Policy"
-    properties = frozenset(
-        {
-            "PolicyDocument",
-            "PolicyName",
-            "Roles",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        self._put(context, properties)
-        return Created(context.physical_name(), {"Id": properties["PolicyName"]})
-
-    def _put(self, context: ResourceContext, properties: dict[str, Any]) -> None:
-        for role in properties.get("Roles", []):
-            context.client("iam").put_role_policy(
-                RoleName=role,
-                PolicyName=properties["PolicyName"],
-                PolicyDocument=_document(properties["PolicyDocument"]),
-            )
-
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old["PolicyName"] != new["PolicyName"] or old.get("Roles") != new.get("Roles"):
-            return None
-        self._put(context, new)
-        return Created(str(context.state.physical_id), context.state.attributes)
-
-    def delete(self, context: ResourceContext) -> None:
-        for role in context.state.properties.get("Roles", []):
-            context.client("iam").delete_role_policy(
-                RoleName=role, PolicyName=context.state.properties["PolicyName"]
-            )
-
-
-class InstanceProfile(ResourceType):
-    """An instance profile with its role."""
-
-    type = "AWS::IAM::InstanceProfile"
-    properties = frozenset(
-        {
-            "InstanceProfileName",
-            "Path",
-            "Roles",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        iam = context.client("iam")
-        name = properties.get("InstanceProfileName") or context.physical_name(128)
-        profile = iam.create_instance_profile(
-            InstanceProfileName=name, Path=properties.get("Path", "/")
-        )["InstanceProfile"]
-        context.begin(name)
-        for role in properties.get("Roles", []):
-            iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
-        return Created(name, {"Arn": profile["Arn"]})
-
-    def delete(self, context: ResourceContext) -> None:
-        iam, name = context.client("iam"), str(context.state.physical_id)
-        for role in context.state.properties.get("Roles", []):
-            iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role)
-        iam.delete_instance_profile(InstanceProfileName=name)
-
-
 class OidcProvider(ResourceType):
     """An OpenID Connect provider, as roles for service accounts use."""
 
     type = "AWS::IAM::OIDCProvider"
-    properties = frozenset(
-        {
-            "ClientIdList",
-            "ThumbprintList",
-            "Url",
-        }
-    )
+    properties = frozenset({"ClientIdList", "Url"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         arn = context.client("iam").create_open_id_connect_provider(
             Url=properties["Url"],
             ClientIDList=properties.get("ClientIdList", []),
-            ThumbprintList=properties.get("ThumbprintList", ["0" * 40]),
+            ThumbprintList=["0" * 40],
         )["OpenIDConnectProviderArn"]
         return Created(arn, {"Arn": arn})
 

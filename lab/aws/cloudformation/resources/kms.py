@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..model import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.coercion import is_true
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
 _PENDING_DAYS = 30  # CloudFormation's default
 
@@ -17,23 +18,14 @@ class Key(ResourceType):
         {
             "Description",
             "EnableKeyRotation",
-            "Enabled",
             "KeyPolicy",
-            "KeySpec",
-            "KeyUsage",
-            "MultiRegion",
             "PendingWindowInDays",
-            "RotationPeriodInDays",
             "Tags",
         }
     )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        request: dict[str, Any] = {
-            key: properties[key]
-            for key in ("Description", "KeySpec", "KeyUsage", "MultiRegion")
-            if key in properties
-        }
+        request = {"Description": properties.get("Description", "")}
         if "KeyPolicy" in properties:
             request["Policy"] = properties["KeyPolicy"]
         tags = [
@@ -42,31 +34,20 @@ class Key(ResourceType):
         ]
         made = context.call("kms", "CreateKey", {**request, "Tags": tags})["KeyMetadata"]
         context.begin(made["KeyId"])
-        self._settings(context, properties)
+        self._rotate(context, properties)
         return Created(made["KeyId"], {"Arn": made["Arn"], "KeyId": made["KeyId"]})
 
     @staticmethod
-    def _settings(context: ResourceContext, properties: dict[str, Any]) -> None:
+    def _rotate(context: ResourceContext, properties: dict[str, Any]) -> None:
         key = {"KeyId": context.state.physical_id}
-        if str(properties.get("EnableKeyRotation", "false")).lower() == "true":
-            period = (
-                {"RotationPeriodInDays": properties["RotationPeriodInDays"]}
-                if "RotationPeriodInDays" in properties
-                else {}
-            )
-            context.call("kms", "EnableKeyRotation", {**key, **period})
+        if is_true(properties.get("EnableKeyRotation")):
+            context.call("kms", "EnableKeyRotation", key)
         else:
             context.call("kms", "DisableKeyRotation", key)
-        if str(properties.get("Enabled", "true")).lower() == "true":
-            context.call("kms", "EnableKey", key)
-        else:
-            context.call("kms", "DisableKey", key)
 
     def update(
         self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
     ) -> Created | None:
-        if any(old.get(key) != new.get(key) for key in ("KeySpec", "KeyUsage", "MultiRegion")):
-            return None
         key = str(context.state.physical_id)
         if "KeyPolicy" in new:
             policy = {"KeyId": key, "PolicyName": "default", "Policy": new["KeyPolicy"]}
@@ -76,7 +57,7 @@ class Key(ResourceType):
             "UpdateKeyDescription",
             {"KeyId": key, "Description": new.get("Description", "")},
         )
-        self._settings(context, new)
+        self._rotate(context, new)
         return Created(key, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
@@ -88,7 +69,7 @@ class Key(ResourceType):
         )
 
 
-class Alias(ResourceType):
+class KmsAlias(ResourceType):
     """A key's other name."""
 
     type = "AWS::KMS::Alias"

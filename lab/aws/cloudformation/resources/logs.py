@@ -6,8 +6,10 @@ from typing import Any
 
 from moto.logs.models import logs_backends
 
-from ...authorization import key_policy_allows
-from ..model import Created, ResourceContext, ResourceFailure, ResourceType
+from lab.aws.account import ACCOUNT_ID, REGION, arn
+from lab.aws.cloudformation.failures import ResourceFailure
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.kms import key_policy_allows
 
 # What CloudWatch Logs must be allowed by the key's own policy.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
@@ -24,7 +26,7 @@ def _check_key(context: ResourceContext, key_id: str, group_arn: str) -> None:
     """A key that CloudWatch Logs may not use is refused when the group is made."""
     policy = context.client("kms").get_key_policy(KeyId=key_id, PolicyName="default")["Policy"]
     conditions = {"kms:encryptioncontext:aws:logs:arn": [group_arn]}
-    principals = {f"logs.{context.services.region}.amazonaws.com"}
+    principals = {f"logs.{REGION}.amazonaws.com"}
     for action in _KEY_ACTIONS:
         if not key_policy_allows(policy, action, "Service", principals, conditions):
             raise ResourceFailure(
@@ -43,18 +45,17 @@ class LogGroup(ResourceType):
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         logs = context.client("logs")
         name = properties.get("LogGroupName") or context.physical_name(512)
-        services = context.services
-        arn = f"arn:aws:logs:{services.region}:{services.account_id}:log-group:{name}"
+        group_arn = arn("logs", f"log-group:{name}")
         options = {}
         if "KmsKeyId" in properties:
-            _check_key(context, properties["KmsKeyId"], arn)
+            _check_key(context, properties["KmsKeyId"], group_arn)
             options = {"kmsKeyId": properties["KmsKeyId"]}
         logs.create_log_group(
             logGroupName=name, tags=context.tags(properties.get("Tags")), **options
         )
         context.begin(name)
         self._retain(logs, name, properties)
-        return Created(name, {"Arn": f"{arn}:*"})
+        return Created(name, {"Arn": f"{group_arn}:*"})
 
     @staticmethod
     def _retain(logs: Any, name: str, properties: dict[str, Any]) -> None:
@@ -70,10 +71,10 @@ class LogGroup(ResourceType):
             return None
         logs, name = context.client("logs"), str(context.state.physical_id)
         if "KmsKeyId" in new:
-            arn = str(context.state.attributes["Arn"]).removesuffix(":*")
-            _check_key(context, new["KmsKeyId"], arn)
+            group_arn = str(context.state.attributes["Arn"]).removesuffix(":*")
+            _check_key(context, new["KmsKeyId"], group_arn)
         # moto has neither AssociateKmsKey nor DisassociateKmsKey.
-        group = logs_backends[context.services.account_id][context.services.region].groups[name]
+        group = logs_backends[ACCOUNT_ID][REGION].groups[name]
         group.kms_key_id = new.get("KmsKeyId")
         if "RetentionInDays" in old and "RetentionInDays" not in new:
             logs.delete_retention_policy(logGroupName=name)

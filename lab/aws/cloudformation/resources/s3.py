@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..coercion import extraneous
-from ..model import Created, ResourceContext, ResourceType
+from lab.aws.account import REGION
+from lab.aws.cloudformation.coercion import extraneous, is_true
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
 
 class Bucket(ResourceType):
@@ -31,13 +32,12 @@ class Bucket(ResourceType):
         s3.create_bucket(Bucket=name)
         context.begin(name)
         self._configure(context, name, properties)
-        region = context.services.region
         return Created(
             name,
             {
                 "Arn": f"arn:aws:s3:::{name}",
                 "DomainName": f"{name}.s3.amazonaws.com",
-                "RegionalDomainName": f"{name}.s3.{region}.amazonaws.com",
+                "RegionalDomainName": f"{name}.s3.{REGION}.amazonaws.com",
             },
         )
 
@@ -59,7 +59,7 @@ class Bucket(ResourceType):
             s3.put_public_access_block(
                 Bucket=name,
                 PublicAccessBlockConfiguration={
-                    key: str(value).lower() == "true"
+                    key: is_true(value)
                     for key, value in properties["PublicAccessBlockConfiguration"].items()
                 },
             )
@@ -109,17 +109,7 @@ class Bucket(ResourceType):
         context.client("s3").delete_bucket(Bucket=context.state.physical_id)
 
 
-_RULE = {
-    "AbortIncompleteMultipartUpload",
-    "ExpirationInDays",
-    "ExpiredObjectDeleteMarker",
-    "Id",
-    "NoncurrentVersionExpiration",
-    "NoncurrentVersionExpirationInDays",
-    "Prefix",
-    "Status",
-    "Transitions",
-}
+_RULE = {"AbortIncompleteMultipartUpload", "Id", "Status"}
 
 
 def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
@@ -127,47 +117,21 @@ def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
     for key in rule:
         if key not in _RULE:
             raise extraneous("#/LifecycleConfiguration/Rules", key)
-    converted: dict[str, Any] = {
+    return {
+        "ID": rule["Id"],
         "Status": rule["Status"],
-        "Filter": {"Prefix": rule.get("Prefix", "")},
-    }
-    if "Id" in rule:
-        converted["ID"] = rule["Id"]
-    if "ExpirationInDays" in rule:
-        converted["Expiration"] = {"Days": int(rule["ExpirationInDays"])}
-    if "ExpiredObjectDeleteMarker" in rule:
-        marker = str(rule["ExpiredObjectDeleteMarker"]).lower() == "true"
-        converted.setdefault("Expiration", {})["ExpiredObjectDeleteMarker"] = marker
-    if "NoncurrentVersionExpiration" in rule:
-        converted["NoncurrentVersionExpiration"] = {
-            key: int(value) for key, value in rule["NoncurrentVersionExpiration"].items()
-        }
-    if "NoncurrentVersionExpirationInDays" in rule:
-        converted["NoncurrentVersionExpiration"] = {
-            "NoncurrentDays": int(rule["NoncurrentVersionExpirationInDays"])
-        }
-    if "AbortIncompleteMultipartUpload" in rule:
-        converted["AbortIncompleteMultipartUpload"] = {
+        "Filter": {"Prefix": ""},
+        "AbortIncompleteMultipartUpload": {
             key: int(value) for key, value in rule["AbortIncompleteMultipartUpload"].items()
-        }
-    if "Transitions" in rule:
-        converted["Transitions"] = [
-            {"Days": int(item["TransitionInDays"]), "StorageClass": item["StorageClass"]}
-            for item in rule["Transitions"]
-        ]
-    return converted
+        },
+    }
 
 
 class BucketPolicy(ResourceType):
     """A bucket's policy."""
 
     type = "AWS::S3::BucketPolicy"
-    properties = frozenset(
-        {
-            "Bucket",
-            "PolicyDocument",
-        }
-    )
+    properties = frozenset({"Bucket", "PolicyDocument"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         self._put(context, properties)

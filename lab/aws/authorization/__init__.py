@@ -1,0 +1,1 @@
+"""Each call of a role against its policies: judged, recorded, audited."""

@@ -1,0 +1,291 @@
+"""Which IAM actions on which resources a request needs.
+
+The pairs are those of the Service Authorization Reference:
+https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lab.aws.account import ACCOUNT_ID, arn
+
+Need = tuple[str, str]
+Parameters = Mapping[str, Any]
+
+# IAM's prefix where it is not the name of boto3's client.
+_PREFIXES = {
+    "stepfunctions": "states",
+    "service-quotas": "servicequotas",
+    "resourcegroupstaggingapi": "tag",
+    "elbv2": "elasticloadbalancing",
+    "elb": "elasticloadbalancing",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One API call: boto3's name of the service, the operation, and its parameters."""
+
+    service: str
+    operation: str
+    parameters: Parameters
+
+    @property
+    def action(self) -> str:
+        """The action of the operation's own name."""
+        return f"{_PREFIXES.get(self.service, self.service)}:{self.operation}"
+
+
+def needs(request: Request) -> list[Need]:
+    """Every action and resource ARN that must be allowed for the request to succeed.
+
+    A service without an entry here gets the resource `*`, which only a statement on every
+    resource allows.
+    """
+    derive = _SERVICES.get(request.service)
+    return list(derive(request)) if derive else [(request.action, "*")]
+
+
+def _as_arn(name: str, service: str, kind: str) -> str:
+    return name if name.startswith("arn:") else arn(service, f"{kind}{name}")
+
+
+# -- DynamoDB
+
+
+_TRANSACTION = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+    "Get": "GetItem",
+}
+
+
+def _dynamodb(request: Request) -> Iterator[Need]:
+    parameters = request.parameters
+    if request.operation in ("TransactWriteItems", "TransactGetItems"):
+        for item in parameters.get("TransactItems", []):
+            for kind, what in item.items():
+                yield f"dynamodb:{_TRANSACTION[kind]}", _table(what["TableName"])
+    elif request.operation in ("BatchGetItem", "BatchWriteItem"):
+        for table in parameters.get("RequestItems", {}):
+            yield request.action, _table(table)
+    elif parameters.get("IndexName"):
+        yield request.action, f"{_table(parameters['TableName'])}/index/{parameters['IndexName']}"
+    elif parameters.get("TableName"):
+        yield request.action, _table(parameters["TableName"])
+    elif parameters.get("ResourceArn"):
+        yield request.action, parameters["ResourceArn"]
+    else:
+        yield request.action, "*"
+
+
+def _table(name: str) -> str:
+    return _as_arn(name, "dynamodb", "table/")
+
+
+# -- Lambda
+
+
+def _lambda(request: Request) -> Iterator[Need]:
+    action = {"Invoke": "lambda:InvokeFunction", "InvokeAsync": "lambda:InvokeFunction"}.get(
+        request.operation, request.action
+    )
+    name = request.parameters.get("FunctionName")
+    if not name:
+        yield action, "*"
+        return
+    resource = _as_arn(name, "lambda", "function:")
+    qualifier = request.parameters.get("Qualifier")
+    yield action, f"{resource}:{qualifier}" if qualifier else resource
+
+
+# -- Step Functions
+
+
+def _states(request: Request) -> Iterator[Need]:
+    for key in ("executionArn", "stateMachineArn", "mapRunArn", "resourceArn"):
+        if request.parameters.get(key):
+            yield request.action, request.parameters[key]
+            return
+    yield request.action, "*"
+
+
+# -- EKS
+
+
+def _eks(request: Request) -> Iterator[Need]:
+    parameters, operation = request.parameters, request.operation
+    cluster = parameters.get("clusterName") or parameters.get("name")
+    if parameters.get("resourceArn"):
+        yield request.action, parameters["resourceArn"]
+    elif not cluster or operation in ("ListClusters", "DescribeClusterVersions"):
+        yield request.action, "*"
+    elif parameters.get("nodegroupName") and operation != "CreateNodegroup":
+        # The last part of a node group's ARN is an id that only EKS knows.
+        yield request.action, arn("eks", f"nodegroup/{cluster}/{parameters['nodegroupName']}/id")
+    elif parameters.get("addonName") and operation != "CreateAddon":
+        yield request.action, arn("eks", f"addon/{cluster}/{parameters['addonName']}/id")
+    elif parameters.get("principalArn") and operation != "CreateAccessEntry":
+        name = parameters["principalArn"].rsplit("/", 1)[-1]
+        entry = f"access-entry/{cluster}/role/{ACCOUNT_ID}/{name}/id"
+        yield request.action, arn("eks", entry)
+    else:
+        yield request.action, arn("eks", f"cluster/{cluster}")
+
+
+# -- CodeBuild and ECR
+
+
+def _codebuild(request: Request) -> Iterator[Need]:
+    parameters = request.parameters
+    projects = [parameters[key] for key in ("projectName", "name") if parameters.get(key)]
+    projects += parameters.get("names") or []
+    builds = [*(parameters.get("ids") or []), *filter(None, [parameters.get("id")])]
+    projects += [build.rsplit("/", 1)[-1].split(":", 1)[0] for build in builds]
+    if not projects:
+        yield request.action, "*"
+    for project in dict.fromkeys(projects):
+        yield request.action, _as_arn(project, "codebuild", "project/")
+
+
+def _ecr(request: Request) -> Iterator[Need]:
+    name = request.parameters.get("repositoryName")
+    if request.operation == "DescribeRepositories":
+        names = request.parameters.get("repositoryNames") or ["*"]
+        yield from ((request.action, arn("ecr", f"repository/{each}")) for each in names)
+    else:
+        yield request.action, arn("ecr", f"repository/{name}") if name else "*"
+
+
+# -- the rest
+
+
+def _sts(request: Request) -> Iterator[Need]:
+    # GetCallerIdentity needs no permission, and no policy can forbid it.
+    if request.operation != "GetCallerIdentity":
+        yield request.action, request.parameters.get("RoleArn") or "*"
+
+
+def _kms(request: Request) -> Iterator[Need]:
+    key = request.parameters.get("KeyId")
+    if not key or request.operation == "CreateKey":
+        yield request.action, "*"
+    elif key.startswith("arn:"):
+        yield request.action, key
+    else:
+        yield request.action, arn("kms", key if key.startswith("alias/") else f"key/{key}")
+
+
+def _logs(request: Request) -> Iterator[Need]:
+    parameters = request.parameters
+    name = parameters.get("logGroupName") or parameters.get("logGroupIdentifier")
+    if not name:
+        yield request.action, arn("logs", "log-group:*")
+        return
+    group = _as_arn(name, "logs", "log-group:").removesuffix(":*")
+    stream = parameters.get("logStreamName")
+    if request.operation in ("PutLogEvents", "GetLogEvents", "DeleteLogStream") and stream:
+        yield request.action, f"{group}:log-stream:{stream}"
+    else:
+        yield request.action, f"{group}:*"
+
+
+def _sns(request: Request) -> Iterator[Need]:
+    yield request.action, request.parameters.get("TopicArn") or "*"
+
+
+def _sqs(request: Request) -> Iterator[Need]:
+    parameters = request.parameters
+    name = parameters.get("QueueName") or str(parameters.get("QueueUrl", "*")).rsplit("/", 1)[-1]
+    yield request.action, arn("sqs", name)
+
+
+def _events(request: Request) -> Iterator[Need]:
+    name = request.parameters.get("Rule") or request.parameters.get("Name")
+    yield request.action, arn("events", f"rule/{name}") if name else "*"
+
+
+def _iam(request: Request) -> Iterator[Need]:
+    role = request.parameters.get("RoleName")
+    yield request.action, arn("iam", f"role/{role}", region="") if role else "*"
+
+
+def _ssm(request: Request) -> Iterator[Need]:
+    names = [request.parameters.get("Name"), *(request.parameters.get("Names") or [])]
+    for name in filter(None, names):
+        # AWS's own parameters are in no account.
+        account = "" if name.startswith("/aws/") else ACCOUNT_ID
+        yield request.action, arn("ssm", f"parameter/{name.lstrip('/')}", account=account)
+
+
+def _service_quotas(request: Request) -> Iterator[Need]:
+    service, quota = (request.parameters.get(key) for key in ("ServiceCode", "QuotaCode"))
+    yield request.action, arn("servicequotas", f"{service}/{quota}") if quota else "*"
+
+
+def _cloudformation(request: Request) -> Iterator[Need]:
+    name = request.parameters.get("StackName")
+    if not name:
+        yield request.action, "*"
+    else:
+        yield (
+            request.action,
+            name if name.startswith("arn:") else arn("cloudformation", f"stack/{name}/*"),
+        )
+
+
+_SERVICES: dict[str, Callable[[Request], Iterator[Need]]] = {
+    "cloudformation": _cloudformation,
+    "codebuild": _codebuild,
+    "dynamodb": _dynamodb,
+    "ecr": _ecr,
+    "eks": _eks,
+    "events": _events,
+    "iam": _iam,
+    "kms": _kms,
+    "lambda": _lambda,
+    "logs": _logs,
+    "service-quotas": _service_quotas,
+    "sns": _sns,
+    "sqs": _sqs,
+    "ssm": _ssm,
+    "stepfunctions": _states,
+    "sts": _sts,
+}
+
+
+# -- what AWS does with a role out of sight
+
+
+def map_run_needs(state_machine_arn: str) -> list[Need]:
+    """What Step Functions does with the state machine's role to begin a Distributed Map.
+
+    https://docs.aws.amazon.com/step-functions/latest/dg/iam-policies-eg-dist-map.html
+    """
+    return [("states:StartExecution", state_machine_arn)]
+
+
+def network_needs() -> list[Need]:
+    """What Lambda does with a function's role to reach a VPC, and checks when it is told to.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
+    """
+    interface = arn("ec2", "network-interface/eni-lambda")
+    return [
+        ("ec2:CreateNetworkInterface", interface),
+        ("ec2:DescribeNetworkInterfaces", "*"),
+        ("ec2:DeleteNetworkInterface", interface),
+    ]
+
+
+def log_needs(group: str, stream: str) -> list[Need]:
+    """What Lambda does with a function's role to deliver its log."""
+    return [
+        ("logs:CreateLogStream", arn("logs", f"log-group:{group}:*")),
+        ("logs:PutLogEvents", arn("logs", f"log-group:{group}:log-stream:{stream}")),
+    ]

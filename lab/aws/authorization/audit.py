@@ -1,0 +1,216 @@
+"""The record of calls against policies: what was allowed, what was used, what was refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import boto3
+import yaml
+
+from lab.aws.iam.policies import as_list, pattern
+
+# In the Region's state directory.
+RECORD_FILE = "calls.jsonl"
+# Roles' logical ids with their policies' statements, as CloudFormation rendered them.
+DeployedPolicies = Mapping[str, Sequence[Mapping[str, Any]]]
+# Roles' logical ids, or * for every role, with actions and why their use cannot be observed.
+Unobserved = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a role; `logical_id` is its place in the root stack, as Benchmark/PlanRole."""
+
+    role: str
+    logical_id: str
+    action: str
+    resource: str
+    allowed: bool
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a comparison of policies and calls found; all are empty when they agree.
+
+    `refused` are calls that no policy allowed. `unused` are allowed actions, as (role, action),
+    that nobody used and nobody listed. `stale` are listed ones, as (role, action), that were
+    used after all or that no policy allows.
+    """
+
+    refused: tuple[Call, ...]
+    unused: tuple[tuple[str, str], ...]
+    stale: tuple[tuple[str, str], ...]
+
+
+def write_call(file: TextIO, call: Call) -> None:
+    """Append a call as a line of JSON."""
+    file.write(json.dumps(asdict(call)) + "\n")
+
+
+def read_calls(path: Path) -> list[Call]:
+    """The calls of a record; none where there is no record yet."""
+    if not path.exists():
+        return []
+    return [Call(**json.loads(line)) for line in path.read_text().splitlines() if line]
+
+
+def read_unobserved(path: Path) -> Unobserved:
+    """The list of actions whose use cannot be observed.
+
+    YAML: a role's logical id, or "*" for every role that is allowed the action; below it actions
+    as the policies write them, each with its reason. Raises ValueError for any other form.
+    """
+    document = yaml.safe_load(path.read_text()) or {}
+    for role, actions in document.items():
+        if not isinstance(actions, dict) or not all(
+            isinstance(reason, str) and reason.strip() for reason in actions.values()
+        ):
+            raise ValueError(f"{path}: {role}: each action needs a reason")
+    return dict(document)
+
+
+def allowed_actions(policies: DeployedPolicies) -> dict[str, list[str]]:
+    """Each role's allowed actions, as the policies write them, sorted."""
+    return {
+        role: sorted(
+            {
+                str(action)
+                for statement in listed
+                if statement["Effect"] == "Allow"
+                for action in as_list(statement.get("Action"))
+            }
+        )
+        for role, listed in policies.items()
+    }
+
+
+def audit(policies: DeployedPolicies, calls: Iterable[Call], listed: Unobserved) -> Audit:
+    """Compare rendered policies, observed calls and the list of what cannot be observed."""
+    calls = list(calls)
+    allowed = allowed_actions(policies)
+    used = {
+        (role, action)
+        for role, actions in allowed.items()
+        for action in actions
+        if any(_same_role(role, call) and _covers(action, call.action) for call in calls)
+    }
+    granted = [(role, action) for role, actions in allowed.items() for action in actions]
+    unused = [
+        (role, action)
+        for role, action in granted
+        if (role, action) not in used and not _listed(listed, role, action)
+    ]
+    stale = [
+        (role, action)
+        for role, actions in listed.items()
+        for action in actions
+        if not any(
+            grant == action and _is_role(role, name) and (name, grant) not in used
+            for name, grant in granted
+        )
+    ]
+    refused = [call for call in calls if not call.allowed]
+    return Audit(tuple(refused), tuple(sorted(unused)), tuple(sorted(stale)))
+
+
+def _is_role(listed: str, logical_id: str) -> bool:
+    return listed in ("*", logical_id, logical_id.rsplit("/", 1)[-1])
+
+
+def _listed(listed: Unobserved, logical_id: str, action: str) -> bool:
+    return any(action in actions and _is_role(r, logical_id) for r, actions in listed.items())
+
+
+def _same_role(logical_id: str, call: Call) -> bool:
+    return call.allowed and logical_id in (call.logical_id, call.role)
+
+
+def _covers(allowed: str, action: str) -> bool:
+    return pattern(allowed, ignore_case=True).fullmatch(action) is not None
+
+
+def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str, Any]]]:
+    """Every role of every live stack with its statements, asked of the APIs (boto3 clients).
+
+    Managed policies of AWS are left out: their actions are not the template's to choose.
+    """
+    stacks = cloudformation.describe_stacks()["Stacks"]
+    found: dict[str, list[dict[str, Any]]] = {}
+
+    def walk(stack_id: str, path: str) -> None:
+        resources = cloudformation.list_stack_resources(StackName=stack_id)
+        for resource in resources["StackResourceSummaries"]:
+            logical_id = f"{path}{resource['LogicalResourceId']}"
+            physical_id = resource.get("PhysicalResourceId")
+            if not physical_id or resource["ResourceStatus"] == "DELETE_COMPLETE":
+                continue  # a stack that was rolled back still lists what it had
+            if resource["ResourceType"] == "AWS::CloudFormation::Stack":
+                walk(physical_id, f"{logical_id}/")
+            elif resource["ResourceType"] == "AWS::IAM::Role":
+                found[logical_id] = _statements_of(iam, physical_id)
+
+    for stack in stacks:
+        if not stack.get("ParentId"):
+            walk(stack["StackId"], "")
+    return found
+
+
+def table_of(status: Mapping[str, Any], record: Path) -> list[tuple[str, str, str, str]]:
+    """The table's rows of a running lab, whose endpoint and keys `status` names."""
+    session = boto3.Session(
+        aws_access_key_id=status["access_key_id"],
+        aws_secret_access_key=status["secret_access_key"],
+        region_name=status["region"],
+    )
+    endpoint = status["endpoint_url"]
+    policies = deployed_policies(
+        session.client("cloudformation", endpoint_url=endpoint),
+        session.client("iam", endpoint_url=endpoint),
+    )
+    return rows(policies, read_calls(record))
+
+
+def _statements_of(iam: Any, role: str) -> list[dict[str, Any]]:
+    documents = [
+        iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+        for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
+    ]
+    for attached in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
+        if attached["PolicyArn"].startswith("arn:aws:iam::aws:"):
+            continue
+        policy = iam.get_policy(PolicyArn=attached["PolicyArn"])["Policy"]
+        version = iam.get_policy_version(
+            PolicyArn=attached["PolicyArn"], VersionId=policy["DefaultVersionId"]
+        )
+        documents.append(version["PolicyVersion"]["Document"])
+    return [item for document in documents for item in as_list(document["Statement"])]
+
+
+def rows(policies: DeployedPolicies, calls: Iterable[Call]) -> list[tuple[str, str, str, str]]:
+    """A table's rows by role: action, whether it was used or refused, and on what.
+
+    Each allowed action has a row, used or not; so has each action that was refused.
+    """
+    calls = list(calls)
+    table: list[tuple[str, str, str, str]] = []
+    for role, actions in sorted(allowed_actions(policies).items()):
+        for action in actions:
+            matching = [c for c in calls if _same_role(role, c) and _covers(action, c.action)]
+            state = "used" if matching else "not used"
+            table.append((role, action, state, _resources(matching)))
+    refused = sorted({(c.logical_id, c.action) for c in calls if not c.allowed})
+    for role, action in refused:
+        those = [c for c in calls if (c.logical_id, c.action, c.allowed) == (role, action, False)]
+        table.append((role, action, "REFUSED", _resources(those)))
+    return sorted(table)
+
+
+def _resources(calls: Sequence[Call]) -> str:
+    names = sorted({call.resource for call in calls})
+    if not names:
+        return ""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

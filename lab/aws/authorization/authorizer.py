@@ -1,0 +1,240 @@
+"""Authorization by use: each call of a role is checked against its policies, and recorded.
+
+The deployer's user is not checked, nor is what AWS does for itself here: CloudFormation and
+EventBridge call the other services with the deployer's key. What AWS does with a role's
+permissions, and the lab does too, is checked where it happens: delivery of a function's log, the
+child executions of a Distributed Map, keys that S3 and DynamoDB use for the caller.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from moto.awslambda.exceptions import UnknownFunctionException
+from moto.awslambda_simple.models import lambda_simple_backends
+from moto.core.responses import ActionResult, BaseResponse
+from moto.core.utils import get_service_model
+from moto.iam.exceptions import NotFoundException
+
+from lab.aws.account import ACCOUNT_ID, REGION, arn
+from lab.aws.api_errors import ApiError
+from lab.aws.authorization.actions import Need, Request, needs
+from lab.aws.authorization.audit import RECORD_FILE, Call, write_call
+from lab.aws.authorization.requests import context_of, request_of, table_key
+from lab.aws.iam.identity import iam, sts
+from lab.aws.iam.policies import Context, Policies, UnknownOperator
+from lab.aws.iam.role_policies import policies_of
+from lab.aws.kms import key_refusal
+
+LOG = logging.getLogger(__name__)
+# A refusal is in no service's model of its errors.
+warnings.filterwarnings("ignore", message=r"Exception\(ApiError\) with code (AccessD|Unauth)")
+
+_READING_IAM = ("Get", "List", "Generate", "Simulate")
+
+
+class AccessDenied(Exception):
+    """A role may not do what it tried; the message is AWS's."""
+
+
+class Authorizer:
+    """Knows each role's policies and judges its calls.
+
+    `path_of_role` gives a role's place in its root stack by its name, None outside of stacks;
+    `node_group_arn` a node group's ARN by its cluster's name and its own, None while there is none.
+    """
+
+    def __init__(
+        self,
+        state_directory: Path,
+        *,
+        path_of_role: Callable[[str], str | None],
+        node_group_arn: Callable[[str, str], str | None],
+    ) -> None:
+        self._path_of_role, self._node_group_arn = path_of_role, node_group_arn
+        self._record = (state_directory / RECORD_FILE).open("a", buffering=1)
+        self._lock = threading.Lock()
+        self._roles_of_keys: dict[str, tuple[str, str] | None] = {}
+        self._policies: dict[str, Policies] = {}
+        self._seen: set[tuple[str, str, str, bool]] = set()
+        self._logical_ids: dict[str, str] = {}
+
+    def close(self) -> None:
+        """Record no more."""
+        with self._lock:
+            self._record.close()
+
+    def forget_policies(self) -> None:
+        """IAM was written to: read policies again when they are needed."""
+        self._policies = {}
+
+    # -- principals
+
+    def session(self, access_key_id: str) -> tuple[str, str] | None:
+        """Role ARN and session ARN of an access key; None for users and unknown keys."""
+        if access_key_id not in self._roles_of_keys:
+            found = sts().get_assumed_role_from_access_key(access_key_id)
+            if found is None and not access_key_id.startswith("AKIA"):
+                return None  # it may yet become a session's
+            self._roles_of_keys[access_key_id] = (found.role_arn, found.arn) if found else None
+        return self._roles_of_keys[access_key_id]
+
+    # -- judging
+
+    def require(
+        self, role_arn: str, needed: Iterable[Need], context: Context, *, caller: str = ""
+    ) -> None:
+        """Check and record every need of a role. Raises AccessDenied for the first refused."""
+        policies = self._policies_of(role_arn)
+        context = {
+            "aws:requestedregion": [REGION],
+            "aws:securetransport": ["true"],
+            "aws:principalarn": [role_arn],
+            "aws:principalaccount": [ACCOUNT_ID],
+            "aws:principaltype": ["AssumedRole"],
+            **_function_of(role_arn, caller),
+            **context,
+        }
+        for action, resource in needed:
+            try:
+                refusal = policies.refusal(action, resource, context)
+                if refusal is None and action.startswith("kms:"):
+                    refusal = key_refusal(action, resource, role_arn, context)
+            except UnknownOperator as error:
+                refusal = f"because a {error}"
+            self._note(role_arn, action, resource, refusal is None)
+            if refusal is not None:
+                raise AccessDenied(
+                    f"User: {caller or role_arn} is not authorized to perform: {action}"
+                    f" on resource: {resource} {refusal}"
+                )
+
+    def _policies_of(self, role_arn: str) -> Policies:
+        name = role_arn.rsplit("/", 1)[-1]
+        known = self._policies
+        if name not in known:
+            try:
+                role = iam().get_role(name)
+            except NotFoundException:
+                return Policies(())
+            known[name] = policies_of(role)
+        return known[name]
+
+    def _note(self, role_arn: str, action: str, resource: str, allowed: bool) -> None:
+        name = role_arn.rsplit("/", 1)[-1]
+        seen = (name, action, resource, allowed)
+        if seen in self._seen:
+            return
+        with self._lock:
+            if seen in self._seen or self._record.closed:
+                return
+            self._seen.add(seen)
+            call = Call(name, self._logical_id(name), action, resource, allowed)
+            write_call(self._record, call)
+        if not allowed:
+            LOG.warning("%s may not %s on %s", call.logical_id, action, resource)
+
+    def _logical_id(self, role_name: str) -> str:
+        """The role's place in its root stack, such as Benchmark/PlanRole; else its name."""
+        known = self._logical_ids
+        if role_name not in known:
+            path = self._path_of_role(role_name)
+            if path is None:
+                return role_name
+            known[role_name] = path
+        return known[role_name]
+
+    # -- requests
+
+    def authorize(self, response: BaseResponse) -> str | None:
+        """Why a request to any service but S3 is refused; None when it may go on."""
+        session = self.session(response.access_key)
+        if session is None:
+            return None
+        request = request_of(response)
+        if request is None:
+            return None
+        role_arn, caller = session
+        try:
+            self.require(role_arn, self._located(request), context_of(request), caller=caller)
+            key = table_key(request)
+            if key is not None:
+                table, key_arn = key
+                context = {
+                    "kms:viaservice": [f"dynamodb.{REGION}.amazonaws.com"],
+                    "kms:calleraccount": [ACCOUNT_ID],
+                    "kms:encryptioncontext:aws:dynamodb:tablename": [table],
+                }
+                self.require(role_arn, [("kms:Decrypt", key_arn)], context, caller=caller)
+        except AccessDenied as denied:
+            return str(denied)
+        return None
+
+    def _located(self, request: Request) -> list[Need]:
+        """The request's needs, with the ids that only EKS knows filled in."""
+        found = needs(request)
+        name = request.parameters.get("nodegroupName")
+        if request.service != "eks" or not name:
+            return found
+        group_arn = self._node_group_arn(request.parameters.get("clusterName", ""), name)
+        if group_arn is None or request.operation == "CreateNodegroup":
+            return found
+        return [(action, group_arn) for action, _ in found]
+
+
+def _function_of(role_arn: str, caller: str) -> dict[str, list[str]]:
+    """The function whose code calls, where a session is one of a function's.
+
+    Absent when Lambda itself acts with the role, as on AWS.
+    """
+    name = caller.rpartition("/")[2]
+    functions = lambda_simple_backends[ACCOUNT_ID][REGION]
+    try:
+        function = functions.get_function(name) if name else None
+    except UnknownFunctionException:
+        return {}
+    if function is None or function.role != role_arn:
+        return {}
+    return {"lambda:sourcefunctionarn": [arn("lambda", f"function:{name}")]}
+
+
+# -- taking moto's place
+
+
+_moto_call_action: Callable[[BaseResponse], Any] = BaseResponse.call_action
+_CODES = {"ec2": "UnauthorizedOperation"}
+
+
+def install(authorizer: Authorizer) -> None:
+    """Have every request to any service but S3 judged."""
+
+    def call_action(self: BaseResponse) -> Any:
+        refusal = authorizer.authorize(self)
+        if refusal is not None:
+            return _refused(self, refusal)
+        answer = _moto_call_action(self)
+        if self.service_name == "iam" and not str(self._get_action()).startswith(_READING_IAM):
+            authorizer.forget_policies()
+        return answer
+
+    BaseResponse.call_action = call_action  # type: ignore[method-assign]
+
+
+def _refused(response: BaseResponse, message: str) -> Any:
+    """The refusal in the service's own shape: JSON protocols answer 400, the others 403."""
+    model = get_service_model(response.boto3_service_name)
+    protocol = response.determine_response_protocol(model)
+    code = _CODES.get(
+        response.boto3_service_name,
+        "AccessDenied" if protocol.startswith("query") else "AccessDeniedException",
+    )
+    status, headers, body = response.serialized(ActionResult(ApiError(code, message)))
+    if protocol != "json":
+        status = 403
+    headers, body = response._enrich_response({**headers, "status": str(status)}, body)
+    return status, headers, body

@@ -1,0 +1,74 @@
+"""What a request to the emulated AWS is: its operation, its parameters, its condition keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moto.core.parse import PROTOCOL_PARSERS
+from moto.core.request import determine_request_protocol
+from moto.core.responses import BaseResponse
+from moto.core.utils import get_service_model
+from moto.dynamodb.models import dynamodb_backends
+
+from lab.aws.account import ACCOUNT_ID, REGION
+from lab.aws.authorization.actions import Request
+from lab.aws.kms import customer_key
+
+# DynamoDB asks the caller for the table's key when it reads or writes items.
+_ITEM_OPERATIONS = ("Item", "Items", "Query", "Scan")
+
+
+def request_of(response: BaseResponse) -> Request | None:
+    """The call that a service of moto is about to answer; None when it is no operation."""
+    operation = response._get_action()
+    if not operation:
+        return None
+    if response.automated_parameter_parsing:
+        parameters: Mapping[str, Any] = {**dict(response.uri_match), **dict(response.params)}
+    else:
+        parameters = _parsed(response, operation)
+    return Request(response.boto3_service_name, operation, parameters)
+
+
+def _parsed(response: BaseResponse, operation: str) -> Mapping[str, Any]:
+    """The parameters by the service's model, for those of moto's services that do not parse."""
+    request = response.normalized_request
+    model = get_service_model(response.boto3_service_name)
+    protocol = determine_request_protocol(model, request.content_type)
+    parser = PROTOCOL_PARSERS[protocol](model.operation_model(operation), map_type=dict)
+    return dict(
+        parser.parse(
+            {
+                "method": request.method,
+                "values": request.values,
+                "headers": request.headers,
+                "body": request.data,
+                "url_path": request.path,
+                "url_params": response.uri_match,
+            }
+        )
+    )
+
+
+def context_of(request: Request) -> dict[str, list[str]]:
+    """Condition keys of the request's own: the tags it sets."""
+    tags = request.parameters.get("Tags") or request.parameters.get("tags") or {}
+    if isinstance(tags, list):
+        tags = {tag.get("Key", tag.get("key")): tag.get("Value", tag.get("value")) for tag in tags}
+    context = {f"aws:requesttag/{key}".lower(): [str(value)] for key, value in tags.items()}
+    return {**context, "aws:tagkeys": list(tags)} if tags else {}
+
+
+def table_key(request: Request) -> tuple[str, str] | None:
+    """Name and key ARN of the table an item operation is on, if the key is a customer's."""
+    name = request.parameters.get("TableName")
+    if request.service != "dynamodb" or not name:
+        return None
+    if not request.operation.endswith(_ITEM_OPERATIONS):
+        return None
+    name = name.rsplit("/", 1)[-1]
+    table = dynamodb_backends[ACCOUNT_ID][REGION].tables.get(name)
+    settings = (table.sse_specification if table else None) or {}
+    key_arn = customer_key(settings.get("KMSMasterKeyId")) if settings.get("Enabled") else None
+    return (name, key_arn) if key_arn else None

@@ -1,0 +1,1 @@
+"""AWS Lambda: functions that run in processes of their own."""

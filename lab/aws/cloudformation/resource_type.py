@@ -1,0 +1,107 @@
+"""What a resource type must offer, and what it may use while it works on a resource."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from botocore import xform_name
+
+from lab.aws.clients import ClientFactory
+from lab.aws.cloudformation.coercion import request
+from lab.aws.cloudformation.failures import ResourceFailure
+from lab.aws.cloudformation.stacks import ResourceState, Stack
+
+
+@dataclass(frozen=True)
+class Created:
+    """What a resource type returns: Ref's value and the values of Fn::GetAtt."""
+
+    physical_id: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class ResourceContext:
+    """What a resource type may use while it works on one resource."""
+
+    clients: ClientFactory
+    stack: Stack
+    state: ResourceState
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of the emulated AWS, with the deployer's credentials."""
+        return self.clients.get(service)
+
+    def physical_name(self, max_length: int = 64, *, lower: bool = False) -> str:
+        """A name as CloudFormation makes them: stack, logical id, random suffix."""
+        suffix = "".join(secrets.choice(string.ascii_uppercase + string.digits) for _ in range(12))
+        room = max_length - len(suffix) - 1
+        stem = f"{self.stack.name}-{self.state.logical_id}"
+        if len(stem) > room:
+            stack_room = max(1, room - len(self.state.logical_id) - 1)
+            stem = f"{self.stack.name[:stack_room]}-{self.state.logical_id}"[:room]
+        name = f"{stem}-{suffix}"
+        return name.lower() if lower else name
+
+    def begin(self, physical_id: str) -> None:
+        """Tell the stack the id before the resource is finished, so that it can be cleaned up."""
+        self.state.physical_id = physical_id
+
+    def call(self, service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
+        """Call an operation (as CreateTable), with scalars of the types that it declares."""
+        client = self.client(service)
+        typed = request(client, operation, parameters)
+        return getattr(client, xform_name(operation))(**typed)
+
+    def tag_list(self, extra: Any = None) -> list[dict[str, str]]:
+        """`tags` as most APIs take them."""
+        return [{"Key": key, "Value": value} for key, value in self.tags(extra).items()]
+
+    def tags(self, extra: Any = None) -> dict[str, str]:
+        """CloudFormation's own tags, the stack's, and those of the resource."""
+        own = {
+            "aws:cloudformation:stack-name": self.stack.name,
+            "aws:cloudformation:stack-id": self.stack.stack_id,
+            "aws:cloudformation:logical-id": self.state.logical_id,
+        }
+        if isinstance(extra, list):
+            extra = {tag["Key"]: tag["Value"] for tag in extra}
+        return {**own, **self.stack.tags, **(extra or {})}
+
+
+class ResourceType(ABC):
+    """One CloudFormation resource type. Failures are raised, as any exception."""
+
+    type: ClassVar[str]
+    # Properties that are carried out; None for a type whose properties are the user's own.
+    properties: ClassVar[frozenset[str] | None] = frozenset()
+
+    @classmethod
+    def check(cls, properties: Mapping[str, Any]) -> None:
+        """Refuse properties that would be without effect. Raises ResourceFailure."""
+        if cls.properties is not None:
+            strange = sorted(set(properties) - cls.properties)
+            if strange:
+                raise ResourceFailure(
+                    f"Encountered unsupported property {strange[0]}: of {cls.type} this"
+                    f" CloudFormation carries out {', '.join(sorted(cls.properties)) or 'none'}"
+                )
+
+    @abstractmethod
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        """Make the resource and wait until it is usable."""
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        """Change the resource in place; None when it must be replaced."""
+        return None
+
+    @abstractmethod
+    def delete(self, context: ResourceContext) -> None:
+        """Remove the resource; one that is already gone is no error."""

@@ -1,0 +1,118 @@
+"""AWS::CloudFormation::Stack"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lab.aws.cloudformation.engine import Engine
+from lab.aws.cloudformation.failures import ResourceFailure, StackError
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.stacks import STACK_TYPE, Stack, Stacks, new_stack_id
+from lab.aws.cloudformation.template_urls import read_template_url
+
+
+def _parameters(properties: dict[str, Any]) -> dict[str, str]:
+    return {
+        name: ",".join(map(str, value)) if isinstance(value, list) else _text(value)
+        for name, value in (properties.get("Parameters") or {}).items()
+    }
+
+
+def _tags(parent: Stack, properties: dict[str, Any]) -> dict[str, str]:
+    """The parent's tags and the nested stack's own; every resource in it gets them."""
+    return {**parent.tags, **{tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}}
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class NestedStack(ResourceType):
+    """A stack in a stack; its outputs are its attributes."""
+
+    type = STACK_TYPE
+    properties = frozenset({"Parameters", "Tags", "TemplateURL"})
+
+    def __init__(self, engine: Engine, stacks: Stacks) -> None:
+        self._engine, self._stacks = engine, stacks
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        parent = context.stack
+        name = context.physical_name(128)
+        stack_id = new_stack_id(name)
+        stack = Stack(
+            stack_id,
+            name,
+            read_template_url(context.clients, properties["TemplateURL"]),
+            _parameters(properties),
+            parent.capabilities,
+            _tags(parent, properties),
+            disable_rollback=parent.disable_rollback,
+            parent_id=parent.stack_id,
+            root_id=parent.root_id or parent.stack_id,
+        )
+        # Known while it is being made: functions that run by then belong to it.
+        context.begin(stack_id)
+        try:
+            self._engine.create(stack, wait_for=True)
+        except StackError as error:
+            context.state.physical_id = None  # refused, so there is nothing to delete
+            raise ResourceFailure(error.message) from error
+        if stack.status == "CREATE_IN_PROGRESS":
+            raise ResourceFailure("Resource creation cancelled")
+        if stack.status != "CREATE_COMPLETE":
+            raise ResourceFailure(
+                f"Embedded stack {stack_id} was not successfully created: {_failure(stack)}"
+            )
+        return self._made(stack)
+
+    @staticmethod
+    def _made(stack: Stack) -> Created:
+        return Created(
+            stack.stack_id,
+            {f"Outputs.{name}": output["OutputValue"] for name, output in stack.outputs.items()},
+        )
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        stack = self._stacks.find(str(context.state.physical_id))
+        body = read_template_url(context.clients, new["TemplateURL"])
+        try:
+            self._engine.update(
+                stack,
+                body,
+                _parameters(new),
+                capabilities=context.stack.capabilities,
+                tags=_tags(context.stack, new),
+                wait_for=True,
+            )
+        except StackError as error:
+            if "No updates are to be performed" not in error.message:
+                raise ResourceFailure(error.message) from error
+        if stack.status not in ("UPDATE_COMPLETE", "CREATE_COMPLETE"):
+            raise ResourceFailure(
+                f"Embedded stack {stack.stack_id} was not successfully updated: {_failure(stack)}"
+            )
+        return self._made(stack)
+
+    def delete(self, context: ResourceContext) -> None:
+        stack = self._stacks.find(str(context.state.physical_id))
+        self._engine.delete(stack, wait_for=True)
+        if stack.status != "DELETE_COMPLETE":
+            raise ResourceFailure(
+                f"Embedded stack {stack.stack_id} was not successfully deleted:"
+                f" {stack.status_reason}"
+            )
+
+
+def _failure(stack: Stack) -> str:
+    """Why it failed: the reason before the rollback began."""
+    for event in stack.events:
+        if event.logical_id == stack.name and event.status in (
+            "ROLLBACK_IN_PROGRESS",
+            "CREATE_FAILED",
+            "UPDATE_ROLLBACK_IN_PROGRESS",
+        ):
+            return (event.reason or "").removesuffix(" Rollback requested by user.")
+    return stack.status_reason or stack.status

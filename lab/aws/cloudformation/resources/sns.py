@@ -1,0 +1,110 @@
+"""AWS::SNS::*"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lab.aws.account import ACCOUNT_ID
+from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class Topic(ResourceType):
+    """A topic with its subscriptions."""
+
+    type = "AWS::SNS::Topic"
+    properties = frozenset({"DisplayName", "KmsMasterKeyId", "Tags", "TopicName"})
+    _attributes = ("DisplayName", "KmsMasterKeyId")
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        sns = context.client("sns")
+        name = properties.get("TopicName") or context.physical_name(256)
+        attributes = {key: _text(properties[key]) for key in self._attributes if key in properties}
+        arn = sns.create_topic(
+            Name=name, Attributes=attributes, Tags=context.tag_list(properties.get("Tags"))
+        )["TopicArn"]
+        context.begin(arn)
+        return Created(arn, {"TopicArn": arn, "TopicName": name})
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
+        if changed - {*self._attributes, "Tags"}:
+            return None
+        for key in changed - {"Tags"}:
+            context.client("sns").set_topic_attributes(
+                TopicArn=context.state.physical_id,
+                AttributeName=key,
+                AttributeValue=_text(new.get(key, "")),
+            )
+        return Created(str(context.state.physical_id), context.state.attributes)
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("sns").delete_topic(TopicArn=context.state.physical_id)
+
+
+class TopicPolicy(ResourceType):
+    """Who may publish to topics."""
+
+    type = "AWS::SNS::TopicPolicy"
+    properties = frozenset({"PolicyDocument", "Topics"})
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        self._put(context, properties)
+        identity = context.physical_name(100)
+        return Created(identity, {"Id": identity})
+
+    @staticmethod
+    def _put(context: ResourceContext, properties: dict[str, Any]) -> None:
+        for topic in properties["Topics"]:
+            context.client("sns").set_topic_attributes(
+                TopicArn=topic,
+                AttributeName="Policy",
+                AttributeValue=json.dumps(properties["PolicyDocument"]),
+            )
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if old["Topics"] != new["Topics"]:
+            return None
+        self._put(context, new)
+        return Created(str(context.state.physical_id), context.state.attributes)
+
+    def delete(self, context: ResourceContext) -> None:
+        for topic in context.state.properties["Topics"]:
+            # A topic has always a policy: SNS's own lets its owner do everything.
+            owner = {
+                "Version": "2008-10-17",
+                "Statement": [
+                    {
+                        "Effect": "Allow",
+                        "Principal": {"AWS": "*"},
+                        "Action": ["SNS:Publish", "SNS:Subscribe"],
+                        "Resource": topic,
+                        "Condition": {"StringEquals": {"AWS:SourceOwner": ACCOUNT_ID}},
+                    }
+                ],
+            }
+            context.client("sns").set_topic_attributes(
+                TopicArn=topic, AttributeName="Policy", AttributeValue=json.dumps(owner)
+            )
+
+
+class Subscription(ResourceType):
+    """A subscription to a topic."""
+
+    type = "AWS::SNS::Subscription"
+    properties = frozenset({"Endpoint", "Protocol", "TopicArn"})
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        made = context.client("sns").subscribe(ReturnSubscriptionArn=True, **properties)
+        return Created(made["SubscriptionArn"], {"Arn": made["SubscriptionArn"]})
+
+    def delete(self, context: ResourceContext) -> None:
+        context.client("sns").unsubscribe(SubscriptionArn=context.state.physical_id)

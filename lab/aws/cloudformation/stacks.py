@@ -1,0 +1,187 @@
+"""Stacks: their resources, events and statuses, and where to find them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import threading
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab.aws.account import arn
+from lab.aws.clock import now
+from lab.aws.cloudformation.failures import StackError
+
+STACK_TYPE = "AWS::CloudFormation::Stack"
+
+
+def new_stack_id(name: str) -> str:
+    """A stack's ARN."""
+    return arn("cloudformation", f"stack/{name}/{uuid.uuid4()}")
+
+
+@dataclass
+class ResourceState:
+    """A resource as its stack knows it."""
+
+    logical_id: str
+    type: str
+    status: str = ""
+    reason: str | None = None
+    physical_id: str | None = None
+    properties: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, Any] = field(default_factory=dict)
+    timestamp: datetime.datetime = field(default_factory=now)
+    deletion_policy: str = "Delete"
+
+
+@dataclass(frozen=True)
+class StackEvent:
+    """One line of describe-stack-events."""
+
+    stack_id: str
+    stack_name: str
+    logical_id: str
+    physical_id: str
+    type: str
+    status: str
+    reason: str | None
+    properties: str | None
+    timestamp: datetime.datetime
+    event_id: str
+
+
+@dataclass
+class Stack:
+    """A stack and its history."""
+
+    stack_id: str
+    name: str
+    template_body: str
+    given_parameters: dict[str, str]
+    capabilities: list[str]
+    tags: dict[str, str]
+    disable_rollback: bool = False
+    on_failure: str = "ROLLBACK"
+    parent_id: str | None = None
+    root_id: str | None = None
+    status: str = "REVIEW_IN_PROGRESS"
+    status_reason: str | None = None
+    created_at: datetime.datetime = field(default_factory=now)
+    updated_at: datetime.datetime | None = None
+    deleted_at: datetime.datetime | None = None
+    template: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    conditions: dict[str, bool] = field(default_factory=dict)
+    resources: dict[str, ResourceState] = field(default_factory=dict)
+    outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    events: list[StackEvent] = field(default_factory=list)
+    # Whether the update under way brings other tags than before.
+    tags_changed: bool = False
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def set_status(self, status: str, reason: str | None = None) -> None:
+        """Change the stack's own status and record the event.
+
+        The event comes first: whoever sees a final status then sees all its events.
+        """
+        self._record(self.name, self.stack_id, STACK_TYPE, status, reason, None)
+        self.status, self.status_reason = status, reason
+
+    def set_resource_status(
+        self, resource: ResourceState, status: str, reason: str | None = None
+    ) -> None:
+        """Change a resource's status and record the event."""
+        with self.lock:
+            resource.status, resource.reason, resource.timestamp = status, reason, now()
+        self._record(
+            resource.logical_id,
+            resource.physical_id or "",
+            resource.type,
+            status,
+            reason,
+            json.dumps(resource.properties, default=str),
+        )
+
+    def _record(
+        self,
+        logical_id: str,
+        physical_id: str,
+        kind: str,
+        status: str,
+        reason: str | None,
+        properties: str | None,
+    ) -> None:
+        event = StackEvent(
+            self.stack_id,
+            self.name,
+            logical_id,
+            physical_id,
+            kind,
+            status,
+            reason,
+            properties,
+            now(),
+            f"{logical_id}-{status}-{uuid.uuid4()}",
+        )
+        with self.lock:
+            self.events.append(event)
+
+
+class Stacks:
+    """All stacks of the Region, those that were deleted too."""
+
+    def __init__(self) -> None:
+        self._stacks: dict[str, Stack] = {}
+        self._lock = threading.RLock()
+
+    def add(self, stack: Stack) -> None:
+        """Keep a stack. Raises StackError when another live one has its name."""
+        with self._lock:
+            if any(s.name == stack.name and s is not stack for s in self.live()):
+                raise StackError("AlreadyExistsException", f"Stack [{stack.name}] already exists")
+            self._stacks[stack.stack_id] = stack
+
+    def find(self, name_or_id: str) -> Stack:
+        """The stack of this id, or the live stack of this name. Raises StackError."""
+        with self._lock:
+            if name_or_id in self._stacks:
+                return self._stacks[name_or_id]
+            for stack in self.live():
+                if stack.name == name_or_id:
+                    return stack
+        raise StackError("ValidationError", f"Stack with id {name_or_id} does not exist")
+
+    def all(self) -> list[Stack]:
+        """Every stack, newest first."""
+        with self._lock:
+            found = list(self._stacks.values())
+        return sorted(found, key=lambda stack: stack.created_at, reverse=True)
+
+    def live(self) -> list[Stack]:
+        """Stacks that are not deleted, newest first."""
+        return [stack for stack in self.all() if stack.status != "DELETE_COMPLETE"]
+
+    def path_of_role(self, role_name: str) -> str | None:
+        """A role's place in its root stack, such as Benchmark/PlanRole; None outside of stacks."""
+        for stack in self.live():
+            for state in list(stack.resources.values()):
+                if state.type == "AWS::IAM::Role" and state.physical_id == role_name:
+                    return "/".join([*self._path(stack), state.logical_id])
+        return None
+
+    def _path(self, stack: Stack) -> list[str]:
+        if stack.parent_id is None:
+            return []
+        parent = self.find(stack.parent_id)
+        own = next(
+            (
+                state.logical_id
+                for state in list(parent.resources.values())
+                if state.physical_id == stack.stack_id
+            ),
+            stack.name,
+        )
+        return [*self._path(parent), own]

@@ -1,0 +1,1 @@
+"""AWS CodeBuild, whose builds are a stand-in."""

@@ -1,0 +1,271 @@
+"""On-Demand Capacity Reservations for moto's EC2.
+
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-reservations.html
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.responses import EC2Response
+
+from lab.aws.clock import now
+
+_LINUX = "Linux/UNIX"
+
+
+@dataclass
+class CapacityReservation:
+    """One reservation. What is available is the total less the instances that run in it."""
+
+    id: str
+    arn: str
+    owner_id: str
+    instance_type: str
+    platform: str
+    zone: str
+    tenancy: str
+    total: int
+    match_criteria: str
+    placement_group_arn: str | None
+    tags: dict[str, str]
+    created: datetime.datetime
+    state: str = "active"
+
+    def describe(self, used: int) -> dict[str, Any]:
+        """As DescribeCapacityReservations prints it; `used` instances run in it."""
+        active = self.state == "active"
+        return {
+            "CapacityReservationId": self.id,
+            "OwnerId": self.owner_id,
+            "CapacityReservationArn": self.arn,
+            "InstanceType": self.instance_type,
+            "InstancePlatform": self.platform,
+            "AvailabilityZone": self.zone,
+            "Tenancy": self.tenancy,
+            "TotalInstanceCount": self.total if active else 0,
+            "AvailableInstanceCount": self.total - used if active else 0,
+            "EbsOptimized": False,
+            "EphemeralStorage": False,
+            "State": self.state,
+            "StartDate": self.created,
+            "CreateDate": self.created,
+            "EndDateType": "unlimited",
+            "InstanceMatchCriteria": self.match_criteria,
+            "PlacementGroupArn": self.placement_group_arn,
+            "Tags": [{"Key": key, "Value": value} for key, value in self.tags.items()],
+        }
+
+
+class CapacityReservations:
+    """The Region's reservations."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, CapacityReservation] = {}
+        self._lock = threading.Lock()
+
+    def add(self, reservation: CapacityReservation) -> None:
+        """Keep a new one."""
+        with self._lock:
+            self._found[reservation.id] = reservation
+
+    def get(self, identity: str) -> CapacityReservation:
+        """Raises EC2ClientError InvalidCapacityReservationId.NotFound."""
+        with self._lock:
+            found = self._found.get(identity)
+        if found is None:
+            raise EC2ClientError(
+                "InvalidCapacityReservationId.NotFound",
+                f"The capacity reservation ID '{identity}' does not exist",
+            )
+        return found
+
+    def all(self) -> list[CapacityReservation]:
+        """Every one, cancelled ones too."""
+        with self._lock:
+            return list(self._found.values())
+
+    def active_in_group(self, arn: str) -> bool:
+        """Whether a placement group holds an active reservation, and so may not be deleted."""
+        return any(one.placement_group_arn == arn and one.state == "active" for one in self.all())
+
+
+RESERVATIONS = CapacityReservations()
+
+
+def _used(backend: Any, identity: str) -> int:
+    return sum(
+        getattr(instance, "capacity_reservation_id", None) == identity
+        and instance.state not in ("shutting-down", "terminated", "stopped")
+        for reservation in backend.reservations.values()
+        for instance in reservation.instances
+    )
+
+
+def _available(backend: Any, reservation: CapacityReservation) -> int:
+    return reservation.total - _used(backend, reservation.id)
+
+
+def choose(
+    backend: Any,
+    specification: Mapping[str, Any],
+    *,
+    instance_type: str,
+    zone: str,
+    placement_group_arn: str | None,
+    count: int,
+) -> str | None:
+    """The id of the reservation that `count` instances are to run in, None for none.
+
+    `specification` is RunInstances' CapacityReservationSpecification. A targeted reservation must
+    match and have room; without a target an open one that matches is used. Raises EC2ClientError.
+    """
+    preference = specification.get("CapacityReservationPreference")
+    target = (specification.get("CapacityReservationTarget") or {}).get("CapacityReservationId")
+    if preference and target:
+        raise EC2ClientError(
+            "InvalidParameterCombination",
+            "CapacityReservationPreference and CapacityReservationTarget may not be specified on"
+            " the same request",
+        )
+    if target:
+        reservation = RESERVATIONS.get(target)
+        wanted = {
+            "instance type": (instance_type, reservation.instance_type),
+            "Availability Zone": (zone, reservation.zone),
+        }
+        # One without a placement group takes instances of any.
+        if reservation.placement_group_arn:
+            wanted["placement group"] = (
+                str(placement_group_arn),
+                reservation.placement_group_arn,
+            )
+        _check_target(reservation, wanted)
+        if _available(backend, reservation) < count:
+            raise EC2ClientError(
+                "ReservationCapacityExceeded",
+                "The requested reservation does not have sufficient compatible and available"
+                " capacity for this request.",
+            )
+        return reservation.id
+    if preference == "none":
+        return None
+    for one in RESERVATIONS.all():
+        if (
+            (one.state, one.match_criteria) == ("active", "open")
+            and (one.instance_type, one.zone) == (instance_type, zone)
+            and one.placement_group_arn in (None, placement_group_arn)
+            and _available(backend, one) >= count
+        ):
+            return one.id
+    if preference == "capacity-reservations-only":
+        raise EC2ClientError(
+            "InsufficientInstanceCapacity",
+            f"There is no Capacity Reservation with capacity for {count} instances of type"
+            f" {instance_type} in {zone}.",
+        )
+    return None
+
+
+def _check_target(reservation: CapacityReservation, wanted: Mapping[str, tuple[str, str]]) -> None:
+    if reservation.state != "active":
+        raise EC2ClientError(
+            "InvalidCapacityReservationState",
+            f"The Capacity Reservation {reservation.id} is {reservation.state}, not active.",
+        )
+    for name, (asked, reserved) in wanted.items():
+        if asked != reserved:
+            raise EC2ClientError(
+                "InvalidParameterCombination",
+                f"The {name} {asked} does not match the {name} {reserved} of the targeted Capacity"
+                f" Reservation {reservation.id}.",
+            )
+
+
+def _create(self: EC2Response) -> ActionResult:
+    instance_type = self._get_param("InstanceType")
+    count = int(self._get_param("InstanceCount") or 0)
+    zone = self._get_param("AvailabilityZone")
+    if not instance_type or not zone or not self._get_param("InstancePlatform"):
+        raise EC2ClientError(
+            "MissingParameter",
+            "The request must contain InstanceType, InstancePlatform and AvailabilityZone.",
+        )
+    if not 1 <= count <= 1000:
+        raise EC2ClientError("InvalidParameterValue", "InstanceCount must be between 1 and 1000.")
+    offered = self.ec2_backend.describe_instance_type_offerings(
+        "availability-zone", {"instance-type": [instance_type], "location": [zone]}
+    )
+    if not offered:
+        raise EC2ClientError(
+            "Unsupported",
+            f"The requested instance type {instance_type} is not supported in the requested"
+            f" Availability Zone {zone}.",
+        )
+    identity = f"cr-{secrets.token_hex(8)}{'0'}"
+    reservation = CapacityReservation(
+        id=identity,
+        arn=f"arn:aws:ec2:{self.region}:{self.current_account}:capacity-reservation/{identity}",
+        owner_id=self.current_account,
+        instance_type=instance_type,
+        platform=self._get_param("InstancePlatform"),
+        zone=zone,
+        tenancy=self._get_param("Tenancy", "default"),
+        total=count,
+        match_criteria=self._get_param("InstanceMatchCriteria", "open"),
+        placement_group_arn=self._get_param("PlacementGroupArn"),
+        tags=self._parse_tag_specification().get("capacity-reservation", {}),
+        created=now(),
+    )
+    self.error_on_dryrun()
+    RESERVATIONS.add(reservation)
+    return ActionResult({"CapacityReservation": reservation.describe(0)})
+
+
+def _describe(self: EC2Response) -> ActionResult:
+    ids = self._get_param("CapacityReservationIds", [])
+    found = [RESERVATIONS.get(identity) for identity in ids] or RESERVATIONS.all()
+    described = [one.describe(_used(self.ec2_backend, one.id)) for one in found]
+    fields = {
+        "instance-type": "InstanceType",
+        "availability-zone": "AvailabilityZone",
+        "state": "State",
+        "instance-match-criteria": "InstanceMatchCriteria",
+        "placement-group-arn": "PlacementGroupArn",
+    }
+    for name, values in self._filters_from_querystring().items():
+        if name not in fields:
+            raise EC2ClientError("InvalidParameterValue", f"The filter '{name}' is invalid")
+        described = [one for one in described if one[fields[name]] in list(values)]
+    return ActionResult({"CapacityReservations": described})
+
+
+def _cancel(self: EC2Response) -> ActionResult:
+    reservation = RESERVATIONS.get(self._get_param("CapacityReservationId"))
+    if reservation.state != "active":
+        raise EC2ClientError(
+            "InvalidCapacityReservationState",
+            f"The Capacity Reservation {reservation.id} is {reservation.state}, not active.",
+        )
+    self.error_on_dryrun()
+    # Instances that run in it keep running.
+    reservation.state = "cancelled"
+    return ActionResult({"Return": True})
+
+
+def install() -> None:
+    """Teach moto's EC2 capacity reservations."""
+    additions: dict[str, Any] = {
+        "create_capacity_reservation": _create,
+        "describe_capacity_reservations": _describe,
+        "cancel_capacity_reservation": _cancel,
+    }
+    for name, method in additions.items():
+        setattr(EC2Response, name, method)

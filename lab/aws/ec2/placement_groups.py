@@ -1,0 +1,214 @@
+"""Placement groups for moto's EC2.
+
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-groups.html
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from moto.core.responses import ActionResult, EmptyResult
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.responses import EC2Response
+
+from lab.aws.ec2.capacity_reservations import RESERVATIONS
+
+_MAX_PARTITIONS = 7
+
+
+@dataclass(frozen=True)
+class PlacementGroup:
+    """One placement group."""
+
+    name: str
+    id: str
+    arn: str
+    strategy: str
+    partition_count: int | None
+    spread_level: str | None
+    tags: dict[str, str]
+
+    def describe(self) -> dict[str, Any]:
+        """As DescribePlacementGroups prints it."""
+        return {
+            "GroupName": self.name,
+            "GroupId": self.id,
+            "GroupArn": self.arn,
+            "State": "available",
+            "Strategy": self.strategy,
+            "PartitionCount": self.partition_count,
+            "SpreadLevel": self.spread_level,
+            "Tags": [{"Key": key, "Value": value} for key, value in self.tags.items()],
+        }
+
+
+class PlacementGroups:
+    """The Region's placement groups."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, PlacementGroup] = {}
+        self._lock = threading.Lock()
+
+    def create(
+        self,
+        *,
+        name: str,
+        strategy: str,
+        partition_count: int | None,
+        spread_level: str | None,
+        tags: dict[str, str],
+        region: str,
+        account_id: str,
+    ) -> PlacementGroup:
+        """Raises EC2ClientError as EC2 does for what it refuses."""
+        if strategy not in ("cluster", "partition", "spread"):
+            raise EC2ClientError("InvalidParameterValue", f"The strategy '{strategy}' is unknown.")
+        if spread_level == "host" and strategy == "spread":
+            raise EC2ClientError(
+                "InvalidParameterValue",
+                "Host level spread placement groups are only supported on AWS Outposts.",
+            )
+        if partition_count is not None and strategy != "partition":
+            raise EC2ClientError(
+                "InvalidParameterCombination",
+                "The 'partitionCount' parameter can only be used with the 'partition' strategy.",
+            )
+        if partition_count is not None and not 1 <= partition_count <= _MAX_PARTITIONS:
+            raise EC2ClientError(
+                "InvalidParameterValue",
+                f"The partition count must be between 1 and {_MAX_PARTITIONS}.",
+            )
+        if spread_level is not None and strategy != "spread":
+            raise EC2ClientError(
+                "InvalidParameterCombination",
+                "The 'spreadLevel' parameter can only be used with the 'spread' strategy.",
+            )
+        if strategy == "partition" and partition_count is None:
+            partition_count = 2
+        if strategy == "spread" and spread_level is None:
+            spread_level = "rack"
+        with self._lock:
+            if name in self._groups:
+                raise EC2ClientError(
+                    "InvalidPlacementGroup.Duplicate",
+                    f"The placement group '{name}' already exists.",
+                )
+            group = PlacementGroup(
+                name,
+                f"pg-{secrets.token_hex(8)}{'0'}",
+                f"arn:aws:ec2:{region}:{account_id}:placement-group/{name}",
+                strategy,
+                partition_count,
+                spread_level,
+                tags,
+            )
+            self._groups[name] = group
+            return group
+
+    def find(self, *, name: str | None = None, group_id: str | None = None) -> PlacementGroup:
+        """By name or id. Raises EC2ClientError InvalidPlacementGroup.Unknown."""
+        with self._lock:
+            for group in self._groups.values():
+                if name == group.name or (group_id is not None and group_id == group.id):
+                    return group
+        raise EC2ClientError(
+            "InvalidPlacementGroup.Unknown", f"The Placement Group '{name or group_id}' is unknown."
+        )
+
+    def all(self) -> list[PlacementGroup]:
+        """Every group."""
+        with self._lock:
+            return list(self._groups.values())
+
+    def delete(self, name: str) -> None:
+        """Forget a group."""
+        with self._lock:
+            del self._groups[name]
+
+
+GROUPS = PlacementGroups()
+
+
+def instances_of(backend: Any, group: str) -> list[Any]:
+    """The instances of a group that are not terminated; `backend` is moto's of EC2."""
+    return [
+        instance
+        for reservation in backend.reservations.values()
+        for instance in reservation.instances
+        if instance.placement.group_name == group and instance.state != "terminated"
+    ]
+
+
+def _create_placement_group(self: EC2Response) -> ActionResult:
+    name = self._get_param("GroupName")
+    if not name:
+        raise EC2ClientError("MissingParameter", "The request must contain GroupName.")
+    count = self._get_param("PartitionCount")
+    self.error_on_dryrun()
+    group = GROUPS.create(
+        name=name,
+        strategy=self._get_param("Strategy", "cluster"),
+        partition_count=int(count) if count is not None else None,
+        spread_level=self._get_param("SpreadLevel"),
+        tags=self._parse_tag_specification().get("placement-group", {}),
+        region=self.region,
+        account_id=self.current_account,
+    )
+    return ActionResult({"PlacementGroup": group.describe()})
+
+
+def _describe_placement_groups(self: EC2Response) -> ActionResult:
+    names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
+    groups = GROUPS.all()
+    if names or ids:
+        groups = [GROUPS.find(name=name) for name in names]
+        groups += [GROUPS.find(group_id=group_id) for group_id in ids]
+    for name, values in self._filters_from_querystring().items():
+        groups = [group for group in groups if _filter_value(group, name) in list(values)]
+    return ActionResult({"PlacementGroups": [group.describe() for group in groups]})
+
+
+def _filter_value(group: PlacementGroup, name: str) -> str | None:
+    if name.startswith("tag:"):
+        return group.tags.get(name.removeprefix("tag:"))
+    values = {
+        "group-name": group.name,
+        "group-arn": group.arn,
+        "strategy": group.strategy,
+        "spread-level": group.spread_level,
+        "state": "available",
+    }
+    if name not in values:
+        raise EC2ClientError("InvalidParameterValue", f"The filter '{name}' is invalid")
+    return values[name]
+
+
+def _delete_placement_group(self: EC2Response) -> EmptyResult:
+    group = GROUPS.find(name=self._get_param("GroupName"))
+    if instances_of(self.ec2_backend, group.name):
+        raise EC2ClientError(
+            "InvalidPlacementGroup.InUse",
+            f"The placement group '{group.name}' is in use and may not be deleted.",
+        )
+    if RESERVATIONS.active_in_group(group.arn):
+        raise EC2ClientError(
+            "InvalidPlacementGroup.InUse",
+            f"The placement group '{group.name}' has an active Capacity Reservation and may not be"
+            " deleted.",
+        )
+    GROUPS.delete(group.name)
+    return EmptyResult()
+
+
+def install() -> None:
+    """Teach moto's EC2 placement groups."""
+    additions: dict[str, Any] = {
+        "create_placement_group": _create_placement_group,
+        "describe_placement_groups": _describe_placement_groups,
+        "delete_placement_group": _delete_placement_group,
+    }
+    for name, method in additions.items():
+        setattr(EC2Response, name, method)

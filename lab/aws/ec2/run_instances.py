@@ -1,0 +1,171 @@
+"""RunInstances: placement, network interfaces and reserved capacity, checked and kept."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.responses import EC2Response
+from moto.ec2.responses.instances import InstanceResponse
+
+from lab.aws.ec2 import capacity_reservations
+from lab.aws.ec2.placement_groups import GROUPS, PlacementGroup, instances_of
+
+# A rack spread group runs at most this many instances per zone.
+_SPREAD_INSTANCES_PER_ZONE = 7
+
+
+def install() -> None:
+    """Have moto's RunInstances depend on placement and capacity."""
+    setattr(EC2Response, "run_instances", _run_instances)  # noqa: B010 - InstanceResponse has it
+
+
+_moto_run_instances = InstanceResponse.run_instances
+
+
+# Placement and capacity are decided on what runs; two launches at once must not see the same.
+_launching = threading.Lock()
+
+
+def _run_instances(self: EC2Response) -> ActionResult:
+    """moto's RunInstances, with placement, network interfaces and reserved capacity checked and
+    kept."""
+    placement = self._get_param("Placement", {}) or {}
+    if placement.get("GroupName") and placement.get("GroupId"):
+        raise EC2ClientError(
+            "InvalidParameterCombination",
+            "The parameters GroupName and GroupId cannot be used together.",
+        )
+    interfaces = self._get_param("NetworkInterfaces", []) or []
+    _check_interfaces(self, interfaces)
+    with _launching:
+        group = None
+        if placement.get("GroupName") or placement.get("GroupId"):
+            group = GROUPS.find(name=placement.get("GroupName"), group_id=placement.get("GroupId"))
+            _check_launch(self, group)
+        count = int(self._get_param("MaxCount", "1"))
+        partitions = _partitions(self, group, placement.get("PartitionNumber"), count)
+        reservation_id = capacity_reservations.choose(
+            self.ec2_backend,
+            self._get_param("CapacityReservationSpecification", {}) or {},
+            instance_type=self._get_param("InstanceType", "m1.small"),
+            zone=_zone(self, placement, interfaces),
+            placement_group_arn=group.arn if group else None,
+            count=count,
+        )
+        result = _moto_run_instances(self)
+        launched: Any = result.result
+        for instance, partition in zip(launched.instances, partitions, strict=False):
+            if group is not None:
+                instance.placement.group_name = group.name
+                instance.placement.group_id = group.id
+                instance.placement.partition_number = partition
+            instance.capacity_reservation_id = reservation_id
+            _note_interfaces(instance, interfaces)
+    return result
+
+
+def _partitions(
+    self: EC2Response, group: PlacementGroup | None, wanted: Any, count: int
+) -> list[int | None]:
+    """The partition of each new instance: the one that is asked for, else the emptiest."""
+    if group is None or group.strategy != "partition":
+        if wanted:
+            raise EC2ClientError(
+                "InvalidParameterCombination",
+                "The parameter PartitionNumber needs a partition placement group.",
+            )
+        return [None] * count
+    partition_count = group.partition_count or 1
+    if wanted:
+        if not 1 <= int(wanted) <= partition_count:
+            raise EC2ClientError(
+                "InvalidParameterValue",
+                f"The partition number {wanted} is invalid: the placement group '{group.name}' has"
+                f" {partition_count} partitions.",
+            )
+        return [int(wanted)] * count
+    sizes = dict.fromkeys(range(1, partition_count + 1), 0)
+    for instance in instances_of(self.ec2_backend, group.name):
+        sizes[instance.placement.partition_number] += 1
+    chosen: list[int | None] = []
+    for _ in range(count):
+        emptiest = min(sizes, key=lambda number: (sizes[number], number))
+        sizes[emptiest] += 1
+        chosen.append(emptiest)
+    return chosen
+
+
+def _zone(self: EC2Response, placement: dict[str, Any], interfaces: list[dict[str, Any]]) -> str:
+    subnet = self._get_param("SubnetId") or next(
+        (one["SubnetId"] for one in interfaces if one.get("SubnetId")), None
+    )
+    if subnet:
+        return str(self.ec2_backend.get_subnet(subnet).availability_zone)
+    return str(placement.get("AvailabilityZone") or f"{self.region}a")
+
+
+def _check_interfaces(self: EC2Response, interfaces: list[dict[str, Any]]) -> None:
+    if interfaces and (self._get_param("SecurityGroupIds") or self._get_param("SecurityGroups")):
+        raise EC2ClientError(
+            "InvalidParameterCombination",
+            "Network interfaces and an instance-level security groups may not be specified on the"
+            " same request",
+        )
+    for interface in interfaces:
+        specification = interface.get("EnaSrdSpecification") or {}
+        enabled = _true(specification.get("EnaSrdEnabled"))
+        udp = specification.get("EnaSrdUdpSpecification") or {}
+        if _true(udp.get("EnaSrdUdpEnabled")) and not enabled:
+            raise EC2ClientError(
+                "InvalidParameterCombination",
+                "ENA Express for UDP (EnaSrdUdpEnabled) requires ENA Express (EnaSrdEnabled).",
+            )
+        if not enabled:
+            continue
+        instance_type = self._get_param("InstanceType", "m1.small")
+        described = self.ec2_backend.describe_instance_types([instance_type])[0]
+        if not described.get("NetworkInfo", {}).get("EnaSrdSupported"):
+            raise EC2ClientError(
+                "InvalidParameterCombination",
+                f"ENA Express is not supported for the instance type '{instance_type}'.",
+            )
+
+
+def _note_interfaces(instance: Any, interfaces: list[dict[str, Any]]) -> None:
+    asked = {int(one.get("DeviceIndex", 0)): one for one in interfaces}
+    for index, interface in instance.nics.items():
+        # The network interfaces that a launch makes go with the instance, unless it says not.
+        keep = asked.get(index, {}).get("DeleteOnTermination")
+        interface.delete_on_termination = keep is None or _true(keep)
+        specification = asked.get(index, {}).get("EnaSrdSpecification")
+        if specification:
+            interface.ena_srd_specification = specification
+
+
+def _true(value: Any) -> bool:
+    return str(value).lower() == "true"
+
+
+def _check_launch(self: EC2Response, group: PlacementGroup) -> None:
+    instance_type = self._get_param("InstanceType", "m1.small")
+    described = self.ec2_backend.describe_instance_types([instance_type])
+    supported = described[0].get("PlacementGroupInfo", {}).get("SupportedStrategies", [])
+    if group.strategy not in supported:
+        raise EC2ClientError(
+            "InvalidParameterCombination",
+            f"{group.strategy.capitalize()} placement groups are not supported by the"
+            f" '{instance_type}' instance type. Specify a supported instance type or change the"
+            " placement group strategy, and try again.",
+        )
+    if group.strategy == "spread":
+        running = len(instances_of(self.ec2_backend, group.name))
+        wanted = running + int(self._get_param("MaxCount", "1"))
+        if wanted > _SPREAD_INSTANCES_PER_ZONE:
+            raise EC2ClientError(
+                "InstanceLimitExceeded",
+                f"Spread placement group '{group.name}' may have at most"
+                f" {_SPREAD_INSTANCES_PER_ZONE} running instances per Availability Zone.",
+            )

@@ -1,0 +1,138 @@
+"""Access entries: who may reach a cluster's API server, and as whom."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from lab.aws.account import arn
+from lab.aws.api_errors import ApiError
+from lab.aws.clock import now
+from lab.aws.eks.clusters import AccessEntry, Cluster
+from lab.aws.eks.validation import invalid
+
+_POLICIES = "arn:aws:eks::aws:cluster-access-policy/"
+CLUSTER_ADMIN_POLICY = f"{_POLICIES}AmazonEKSClusterAdminPolicy"
+
+
+def create(cluster: Cluster, request: Mapping[str, Any]) -> AccessEntry:
+    """Let a principal in. Raises ApiError for what EKS refuses."""
+    _require_access_api(cluster)
+    principal = request["principalArn"]
+    if principal in cluster.access_entries:
+        raise ApiError(
+            "ResourceInUseException",
+            "The specified access entry resource is already in use on this cluster.",
+        )
+    kind = request.get("type") or "STANDARD"
+    groups = request.get("kubernetesGroups") or []
+    if kind != "STANDARD" and groups:
+        raise invalid(f"Access entries of type {kind} take no kubernetesGroups")
+    reserved = [group for group in groups if group.startswith("system:")]
+    if reserved:
+        raise invalid(
+            f"The kubernetes group name {reserved[0]} is invalid, it cannot start with system:"
+        )
+    return put(
+        cluster,
+        principal,
+        username=request.get("username"),
+        groups=groups,
+        tags=request.get("tags"),
+        kind=kind,
+    )
+
+
+def put(
+    cluster: Cluster,
+    principal: str,
+    *,
+    username: str | None = None,
+    groups: list[str] | None = None,
+    tags: dict[str, str] | None = None,
+    kind: str = "STANDARD",
+) -> AccessEntry:
+    """Add an entry without asking whether anybody may."""
+    name = cluster.description["name"]
+    entry = AccessEntry(
+        {
+            "clusterName": name,
+            "principalArn": principal,
+            "kubernetesGroups": groups or [],
+            "accessEntryArn": arn(
+                "eks", f"access-entry/{name}/{principal.split(':')[-1]}/{uuid.uuid4()}"
+            ),
+            "createdAt": now(),
+            "modifiedAt": now(),
+            "tags": tags or {},
+            "username": username or _default_username(principal),
+            "type": kind,
+        }
+    )
+    cluster.access_entries[principal] = entry
+    return entry
+
+
+def _default_username(principal: str) -> str:
+    """As EKS: a role's user name carries the session's."""
+    if ":role/" not in principal:
+        return principal
+    account, role = principal.split(":")[4], principal.rsplit("/", 1)[1]
+    return f"arn:aws:sts::{account}:assumed-role/{role}/{{{{SessionName}}}}"
+
+
+def ensure_node_role(cluster: Cluster, role: str) -> None:
+    """EKS makes the node role's own entry in clusters of the access-entry API."""
+    mode = cluster.description["accessConfig"]["authenticationMode"]
+    if mode != "CONFIG_MAP" and role not in cluster.access_entries:
+        put(
+            cluster,
+            role,
+            username="system:node:{{EC2PrivateDNSName}}",
+            groups=["system:nodes"],
+            kind="EC2_LINUX",
+        )
+
+
+def _require_access_api(cluster: Cluster) -> None:
+    if cluster.description["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
+        raise ApiError(
+            "InvalidRequestException",
+            "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP]"
+            " to perform this operation.",
+        )
+
+
+def find(cluster: Cluster, principal: str) -> AccessEntry:
+    """Raises ResourceNotFoundException."""
+    found = cluster.access_entries.get(principal)
+    if found is None:
+        raise ApiError(
+            "ResourceNotFoundException",
+            f"The specified principalArn could not be found: {principal}.",
+        )
+    return found
+
+
+def associate_policy(
+    cluster: Cluster, principal: str, policy_arn: str, scope: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Give an entry one of EKS's access policies. Raises ApiError."""
+    _require_access_api(cluster)
+    entry = find(cluster, principal)
+    if not policy_arn.startswith(_POLICIES):
+        raise invalid(f"The policyArn parameter format is not valid: {policy_arn}")
+    return associate(entry, policy_arn, scope)
+
+
+def associate(entry: AccessEntry, policy_arn: str, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Add an access policy without asking whether anybody may."""
+    association = {
+        "policyArn": policy_arn,
+        "accessScope": {"type": scope["type"], "namespaces": scope.get("namespaces") or []},
+        "associatedAt": now(),
+        "modifiedAt": now(),
+    }
+    entry.policies[policy_arn] = association
+    return association

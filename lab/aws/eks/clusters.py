@@ -1,0 +1,113 @@
+"""The clusters there are, with what belongs to each.
+
+Descriptions are kept in the API's own form.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from lab.aws.api_errors import ApiError
+from lab.aws.clients import ClientFactory
+from lab.aws.eks.infrastructure import KubernetesCluster
+from lab.aws.eks.instances import Instance
+from lab.aws.eks.validation import invalid
+
+
+def in_background(work: Callable[[], None]) -> None:
+    """Do what takes time in a thread: it shows in a description's `status`, as with EKS."""
+    threading.Thread(target=work, name="eks", daemon=True).start()
+
+
+def subnets_of(clients: ClientFactory, subnet_ids: list[str]) -> list[dict[str, Any]]:
+    """EC2's descriptions of subnets. Raises ApiError for none, and for one that is not there."""
+    if not subnet_ids:
+        raise invalid("Subnets are required")
+    try:
+        found = clients.get("ec2").describe_subnets(SubnetIds=subnet_ids)
+    except ClientError as error:
+        raise invalid(error.response["Error"]["Message"]) from error
+    return list(found["Subnets"])
+
+
+@dataclass
+class AccessEntry:
+    """A principal's way into a cluster."""
+
+    description: dict[str, Any]
+    policies: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass
+class NodeGroup:
+    """A node group, what the API says of it, and its instances."""
+
+    description: dict[str, Any]
+    template: Mapping[str, Any]
+    instances: list[Instance] = field(default_factory=list)
+    updates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    busy: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass
+class Cluster:
+    """A cluster, what the API says of it, and the control plane behind it."""
+
+    description: dict[str, Any]
+    vpc_cidrs: tuple[str, ...]
+    control_plane: KubernetesCluster | None = None
+    node_groups: dict[str, NodeGroup] = field(default_factory=dict)
+    addons: dict[str, dict[str, Any]] = field(default_factory=dict)
+    access_entries: dict[str, AccessEntry] = field(default_factory=dict)
+
+
+class Clusters:
+    """All clusters of the Region, by name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Cluster] = {}
+        self._lock = threading.Lock()
+
+    def all(self) -> list[Cluster]:
+        """Every cluster."""
+        return list(self._by_name.values())
+
+    def add(self, cluster: Cluster) -> None:
+        """Keep a new one. Raises ResourceInUseException."""
+        name = cluster.description["name"]
+        with self._lock:
+            if name in self._by_name:
+                raise ApiError(
+                    "ResourceInUseException", f"Cluster already exists with name: {name}"
+                )
+            self._by_name[name] = cluster
+
+    def remove(self, name: str) -> None:
+        """Forget one."""
+        with self._lock:
+            del self._by_name[name]
+
+    def find(self, name: str) -> Cluster:
+        """Raises ResourceNotFoundException."""
+        found = self._by_name.get(name)
+        if found is None:
+            raise ApiError("ResourceNotFoundException", f"No cluster found for name: {name}.")
+        return found
+
+    def node_group(self, cluster_name: str, name: str) -> NodeGroup:
+        """Raises ResourceNotFoundException."""
+        found = self.find(cluster_name).node_groups.get(name)
+        if found is None:
+            raise ApiError("ResourceNotFoundException", f"No node group found for name: {name}.")
+        return found
+
+    def node_group_arn(self, cluster_name: str, name: str) -> str | None:
+        """The ARN of a node group, whose last part only EKS knows; None when there is none."""
+        cluster = self._by_name.get(cluster_name)
+        group = cluster.node_groups.get(name) if cluster else None
+        return None if group is None else str(group.description["nodegroupArn"])

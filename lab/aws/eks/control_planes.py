@@ -1,0 +1,170 @@
+"""Clusters come and go: their control planes are started and stopped in the background."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from lab.aws.account import REGION, arn
+from lab.aws.api_errors import ApiError
+from lab.aws.clients import ClientFactory
+from lab.aws.clock import now
+from lab.aws.eks import access_entries, validation
+from lab.aws.eks.clusters import Cluster, Clusters, in_background, subnets_of
+from lab.aws.eks.infrastructure import ClusterLaunchError, Infrastructure
+from lab.aws.eks.validation import invalid
+
+LOG = logging.getLogger(__name__)
+
+_PLATFORM_VERSION = "eks.1"
+
+
+class ControlPlanes:
+    """Makes clusters and deletes them."""
+
+    def __init__(
+        self,
+        clusters: Clusters,
+        clients: ClientFactory,
+        infrastructure: Infrastructure,
+    ) -> None:
+        self._clusters, self._clients = clusters, clients
+        self._infrastructure = infrastructure
+
+    def create(self, request: Mapping[str, Any], creator_arn: str) -> dict[str, Any]:
+        """Start a control plane."""
+        name = request["name"]
+        vpc = request.get("resourcesVpcConfig") or {}
+        subnets = subnets_of(self._clients, vpc.get("subnetIds") or [])
+        if len({subnet["AvailabilityZone"] for subnet in subnets}) < 2:
+            raise invalid("Subnets specified must be in at least two different AZs")
+        vpc_id = subnets[0]["VpcId"]
+        if any(subnet["VpcId"] != vpc_id for subnet in subnets):
+            raise invalid("Subnets specified must belong to the same VPC")
+        ec2 = self._clients.get("ec2")
+        found = ec2.describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]
+        vpc_cidr = found["CidrBlock"]
+        associated = [one["CidrBlock"] for one in found.get("CidrBlockAssociationSet", [])]
+        vpc_cidrs = tuple(dict.fromkeys([vpc_cidr, *associated]))
+        validation.cluster(request, self._clients.get("kms"))
+        network = request.get("kubernetesNetworkConfig") or {}
+        # EKS takes the one of the two that does not overlap with the VPC.
+        default_services = "172.20.0.0/16" if vpc_cidr.startswith("10.") else "10.100.0.0/16"
+        access = request.get("accessConfig") or {}
+        description: dict[str, Any] = {
+            "name": name,
+            "arn": arn("eks", f"cluster/{name}"),
+            "createdAt": now(),
+            "version": request.get("version") or "1.36",
+            "roleArn": request["roleArn"],
+            "status": "CREATING",
+            "resourcesVpcConfig": {
+                "subnetIds": [subnet["SubnetId"] for subnet in subnets],
+                "securityGroupIds": vpc.get("securityGroupIds") or [],
+                "vpcId": vpc_id,
+                "endpointPublicAccess": vpc.get("endpointPublicAccess", True),
+                "endpointPrivateAccess": vpc.get("endpointPrivateAccess", False),
+                "publicAccessCidrs": vpc.get("publicAccessCidrs") or ["0.0.0.0/0"],
+            },
+            "kubernetesNetworkConfig": {
+                "serviceIpv4Cidr": network.get("serviceIpv4Cidr") or default_services,
+                "ipFamily": network.get("ipFamily") or "ipv4",
+            },
+            "logging": validation.logging(request.get("logging")),
+            "identity": {
+                "oidc": {
+                    "issuer": f"https://oidc.eks.{REGION}.amazonaws.com/id/"
+                    + uuid.uuid4().hex.upper()
+                }
+            },
+            "platformVersion": _PLATFORM_VERSION,
+            "tags": request.get("tags") or {},
+            "health": {"issues": []},
+            "accessConfig": {
+                "authenticationMode": access.get("authenticationMode") or "CONFIG_MAP",
+                "bootstrapClusterCreatorAdminPermissions": access.get(
+                    "bootstrapClusterCreatorAdminPermissions", True
+                ),
+            },
+            "upgradePolicy": request.get("upgradePolicy") or {"supportType": "EXTENDED"},
+        }
+        for key in ("encryptionConfig", "zonalShiftConfig"):
+            if request.get(key):
+                description[key] = request[key]
+        cluster = Cluster(description, vpc_cidrs)
+        self._clusters.add(cluster)
+        group = ec2.create_security_group(
+            GroupName=f"eks-cluster-sg-{name}-{uuid.uuid4().int % 10**9}",
+            Description="EKS created security group applied to ENI that is attached to EKS"
+            " Control Plane master nodes, as well as any managed workloads.",
+            VpcId=vpc_id,
+        )["GroupId"]
+        description["resourcesVpcConfig"]["clusterSecurityGroupId"] = group
+        if description["accessConfig"]["bootstrapClusterCreatorAdminPermissions"]:
+            entry = access_entries.put(cluster, creator_arn, username=creator_arn)
+            access_entries.associate(
+                entry, access_entries.CLUSTER_ADMIN_POLICY, {"type": "cluster"}
+            )
+        in_background(lambda: self._start(cluster))
+        return description
+
+    def _start(self, cluster: Cluster) -> None:
+        description = cluster.description
+        name = description["name"]
+        try:
+            plane = self._infrastructure.create_cluster(
+                name=name,
+                version=description["version"],
+                vpc_cidrs=cluster.vpc_cidrs,
+                service_cidr=description["kubernetesNetworkConfig"]["serviceIpv4Cidr"],
+                authentication_webhook_url=(
+                    f"{self._clients.endpoint_url}/_lab/eks/{name}/token-review"
+                ),
+            )
+        except Exception as error:
+            if not isinstance(error, ClusterLaunchError):
+                LOG.exception("cluster %s", name)
+            description["health"]["issues"] = [
+                {
+                    "code": "InternalFailure",
+                    "message": f"{type(error).__name__}: {error}",
+                    "resourceIds": [name],
+                }
+            ]
+            description["status"] = "FAILED"
+            return
+        cluster.control_plane = plane
+        description["endpoint"] = plane.endpoint
+        description["certificateAuthority"] = {
+            "data": base64.b64encode(plane.certificate_authority.encode()).decode()
+        }
+        description["status"] = "ACTIVE"
+
+    def delete(self, name: str) -> dict[str, Any]:
+        """Stop a control plane that has no node groups left."""
+        cluster = self._clusters.find(name)
+        if cluster.node_groups:
+            raise ApiError("ResourceInUseException", "Cluster has nodegroups attached")
+        if cluster.description["status"] == "CREATING":
+            raise ApiError(
+                "ResourceInUseException", f"Cluster {name} is being created; wait and try again"
+            )
+        cluster.description["status"] = "DELETING"
+
+        def stop() -> None:
+            if cluster.control_plane is not None:
+                cluster.control_plane.stop()
+            group = cluster.description["resourcesVpcConfig"]["clusterSecurityGroupId"]
+            try:
+                self._clients.get("ec2").delete_security_group(GroupId=group)
+            except ClientError:
+                LOG.warning("security group %s of cluster %s stays", group, name)
+            self._clusters.remove(name)
+
+        in_background(stop)
+        return cluster.description

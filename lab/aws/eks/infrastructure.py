@@ -1,0 +1,100 @@
+"""What EKS stands on: clusters, nodes and address blocks, which the machine underneath provides.
+
+The AWS side owns this boundary and calls it; the lab's Kubernetes side implements it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class NodeLaunchError(Exception):
+    """A node did not become Ready; the message goes to the node group's health issues."""
+
+
+class ClusterLaunchError(Exception):
+    """A control plane did not become ready; the message goes to the stack's events."""
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One EC2 instance that is to be a node.
+
+    `block` is the node's own /26: its first host address is the node's, the rest its pods'.
+    `placement_group` is the group's name and `placement_strategy` one of cluster, partition,
+    spread; both None outside a group. `partition_number` counts from 1 and is None in any other
+    strategy. `instance_bits_per_second` is the documented peak bandwidth of the instance type,
+    unscaled; limits per flow are the fabric's to know. `ena_express` and `ena_express_udp` say
+    whether TCP and UDP flows use ENA Express. `default_max_pods` is EKS's own choice for the type;
+    `kubelet_configuration` holds fields of KubeletConfiguration and `kubelet_flags` flags as
+    --name=value, both as the instance's user data asks.
+    """
+
+    name: str
+    instance_id: str
+    instance_type: str
+    zone: str
+    region: str
+    image_id: str
+    block: ipaddress.IPv4Network
+    labels: Mapping[str, str]
+    taints: Sequence[Mapping[str, str]]
+    placement_group: str | None
+    placement_strategy: str | None
+    instance_bits_per_second: float
+    partition_number: int | None = None
+    ena_express: bool = False
+    ena_express_udp: bool = False
+    default_max_pods: int = 29
+    kubelet_configuration: Mapping[str, Any] = field(default_factory=dict)
+    kubelet_flags: Sequence[str] = ()
+
+
+class KubernetesCluster(Protocol):
+    """A running cluster. `certificate_authority` is PEM, `endpoint` an https URL."""
+
+    name: str
+    endpoint: str
+    certificate_authority: str
+
+    def launch_nodes(self, specs: Sequence[NodeSpec]) -> None:
+        """Block until every node is Ready. Raises NodeLaunchError."""
+
+    def terminate_nodes(self, names: Sequence[str]) -> None:
+        """Stop the nodes of these names and remove their Node objects."""
+
+    def stop(self) -> None:
+        """Stop the control plane."""
+
+
+class Infrastructure(Protocol):
+    """Makes clusters and hands out addresses."""
+
+    def create_cluster(
+        self,
+        *,
+        name: str,
+        version: str,
+        vpc_cidrs: Sequence[str],
+        service_cidr: str,
+        authentication_webhook_url: str,
+    ) -> KubernetesCluster:
+        """Block until the API server says /readyz. Raises ClusterLaunchError.
+
+        `vpc_cidrs` are all of the VPC's, the primary one first.
+        """
+
+    def allocate_block(self, subnet_cidr: str) -> ipaddress.IPv4Network:
+        """A /26 inside the subnet that no node has. Raises NodeLaunchError when it is full."""
+
+    def release_block(self, block: ipaddress.IPv4Network) -> None:
+        """Let another node have the block. Safe to call twice."""
+
+    def publish_image(self, reference: str) -> None:
+        """Let pods on every node, also on later ones, run the tools' image by this reference.
+
+        `reference` is a full one with its registry, as in 1.dkr.ecr.example.com/tools:2.
+        """

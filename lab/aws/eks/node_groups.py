@@ -1,0 +1,325 @@
+"""Managed node groups: instances are launched and terminated until there are as many as desired."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from lab.aws.account import arn
+from lab.aws.api_errors import ApiError
+from lab.aws.clients import ClientFactory
+from lab.aws.clock import now
+from lab.aws.eks import access_entries, validation
+from lab.aws.eks.clusters import Cluster, Clusters, NodeGroup, in_background, subnets_of
+from lab.aws.eks.infrastructure import Infrastructure, NodeLaunchError
+from lab.aws.eks.instances import Instance, launch_instances, node_spec
+from lab.aws.eks.launch_templates import instance_types, launch_template
+from lab.aws.eks.user_data import KubeletSettings, NeverJoins, WrongForm, kubelet_settings
+from lab.aws.eks.validation import invalid
+
+LOG = logging.getLogger(__name__)
+
+_DEFAULT_AMI_TYPE = "AL2023_x86_64_STANDARD"
+
+
+class NodeGroups:
+    """Makes, resizes and deletes node groups."""
+
+    def __init__(
+        self,
+        clusters: Clusters,
+        clients: ClientFactory,
+        infrastructure: Infrastructure,
+    ) -> None:
+        self._clusters, self._clients = clusters, clients
+        self._infrastructure = infrastructure
+        self._amis: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def create(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Launch instances and wait in the background for their nodes."""
+        cluster_name, name = request["clusterName"], request["nodegroupName"]
+        cluster = self._clusters.find(cluster_name)
+        if cluster.description["status"] != "ACTIVE":
+            raise ApiError(
+                "InvalidRequestException",
+                f"Cluster {cluster_name} is {cluster.description['status']}, not ACTIVE",
+            )
+        subnets = subnets_of(self._clients, request.get("subnets") or [])
+        template, version = launch_template(self._clients, request)
+        types = instance_types(request, template)
+        scaling = {"minSize": 1, "maxSize": 2, "desiredSize": 2, **request.get("scalingConfig", {})}
+        validation.scaling(scaling)
+        ami_type = "CUSTOM" if template.get("ImageId") else request.get("amiType")
+        if template.get("ImageId") and request.get("amiType") not in (None, "CUSTOM"):
+            raise invalid(
+                "You cannot specify an AMI Type other than CUSTOM, when specifying an image id in"
+                " your launch template."
+            )
+        validation.instance_types(self._clients.get("ec2"), types, ami_type or _DEFAULT_AMI_TYPE)
+        description: dict[str, Any] = {
+            "nodegroupName": name,
+            "nodegroupArn": arn("eks", f"nodegroup/{cluster_name}/{name}/{uuid.uuid4()}"),
+            "clusterName": cluster_name,
+            "version": request.get("version") or cluster.description["version"],
+            "releaseVersion": request.get("releaseVersion"),
+            "createdAt": now(),
+            "modifiedAt": now(),
+            "status": "CREATING",
+            "capacityType": request.get("capacityType") or "ON_DEMAND",
+            "scalingConfig": scaling,
+            "instanceTypes": types if not template.get("InstanceType") else None,
+            "subnets": [subnet["SubnetId"] for subnet in subnets],
+            "amiType": ami_type or _DEFAULT_AMI_TYPE,
+            "nodeRole": request["nodeRole"],
+            "labels": request.get("labels") or {},
+            "taints": request.get("taints") or [],
+            "resources": {"autoScalingGroups": [{"name": f"eks-{name}-{uuid.uuid4()}"}]},
+            "health": {"issues": []},
+            "updateConfig": request.get("updateConfig") or {"maxUnavailable": 1},
+            "tags": request.get("tags") or {},
+        }
+        if version:
+            description["launchTemplate"] = {
+                "id": version["LaunchTemplateId"],
+                "name": version["LaunchTemplateName"],
+                "version": str(version["VersionNumber"]),
+            }
+        else:
+            description["diskSize"] = request.get("diskSize") or 20
+        with self._lock:
+            if name in cluster.node_groups:
+                raise ApiError(
+                    "ResourceInUseException",
+                    f"NodeGroup already exists with name {name} and cluster name {cluster_name}",
+                )
+            group = cluster.node_groups[name] = NodeGroup(
+                description, {**template, "InstanceType": types[0]}
+            )
+        access_entries.ensure_node_role(cluster, request["nodeRole"])
+        in_background(lambda: self._scale(cluster, group, "CREATE_FAILED"))
+        return description
+
+    def _scale(self, cluster: Cluster, group: NodeGroup, failure: str) -> None:
+        """Bring a node group to its desired size."""
+        description = group.description
+        try:
+            with group.busy:
+                wanted = description["scalingConfig"]["desiredSize"]
+                surplus = group.instances[wanted:]
+                if surplus:
+                    self._terminate(cluster, group, surplus)
+                missing = wanted - len(group.instances)
+                if missing > 0:
+                    self._launch(cluster, group, missing)
+        except _NodeGroupIssue as issue:
+            self._report(group, failure, issue.code, str(issue), issue.resources)
+        except Exception as error:
+            LOG.exception("node group %s", description["nodegroupName"])
+            self._report(group, failure, "InternalFailure", f"{type(error).__name__}: {error}", [])
+        else:
+            description["health"]["issues"] = []
+            description["modifiedAt"] = now()
+            description["status"] = "ACTIVE"
+
+    @staticmethod
+    def _report(
+        group: NodeGroup, status: str, code: str, message: str, resources: list[str]
+    ) -> None:
+        group.description["health"]["issues"] = [
+            {"code": code, "message": message, "resourceIds": resources}
+        ]
+        group.description["status"] = status
+
+    def _launch(self, cluster: Cluster, group: NodeGroup, count: int) -> None:
+        description = group.description
+        asg = description["resources"]["autoScalingGroups"][0]["name"]
+        image_id = group.template.get("ImageId") or self._ami(
+            description["version"], description["amiType"]
+        )
+        try:
+            kubelet: KubeletSettings | NeverJoins = kubelet_settings(
+                group.template.get("UserData"), description["amiType"]
+            )
+        except WrongForm as error:
+            raise _NodeGroupIssue(
+                "Ec2LaunchTemplateInvalidConfiguration", str(error), [asg]
+            ) from error
+        except NeverJoins as error:
+            kubelet = error  # such an instance is launched, and only then found out
+        try:
+            instances = launch_instances(
+                self._clients,
+                self._infrastructure,
+                description=description,
+                template=group.template,
+                image_id=image_id,
+                cluster_security_group=cluster.description["resourcesVpcConfig"][
+                    "clusterSecurityGroupId"
+                ],
+                count=count,
+                started=group.instances.append,
+            )
+        except ClientError as error:
+            details = error.response["Error"]
+            raise _NodeGroupIssue(
+                "AsgInstanceLaunchFailures",
+                f"Could not launch On-Demand Instances. {details['Code']} - {details['Message']}"
+                " Launching EC2 instance failed.",
+                [asg],
+            ) from error
+        except NodeLaunchError as error:
+            raise _NodeGroupIssue("InsufficientFreeAddresses", str(error), [asg]) from error
+        joining = [instance.instance_id for instance in instances]
+        if isinstance(kubelet, NeverJoins):
+            raise _never_joined(kubelet, joining)
+        labels = {
+            **description["labels"],
+            "eks.amazonaws.com/nodegroup": description["nodegroupName"],
+            "eks.amazonaws.com/nodegroup-image": image_id,
+            "eks.amazonaws.com/capacityType": description["capacityType"],
+        }
+        if "launchTemplate" in description:
+            labels["eks.amazonaws.com/sourceLaunchTemplateId"] = description["launchTemplate"]["id"]
+            labels["eks.amazonaws.com/sourceLaunchTemplateVersion"] = description["launchTemplate"][
+                "version"
+            ]
+        specs = [
+            node_spec(instance, labels, description["taints"], kubelet) for instance in instances
+        ]
+        if cluster.control_plane is None:
+            raise NodeLaunchError(f"cluster {cluster.description['name']} has no control plane")
+        try:
+            cluster.control_plane.launch_nodes(specs)
+        except NodeLaunchError as error:
+            raise _never_joined(error, joining) from error
+
+    def _terminate(self, cluster: Cluster, group: NodeGroup, instances: list[Instance]) -> None:
+        if not instances:
+            return
+        if cluster.control_plane is not None:
+            cluster.control_plane.terminate_nodes([instance.name for instance in instances])
+        self._clients.get("ec2").terminate_instances(
+            InstanceIds=[instance.instance_id for instance in instances]
+        )
+        for instance in instances:
+            self._infrastructure.release_block(instance.block)
+        group.instances = [i for i in group.instances if i not in instances]
+
+    def resize(
+        self, cluster_name: str, name: str, scaling: Mapping[str, int] | None
+    ) -> dict[str, Any]:
+        """Change a node group's size."""
+        cluster, group = (
+            self._clusters.find(cluster_name),
+            self._clusters.node_group(cluster_name, name),
+        )
+        if group.description["status"] not in ("ACTIVE", "DEGRADED"):
+            raise ApiError(
+                "ResourceInUseException",
+                "Nodegroup cannot be updated as it is currently not in Active State",
+            )
+        wanted = {**group.description["scalingConfig"], **(scaling or {})}
+        validation.scaling(wanted)
+        update: dict[str, Any] = {
+            "id": str(uuid.uuid4()),
+            "status": "InProgress",
+            "type": "ConfigUpdate",
+            "params": [
+                {"type": key[0].upper() + key[1:], "value": str(value)}
+                for key, value in (scaling or {}).items()
+            ],
+            "createdAt": now(),
+            "errors": [],
+        }
+        asked = dict(update)
+        group.updates[update["id"]] = update
+        group.description["scalingConfig"] = wanted
+        group.description["status"] = "UPDATING"
+
+        def scale() -> None:
+            self._scale(cluster, group, "DEGRADED")
+            issues = group.description["health"]["issues"]
+            update["errors"] = [
+                {
+                    # UpdateConfig has error codes of its own, fewer than health issues have.
+                    "errorCode": issue["code"]
+                    if issue["code"] == "NodeCreationFailure"
+                    else "Unknown",
+                    "errorMessage": issue["message"],
+                    "resourceIds": issue["resourceIds"],
+                }
+                for issue in issues
+            ]
+            update["status"] = "Failed" if issues else "Successful"
+
+        in_background(scale)
+        return asked
+
+    def update(self, cluster_name: str, group_name: str | None, update_id: str) -> dict[str, Any]:
+        """One update of a node group. Raises ResourceNotFoundException."""
+        self._clusters.find(cluster_name)
+        updates = self._clusters.node_group(cluster_name, group_name).updates if group_name else {}
+        if update_id not in updates:
+            raise ApiError("ResourceNotFoundException", f"No update found for ID: {update_id}")
+        return updates[update_id]
+
+    def delete(self, cluster_name: str, name: str) -> dict[str, Any]:
+        """Terminate a node group's instances."""
+        cluster, group = (
+            self._clusters.find(cluster_name),
+            self._clusters.node_group(cluster_name, name),
+        )
+        if group.description["status"] == "DELETING":
+            raise ApiError("ResourceInUseException", f"Nodegroup {name} is being deleted")
+        group.description["status"] = "DELETING"
+
+        def remove() -> None:
+            try:
+                with group.busy:
+                    self._terminate(cluster, group, list(group.instances))
+            except Exception as error:
+                LOG.exception("deleting node group %s", name)
+                self._report(
+                    group,
+                    "DELETE_FAILED",
+                    "InternalFailure",
+                    f"{type(error).__name__}: {error}",
+                    [],
+                )
+            else:
+                del cluster.node_groups[name]
+
+        in_background(remove)
+        return group.description
+
+    def _ami(self, version: str, ami_type: str) -> str:
+        """The image EKS chooses for this version and type; registered once per pair."""
+        name = f"amazon-eks-node-{ami_type.lower().replace('_', '-')}-{version}-v20260701"
+        with self._lock:
+            if name not in self._amis:
+                self._amis[name] = self._clients.get("ec2").register_image(
+                    Name=name, Architecture="arm64" if "ARM" in ami_type.upper() else "x86_64"
+                )["ImageId"]
+            return self._amis[name]
+
+
+def _never_joined(why: Exception, instance_ids: list[str]) -> _NodeGroupIssue:
+    return _NodeGroupIssue(
+        "NodeCreationFailure",
+        f"Instances failed to join the kubernetes cluster: {why}",
+        instance_ids,
+    )
+
+
+class _NodeGroupIssue(Exception):
+    """A health issue of a node group."""
+
+    def __init__(self, code: str, message: str, resources: list[str]) -> None:
+        super().__init__(message)
+        self.code, self.resources = code, resources

@@ -1,0 +1,185 @@
+"""What EKS refuses in a request, in its words where they are known."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from lab.aws.api_errors import ApiError
+
+_LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+_AUTHENTICATION_MODES = ("API", "API_AND_CONFIG_MAP", "CONFIG_MAP")
+_ADDON_VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
+_MOST_PUBLIC_CIDRS = 40
+# Each add-on's own schema has these at its top; another name is refused.
+# https://docs.aws.amazon.com/eks/latest/userguide/eks-add-ons.html
+_ADDON_VALUES = {
+    "coredns": {
+        "affinity",
+        "autoScaling",
+        "computeType",
+        "corefile",
+        "nodeSelector",
+        "podAnnotations",
+        "podDisruptionBudget",
+        "podLabels",
+        "replicaCount",
+        "resources",
+        "tolerations",
+        "topologySpreadConstraints",
+    },
+    "kube-proxy": {"affinity", "ipvs", "mode", "podAnnotations", "podLabels", "resources"},
+    "vpc-cni": {
+        "affinity",
+        "enableNetworkPolicy",
+        "enableWindowsIpam",
+        "enableWindowsPrefixDelegation",
+        "eniConfig",
+        "env",
+        "init",
+        "livenessProbeTimeoutSeconds",
+        "nodeAgent",
+        "podAnnotations",
+        "podLabels",
+        "readinessProbeTimeoutSeconds",
+        "resources",
+        "tolerations",
+    },
+}
+_PROXY_MODES = ("iptables", "ipvs", "nftables")
+
+
+def invalid(message: str) -> ApiError:
+    """A parameter that EKS does not accept."""
+    return ApiError("InvalidParameterException", message)
+
+
+def cluster(request: Mapping[str, Any], kms: Any) -> None:
+    """CreateCluster's endpoint, access and encryption. Raises ApiError."""
+    vpc = request.get("resourcesVpcConfig") or {}
+    public = vpc.get("endpointPublicAccess", True)
+    if not public and not vpc.get("endpointPrivateAccess", False):
+        raise invalid("Private and public endpoint access cannot both be disabled")
+    _public_cidrs(vpc.get("publicAccessCidrs") or [])
+    mode = (request.get("accessConfig") or {}).get("authenticationMode") or "CONFIG_MAP"
+    if mode not in _AUTHENTICATION_MODES:
+        raise invalid(f"Unsupported authenticationMode {mode}")
+    configurations = request.get("encryptionConfig") or []
+    if len(configurations) > 1:
+        raise invalid("At most one encryptionConfig may be given")
+    for configuration in configurations:
+        if configuration.get("resources") != ["secrets"]:
+            raise invalid('The only supported value of resources in encryptionConfig is "secrets"')
+        _encryption_key((configuration.get("provider") or {}).get("keyArn"), kms)
+
+
+def _public_cidrs(cidrs: Sequence[str]) -> None:
+    if len(cidrs) > _MOST_PUBLIC_CIDRS:
+        raise invalid(f"At most {_MOST_PUBLIC_CIDRS} publicAccessCidrs may be given")
+    wrong = []
+    for cidr in cidrs:
+        try:
+            network = ipaddress.IPv4Network(cidr)
+        except ValueError:
+            wrong.append(cidr)
+            continue
+        # Everywhere is allowed; addresses that the Internet does not route are not.
+        if network.prefixlen and network.is_private:
+            wrong.append(cidr)
+    if wrong:
+        raise invalid(f"The following CIDRs are invalid in publicAccessCidrs: [{', '.join(wrong)}]")
+
+
+def _encryption_key(arn: str | None, kms: Any) -> None:
+    if not arn:
+        raise invalid("The keyArn in encryptionConfig provider is required")
+    try:
+        key = kms.describe_key(KeyId=arn)["KeyMetadata"]
+    except ClientError as error:
+        detail = error.response["Error"]["Message"]
+        raise invalid(f"The keyArn in encryptionConfig provider is invalid: {detail}") from error
+    if not key["Enabled"] or key.get("KeySpec", "SYMMETRIC_DEFAULT") != "SYMMETRIC_DEFAULT":
+        raise invalid("The key in encryptionConfig must be symmetric and enabled")
+
+
+def logging(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Which logs are on and which off, as DescribeCluster prints it. Raises ApiError."""
+    enabled: list[str] = []
+    for setup in (wanted or {}).get("clusterLogging") or []:
+        for kind in setup.get("types") or []:
+            if kind not in _LOG_TYPES:
+                raise invalid(f"Unsupported log type {kind}")
+            if setup.get("enabled"):
+                enabled.append(kind)
+    parts = [
+        {"types": [kind for kind in _LOG_TYPES if (kind in enabled) == on], "enabled": on}
+        for on in (True, False)
+    ]
+    return {"clusterLogging": [part for part in parts if part["types"]]}
+
+
+def scaling(wanted: Mapping[str, int]) -> None:
+    """A node group's sizes. Raises ApiError."""
+    least, desired, most = wanted["minSize"], wanted["desiredSize"], wanted["maxSize"]
+    if least < 0:
+        raise invalid(f"Minimum capacity {least} can't be negative")
+    if most < 1:
+        raise invalid(f"Maximum capacity {most} can't be less than 1")
+    if least > desired:
+        raise invalid(f"Minimum capacity {least} can't be greater than desired size {desired}")
+    if desired > most:
+        raise invalid(f"Desired capacity {desired} can't be greater than max size {most}")
+
+
+def instance_types(ec2: Any, types: Sequence[str], ami_type: str) -> None:
+    """Types that exist and run the image. Raises ApiError."""
+    try:
+        found = ec2.describe_instance_types(InstanceTypes=list(types))["InstanceTypes"]
+    except ClientError as error:
+        raise invalid(
+            f"The following supplied instance types do not exist: [{', '.join(types)}]"
+        ) from error
+    if ami_type == "CUSTOM":
+        return
+    architecture = "arm64" if "ARM_64" in ami_type else "x86_64"
+    for one in found:
+        if architecture not in one["ProcessorInfo"]["SupportedArchitectures"]:
+            raise invalid(
+                f"[{one['InstanceType']}] is not a valid instance type for requested amiType"
+                f" {ami_type}"
+            )
+
+
+def addon(name: str, request: Mapping[str, Any]) -> None:
+    """An add-on's version and configuration. Raises ApiError."""
+    version = request.get("addonVersion")
+    if version and not _ADDON_VERSION.fullmatch(version):
+        raise invalid(f"Addon version specified is not supported: {version}")
+    text = request.get("configurationValues")
+    if not text:
+        return
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise invalid(
+            f"ConfigurationValue provided in request is not in json format: {error}"
+        ) from error
+    if not isinstance(values, dict):
+        raise invalid("ConfigurationValue provided in request is not a JSON object")
+    faults = [
+        f"$.{key}: is not defined in the schema and the schema does not allow additional properties"
+        for key in values
+        if key not in _ADDON_VALUES.get(name, values)
+    ]
+    if name == "kube-proxy" and values.get("mode", "iptables") not in _PROXY_MODES:
+        faults.append(f"$.mode: does not have a value in the enumeration {list(_PROXY_MODES)}")
+    if faults:
+        raise invalid(
+            "ConfigurationValue provided in request is not supported: Json schema validation"
+            f" failed with error: [{', '.join(faults)}]"
+        )

@@ -1,0 +1,66 @@
+"""Who a request's access key belongs to, as IAM and STS of the lab know it."""
+
+from __future__ import annotations
+
+import json
+
+from moto.iam.models import IAMBackend, iam_backends
+from moto.sts.models import AssumedRole, STSBackend, sts_backends
+
+from lab.aws.account import ACCOUNT_ID, REGION, Credentials
+
+# The lab's deployer. The keys are no secret: nothing outside this machine accepts them.
+ADMIN_USER = "admin"
+ADMIN_CREDENTIALS = Credentials("AKIARACKRATELABADMIN", "rackrate-lab-secret-access-key-of-admin")
+# Sessions of a role last this long, as AssumeRole's default.
+SESSION_SECONDS = 3600
+
+
+def iam() -> IAMBackend:
+    """moto's IAM of the lab's account."""
+    return iam_backends[ACCOUNT_ID]["aws"]
+
+
+def sts() -> STSBackend:
+    """moto's STS of the lab's account."""
+    return sts_backends[ACCOUNT_ID]["aws"]
+
+
+def create_admin() -> None:
+    """Make the deployer's user with a fixed access key and every permission."""
+    backend = iam()
+    if ADMIN_USER in backend.users:
+        return
+    user = backend.create_user("us-east-1", ADMIN_USER)
+    key = backend.create_access_key(ADMIN_USER)
+    del backend.access_keys[key.access_key_id]
+    key.access_key_id = ADMIN_CREDENTIALS.access_key_id
+    key.secret_access_key = ADMIN_CREDENTIALS.secret_access_key
+    backend.access_keys[key.access_key_id] = key
+    user.put_policy(
+        "administrator",
+        json.dumps(
+            {
+                "Version": "2012-10-17",
+                "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
+            }
+        ),
+    )
+
+
+def assume_role(role_arn: str, session_name: str) -> Credentials:
+    """Temporary credentials of a role, as Lambda and Step Functions take them."""
+    session: AssumedRole = sts().assume_role(
+        region_name=REGION,
+        role_session_name=session_name,
+        role_arn=role_arn,
+        policy="",
+        duration=SESSION_SECONDS,
+        external_id="",
+    )
+    return Credentials(session.access_key_id, session.secret_access_key, session.session_token)
+
+
+def caller_arn(access_key_id: str) -> str:
+    """GetCallerIdentity's ARN for an access key."""
+    return sts().get_caller_identity(access_key_id, REGION)[1]

@@ -1,0 +1,38 @@
+"""The policies that a role has as IAM keeps them now."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from moto.iam.exceptions import NotFoundException
+from moto.iam.models import Role
+
+from lab.aws.iam.identity import iam
+from lab.aws.iam.policies import Policies, Statement, statements
+
+
+def policies_of(role: Role) -> Policies:
+    """A role's inline and managed policies, and its boundary."""
+    found: list[Statement] = []
+    for document in role.policies.values():
+        found += statements(_text(document))
+    for managed in role.managed_policies.values():
+        found += statements(_default_version(managed))
+    boundary: tuple[Statement, ...] | None = None
+    if role.permissions_boundary_arn:
+        try:
+            limit = iam().get_policy(role.permissions_boundary_arn)
+            boundary = tuple(statements(_default_version(limit)))
+        except NotFoundException:
+            boundary = ()  # what cannot be read allows nothing
+    return Policies(tuple(found), boundary)
+
+
+def _text(document: str) -> str:
+    return document if document.lstrip().startswith("{") else unquote(document)
+
+
+def _default_version(policy: Any) -> str:
+    versions = [version for version in policy.versions if version.is_default]
+    return _text(versions[0].document)

@@ -1,0 +1,154 @@
+"""S3's requests, judged with the caller's permissions: actions, keys, listing and links.
+
+S3 has a way of its own in moto, and permissions of its own names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import xmltodict  # type: ignore[import-untyped]
+from moto.s3.exceptions import BucketAccessDeniedError, S3ClientError
+from moto.s3.models import s3_backends
+from moto.s3.responses import S3Response
+
+from lab.aws.account import ACCOUNT_ID, REGION
+from lab.aws.authorization.actions import Need
+from lab.aws.authorization.authorizer import AccessDenied, Authorizer
+from lab.aws.iam.policies import as_list
+from lab.aws.kms import customer_key
+from lab.aws.s3.presigned_urls import require_signature
+
+# Operations whose action has another name; moto names the rest as IAM does.
+_ACTIONS = {"HeadBucket": "ListBucket", "SelectObject": "GetObject"}
+_SUBRESOURCES = {
+    "encryption": "EncryptionConfiguration",
+    "ownershipControls": "BucketOwnershipControls",
+    "publicAccessBlock": "BucketPublicAccessBlock",
+    "object-lock": "BucketObjectLockConfiguration",
+}
+
+
+def install(authorizer: Authorizer) -> None:
+    """Have every request to S3 judged."""
+
+    def authorize(
+        self: S3Response, bucket_name: str | None = None, key_name: str | None = None
+    ) -> None:
+        _authorize(authorizer, self, bucket_name, key_name)
+
+    setattr(S3Response, "_authenticate_and_authorize_s3_action", authorize)  # noqa: B010
+
+
+def _authorize(
+    authorizer: Authorizer, response: S3Response, bucket: str | None, key: str | None
+) -> None:
+    """Refuse a request to S3. Raises S3's own error."""
+    require_signature(response)
+    session = authorizer.session(_access_key(response))
+    if session is None:
+        return
+    role_arn, caller = session
+    query = response.querystring
+    prefix = query.get("prefix", [None])[0]
+    context: dict[str, list[str]] = {"s3:prefix": [str(prefix)]} if prefix else {}
+    try:
+        authorizer.require(role_arn, _needs(response, bucket, key), context, caller=caller)
+        _require_key(authorizer, role_arn, caller, response, bucket, key)
+        _require_listing(authorizer, role_arn, caller, response, bucket, key)
+    except AccessDenied as denied:
+        if bucket and "delete" in query:
+            raise BucketAccessDeniedError(bucket) from denied  # answered per object
+        raise S3ClientError("AccessDenied", str(denied)) from denied
+
+
+def _require_key(
+    authorizer: Authorizer,
+    role_arn: str,
+    caller: str,
+    response: S3Response,
+    bucket_name: str | None,
+    key_name: str | None,
+) -> None:
+    """What S3 does with a customer-managed key, it does with the caller's permissions."""
+    bucket = s3_backends[ACCOUNT_ID]["aws"].buckets.get(bucket_name or "")
+    if bucket is None or key_name is None:
+        return
+    action = response.data["Action"]
+    if action in ("GetObject", "GetObjectVersion") and response.method == "GET":
+        stored = bucket.keys.get(key_name)
+        key_id = stored.kms_key_id if stored and stored.encryption == "aws:kms" else None
+        wanted = ["kms:Decrypt"]
+    elif action == "PutObject":
+        rule = (bucket.encryption or {}).get("Rule") or {}
+        default = rule.get("ApplyServerSideEncryptionByDefault") or {}
+        key_id = response.headers.get(
+            "x-amz-server-side-encryption-aws-kms-key-id", default.get("KMSMasterKeyID")
+        )
+        multipart = {"uploads", "uploadId"} & set(response.querystring)
+        wanted = ["kms:GenerateDataKey", *(["kms:Decrypt"] if multipart else [])]
+    else:
+        return
+    key_arn = customer_key(key_id)
+    if key_arn is not None:
+        context = {
+            "kms:viaservice": [f"s3.{REGION}.amazonaws.com"],
+            "kms:calleraccount": [ACCOUNT_ID],
+        }
+        authorizer.require(role_arn, [(name, key_arn) for name in wanted], context, caller=caller)
+
+
+def _require_listing(
+    authorizer: Authorizer,
+    role_arn: str,
+    caller: str,
+    response: S3Response,
+    bucket_name: str | None,
+    key_name: str | None,
+) -> None:
+    """Only who may list a bucket is told that an object is not there."""
+    bucket = s3_backends[ACCOUNT_ID]["aws"].buckets.get(bucket_name or "")
+    if bucket is None or key_name is None or key_name in bucket.keys:
+        return
+    if response.data["Action"] == "GetObject":
+        listing = [("s3:ListBucket", f"arn:aws:s3:::{bucket_name}")]
+        authorizer.require(role_arn, listing, {}, caller=caller)
+
+
+def _access_key(response: S3Response) -> str:
+    credential = response.querystring.get("X-Amz-Credential")
+    if credential:  # a presigned URL
+        return str(credential[0]).split("/", 1)[0]
+    return response.access_key
+
+
+def _needs(response: S3Response, bucket: str | None, key: str | None) -> list[Need]:
+    action = str(response.data["Action"])
+    if key is None:
+        for name, subject in _SUBRESOURCES.items():
+            if name in response.querystring:
+                action = f"{'Get' if response.method == 'GET' else 'Put'}{subject}"
+    action = f"s3:{_ACTIONS.get(action, action)}"
+    if bucket is None:
+        return [(action, "*")]
+    resource = f"arn:aws:s3:::{bucket}"
+    if key is None and "delete" in response.querystring:
+        return [
+            (
+                "s3:DeleteObjectVersion" if item.get("VersionId") else "s3:DeleteObject",
+                f"{resource}/{item['Key']}",
+            )
+            for item in _deleted_objects(response.body)
+        ]
+    found = [(action, f"{resource}/{key}" if key is not None else resource)]
+    source = response.headers.get("x-amz-copy-source")
+    if source:
+        found.append(("s3:GetObject", f"arn:aws:s3:::{unquote(source).lstrip('/')}"))
+    return found
+
+
+def _deleted_objects(body: bytes | str) -> list[Mapping[str, Any]]:
+    document = xmltodict.parse(body, strip_whitespace=False)
+    return as_list(document["Delete"].get("Object"))

@@ -1,0 +1,48 @@
+"""Bucket policies with conditions, which moto reads as if a condition that fails were a denial.
+
+On AWS a statement whose condition does not hold does not apply at all. The one condition key
+that the lab knows is `aws:SecureTransport`: requests on the machine's own loopback count as
+secure, since there is no network on which anybody could listen.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moto.iam.access_control import IAMPolicy, PermissionResult
+from moto.s3.models import FakeBucket
+
+from lab.aws.iam.policies import holds
+
+_CONTEXT = {"aws:securetransport": ["true"]}
+
+
+def install() -> None:
+    """Make moto's buckets evaluate the conditions of their policies."""
+    FakeBucket.get_permission = _get_permission  # type: ignore[method-assign,assignment]
+
+
+def _get_permission(bucket: FakeBucket, action: str, resource: str) -> Any:
+    if bucket.policy is None:
+        return PermissionResult.NEUTRAL
+    policy = json.loads(bucket.policy.decode())
+    statements = policy["Statement"]
+    if isinstance(statements, dict):
+        statements = [statements]
+    policy["Statement"] = [
+        {key: value for key, value in statement.items() if key != "Condition"}
+        for statement in statements
+        if _holds(statement.get("Condition", {}))
+    ]
+    return IAMPolicy(json.dumps(policy)).is_action_permitted(action, resource)
+
+
+def _holds(condition: dict[str, dict[str, Any]]) -> bool:
+    for operator, keys in condition.items():
+        for key in keys:
+            if key.lower() not in _CONTEXT:
+                raise ValueError(
+                    f"bucket policy condition {operator} on {key} is not evaluated by the lab"
+                )
+    return holds(condition, _CONTEXT)

@@ -1,0 +1,175 @@
+"""Step Functions' API: what it refuses, and how it describes executions."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.stepfunctions.parser.api import ExecutionStatus
+from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+from moto.stepfunctions.responses import StepFunctionResponse
+
+from lab.aws.api_errors import ApiError
+from lab.aws.clock import now
+from lab.aws.step_functions.executions import TERMINAL
+
+# https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
+_MAX_NAME = 80
+_BAD_NAME = re.compile(r"[\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]")
+
+
+_moto_create = StepFunctionResponse.create_state_machine
+_moto_update = StepFunctionResponse.update_state_machine
+
+
+def _create_state_machine(self: StepFunctionResponse) -> ActionResult:
+    _check_definition(self._get_param("definition"))
+    return _moto_create(self)
+
+
+def _update_state_machine(self: StepFunctionResponse) -> ActionResult:
+    if self._get_param("definition") is not None:
+        _check_definition(self._get_param("definition"))
+    return _moto_update(self)
+
+
+def _check_definition(text: str) -> None:
+    """Refuse what does not parse, and transitions to states that are not there."""
+    try:
+        document = json.loads(text)
+        AmazonStateLanguageParser.parse(text)
+    except Exception as error:
+        raise ApiError(
+            "InvalidDefinition", f"Invalid State Machine Definition: '{error}'"
+        ) from error
+    missing = list(_missing_targets(document, ""))
+    if missing:
+        raise ApiError(
+            "InvalidDefinition",
+            "Invalid State Machine Definition: "
+            + ", ".join(f"'MISSING_TRANSITION_TARGET: {fault}'" for fault in missing),
+        )
+
+
+def _missing_targets(machine: dict[str, Any], path: str) -> Iterator[str]:
+    states: dict[str, Any] = machine.get("States", {})
+    targets = [("StartAt", machine.get("StartAt"))]
+    for name, state in states.items():
+        where = f"{path}/States/{name}"
+        targets += [(f"{where}/{key}", state.get(key)) for key in ("Next", "Default")]
+        for section in ("Choices", "Catch"):
+            targets += [
+                (f"{where}/{section}[{index}]/Next", item.get("Next"))
+                for index, item in enumerate(state.get(section, []))
+            ]
+        for section in ("ItemProcessor", "Iterator"):
+            if section in state:
+                yield from _missing_targets(state[section], f"{where}/{section}")
+        for index, branch in enumerate(state.get("Branches", [])):
+            yield from _missing_targets(branch, f"{where}/Branches[{index}]")
+    for where, target in targets:
+        if target is not None and target not in states:
+            yield f"Missing 'Next' target: {target} at {where}"
+
+
+def _start_execution(self: StepFunctionResponse) -> ActionResult:
+    name = self._get_param("name") or str(uuid.uuid4())
+    if len(name) > _MAX_NAME or _BAD_NAME.search(name):
+        raise ApiError("InvalidName", f"Invalid Name: '{name}'")
+    text = self._get_param("input", if_none="{}")
+    try:
+        json.loads(text)
+    except ValueError as error:
+        raise ApiError(
+            "InvalidExecutionInput", f"Invalid State Machine Execution Input: '{error}'"
+        ) from error
+    execution = self.stepfunction_backend.start_execution(
+        self._get_param("stateMachineArn"), name, text
+    )
+    return ActionResult(
+        {"executionArn": execution.execution_arn, "startDate": execution.start_date}
+    )
+
+
+def _stop_execution(self: StepFunctionResponse) -> ActionResult:
+    execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
+    execution.stop(now(), self._get_param("error"), self._get_param("cause"))
+    return ActionResult({"stopDate": execution.stop_date})
+
+
+def _describe_execution(self: StepFunctionResponse) -> ActionResult:
+    execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
+    return ActionResult(
+        {
+            **_summary(execution),
+            "input": execution.execution_input,
+            "inputDetails": {"included": True},
+            "output": (
+                json.dumps(execution.output)
+                if execution.exec_status == ExecutionStatus.SUCCEEDED
+                else None
+            ),
+            "outputDetails": {"included": True},
+            "error": execution.error,
+            "cause": execution.cause,
+        }
+    )
+
+
+def _summary(execution: Any) -> dict[str, Any]:
+    return {
+        "executionArn": execution.exec_arn,
+        "stateMachineArn": execution.state_machine_arn,
+        "name": execution.name,
+        "status": execution.status,
+        "startDate": execution.start_date,
+        "stopDate": execution.stop_date if execution.exec_status in TERMINAL else None,
+    }
+
+
+def _list_executions(self: StepFunctionResponse) -> ActionResult:
+    found, next_token = self.stepfunction_backend.list_executions(
+        self._get_param("stateMachineArn"),
+        status_filter=self._get_param("statusFilter"),
+        max_results=self._get_int_param("maxResults"),
+        next_token=self._get_param("nextToken"),
+    )
+    return ActionResult(
+        {"executions": [_summary(execution) for execution in found], "nextToken": next_token}
+    )
+
+
+def _get_execution_history(self: StepFunctionResponse) -> ActionResult:
+    execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
+    worker = execution.exec_worker
+    events = (
+        list(worker.env.event_manager.get_event_history())
+        if worker is not None and worker.env is not None
+        else []
+    )
+    if self._get_param("reverseOrder"):
+        events.reverse()
+    start = int(self._get_param("nextToken") or 0)
+    end = start + (self._get_int_param("maxResults") or 1000)
+    return ActionResult(
+        {"events": events[start:end], "nextToken": str(end) if end < len(events) else None}
+    )
+
+
+def install() -> None:
+    """Make moto's API answer as AWS's."""
+    replacements: dict[str, Any] = {
+        "create_state_machine": _create_state_machine,
+        "update_state_machine": _update_state_machine,
+        "start_execution": _start_execution,
+        "stop_execution": _stop_execution,
+        "describe_execution": _describe_execution,
+        "list_executions": _list_executions,
+        "get_execution_history": _get_execution_history,
+    }
+    for name, method in replacements.items():
+        setattr(StepFunctionResponse, name, method)

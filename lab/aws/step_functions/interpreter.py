@@ -1,0 +1,172 @@
+"""moto's interpreter of state machines, with the behaviour of AWS where moto's differs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from moto.stepfunctions.parser.api import (
+    ExecutionFailedEventDetails,
+    HistoryEventType,
+)
+from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import (
+    FailureEvent,
+    FailureEventException,
+)
+from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name import (
+    StatesErrorName,
+)
+from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import (
+    StatesErrorNameType,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import (
+    distributed_iteration_component,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration.itemprocessor import (
+    distributed_item_processor_worker,
+)
+from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import (
+    WaitFunction,
+)
+from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
+from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+
+from lab.aws.authorization.actions import map_run_needs
+from lab.aws.authorization.authorizer import AccessDenied, Authorizer
+
+LOG = logging.getLogger(__name__)
+# The interpreter logs every error a state machine handles, and that it ignores tolerated
+# failures, which is no longer so.
+logging.getLogger("moto.stepfunctions").setLevel(logging.CRITICAL)
+
+
+_DISTRIBUTED = distributed_iteration_component.DistributedIterationComponent
+_ITEM_WORKER = distributed_item_processor_worker.DistributedItemProcessorWorker
+_moto_map_run = _DISTRIBUTED._map_run
+_moto_parse = AmazonStateLanguageParser.parse
+
+
+def _map_run(self: Any, env: Environment, eval_input: Any) -> None:
+    """moto's Map Run, failing when more items failed than are tolerated."""
+    _moto_map_run(self, env, eval_input)
+    record = eval_input.map_run_record
+    counts = record.item_counter
+    total = counts.total.get()
+    failed = counts.failed.get() + counts.timed_out.get()
+    if not env.is_running() or not total or not failed:
+        return
+    too_many = failed > (record.tolerated_failure_count or 0)
+    too_large_a_share = failed * 100.0 / total > (record.tolerated_failure_percentage or 0.0)
+    # Either threshold, when given, fails the Map Run; none given tolerates nothing.
+    by_count = record.tolerated_failure_count not in (None, 0)
+    by_share = record.tolerated_failure_percentage not in (None, 0.0)
+    exceeded = (
+        (by_count and too_many) or (by_share and too_large_a_share) or not (by_count or by_share)
+    )
+    if not exceeded:
+        return
+    raise _map_run_failed(
+        env,
+        StatesErrorNameType.StatesExceedToleratedFailureThreshold,
+        "The specified tolerated failure threshold was exceeded",
+    )
+
+
+def _map_run_failed(
+    env: Environment, kind: StatesErrorNameType, cause: str
+) -> FailureEventException:
+    return FailureEventException(
+        failure_event=FailureEvent(
+            env=env,
+            error_name=StatesErrorName(typ=kind),
+            event_type=HistoryEventType.MapRunFailed,
+            event_details=EventDetails(  # type: ignore[typeddict-item]
+                executionFailedEventDetails=ExecutionFailedEventDetails(
+                    error=kind.to_name(), cause=cause
+                )
+            ),
+        )
+    )
+
+
+def _eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
+    """moto's loop over items, as a loop: its recursion ends at some hundred items.
+
+    The state of a stopped execution is looked at before each item, so that none is begun.
+    """
+    while job is not None:
+        if not worker_frame.is_running():
+            job.job_output = None
+            self._map_run_record.item_counter.aborted.count()
+        else:
+            frame = worker_frame.open_inner_frame()
+            self._eval_job(env=frame, job=job)
+            worker_frame.delete_frame(frame)
+        failed = isinstance(job.job_output, Exception) or self.stopped()
+        following = None if failed else self._job_pool.next_job()
+        if following is None:
+            # The frame goes before the job: the map state waits for jobs, not for workers.
+            self._env.delete_frame(worker_frame)
+        self._job_pool.close_job(job)
+        job = following
+
+
+def _wait_interval(self: WaitFunction, env: Environment, wait_seconds: float) -> None:
+    """Wait by the monotonic clock; moto's counts whole seconds and may wait one too many."""
+    deadline = time.monotonic() + wait_seconds
+    while (remaining := deadline - time.monotonic()) > 0 and env.is_running():
+        env.program_state_event.wait(remaining)
+
+
+def _parse(definition: str) -> Any:
+    """moto's parser, given numbers as it can read them."""
+    return _moto_parse(json.dumps(_readable(json.loads(definition))))
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: (
+            float(item)
+            if key in ("ToleratedFailurePercentage", "BackoffRate") and isinstance(item, int)
+            else _readable(item)
+        )
+        for key, item in value.items()
+    }
+
+
+def _checked_map_run(authorizer: Authorizer) -> Callable[..., None]:
+    """The Map Run, begun only if the state machine's role may start child executions.
+
+    Items are run inside the interpreter here, so that no StartExecution is ever seen.
+    """
+
+    def map_run(self: Any, env: Environment, eval_input: Any) -> None:
+        machine = env.states.context_object.context_object_data["StateMachine"]["Id"]
+        role = env.aws_execution_details.role_arn
+        try:
+            authorizer.require(role, map_run_needs(machine), {})
+        except AccessDenied as denied:
+            raise _map_run_failed(env, StatesErrorNameType.StatesRuntime, str(denied)) from denied
+        _map_run(self, env, eval_input)
+
+    return map_run
+
+
+def install(authorizer: Authorizer) -> None:
+    """Make moto's interpreter behave as AWS's."""
+    replacements: list[tuple[type, str, Any]] = [
+        (_DISTRIBUTED, "_map_run", _checked_map_run(authorizer)),
+        (_ITEM_WORKER, "_eval_pool", _eval_pool),
+        (WaitFunction, "_wait_interval", _wait_interval),
+        (AmazonStateLanguageParser, "parse", staticmethod(_parse)),
+    ]
+    for owner, attribute, replacement in replacements:
+        setattr(owner, attribute, replacement)

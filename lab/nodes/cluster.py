@@ -1,0 +1,199 @@
+"""The cluster of a lab: a control plane, the nodes that join it, the network between them."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import logging
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.aws.eks.infrastructure import NodeLaunchError, NodeSpec
+from lab.errors import LabError
+from lab.fabric.caps import Link
+from lab.fabric.network import MTU_BYTES, Network, Placement
+from lab.fabric.shaping import EnaExpress, Limits
+from lab.nodes.control_plane import ControlPlane, kubeconfig
+from lab.nodes.node import Node
+from lab.nodes.process import wait_until
+from lab.nodes.programs import Programs
+
+LOG = logging.getLogger(__name__)
+
+READY_SECONDS = 60.0
+# Where a cluster's working files that are small and written often lie: memory, gone with the lab.
+MEMORY = Path("/run/rackrate")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What every cluster of a lab is made of, and where its files and its endpoint are."""
+
+    programs: Programs
+    images: Path
+    state_directory: Path
+    endpoint_port: int
+    network_scale: float
+
+
+class RunningCluster:
+    """A control plane, its network and its nodes.
+
+    `published` gives the further references of the tools' image, in the order they came.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        name: str,
+        vpc_cidrs: Sequence[str],
+        service_cidr: str,
+        webhook_url: str,
+        published: Callable[[], Sequence[str]],
+    ) -> None:
+        self.name = name
+        self.stopped = False
+        self._machine, self._published = machine, published
+        self._nodes: dict[str, Node] = {}
+        self._lock = threading.Lock()
+        directory = machine.state_directory / "control-plane"
+        for leftover in (directory, MEMORY):
+            shutil.rmtree(leftover, ignore_errors=True)
+            leftover.mkdir(parents=True)
+        vpc = [ipaddress.IPv4Network(cidr) for cidr in vpc_cidrs]
+        # EKS puts its network interfaces into the VPC; the lab's takes the last usable address.
+        address = vpc[0].broadcast_address - 1
+        self.network = Network(vpc)
+        try:
+            self.network.attach_services(address)
+            self.control_plane = ControlPlane(
+                programs=machine.programs,
+                directory=directory,
+                data_directory=MEMORY,
+                logs=machine.state_directory / "logs",
+                port=machine.endpoint_port,
+                address=address,
+                service_cidr=service_cidr,
+                webhook_url=webhook_url,
+            )
+        except BaseException:
+            self.network.stop()
+            raise
+        self.endpoint = self.control_plane.endpoint
+        self.certificate_authority = self.control_plane.authority.pem
+        path = machine.state_directory / "kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(
+            kubeconfig(self.endpoint, self.certificate_authority, self.control_plane.admin),
+            encoding="utf-8",
+        )
+
+    def launch_nodes(self, specs: Sequence[NodeSpec]) -> None:
+        """Start nodes at the same time and wait until all are Ready; see `KubernetesCluster`."""
+        try:
+            with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+                list(pool.map(self._launch, specs))
+            names = {spec.name for spec in specs}
+            with self._lock:
+                processes = [one for name in names for one in self._nodes[name].running]
+            wait_until(
+                lambda: names <= self._ready_nodes(),
+                seconds=READY_SECONDS,
+                describe=lambda: self._describe_unready(names),
+                processes=processes,
+                poll_seconds=0.2,
+            )
+        except (OSError, TimeoutError, LabError) as error:
+            raise NodeLaunchError(str(error)) from error
+
+    def tag_tools(self, reference: str) -> None:
+        """Give the tools' image one more reference on the nodes that run."""
+        with self._lock:
+            nodes = [node for node in self._nodes.values() if node.has_containerd]
+        for node in nodes:
+            try:
+                node.tag_tools(reference)
+            except OSError as error:
+                # A node that starts asks for all references as soon as it has the image.
+                LOG.warning("%s has no %s yet: %s", node.spec.name, reference, error)
+
+    def terminate_nodes(self, names: Sequence[str]) -> None:
+        """Stop nodes and remove their Node objects."""
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            list(pool.map(self._terminate, names))
+
+    def stop(self) -> None:
+        """End everything of the cluster and make room for another."""
+        self.terminate_nodes(list(self._nodes))
+        self.control_plane.stop()
+        self.network.stop()
+        (self._machine.state_directory / "kubeconfig").unlink(missing_ok=True)
+        self.stopped = True
+
+    def _launch(self, spec: NodeSpec) -> None:
+        started = time.monotonic()
+        directory = self._machine.state_directory / "nodes" / spec.name
+        port = self.network.add_node(
+            name=spec.name,
+            block=spec.block,
+            zone=spec.zone,
+            placement=Placement.of(
+                spec.placement_strategy, spec.placement_group, spec.partition_number
+            ),
+            ena_express=EnaExpress(tcp=spec.ena_express, udp=spec.ena_express_udp),
+            limits=Limits.of_instance(spec.instance_bits_per_second, self._machine.network_scale),
+        )
+        node = Node(
+            spec=spec,
+            programs=self._machine.programs,
+            directory=directory,
+            logs=self._machine.state_directory / "logs",
+            images=self._machine.images,
+            control_plane=self.control_plane,
+            network_scale=self._machine.network_scale,
+            mtu_bytes=MTU_BYTES,
+        )
+        with self._lock:
+            self._nodes[spec.name] = node
+        Link(spec.name, port.device, port.limits, port.has_ena_express, spec.labels).write(
+            directory
+        )
+        node.start(self._published)
+        LOG.info("%s started in %.1f s", spec.name, time.monotonic() - started)
+
+    def _terminate(self, name: str) -> None:
+        with self._lock:
+            node = self._nodes.pop(name, None)
+        if node is None:
+            return
+        # The API server may have ended before its nodes; then there is no object to remove.
+        with contextlib.suppress(OSError):
+            self.control_plane.request(f"/api/v1/nodes/{name}", method="DELETE")
+        node.stop()
+        self.network.remove_node(name)
+
+    def _ready_nodes(self) -> set[str]:
+        items = json.loads(self.control_plane.request("/api/v1/nodes"))["items"]
+        return {
+            item["metadata"]["name"]
+            for item in items
+            for condition in item.get("status", {}).get("conditions", [])
+            if condition["type"] == "Ready" and condition["status"] == "True"
+        }
+
+    def _describe_unready(self, names: set[str]) -> str:
+        unready = sorted(names - self._ready_nodes())
+        ends = "; ".join(
+            f"{process.name}: {process.last_lines(1)}"
+            for name in unready
+            for process in self._nodes[name].running
+        )
+        return f"not Ready after {READY_SECONDS:.0f} s: {', '.join(unready)} ({ends})"

@@ -1,0 +1,231 @@
+"""etcd, kube-apiserver, kube-controller-manager and kube-scheduler, as EKS runs them for a user."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import ssl
+import urllib.request
+from pathlib import Path
+
+from lab.nodes.pki import Authority, KeyPair
+from lab.nodes.process import Process, wait_until
+from lab.nodes.programs import Programs
+
+READY_SECONDS = 60.0
+
+
+def kubeconfig(server: str, authority_pem: str, credentials: KeyPair) -> str:
+    """A self-contained kubeconfig (JSON, which is YAML) of a client certificate."""
+
+    def inline(content: bytes) -> str:
+        return base64.b64encode(content).decode()
+
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "lab",
+                    "cluster": {
+                        "server": server,
+                        "certificate-authority-data": inline(authority_pem.encode()),
+                    },
+                }
+            ],
+            "users": [
+                {
+                    "name": "lab",
+                    "user": {
+                        "client-certificate-data": inline(credentials.certificate.read_bytes()),
+                        "client-key-data": inline(credentials.key.read_bytes()),
+                    },
+                }
+            ],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
+            "current-context": "lab",
+        },
+        indent=2,
+    )
+
+
+class ControlPlane:
+    """A running control plane in the namespace of the calling process."""
+
+    def __init__(
+        self,
+        *,
+        programs: Programs,
+        directory: Path,
+        data_directory: Path,
+        logs: Path,
+        port: int,
+        address: ipaddress.IPv4Address,
+        service_cidr: str,
+        webhook_url: str,
+    ) -> None:
+        """`address` is where nodes reach the API server; `data_directory` should be in memory."""
+        self.address = address
+        self.port = port
+        self.endpoint = f"https://127.0.0.1:{port}"
+        self.internal_endpoint = f"https://{address}:{port}"
+        self.authority = Authority(directory / "pki")
+        self._directory = directory
+        self._logs = logs
+        self._running: list[Process] = []
+        self._last_error = "no answer"
+        first_service = next(ipaddress.ip_network(service_cidr).hosts())
+        self._apiserver = self.authority.issue(
+            "apiserver",
+            "kube-apiserver",
+            addresses=["127.0.0.1", address, str(first_service)],
+            names=["localhost", "kubernetes", "kubernetes.default.svc"],
+        )
+        self._kubelet_client = self.authority.issue(
+            "apiserver-kubelet-client",
+            "kube-apiserver-kubelet-client",
+            organization="system:masters",
+        )
+        self._accounts = self.authority.signing_key("service-accounts")
+        self.admin = self.authority.issue("admin", "lab-admin", organization="system:masters")
+        try:
+            self._start(programs, data_directory, service_cidr, webhook_url)
+        except BaseException:
+            self.stop()
+            raise
+
+    def client_file(
+        self, file_name: str, common_name: str, organization: str | None = None
+    ) -> Path:
+        """A kubeconfig for a component, written beside the certificates."""
+        pair = self.authority.issue(file_name, common_name, organization=organization)
+        path = self._directory / f"{file_name}.kubeconfig"
+        path.write_text(
+            kubeconfig(self.internal_endpoint, self.authority.pem, pair), encoding="utf-8"
+        )
+        path.chmod(0o600)
+        return path
+
+    def request(self, path: str, method: str = "GET") -> bytes:
+        """One request to the API server as its administrator. Raises OSError."""
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
+        context.load_cert_chain(self.admin.certificate, self.admin.key)
+        request = urllib.request.Request(self.endpoint + path, method=method)
+        with urllib.request.urlopen(request, context=context, timeout=5) as answer:
+            content: bytes = answer.read()
+            return content
+
+    def stop(self) -> None:
+        """End the programs, the last started first."""
+        for program in reversed(self._running):
+            program.stop()
+        self._running.clear()
+
+    def _start(
+        self, programs: Programs, data_directory: Path, service_cidr: str, webhook_url: str
+    ) -> None:
+        etcd = "http://127.0.0.1:2379"
+        self._run(
+            "etcd",
+            [
+                programs.debian_program("usr/bin/etcd"),
+                f"--data-dir={data_directory / 'etcd'}",
+                f"--listen-client-urls={etcd}",
+                f"--advertise-client-urls={etcd}",
+                "--listen-peer-urls=http://127.0.0.1:2380",
+                "--log-level=warn",
+                "--logger=zap",
+            ],
+        )
+        webhook = self._directory / "authentication-webhook.json"
+        webhook.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "clusters": [{"name": "eks", "cluster": {"server": webhook_url}}],
+                    "users": [{"name": "apiserver"}],
+                    "contexts": [
+                        {"name": "eks", "context": {"cluster": "eks", "user": "apiserver"}}
+                    ],
+                    "current-context": "eks",
+                }
+            ),
+            encoding="utf-8",
+        )
+        ca = self.authority.certificate
+        self._run(
+            "kube-apiserver",
+            [
+                str(programs.kubernetes / "kube-apiserver"),
+                f"--etcd-servers={etcd}",
+                f"--secure-port={self.port}",
+                "--bind-address=0.0.0.0",
+                f"--advertise-address={self.address}",
+                f"--service-cluster-ip-range={service_cidr}",
+                "--authorization-mode=Node,RBAC",
+                "--enable-admission-plugins=NodeRestriction",
+                f"--client-ca-file={ca}",
+                f"--tls-cert-file={self._apiserver.certificate}",
+                f"--tls-private-key-file={self._apiserver.key}",
+                f"--kubelet-certificate-authority={ca}",
+                f"--kubelet-client-certificate={self._kubelet_client.certificate}",
+                f"--kubelet-client-key={self._kubelet_client.key}",
+                "--kubelet-preferred-address-types=InternalIP",
+                "--service-account-issuer=https://kubernetes.default.svc",
+                f"--service-account-key-file={self._accounts.certificate}",
+                f"--service-account-signing-key-file={self._accounts.key}",
+                f"--authentication-token-webhook-config-file={webhook}",
+                "--authentication-token-webhook-version=v1",
+                "--authentication-token-webhook-cache-ttl=30s",
+                "--allow-privileged=true",  # as on EKS, where Pod Security decides
+                "--anonymous-auth=false",
+                "--profiling=false",
+            ],
+        )
+        wait_until(
+            self._ready,
+            seconds=READY_SECONDS,
+            describe=lambda: (
+                f"the API server is not ready ({self._last_error}): {self._running[1].last_lines()}"
+            ),
+            processes=self._running,
+        )
+        manager = self.client_file("controller-manager", "system:kube-controller-manager")
+        self._run(
+            "kube-controller-manager",
+            [
+                str(programs.kubernetes / "kube-controller-manager"),
+                f"--kubeconfig={manager}",
+                f"--root-ca-file={ca}",
+                f"--service-account-private-key-file={self._accounts.key}",
+                "--use-service-account-credentials=true",
+                "--allocate-node-cidrs=false",
+                "--leader-elect=false",
+                "--bind-address=127.0.0.1",
+                "--profiling=false",
+            ],
+        )
+        scheduler = self.client_file("scheduler", "system:kube-scheduler")
+        self._run(
+            "kube-scheduler",
+            [
+                str(programs.kubernetes / "kube-scheduler"),
+                f"--kubeconfig={scheduler}",
+                "--leader-elect=false",
+                "--bind-address=127.0.0.1",
+                "--profiling=false",
+            ],
+        )
+
+    def _run(self, name: str, argv: list[str]) -> None:
+        self._running.append(Process(name, argv, self._logs / f"{name}.log"))
+
+    def _ready(self) -> bool:
+        try:
+            return self.request("/readyz") == b"ok"
+        except OSError as error:
+            self._last_error = str(error)
+            return False

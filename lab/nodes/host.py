@@ -1,0 +1,80 @@
+"""One machine's EKS, as `lab.aws.eks.infrastructure` asks for it."""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+from collections.abc import Sequence
+
+from lab.aws.eks.infrastructure import ClusterLaunchError
+from lab.errors import LabError
+from lab.nodes.address_blocks import AddressBlocks
+from lab.nodes.cluster import Machine, RunningCluster
+from lab.setup import kubernetes
+
+
+class Host:
+    """Makes clusters. It has room for one at a time: its endpoint is one port."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._blocks = AddressBlocks()
+        self._cluster: RunningCluster | None = None
+        self._published: dict[str, None] = {}
+        self._lock = threading.Lock()
+
+    def create_cluster(
+        self,
+        *,
+        name: str,
+        version: str,
+        vpc_cidrs: Sequence[str],
+        service_cidr: str,
+        authentication_webhook_url: str,
+    ) -> RunningCluster:
+        """Start a control plane; see `Infrastructure`."""
+        built = kubernetes.version()
+        if version.split(".")[:2] != built.split(".")[:2]:
+            raise ClusterLaunchError(
+                f"The lab builds Kubernetes {built}, not {version}: give KubernetesVersion "
+                f"{'.'.join(built.split('.')[:2])}, or change lab/kubernetes/go.mod."
+            )
+        with self._lock:
+            if self._cluster is not None and not self._cluster.stopped:
+                raise ClusterLaunchError(
+                    f"The lab runs one cluster at a time and {self._cluster.name} is up: delete "
+                    "its stack first."
+                )
+            try:
+                self._cluster = RunningCluster(
+                    self._machine,
+                    name=name,
+                    vpc_cidrs=vpc_cidrs,
+                    service_cidr=service_cidr,
+                    webhook_url=authentication_webhook_url,
+                    published=self.published,
+                )
+            except (OSError, TimeoutError, LabError) as error:
+                raise ClusterLaunchError(str(error)) from error
+            return self._cluster
+
+    def allocate_block(self, subnet_cidr: str) -> ipaddress.IPv4Network:
+        """A free block of the subnet; see `Infrastructure`."""
+        return self._blocks.allocate(subnet_cidr)
+
+    def release_block(self, block: ipaddress.IPv4Network) -> None:
+        """Let another node have the block; see `Infrastructure`."""
+        self._blocks.release(block)
+
+    def publish_image(self, reference: str) -> None:
+        """Give the tools' image one more reference on every node; see `Infrastructure`."""
+        with self._lock:
+            self._published[reference] = None
+            cluster = self._cluster
+        if cluster is not None:
+            cluster.tag_tools(reference)
+
+    def published(self) -> list[str]:
+        """The further references of the tools' image, in the order they came."""
+        with self._lock:
+            return list(self._published)

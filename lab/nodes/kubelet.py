@@ -1,0 +1,105 @@
+"""A kubelet's settings: the lab's own, and over them those of the node's user data."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lab.aws.eks.user_data import merged
+from lab.errors import LabError
+
+LOG = logging.getLogger(__name__)
+
+# What the lab's nodes cannot do without, whatever the user data says: who the kubelet is and whom
+# it trusts, where its files and its containerd are, and the one machine's control groups and disk
+# that all nodes share.
+LAB_FIELDS = frozenset(
+    {
+        "address",
+        "apiVersion",
+        "authentication",
+        "authorization",
+        "cgroupDriver",
+        "cgroupRoot",
+        "cgroupsPerQOS",
+        "containerRuntimeEndpoint",
+        "enforceNodeAllocatable",
+        "failCgroupV1",
+        "failSwapOn",
+        "healthzPort",
+        "kind",
+        "localStorageCapacityIsolation",
+        "oomScoreAdj",
+        "podLogsDir",
+        "port",
+        "providerID",
+        "readOnlyPort",
+        "tlsCertFile",
+        "tlsPrivateKeyFile",
+        "volumePluginDir",
+    }
+)
+_LAB_FLAGS = frozenset(
+    {
+        "bootstrap-kubeconfig",
+        "cert-dir",
+        "config",
+        "config-dir",
+        "hostname-override",
+        "image-credential-provider-bin-dir",
+        "image-credential-provider-config",
+        "kubeconfig",
+        "node-ip",
+        "root-dir",
+    }
+) | {re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower() for name in LAB_FIELDS}
+
+
+def pod_addresses(block: ipaddress.IPv4Network) -> int:
+    """How many pods with an address of their own a node's block carries."""
+    # All hosts but the node itself and the pods' gateway.
+    return block.num_addresses - 4
+
+
+def configuration(
+    own: Mapping[str, Any], wanted: Mapping[str, Any], block: ipaddress.IPv4Network
+) -> dict[str, Any]:
+    """A KubeletConfiguration: `own`, which is the lab's, with `wanted` over it.
+
+    Fields the lab needs stay as they are, which is logged. Raises LabError when there are to be
+    more pods than the node's block has addresses.
+    """
+    for name in sorted(LAB_FIELDS & wanted.keys()):
+        LOG.warning("kubelet configuration: %s stays the lab's own", name)
+    result = merged(own, {name: value for name, value in wanted.items() if name not in LAB_FIELDS})
+    most, pods = pod_addresses(block), result.get("maxPods")
+    if isinstance(pods, int) and pods > most:
+        raise LabError(
+            f"maxPods is {pods}, but a node of the lab has a /{block.prefixlen} block of"
+            f" addresses, which carries {most} pods: give MaxPods of at most {most} in the lab"
+        )
+    return result
+
+
+def split_flags(wanted: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Fields and remaining flags of `wanted`, which are as --name=value.
+
+    A flag wins over the configuration file, so --max-pods becomes the field that is checked. Flags
+    the lab needs are left out, which is logged. Raises LabError for a number that is none.
+    """
+    fields: dict[str, Any] = {}
+    flags = []
+    for flag in wanted:
+        name, _, value = flag.removeprefix("--").partition("=")
+        if name == "max-pods":
+            if not value.isdigit():
+                raise LabError(f"the kubelet's flag {flag} needs a number")
+            fields["maxPods"] = int(value)
+        elif name in _LAB_FLAGS:
+            LOG.warning("kubelet flag: --%s stays the lab's own", name)
+        else:
+            flags.append(flag)
+    return fields, flags

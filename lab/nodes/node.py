@@ -1,0 +1,311 @@
+"""A node: a network namespace with its own containerd, CNI and kubelet."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab import control_groups
+from lab.aws.eks.infrastructure import NodeSpec
+from lab.nodes import kubelet
+from lab.nodes.control_plane import ControlPlane
+from lab.nodes.process import Process, wait_until
+from lab.nodes.programs import Programs
+from lab.setup.image import PAUSE_IMAGE, TOOLS_IMAGE
+
+SCALE_LABEL = "rackrate.dev/network-scale"
+START_SECONDS = 30.0
+# Importing an image is processor work: four at once on two cores would only delay one another.
+_importing = threading.Semaphore(os.cpu_count() or 1)
+
+
+@dataclass
+class Node:
+    """One node's programs and directories. `start` returns when its kubelet runs."""
+
+    spec: NodeSpec
+    programs: Programs
+    directory: Path
+    logs: Path
+    images: Path
+    control_plane: ControlPlane
+    network_scale: float
+    mtu_bytes: int
+
+    def __post_init__(self) -> None:
+        self.address = next(self.spec.block.hosts())
+        self._running: list[Process] = []
+
+    def start(self, published: Callable[[], Sequence[str]]) -> None:
+        """Start containerd, import the images, start the kubelet.
+
+        `published` gives further references of the tools' image. Raises OSError, TimeoutError, and
+        LabError for settings of the kubelet that the lab cannot carry out.
+        """
+        fields, flags = kubelet.split_flags(self.spec.kubelet_flags)
+        settings = self._kubelet_configuration(fields)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._write_cni()
+        self._run(
+            "containerd",
+            [
+                self.programs.debian_program("usr/bin/containerd"),
+                "--config",
+                str(self._write_containerd()),
+            ],
+        )
+        wait_until(
+            self._containerd_answers,
+            seconds=START_SECONDS,
+            describe=lambda: f"containerd does not answer: {self._running[0].last_lines()}",
+            processes=self._running,
+        )
+        with _importing:
+            self._ctr("images", "import", str(self.images))
+        for reference in published():
+            self.tag_tools(reference)
+        path = self.directory / "kubelet.json"
+        path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
+        self._run(
+            "kubelet",
+            [
+                str(self.programs.kubernetes / "kubelet"),
+                f"--config={path}",
+                f"--kubeconfig={self._credentials()}",
+                f"--hostname-override={self.spec.name}",
+                f"--node-ip={self.address}",
+                f"--root-dir={self.directory / 'kubelet'}",
+                f"--cert-dir={self.directory / 'kubelet-certificates'}",
+                f"--node-labels={self._labels()}",
+                *flags,
+            ],
+        )
+
+    def tag_tools(self, reference: str) -> None:
+        """Give the tools' image one more reference. Raises OSError before containerd answers."""
+        self._ctr("images", "tag", "--force", TOOLS_IMAGE, reference)
+
+    @property
+    def has_containerd(self) -> bool:
+        """Whether its containerd has begun to listen."""
+        return self._socket.exists()
+
+    @property
+    def running(self) -> list[Process]:
+        """The node's programs, for watching."""
+        return self._running
+
+    def stop(self) -> None:
+        """End the kubelet, the node's containers and containerd; remove the node's files."""
+        for program in reversed(self._running):
+            if program.name.startswith("containerd"):
+                # A containerd that never answered has no containers.
+                with contextlib.suppress(OSError):
+                    self._end_containers()
+            program.stop()
+        self._running.clear()
+        self._remove_files()
+
+    def _remove_files(self) -> None:
+        """An instance's disk goes with it; a later node of this name begins with an empty one."""
+        own = (self.directory, self._socket.parent)
+        lines = Path("/proc/self/mountinfo").read_text("utf-8").splitlines()
+        mounted = [Path(line.split()[4]) for line in lines]
+        for point in reversed(mounted):
+            if any(point.is_relative_to(directory) for directory in own):
+                subprocess.run(["umount", "--lazy", str(point)], check=False, capture_output=True)
+        for directory in own:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _run(self, name: str, argv: list[str]) -> None:
+        program = Process(
+            f"{name} of {self.spec.name}",
+            argv,
+            self.logs / f"{self.spec.name}.{name}.log",
+            network_namespace=self.spec.name,
+            environment={**self.programs.environment, "PATH": self._path()},
+        )
+        self._running.append(program)
+
+    def _path(self) -> str:
+        root = self.programs.debian
+        own = [str(root / part) for part in ("usr/sbin", "usr/bin", "sbin", "bin")]
+        return os.pathsep.join([*own, os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")])
+
+    @property
+    def _socket(self) -> Path:
+        return Path("/run/containerd", self.spec.name, "containerd.sock")
+
+    def _ctr(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [
+                self.programs.debian_program("usr/bin/ctr"),
+                "--address",
+                str(self._socket),
+                "--namespace",
+                "k8s.io",
+                *arguments,
+            ],
+            env=os.environ | dict(self.programs.environment),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise OSError(f"ctr {arguments[0]} failed on {self.spec.name}: {done.stderr.strip()}")
+        return done.stdout
+
+    def _containerd_answers(self) -> bool:
+        if not self._socket.exists():
+            return False
+        try:
+            self._ctr("version")
+        except OSError:
+            return False
+        return True
+
+    def _end_containers(self) -> None:
+        for task in self._ctr("tasks", "list", "--quiet").split():
+            # It may have ended by itself meanwhile.
+            with contextlib.suppress(OSError):
+                self._ctr("tasks", "delete", "--force", task)
+
+    def _write_containerd(self) -> Path:
+        run = self._socket.parent
+        run.mkdir(parents=True, exist_ok=True)
+        config = f"""\
+version = 2
+root = "{self.directory}/containerd"
+state = "{run}/state"
+oom_score = 0
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.devmapper"]
+[grpc]
+  address = "{self._socket}"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{PAUSE_IMAGE}"
+  # A machine without CAP_SYS_RESOURCE cannot lower a score; runc would fail with an obscure EOF.
+  restrict_oom_score_adj = true
+  enable_selinux = false
+  disable_apparmor = true
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    default_runtime_name = "runc"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        BinaryName = "{self.programs.debian_program("usr/sbin/runc", "usr/bin/runc")}"
+        SystemdCgroup = false
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{self.programs.debian / "usr/lib/cni"}"
+    conf_dir = "{self.directory}/cni"
+"""
+        path = self.directory / "containerd.toml"
+        path.write_text(config, encoding="utf-8")
+        return path
+
+    def _write_cni(self) -> None:
+        """Pods get routed addresses of the node's own block, as with AWS's own CNI."""
+        hosts = list(self.spec.block.hosts())
+        configuration = {
+            "cniVersion": "0.4.0",
+            "name": "vpc",
+            "plugins": [
+                {
+                    "type": "ptp",
+                    "ipMasq": False,
+                    "mtu": self.mtu_bytes,
+                    "ipam": {
+                        "type": "host-local",
+                        "dataDir": str(self.directory / "cni-addresses"),
+                        "ranges": [
+                            [
+                                {
+                                    "subnet": str(self.spec.block),
+                                    "rangeStart": str(hosts[2]),
+                                    "rangeEnd": str(hosts[-1]),
+                                    "gateway": str(hosts[1]),
+                                }
+                            ]
+                        ],
+                        "routes": [{"dst": "0.0.0.0/0"}],
+                    },
+                }
+            ],
+        }
+        directory = self.directory / "cni"
+        directory.mkdir(exist_ok=True)
+        (directory / "10-vpc.conflist").write_text(json.dumps(configuration), encoding="utf-8")
+
+    def _kubelet_configuration(self, flag_fields: dict[str, Any]) -> dict[str, Any]:
+        serving = self.control_plane.authority.issue(
+            f"{self.spec.name}-serving",
+            f"system:node:{self.spec.name}",
+            organization="system:nodes",
+            addresses=[self.address],
+            names=[self.spec.name],
+        )
+        own = {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "address": str(self.address),
+            "authentication": {
+                "anonymous": {"enabled": False},
+                "webhook": {"enabled": True},
+                "x509": {"clientCAFile": str(self.control_plane.authority.certificate)},
+            },
+            "authorization": {"mode": "Webhook"},
+            "tlsCertFile": str(serving.certificate),
+            "tlsPrivateKeyFile": str(serving.key),
+            "containerRuntimeEndpoint": f"unix://{self._socket}",
+            "providerID": f"aws:///{self.spec.zone}/{self.spec.instance_id}",
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": f"/{control_groups.name()}/pods",
+            # One machine has one tree of control groups; per-node quality-of-service trees would
+            # collide. Pods' own limits still hold.
+            "cgroupsPerQOS": False,
+            "enforceNodeAllocatable": [],
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "oomScoreAdj": 0,
+            "readOnlyPort": 0,
+            "healthzPort": 0,
+            # EKS's choice for a large type counts on more addresses than a block of the lab has.
+            "maxPods": min(self.spec.default_max_pods, kubelet.pod_addresses(self.spec.block)),
+            "podLogsDir": str(self.directory / "pod-logs"),
+            "volumePluginDir": str(self.directory / "volume-plugins"),
+            "serializeImagePulls": False,
+            # The nodes share the machine's disk and memory: its state is not a node's.
+            "evictionHard": {
+                "memory.available": "100Mi",
+                "nodefs.available": "0%",
+                "nodefs.inodesFree": "0%",
+                "imagefs.available": "0%",
+                "imagefs.inodesFree": "0%",
+            },
+            "imageGCHighThresholdPercent": 100,
+            "localStorageCapacityIsolation": False,
+            "registerWithTaints": [dict(taint) for taint in self.spec.taints],
+            "logging": {"verbosity": 1},
+        }
+        wanted = {**self.spec.kubelet_configuration, **flag_fields}
+        return kubelet.configuration(own, wanted, self.spec.block)
+
+    def _credentials(self) -> Path:
+        return self.control_plane.client_file(
+            f"{self.spec.name}-kubelet", f"system:node:{self.spec.name}", "system:nodes"
+        )
+
+    def _labels(self) -> str:
+        labels = {**self.spec.labels, SCALE_LABEL: f"{self.network_scale:g}"}
+        own = {"kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"}
+        return ",".join(f"{key}={value}" for key, value in labels.items() if key not in own)
