@@ -16,6 +16,7 @@ import argparse
 import bisect
 import datetime
 import http.server
+import io
 import json
 import os
 import random
@@ -26,15 +27,16 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
-from rackrate import tools
-from rackrate.schedule import PlannedTrial, planned_trials
-from rackrate.settings import NODE_GROUP_LABEL, Arm, Settings
-from rackrate.stages.planning import plan_run
+from rackrate.measure.trials import RawValues, Trial
+from rackrate.plan.schedule import block_items, planned_trials
+from rackrate.resources import Resources
+from rackrate.settings import NODE_GROUP_LABEL, Settings, StackArm
+from rackrate.stages.collect import Drafts
+from rackrate.stages.plan import plan as plan_run
 from rackrate.store import Store
 from rackrate.tools import Interval, Measurement, TestBase
 
@@ -70,6 +72,10 @@ class Records:
         """S3's."""
         self.objects[Key] = Body
         return {}
+
+    def get_object(self, *, Key: str, **_: Any) -> Json:
+        """S3's, of an object that is there."""
+        return {"Body": io.BytesIO(self.objects[Key])}
 
     def put_item(self, *, Item: Json, **_: Any) -> Json:
         """DynamoDB's; it overwrites."""
@@ -261,12 +267,29 @@ class InstanceTypes:
         }
 
 
-def plan(records: Records, *, nodes: int, blocks: int) -> None:
-    """Store a run's plan and schedule: every test of the catalogue's three, all pairs of a ring."""
+def planner(
+    records: Records, *, nodes: int, tool_image: str = "tools", host_namespace: str = ""
+) -> Resources:
+    """What the planner works with: a stack of so many nodes in two arms."""
     arms = tuple(
-        Arm(name, placement, name == "baseline", name, {NODE_GROUP_LABEL: name})
+        StackArm(name, placement, name == "baseline", name, {NODE_GROUP_LABEL: name})
         for name, placement in (("treatment", "cluster"), ("baseline", "none"))
     )
+    found = Resources()
+    found.settings = Settings(
+        *(TABLE, BUCKET, "cluster", "rackrate", tool_image, arms, nodes // 2, False),
+        host_namespace=host_namespace,
+    )
+    found.store = Store(TABLE, BUCKET, records)
+    found.cluster = cast(Any, Nodes(nodes))
+    found.ec2 = InstanceTypes()
+    found.eks = found.pricing = None
+    found.region = "us-east-1"
+    return found
+
+
+def plan(records: Records, *, nodes: int, blocks: int) -> None:
+    """Store a run's plan and schedule: every test of the catalogue's three, all pairs of a ring."""
     plan_run(
         {
             "tests": ["tcp-1", "tcp-8", "rtt"],
@@ -275,64 +298,39 @@ def plan(records: Records, *, nodes: int, blocks: int) -> None:
             "load": "together",
             "seed": SEED,
         },
+        planner(records, nodes=nodes),
         run_id=RUN,
         execution_arn="",
-        settings=Settings(TABLE, BUCKET, "cluster", "rackrate", "tools", arms, nodes // 2, False),
-        cluster=cast(Any, Nodes(nodes)),
-        store=Store(TABLE, BUCKET, records),
-        eks=None,
-        ec2=InstanceTypes(),
-        pricing=None,
-        region="us-east-1",
     )
 
 
 def measure(records: Records) -> int:
     """Store a measured trial for every planned one, and the warm-up's; returns how many count."""
     store = Store(TABLE, BUCKET, records)
-    items = json.loads(records.objects[store.key(RUN, "schedule.json")])
-    warm_ups = json.loads(records.objects[store.key(RUN, "warm_up.json")])
-    arms = json.loads(records.objects[store.key(RUN, "plan.json")])["arms"]
-    facts = {
-        node["name"]: {fact: value for fact, value in node.items() if value not in (None, [])}
-        for arm in arms
-        for node in arm["nodes"]
-    }
+    planned = store.plan(RUN)
+    items, warm_ups = store.items(RUN), store.items(RUN, "warm_up.json")
     chance = random.Random(SEED)
     luck: dict[tuple[str, str], float] = {}
-    for item in [*warm_ups, *items]:
-        if item["kind"] != "block":
-            continue
-        tests = {test["name"]: tools.load_test(test) for test in item["tests"]}
-        trials = planned_trials([item])
-        found = [
-            _measurement(
-                tests[trial.key.test],
-                ADVANTAGE if trial.key.arm == "treatment" else 1.0,
-                luck.setdefault(
-                    (trial.key.client, trial.key.server), chance.lognormvariate(0, PAIR_NOISE)
-                )
+    for item in block_items([*warm_ups, *items]):
+        drafts = Drafts(item, planned, attempt=1)
+        found = {
+            key: _measurement(
+                drafts.tests[key.test],
+                ADVANTAGE if key.arm == "treatment" else 1.0,
+                luck.setdefault((key.client, key.server), chance.lognormvariate(0, PAIR_NOISE))
                 * chance.lognormvariate(0, TRIAL_NOISE),
                 chance,
             )
-            for trial in trials
-        ]
-        samples_key = store.put_samples(
+            for key in item.trials
+        }
+        samples_key = store.put_raw_values(
             RUN,
-            f"samples/{item['block']:04d}-{item['round']}.1.json.gz",
-            {
-                trial.key.id: {
-                    "samples": dict(measured.samples),
-                    "series": [asdict(interval) for interval in measured.series],
-                }
-                for trial, measured in zip(trials, found, strict=True)
-            },
+            f"samples/{item.block:04d}-{item.round}.1.json.gz",
+            {key.id: RawValues.of(measured) for key, measured in found.items()},
         )
-        for trial, measured in zip(trials, found, strict=True):
-            test = tests[trial.key.test]
-            value = _stored(trial, test, measured, facts)
-            marked = {"warm_up": True} if item["warm_up"] else {}
-            store.put_trial(RUN, trial.key, {**value, **marked, "samples_key": samples_key})
+        for key, measured in found.items():
+            trial = drafts.of(key).measured(drafts.tests[key.test], measured)
+            store.put_trial(RUN, _stored(trial, samples_key))
     return len(planned_trials(items))
 
 
@@ -369,37 +367,24 @@ def _measurement(
     )
 
 
-def _stored(
-    trial: PlannedTrial, test: TestBase, measured: Measurement, facts: Mapping[str, Json]
-) -> Json:
-    """A trial's item as the collector stores it, with the facts of its two nodes.
+def _stored(trial: Trial, samples_key: str) -> Trial:
+    """A trial as the collector stores it.
 
     A block starts each minute, by the kubelet's clock and by the tool's.
     """
-    started_at = STARTED_AT + datetime.timedelta(minutes=trial.key.block)
-    details = dict(measured.details)
-    if measured.series:
+    started_at = STARTED_AT + datetime.timedelta(minutes=trial.block)
+    details = dict(trial.details)
+    if trial.test != "rtt":
         details["started_at_epoch_seconds"] = started_at.timestamp()
-    return {
-        "round": trial.round,
-        "tool": test.tool,
-        "metric": test.primary.name,
-        "unit": test.primary.unit,
-        "started_at": f"{started_at:%Y-%m-%dT%H:%M:%SZ}",
-        "finished_at": f"{started_at:%Y-%m-%dT%H:%M}:10Z",
-        "raw_key": f"runs/{RUN}/raw/{trial.key.id}.1.txt",
-        "status": "measured",
-        "value": measured.values[test.primary.name],
-        "values": dict(measured.values),
-        "samples": {kind: len(values) for kind, values in measured.samples.items()},
-        "details": details,
-        "placement": "none",
-        "client_network": trial.client_network,
-        "server_network": trial.server_network,
-        "client_node": facts[trial.key.client],
-        "server_node": facts[trial.key.server],
-        "attempt": 1,
-    }
+    return trial.model_copy(
+        update={
+            "started_at": f"{started_at:%Y-%m-%dT%H:%M:%SZ}",
+            "finished_at": f"{started_at:%Y-%m-%dT%H:%M}:10Z",
+            "raw_key": f"runs/{RUN}/raw/{trial.key.id}.1.txt",
+            "samples_key": samples_key,
+            "details": details,
+        }
+    )
 
 
 # -- deciding
@@ -407,16 +392,17 @@ def _stored(
 
 def decide() -> None:
     """Analyze the run that is served; print what it cost as JSON. In a process of its own."""
-    from rackrate.stages.concluding import analyze
+    from rackrate.stages.analyze import analyze
 
-    store = Store(TABLE, BUCKET)
+    resources = Resources()
+    resources.store = Store(TABLE, BUCKET)
     started, spent = time.monotonic(), time.process_time()
-    found = analyze(RUN, after_failure=False, store=store)
+    found = analyze(RUN, resources, after_failure=False)
     cost = {
         "seconds": time.monotonic() - started,
         "processor_seconds": time.process_time() - spent,
         "peak_bytes": peak_bytes(),
-        "found": found,
+        "found": found.to_json(),
     }
     print(json.dumps(cost))
 

@@ -23,8 +23,8 @@ from typing import Any
 import boto3
 
 from lab import control_groups, daemon, stack
-from lab.eks.process import wait_until
 from lab.errors import LabError
+from lab.nodes.process import wait_until
 from lab.setup.debian import library_path
 from lab.up import bring_up
 

@@ -25,6 +25,7 @@ from typing import Any
 from unittest import mock
 
 from benchmarks import deciding
+from rackrate.resources import Resources
 from rackrate.store import Store
 from tests.browser import chromium
 
@@ -54,10 +55,11 @@ SHOWN = "all laid out, drawn"
 def write() -> None:
     """Analyze and report the run that is served; print what it took as JSON. In its own process."""
     from rackrate.report.page import render_page
-    from rackrate.stages import concluding, reporting
+    from rackrate.stages import analyze, report
 
-    store = Store(deciding.TABLE, deciding.BUCKET)
-    concluding.analyze(deciding.RUN, after_failure=False, store=store)
+    resources = Resources()
+    resources.store = Store(deciding.TABLE, deciding.BUCKET)
+    analyze.analyze(deciding.RUN, resources, after_failure=False)
     spent: list[float] = []
 
     def timed(draw: Callable[..., str]) -> Callable[..., str]:
@@ -70,8 +72,8 @@ def write() -> None:
         return drawn
 
     started = time.monotonic()
-    with mock.patch.object(reporting, "render_page", timed(render_page)):
-        reporting.report(deciding.RUN, failure=None, store=store)
+    with mock.patch.object(report, "render_page", timed(render_page)):
+        report.report(deciding.RUN, resources, failure=None)
     found = {
         "reporting": time.monotonic() - started,
         "drawing": sum(spent),

@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from rackrate.statistics import Value, compare, compare_steadiness
+from rackrate.verdict.estimator import Value, estimate, estimate_steadiness
 
 Floats = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, tuple[int, ...]], Floats]
@@ -165,7 +165,7 @@ def coverage(world: World, blocks: int, runs: int) -> tuple[float, int]:
     held = 0
     for _ in range(runs):
         arm, baseline = both_arms(world, blocks, 1.1, chance)
-        found = compare(arm, baseline, better="higher", threshold=THRESHOLD)
+        found = estimate(arm, baseline, better="higher", threshold=THRESHOLD)
         assert found.ci95 is not None
         held += found.ci95[0] <= 1.1 <= found.ci95[1]
     return held / runs, seed
@@ -180,10 +180,10 @@ def false_differences(world: World, blocks: int, runs: int) -> tuple[float, floa
         for _ in range(TESTS):
             arm, baseline = both_arms(world, blocks, 1.0, chance)
             words.append(
-                compare(arm, baseline, better="higher", threshold=THRESHOLD, family=TESTS).verdict
+                estimate(arm, baseline, better="higher", threshold=THRESHOLD, family=TESTS).verdict
             )
             spreads.append(
-                compare_steadiness(arm, baseline, family=TESTS, seed=seed + number).verdict
+                estimate_steadiness(arm, baseline, family=TESTS, seed=seed + number).verdict
             )
         wrong += any(word in ("better", "worse") for word in words)
         unsteady += any(word in ("better", "worse") for word in spreads)
@@ -213,7 +213,7 @@ def power(pairs: int, tests: int, runs: int, blocks: int = 6) -> Power:
     found = seen = 0
     for _ in range(runs):
         arm, baseline = both_arms(world, blocks, 1.1, chance)
-        verdict = compare(arm, baseline, better="higher", threshold=THRESHOLD, family=tests)
+        verdict = estimate(arm, baseline, better="higher", threshold=THRESHOLD, family=tests)
         found += verdict.verdict == "better"
         assert verdict.ci_simultaneous is not None
         seen += verdict.ci_simultaneous[0] > 1.0

@@ -10,6 +10,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from rackrate_text.units import UNKNOWN
+
 from .errors import EXIT_FAILED, Refusal
 from .output import Output
 from .results import Results
@@ -93,7 +95,7 @@ def print_differences(output: Output, comparison: Comparison) -> None:
 def _words(value: Any) -> str:
     """A value of the comparison as a person writes it."""
     if value is None:
-        return "-"
+        return UNKNOWN
     if isinstance(value, str):
         return value
     if isinstance(value, list):

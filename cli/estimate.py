@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rackrate_text.units import dollars, duration, quantity
+
 from .errors import EXIT_FAILED, Refusal
 from .runs import Run
-from .units import dollars, duration, quantity, significant
 from .verdict import say
 
 NODES_SHOWN = 8
@@ -62,25 +63,23 @@ class Estimate:
 
     sent: Mapping[str, int]
     received: Mapping[str, int]
-    cost: Cost | None
-    guards: tuple[Guard, ...] | None
+    cost: Cost
+    guards: tuple[Guard, ...]
     placeholders: bool
 
     @classmethod
     def read(cls, text: bytes, run_id: str) -> Self:
-        """Parse plan.json. Raises Refusal when it is incomplete; an older one may tell less."""
+        """Parse plan.json. Raises Refusal when it is incomplete."""
         try:
             document = json.loads(text)
             estimates = document["estimates"]
-            traffic = estimates.get("bytes_per_node") or {}
-            guards = estimates.get("guards")
-            cost = estimates.get("cost")
+            traffic = estimates["bytes_per_node"]
             return cls(
-                sent={node: _way(amount, "sent") for node, amount in traffic.items()},
-                received={node: _way(amount, "received") for node, amount in traffic.items()},
-                cost=None if not cost else _cost(cost),
-                guards=None if guards is None else tuple(_guard(guard) for guard in guards),
-                placeholders=bool(document.get("placeholder_nodes")),
+                sent={node: ways["sent"] for node, ways in traffic.items()},
+                received={node: ways["received"] for node, ways in traffic.items()},
+                cost=_cost(estimates["cost"]),
+                guards=tuple(_guard(guard) for guard in estimates["guards"]),
+                placeholders=document["placeholder_nodes"],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Refusal(
@@ -88,11 +87,6 @@ class Estimate:
                 f" {error}); read it in the bucket.",
                 EXIT_FAILED,
             ) from error
-
-
-def _way(amount: Mapping[str, int] | int, way: str) -> int:
-    # Plans of an older stack counted both ways in one number.
-    return int(amount[way] if isinstance(amount, Mapping) else amount)
 
 
 def _cost(document: Mapping[str, Any]) -> Cost:
@@ -141,10 +135,8 @@ def print_estimate(console: Console, run: Run, estimate: Estimate | None) -> Non
         if len(estimate.sent) > NODES_SHOWN:
             rest = len(estimate.sent) - NODES_SHOWN
             say(console, f"And {rest} more nodes with no more traffic; plan.json lists all.")
-    if estimate.cost is not None:
-        _print_cost(console, estimate.cost)
-    if estimate.guards is not None:
-        _print_guards(console, estimate.guards)
+    _print_cost(console, estimate.cost)
+    _print_guards(console, estimate.guards)
 
 
 def _table(title: str) -> Table:
@@ -185,7 +177,7 @@ def _print_cost(console: Console, cost: Cost) -> None:
     for line in cost.lines:
         table.add_row(
             Text(f"{line.what}{' *' if line.paid_anyway else ''}"),
-            Text(f"{_amount(line.quantity)} {_plural(line.unit, line.quantity)}"),
+            Text(_amount(line.quantity, line.unit)),
             f"{_price(line.usd_per_unit)} ({sources.index(line.source) + 1})",
             dollars(line.usd),
         )
@@ -230,12 +222,7 @@ def _price(usd: float | None) -> str:
     return f"${usd:.10f}".rstrip("0").rstrip(".") if usd else "$0"
 
 
-def _amount(number: float) -> str:
+def _amount(number: float, unit: str) -> str:
     """What is counted is whole, what is measured has three digits."""
-    return str(int(number)) if number.is_integer() else significant(number)
-
-
-def _plural(unit: str, number: float) -> str:
-    if number == 1 or not unit or unit.isupper():
-        return unit
-    return f"{unit}s"
+    named = unit if number == 1 or not unit or unit.isupper() else f"{unit}s"
+    return f"{number:.0f} {named}" if number.is_integer() else quantity(number, named)

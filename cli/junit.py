@@ -14,10 +14,11 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
+from rackrate_text.units import interval, quantity, ratio
+
 from .failures import RunFailure
 from .requirements import Checked
 from .results import Results, Verdict
-from .units import quantity, ratio
 
 # What XML 1.0 has no way to write, not even escaped (W3C, XML 1.0, section 2.2).
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -121,12 +122,12 @@ def _finding(verdict: Verdict) -> str:
     if verdict.ratio is not None:
         found += f", {ratio(verdict.ratio)} times"
     if verdict.interval is not None:
-        found += f", 95 % interval {ratio(verdict.interval[0])} to {ratio(verdict.interval[1])}"
+        found += f", 95 % interval {interval(verdict.interval)}"
     return found
 
 
 def _words(results: Results) -> str:
-    lines = [results.conclusion or "No conclusion."]
+    lines = [results.conclusion]
     if results.lab_scale is not None:
         lines.append(f"Network scaled by {results.lab_scale:g}: figures are not EC2's.")
     lines.append(f"{results.measured} of {results.planned} trials measured.")

@@ -156,7 +156,7 @@ def files_of(stack: Stack, run_id: str) -> str:
 def print_left(output: Output, record: Run | None, left: Left) -> None:
     """The verdicts, or a dry run's estimate."""
     if left.results is not None:
-        print_results(output.console, left.results, record)
+        print_results(output.console, left.results)
     elif record is not None and record.status == "dry_run":
         print_estimate(output.console, record, left.estimate)
 

@@ -13,8 +13,9 @@ from rich.progress import (
     TextColumn,
 )
 
+from rackrate_text.units import duration
+
 from .runs import Run
-from .units import duration
 
 
 class TimeLeft:

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from rackrate_text.units import times
+from rackrate_text.words import listed
+
 from .errors import Refusal
 from .results import Results, Verdict
-from .units import ratio
 
 VERDICTS = ("better", "worse", "no meaningful difference", "inconclusive")
 
@@ -144,9 +146,7 @@ def check_planned(requirements: Sequence[Requirement], document: Mapping[str, An
     Raises Refusal for a requirement that the run can never meet.
     """
     plan = document["plan"]
-    tests = [test["name"] for test in plan["tests"]]
-    # An older stack's plan.json tells no metrics.
-    metrics: Any = document.get("metrics") or [{"test": name, "metric": None} for name in tests]
+    metrics = document["metrics"]
     arms = [arm["name"] for arm in document["arms"]]
     for requirement in requirements:
         if requirement.is_about_earlier and not plan.get("compare_with"):
@@ -189,12 +189,13 @@ def _check(requirement: Requirement, subjects: Sequence[Subject]) -> None:
     if requirement.test not in tests:
         raise Refusal(
             f'The requirement "{requirement.text}" names the test "{requirement.test}", which the'
-            f" run does not have; use one of {_listed(tests) or 'the tests it has'}."
+            f" run does not have; use one of"
+            f" {listed(tests, 'or', most=_SHOWN) or 'the tests it has'}."
         )
     of_test = list(dict.fromkeys(str(s) for s in subjects if s.test == requirement.test))
     raise Refusal(
         f'The requirement "{requirement.text}" fits nothing that is compared in the run; begin it'
-        f" with {_listed(of_test)}."
+        f" with {listed(of_test, 'or', most=_SHOWN)}."
     )
 
 
@@ -234,20 +235,14 @@ def _accepted(alternative: str, text: str) -> set[str]:
 
 
 def _verdicts() -> str:
-    return f"{', '.join(VERDICTS[:-1])} or {VERDICTS[-1]}, or `not` and one of them"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join([*names[:_SHOWN], *(["..."] if len(names) > _SHOWN else [])])
+    return f"{listed(VERDICTS, 'or')}, or `not` and one of them"
 
 
 def _finding(verdict: Verdict) -> str:
     """`treatment's tcp-1 throughput is better, 2.00 times (1.99 to 2.01)`."""
     said = f"{verdict.arm}'s {verdict.name} is {verdict.verdict}"
     if verdict.ratio is not None:
-        said += f", {ratio(verdict.ratio)} times"
-        if verdict.interval is not None:
-            said += f" ({ratio(verdict.interval[0])} to {ratio(verdict.interval[1])})"
+        said += f", {times(verdict.ratio, verdict.interval)}"
     if verdict.verdict == "inconclusive" and verdict.lacks:
         said += f": {verdict.lacks}"
     return said

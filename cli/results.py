@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from rackrate_text.words import counted
+
 from .errors import EXIT_FAILED, Refusal
-from .units import counted
 
 SCHEMA = "rackrate.result.v1"
-
 
 type Interval = tuple[float, float]
 
@@ -25,11 +25,11 @@ class Ceiling:
     """
 
     name: str
-    arm: float | None
-    baseline: float | None
+    arm: float
+    baseline: float
     arm_share: float | None
     baseline_share: float | None
-    text: str | None
+    text: str
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Steadiness:
 class Verdict:
     """One arm against the baseline on one metric of one test; None is what was not measured.
 
+    `earlier` is the earlier run that the arm is compared with; None where that is another arm.
     `interval` is the one that decides: with the other verdicts' at once, where there are several.
     """
 
@@ -55,6 +56,7 @@ class Verdict:
     unit: str
     arm: str
     baseline: str
+    earlier: str | None
     arm_median: float | None
     baseline_median: float | None
     ratio: float | None
@@ -96,8 +98,7 @@ class Results:
     """A run's results. `placements` maps an arm's name to its placement strategy; `started_at` is
     ISO 8601.
 
-    `regressions` compare each arm with itself in an earlier run. What results of an older stack do
-    not tell is empty.
+    `regressions` compare each arm with itself in an earlier run.
     """
 
     run_id: str
@@ -115,7 +116,7 @@ class Results:
     regressions: tuple[Verdict, ...]
     mark_notes: tuple[str, ...]
     warnings: tuple[str, ...]
-    conclusion: str | None
+    conclusion: str
 
     @classmethod
     def read(cls, text: bytes, run_id: str, schema: str = SCHEMA) -> Self:
@@ -135,20 +136,20 @@ class Results:
             return cls(
                 run_id=run["id"],
                 status=run["status"],
-                started_at=str(run.get("started_at") or ""),
-                seconds=run.get("seconds"),
+                started_at=run["started_at"],
+                seconds=run["seconds"],
                 lab_scale=run["lab_scale"],
                 placements={arm["name"]: arm["placement"] for arm in document["arms"]},
                 planned=trials["planned"],
                 measured=trials["measured"],
                 failed=trials["failed"],
-                failures=tuple(_failure(failure) for failure in trials.get("failures") or ()),
-                warmed_up=len((document.get("warm_up") or {}).get("trials", ())),
+                failures=tuple(_failure(failure) for failure in trials["failures"]),
+                warmed_up=len(document["warm_up"]["trials"]),
                 verdicts=tuple(_verdict(verdict) for verdict in document["verdicts"]),
-                regressions=tuple(_verdict(v) for v in document.get("regressions") or ()),
-                mark_notes=tuple(str(note) for note in document.get("mark_notes") or ()),
-                warnings=tuple(str(warning) for warning in document.get("warnings") or ()),
-                conclusion=document.get("conclusion") or run.get("conclusion"),
+                regressions=tuple(_verdict(v) for v in document["regressions"]),
+                mark_notes=tuple(document["mark_notes"]),
+                warnings=tuple(document["warnings"]),
+                conclusion=document["conclusion"],
             )
         except (ValueError, KeyError, TypeError) as error:
             raise Refusal(
@@ -159,34 +160,41 @@ class Results:
 
 
 def _verdict(document: Mapping[str, Any]) -> Verdict:
-    simultaneous = _interval(document.get("ci_simultaneous"))
+    simultaneous = _interval(document["ci_simultaneous"])
     return Verdict(
         test=document["test"],
         metric=document["metric"],
         unit=document["unit"],
         arm=document["arm"],
         baseline=document["baseline"],
+        earlier=_earlier(document["baseline"]),
         arm_median=document["arm_median"],
         baseline_median=document["baseline_median"],
         ratio=document["ratio"],
         interval=simultaneous or _interval(document["ci95"]),
         is_simultaneous=simultaneous is not None,
         verdict=document["verdict"],
-        reason=document.get("reason"),
-        scope=document.get("scope"),
-        claim=document.get("claim"),
-        more_blocks=document.get("more_blocks"),
-        more_pairs=document.get("more_pairs"),
+        reason=document["reason"],
+        scope=document["scope"],
+        claim=document["claim"],
+        more_blocks=document["more_blocks"],
+        more_pairs=document["more_pairs"],
         ceiling=_ceiling(document["ceiling"]),
-        steadiness=_steadiness(document.get("steadiness")),
+        steadiness=_steadiness(document["steadiness"]),
     )
+
+
+def _earlier(baseline: str) -> str | None:
+    """The run that results.json names as `run <id>` where it compares with an earlier run."""
+    kind, _, run_id = baseline.partition(" ")
+    return run_id if kind == "run" and run_id else None
 
 
 def _failure(document: Mapping[str, Any]) -> Failure:
     return Failure(
         f"block {document['block']}, {document['arm']}, {document['test']},"
         f" {document['client']} to {document['server']}",
-        str(document.get("reason") or "no reason given"),
+        document["reason"],
     )
 
 
@@ -197,20 +205,20 @@ def _ceiling(document: Mapping[str, Any] | None) -> Ceiling | None:
         document["name"],
         document["arm"],
         document["baseline"],
-        document.get("arm_share"),
-        document.get("baseline_share"),
-        document.get("text"),
+        document["arm_share"],
+        document["baseline_share"],
+        document["text"],
     )
 
 
 def _steadiness(document: Mapping[str, Any] | None) -> Steadiness | None:
-    if not document or not document.get("verdict"):
+    if document is None:
         return None
     return Steadiness(
-        document.get("arm"),
-        document.get("baseline"),
-        document.get("ratio"),
-        _interval(document.get("ci95")),
+        document["arm"],
+        document["baseline"],
+        document["ratio"],
+        _interval(document["ci95"]),
         document["verdict"],
     )
 

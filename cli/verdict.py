@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rackrate_text.units import UNKNOWN, duration, interval, percent, quantity, ratio
+
 from .requirements import Checked
-from .results import Interval, Results, Steadiness, Verdict
+from .results import Results, Steadiness, Verdict
 from .runs import Run
-from .units import duration, percent, quantity, ratio
 
 _STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
 
@@ -27,7 +28,7 @@ _STEADINESS = {
 }
 
 
-def print_results(console: Console, results: Results, run: Run | None) -> None:
+def print_results(console: Console, results: Results) -> None:
     """The verdict tables, the conclusion and whatever qualifies them."""
     for verdicts in _by_comparison(results.verdicts):
         console.print(verdict_table(results, verdicts))
@@ -38,14 +39,12 @@ def print_results(console: Console, results: Results, run: Run | None) -> None:
     for verdicts in _by_comparison(results.regressions):
         console.print(verdict_table(results, verdicts))
     _print_ceilings(console, results)
-    conclusion = results.conclusion or (run.conclusion if run else None)
     every = [*results.verdicts, *results.regressions]
     at_once = len(every) > 1 and any(verdict.is_simultaneous for verdict in every)
     # The stack's conclusion mostly says so itself.
-    if at_once and "at once" not in (conclusion or ""):
+    if at_once and "at once" not in results.conclusion:
         say(console, "The intervals of all verdicts hold at once with 95 %.", style="dim")
-    if conclusion:
-        say(console, conclusion)
+    say(console, results.conclusion)
     for warning in results.warnings:
         say(console, f"Warning: {warning}", style="yellow")
     for note in results.mark_notes:
@@ -75,7 +74,7 @@ def _by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 
 def _print_ceilings(console: Console, results: Results) -> None:
     for verdict in results.verdicts:
-        if verdict.ceiling is not None and verdict.ceiling.text:
+        if verdict.ceiling is not None:
             say(console, f"{verdict.name}: {verdict.ceiling.text.rstrip('.')}.", style="dim")
 
 
@@ -95,7 +94,7 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
         padding=0,
     )
     # The whole name is in the title; a column has no room for a run's id.
-    if baseline.startswith("run "):
+    if verdicts[0].earlier is not None:
         short = "earlier"
     elif baseline.startswith(f"{arm} ("):
         short = "other run"
@@ -112,8 +111,8 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
             Text(verdict.name),
             quantity(verdict.arm_median, verdict.unit),
             quantity(verdict.baseline_median, verdict.unit),
-            "-" if verdict.ratio is None else ratio(verdict.ratio),
-            _interval(verdict.interval),
+            ratio(verdict.ratio),
+            interval(verdict.interval),
             Text(_word(verdict), style=_STYLES.get(verdict.verdict, "")),
         )
         _add_ceiling(table, verdict)
@@ -146,8 +145,8 @@ def _add_steadiness(table: Table, steadiness: Steadiness | None) -> None:
         "  spread",
         percent(steadiness.arm),
         percent(steadiness.baseline),
-        "-" if steadiness.ratio is None else ratio(steadiness.ratio),
-        _interval(steadiness.ci95),
+        ratio(steadiness.ratio),
+        interval(steadiness.ci95),
         Text(_STEADINESS.get(steadiness.verdict, steadiness.verdict)),
         style="dim",
     )
@@ -181,10 +180,10 @@ def run_table(runs: list[Run], width: int = 80) -> Table:
             Text(run.run_id),
             run.started_at[:16].replace("T", " "),
             run.status.replace("_", " "),
-            "-" if run.seconds is None else duration(run.seconds),
-            "-" if run.trials_measured is None else str(run.trials_measured),
-            "-" if run.trials_failed is None else str(run.trials_failed),
-            *([Text(run.conclusion or run.error or "-")] if is_wide else []),
+            duration(run.seconds),
+            UNKNOWN if run.trials_measured is None else str(run.trials_measured),
+            UNKNOWN if run.trials_failed is None else str(run.trials_failed),
+            *([Text(run.conclusion or run.error or UNKNOWN)] if is_wide else []),
         )
     return table
 
@@ -197,9 +196,3 @@ def say(console: Console, text: str, style: str = "") -> None:
 def _arm(results: Results, name: str) -> str:
     placement = results.placements.get(name)
     return name if placement is None else f"{name} (placement: {placement})"
-
-
-def _interval(interval: Interval | None) -> str:
-    if interval is None:
-        return "-"
-    return f"{ratio(interval[0])} to {ratio(interval[1])}"

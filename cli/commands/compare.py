@@ -136,8 +136,6 @@ def _check_end(execution: Execution, comparison_id: str) -> None:
     cause = "; ".join(line.rstrip(".") for line in human(execution.cause)) or "no cause given"
     if execution.error == "InvalidComparison":
         raise Refusal(f"The runs cannot be compared: {cause}.", EXIT_USAGE)
-    if execution.error == "InvalidPlan":
-        raise Refusal("The stack is older than comparisons; deploy this version of rackrate.")
     raise Refusal(
         f"The comparison {comparison_id} ended with {execution.error or execution.status}:"
         f" {cause}.",
@@ -160,7 +158,7 @@ def _conclude(
     page = _keep(output, stack, comparison, content, comparison_id, out)
     output.say(f"Run {comparison.run_id} against {comparison.other_name}")
     print_differences(output, comparison)
-    print_results(output.console, comparison.results, None)
+    print_results(output.console, comparison.results)
     checks = check(output, requirements, comparison.results)
     output.line(f"Results: {page}")
     output.document(

@@ -132,9 +132,7 @@ def _failure(run: Run) -> RunFailure | None:
 
 def _needed(content: bytes | None, run: Run, name: str) -> bytes:
     if content is None:
-        raise Refusal(
-            f"Run {run.run_id} left no {name}, as runs of older stacks do; choose another --format."
-        )
+        raise Refusal(f"Run {run.run_id} left no {name}; choose another --format.")
     return content
 
 
