@@ -133,6 +133,27 @@ def resolved(value: Any, scenario: Scenario) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def possible(
+    cfn: Template, kind: str, *names: str, within: str | None = None
+) -> Iterator[tuple[str, dict[str, Any], Scenario]]:
+    """Every resource of a type as it can be.
+
+    Args:
+        cfn: the template.
+        kind: the type.
+        names: the properties to look at; the number of scenarios grows with them.
+        within: the property that holds these, where they are not the resource's own.
+
+    Yields:
+        Logical id, the properties as they are in a scenario, and the scenario.
+    """
+    for logical_id, resource in resources(cfn, kind):
+        held = properties(resource)
+        part = pick(held if within is None else held.get(within), *names)
+        for scenario in scenarios(cfn, part, given=[resource]):
+            yield logical_id, resolved(part, scenario), scenario
+
+
 def possible_values(cfn: Template, value: Any, scenario: Scenario) -> set[str] | None:
     """What a value can be in a scenario: itself, or what its parameter allows.
 

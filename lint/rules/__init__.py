@@ -12,7 +12,6 @@ from lint.rules.cluster_access import (
 from lint.rules.functions import (
     CustomResourceTimeOut,
     FunctionLogsAreKept,
-    FunctionMemoryAndTimeOut,
     OwnRole,
 )
 from lint.rules.launch_templates import (
@@ -35,7 +34,7 @@ from lint.rules.placement_groups import (
     SpreadLevelNeedsSpread,
 )
 from lint.rules.policies import PermissionsBoundary, StarsHaveReasons
-from lint.rules.stacks import LogRetention, NestedStackTags, NoExports, NoLiteralPartition
+from lint.rules.stacks import NoExports, NoLiteralPartition
 from lint.rules.state_machines import (
     DefinitionCanBeRead,
     DefinitionErrors,
@@ -59,14 +58,11 @@ __all__ = [
     "DescribedParameters",
     "DiskOrAccessBesideLaunchTemplate",
     "FunctionLogsAreKept",
-    "FunctionMemoryAndTimeOut",
     "GroupNameOrGroupId",
     "GroupsOfKubernetesItself",
     "ImageWithoutUserData",
     "InstanceTypeInOnePlace",
     "LaunchTemplateIdOrName",
-    "LogRetention",
-    "NestedStackTags",
     "NoExports",
     "NoLiteralPartition",
     "NodeEntriesCarryNoRights",

@@ -10,7 +10,7 @@ from typing import Any
 from cfnlint.template import Template
 
 from lint.rule import Rule
-from lint.template import Place, pick, properties, resolved, resources, scenarios
+from lint.template import Place, possible
 
 
 class AddonConfigurationIsJson(Rule):
@@ -24,17 +24,14 @@ class AddonConfigurationIsJson(Rule):
     source_url = "https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAddon.html"
 
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        for logical_id, addon in resources(cfn, "AWS::EKS::Addon"):
-            part = pick(properties(addon), "ConfigurationValues")
-            for scenario in scenarios(cfn, part, given=[addon]):
-                found = resolved(part, scenario).get("ConfigurationValues")
-                fault = None if found is None else _fault(found)
-                if fault:
-                    yield (
-                        ["Resources", logical_id, "Properties", "ConfigurationValues"],
-                        f"ConfigurationValues {fault}; write a JSON object, such as "
-                        '{"env": {"ENABLE_PREFIX_DELEGATION": "true"}}',
-                    )
+        for logical_id, found, _ in possible(cfn, "AWS::EKS::Addon", "ConfigurationValues"):
+            fault = _fault(found.get("ConfigurationValues"))
+            if fault:
+                yield (
+                    ["Resources", logical_id, "Properties", "ConfigurationValues"],
+                    f"ConfigurationValues {fault}; write a JSON object, such as "
+                    '{"env": {"ENABLE_PREFIX_DELEGATION": "true"}}',
+                )
 
 
 def _fault(value: Any) -> str | None:

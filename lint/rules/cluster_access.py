@@ -8,16 +8,7 @@ from typing import Any
 from cfnlint.template import Template
 
 from lint.rule import Rule
-from lint.template import (
-    Place,
-    pick,
-    possible_values,
-    properties,
-    referred,
-    resolved,
-    resources,
-    scenarios,
-)
+from lint.template import Place, possible, possible_values, properties, referred, resources
 
 ENTRY = "AWS::EKS::AccessEntry"
 CREATE_ACCESS_ENTRY = (
@@ -28,10 +19,8 @@ CREATE_ACCESS_ENTRY = (
 def _entries(cfn: Template) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every access entry as it is in each scenario."""
     names = ("AccessPolicies", "KubernetesGroups", "Type")
-    for logical_id, entry in resources(cfn, ENTRY):
-        part = pick(properties(entry), *names)
-        for scenario in scenarios(cfn, part, given=[entry]):
-            yield logical_id, resolved(part, scenario)
+    for logical_id, entry, _ in possible(cfn, ENTRY, *names):
+        yield logical_id, entry
 
 
 class GroupsOfKubernetesItself(Rule):
@@ -90,19 +79,17 @@ class AccessEntriesNeedTheApiMode(Rule):
             for _, entry in resources(cfn, ENTRY)
             for cluster in referred(properties(entry).get("ClusterName"))
         }
-        for logical_id, cluster in resources(cfn, "AWS::EKS::Cluster"):
+        for logical_id, found, scenario in possible(cfn, "AWS::EKS::Cluster", "AccessConfig"):
             if logical_id not in entered:
                 continue
-            part = pick(properties(cluster), "AccessConfig")
-            for scenario in scenarios(cfn, part, given=[cluster]):
-                config = resolved(part, scenario).get("AccessConfig")
-                mode = config.get("AuthenticationMode") if isinstance(config, dict) else None
-                if "CONFIG_MAP" in (possible_values(cfn, mode or "CONFIG_MAP", scenario) or ()):
-                    yield (
-                        ["Resources", logical_id, "Properties", "AccessConfig"],
-                        "AuthenticationMode can be CONFIG_MAP (the default), and the cluster has "
-                        "access entries; make it API or API_AND_CONFIG_MAP",
-                    )
+            config = found.get("AccessConfig")
+            mode = config.get("AuthenticationMode") if isinstance(config, dict) else None
+            if "CONFIG_MAP" in (possible_values(cfn, mode or "CONFIG_MAP", scenario) or ()):
+                yield (
+                    ["Resources", logical_id, "Properties", "AccessConfig"],
+                    "AuthenticationMode can be CONFIG_MAP (the default), and the cluster has "
+                    "access entries; make it API or API_AND_CONFIG_MAP",
+                )
 
 
 class OneWayToGrantRights(Rule):

@@ -12,12 +12,10 @@ from lint.rules.policies import LEAST_PRIVILEGE, names_own_role
 from lint.template import (
     Place,
     largest,
-    pick,
+    possible,
     properties,
     referred,
-    resolved,
     resources,
-    scenarios,
 )
 
 FUNCTIONS = ("AWS::Serverless::Function", "AWS::Lambda::Function")
@@ -53,28 +51,6 @@ class OwnRole(Rule):
                 )
 
 
-class FunctionMemoryAndTimeOut(Rule):
-    id = "W9122"
-    shortdesc = "A function says how much memory and time it gets"
-    description = (
-        "Lambda's defaults, 128 MB and three seconds, are hardly what anybody wants, and a "
-        "default does not say that somebody thought of it."
-    )
-    source_url = f"{LAMBDA}/configuration-memory.html"
-
-    def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        for logical_id, function in resources(cfn, *FUNCTIONS):
-            part = pick(properties(function), "MemorySize", "Timeout")
-            for scenario in scenarios(cfn, part, given=[function]):
-                found = resolved(part, scenario)
-                for name in ("MemorySize", "Timeout"):
-                    if name not in found:
-                        yield (
-                            ["Resources", logical_id, "Properties"],
-                            f"{name} of {logical_id} is not set; set it here or in Globals",
-                        )
-
-
 class FunctionLogsAreKept(Rule):
     id = "W9123"
     shortdesc = "A function logs to a log group of its template"
@@ -86,10 +62,9 @@ class FunctionLogsAreKept(Rule):
 
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
         groups = {name for name, _ in resources(cfn, "AWS::Logs::LogGroup")}
-        for logical_id, function in resources(cfn, *FUNCTIONS):
-            part = pick(properties(function), "LoggingConfig")
-            for scenario in scenarios(cfn, part, given=[function]):
-                config = resolved(part, scenario).get("LoggingConfig")
+        for kind in FUNCTIONS:
+            for logical_id, found, _ in possible(cfn, kind, "LoggingConfig"):
+                config = found.get("LoggingConfig")
                 group = config.get("LogGroup") if isinstance(config, dict) else None
                 if not referred(group) & groups:
                     yield (

@@ -12,6 +12,7 @@ from lint.rule import Rule
 from lint.template import (
     Place,
     pick,
+    possible,
     properties,
     referred,
     resolved,
@@ -150,17 +151,14 @@ class DiskOrAccessBesideLaunchTemplate(Rule):
     }
 
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        for logical_id, group in resources(cfn, NODE_GROUP):
-            part = pick(properties(group), "LaunchTemplate", *self.remedies)
-            for scenario in scenarios(cfn, part, given=[group]):
-                found = resolved(part, scenario)
-                for name in sorted(self.remedies.keys() & found.keys()):
-                    if "LaunchTemplate" in found:
-                        yield (
-                            ["Resources", logical_id, "Properties", name],
-                            f"EKS refuses {name} beside LaunchTemplate; remove it and use "
-                            f"{self.remedies[name]}",
-                        )
+        for logical_id, found, _ in possible(cfn, NODE_GROUP, "LaunchTemplate", *self.remedies):
+            for name in sorted(self.remedies.keys() & found.keys()):
+                if "LaunchTemplate" in found:
+                    yield (
+                        ["Resources", logical_id, "Properties", name],
+                        f"EKS refuses {name} beside LaunchTemplate; remove it and use "
+                        f"{self.remedies[name]}",
+                    )
 
 
 class LaunchTemplateIdOrName(Rule):
@@ -170,18 +168,16 @@ class LaunchTemplateIdOrName(Rule):
     source_url = SPECIFICATION
 
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        for logical_id, group in resources(cfn, NODE_GROUP):
-            part = pick(properties(group), "LaunchTemplate")
-            for scenario in scenarios(cfn, part, given=[group]):
-                template = resolved(part, scenario).get("LaunchTemplate")
-                if not isinstance(template, dict):
-                    continue
-                named = {"Id", "Name"} & template.keys()
-                place: Place = ["Resources", logical_id, "Properties", "LaunchTemplate"]
-                if len(named) == 2:
-                    yield place, "LaunchTemplate has Id and Name; keep Id"
-                if not named:
-                    yield place, "LaunchTemplate has neither Id nor Name; set Id"
+        for logical_id, found, _ in possible(cfn, NODE_GROUP, "LaunchTemplate"):
+            template = found.get("LaunchTemplate")
+            if not isinstance(template, dict):
+                continue
+            named = {"Id", "Name"} & template.keys()
+            place: Place = ["Resources", logical_id, "Properties", "LaunchTemplate"]
+            if len(named) == 2:
+                yield place, "LaunchTemplate has Id and Name; keep Id"
+            if not named:
+                yield place, "LaunchTemplate has neither Id nor Name; set Id"
 
 
 class ImageWithoutUserData(Rule):
@@ -260,15 +256,14 @@ class SecurityGroupsInOnePlace(Rule):
     )
 
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        names = ("SecurityGroupIds", "SecurityGroups")
-        for logical_id, template in resources(cfn, LAUNCH_TEMPLATE):
-            data = pick(properties(template).get("LaunchTemplateData"), "NetworkInterfaces", *names)
-            for scenario in scenarios(cfn, data, given=[template]):
-                found = resolved(data, scenario)
-                for name in names:
-                    if name in found and "NetworkInterfaces" in found:
-                        yield (
-                            ["Resources", logical_id, "Properties", "LaunchTemplateData", name],
-                            f"EC2 refuses {name} beside NetworkInterfaces; move them to Groups "
-                            "of the interface",
-                        )
+        data, names = "LaunchTemplateData", ("SecurityGroupIds", "SecurityGroups")
+        for logical_id, found, _ in possible(
+            cfn, LAUNCH_TEMPLATE, "NetworkInterfaces", *names, within=data
+        ):
+            for name in names:
+                if name in found and "NetworkInterfaces" in found:
+                    yield (
+                        ["Resources", logical_id, "Properties", data, name],
+                        f"EC2 refuses {name} beside NetworkInterfaces; move them to Groups "
+                        "of the interface",
+                    )

@@ -12,6 +12,7 @@ from lint.template import (
     Place,
     largest,
     pick,
+    possible,
     possible_values,
     properties,
     referred,
@@ -34,21 +35,18 @@ class _OnlyWithStrategy(Rule):
     strategy: str
 
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        for logical_id, group in resources(cfn, GROUP):
-            part = pick(properties(group), self.name, "Strategy")
-            for scenario in scenarios(cfn, part, given=[group]):
-                found = resolved(part, scenario)
-                if self.name not in found:
-                    continue
-                can_be = possible_values(cfn, found.get("Strategy", "cluster"), scenario)
-                others = (STRATEGIES if can_be is None else can_be) - {self.strategy}
-                if others:
-                    yield (
-                        ["Resources", logical_id, "Properties", self.name],
-                        f"{self.name} goes with Strategy {self.strategy} only, and here Strategy "
-                        f"can be {' or '.join(sorted(others))}; make {self.name} AWS::NoValue "
-                        f"unless Strategy is {self.strategy}",
-                    )
+        for logical_id, found, scenario in possible(cfn, GROUP, self.name, "Strategy"):
+            if self.name not in found:
+                continue
+            can_be = possible_values(cfn, found.get("Strategy", "cluster"), scenario)
+            others = (STRATEGIES if can_be is None else can_be) - {self.strategy}
+            if others:
+                yield (
+                    ["Resources", logical_id, "Properties", self.name],
+                    f"{self.name} goes with Strategy {self.strategy} only, and here Strategy "
+                    f"can be {' or '.join(sorted(others))}; make {self.name} AWS::NoValue "
+                    f"unless Strategy is {self.strategy}",
+                )
 
 
 class SpreadLevelNeedsSpread(_OnlyWithStrategy):
@@ -80,16 +78,14 @@ class PartitionsPerZone(Rule):
     source_url = GUIDE
 
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        for logical_id, group in resources(cfn, GROUP):
-            part = pick(properties(group), "PartitionCount")
-            for scenario in scenarios(cfn, part, given=[group]):
-                count = largest(cfn, resolved(part, scenario).get("PartitionCount"))
-                if count is not None and not 1 <= count <= 7:
-                    yield (
-                        ["Resources", logical_id, "Properties", "PartitionCount"],
-                        "PartitionCount must be 1 to 7, the most that a zone has; "
-                        "lower it, or bound its parameter with MaxValue: 7",
-                    )
+        for logical_id, found, _ in possible(cfn, GROUP, "PartitionCount"):
+            count = largest(cfn, found.get("PartitionCount"))
+            if count is not None and not 1 <= count <= 7:
+                yield (
+                    ["Resources", logical_id, "Properties", "PartitionCount"],
+                    "PartitionCount must be 1 to 7, the most that a zone has; "
+                    "lower it, or bound its parameter with MaxValue: 7",
+                )
 
 
 class PlacementGroupNamesItself(Rule):
@@ -121,15 +117,16 @@ class GroupNameOrGroupId(Rule):
     )
 
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        for logical_id, template in resources(cfn, "AWS::EC2::LaunchTemplate"):
-            data = pick(properties(template).get("LaunchTemplateData"), "Placement")
-            for scenario in scenarios(cfn, data, given=[template]):
-                placement = resolved(data, scenario).get("Placement")
-                if isinstance(placement, dict) and {"GroupName", "GroupId"} <= set(placement):
-                    yield (
-                        ["Resources", logical_id, "Properties", "LaunchTemplateData", "Placement"],
-                        "Placement has GroupName and GroupId; keep one of them",
-                    )
+        data = "LaunchTemplateData"
+        for logical_id, found, _ in possible(
+            cfn, "AWS::EC2::LaunchTemplate", "Placement", within=data
+        ):
+            placement = found.get("Placement")
+            if isinstance(placement, dict) and {"GroupName", "GroupId"} <= set(placement):
+                yield (
+                    ["Resources", logical_id, "Properties", data, "Placement"],
+                    "Placement has GroupName and GroupId; keep one of them",
+                )
 
 
 class SpreadHoldsSeven(Rule):
