@@ -8,6 +8,9 @@ python := .venv/bin/python
 # pages in a true browser; then the emulated AWS, which changes moto for the whole of its process.
 unit := tests/unit tests/docs tests/templates tests/lint tests/taskcat tests/statemachine tests/lab_unit
 integration := tests/cli tests/browser
+# What may fail because of a new tool, all of it of the unit tests.
+tool := tests/unit/tools tests/unit/plan tests/unit/results tests/unit/measure tests/unit/test_image.py \
+	tests/docs/test_pages.py
 emulation := tests/lab_aws
 both_cores := --numprocesses 2 --dist loadfile
 compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
@@ -71,6 +74,15 @@ test-integration: setup ## The command, the emulated AWS, pages in a browser; th
 	@$(python) -m pytest $(both_cores) $(integration)
 	@$(python) -m pytest $(both_cores) $(emulation)
 
+.PHONY: test-tool
+test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.md)
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/yamllint --strict templates tests
+	@$(python) -m pytest $(both_cores) $(tool)
+	@$(MAKE) --no-print-directory site
+
 .PHONY: test-lab
 test-lab: setup ## The tests of the true system in the lab (root)
 	@$(python) -m pytest tests/lab
@@ -103,11 +115,8 @@ format: setup ## Let ruff format and mend what it can
 	.venv/bin/ruff format .
 
 .PHONY: docs
-docs: setup ## Write what docs/ has of the templates (parameters, rights) and of the models (plans, results) anew
-	@$(python) -m scripts.parameters
-	@$(python) -m scripts.access_reference
-	@$(python) -m scripts.plan_reference
-	@$(python) -m scripts.results_reference
+docs: setup ## Write what follows from templates, models and tools anew: docs/, Glue's columns, image/programs.txt
+	@PYTHONPATH=functions $(python) -m scripts.references
 
 .PHONY: site
 site: setup ## Build the documentation as a site in build/site; a broken link is an error

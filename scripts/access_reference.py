@@ -1,47 +1,34 @@
-"""Write the tables of docs/security.md: who may call what, from the templates and the manifests.
-
-Usage: .venv/bin/python -m scripts.access_reference
-"""
+"""The tables of docs/security.md: who may call what, from the templates and the manifests."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from scripts.parameters import ROOT, load
-
-sys.path.insert(0, str(ROOT / "functions"))
-
-from rackrate import tenancy
+from rackrate.stack import tenancy
+from scripts.markdown import ROOT, table, with_part
+from scripts.parameters import load
 
 PAGE = ROOT / "docs" / "security.md"
 TEMPLATES = sorted((ROOT / "templates").glob("*.yaml"))
-BEGIN, END = "<!-- access: begin -->", "<!-- access: end -->"
 
 Json = Mapping[str, Any]
 
 
 def render() -> str:
     """The tables, as Markdown."""
-    lines = [
-        "### Roles in AWS",
-        "",
-        "| role | of | may | on any resource |",
-        "|---|---|---|---|",
-    ]
-    lines += [row for path in TEMPLATES for row in _roles(path)]
-    lines += ["", "### Rights in the cluster", "", "| kind | name | may |", "|---|---|---|"]
-    group = "rackrate:NAMESPACE"
-    lines += _rules(tenancy.manifests("NAMESPACE", group, "STACK"))
-    lines += _rules(tenancy.host_manifests("NAMESPACE", group, "STACK"))
-    return "\n".join(lines) + "\n"
+    names = ("NAMESPACE", "rackrate:NAMESPACE", "STACK")
+    manifests = [*tenancy.manifests(*names), *tenancy.host_manifests(*names)]
+    rows = (row for path in TEMPLATES for row in _roles(path))
+    roles = table(("role", "of", "may", "on any resource"), rows)
+    rules = table(("kind", "name", "may"), _rules(manifests))
+    return f"### Roles in AWS\n\n{roles}\n\n### Rights in the cluster\n\n{rules}\n"
 
 
-def _roles(path: Path) -> Iterator[str]:
+def _roles(path: Path) -> Iterator[tuple[str, ...]]:
     for name, resource in sorted(load(path)["Resources"].items()):
         kind, properties = resource["Type"], resource["Properties"]
         if kind == "AWS::IAM::Role":
@@ -50,7 +37,7 @@ def _roles(path: Path) -> Iterator[str]:
             yield _row(f"`{name}`", "every function of the run", [properties["PolicyDocument"]])
 
 
-def _row(name: str, trusted: str, documents: Sequence[Any]) -> str:
+def _row(name: str, trusted: str, documents: Sequence[Any]) -> tuple[str, ...]:
     """A role with what it may do; what only a condition of the template grants counts too."""
     restricted: set[str] = set()
     anything: set[str] = set()
@@ -63,7 +50,7 @@ def _row(name: str, trusted: str, documents: Sequence[Any]) -> str:
         managed |= set(re.findall(r":iam::aws:policy/([\w/-]+)", str(document)))
     policies = [f"AWS's `{policy.split('/')[-1]}`" for policy in sorted(managed)]
     may = "; ".join([*_by_service(restricted), *policies])
-    return f"| {name} | {trusted} | {may} | {'; '.join(_by_service(anything))} |"
+    return name, trusted, may, "; ".join(_by_service(anything))
 
 
 def _statements(properties: Json) -> list[Any]:
@@ -100,7 +87,7 @@ def _by_service(actions: set[str]) -> list[str]:
     ]
 
 
-def _rules(manifests: Sequence[Json]) -> Iterator[str]:
+def _rules(manifests: Sequence[Json]) -> Iterator[tuple[str, ...]]:
     for manifest in manifests:
         kind, metadata = manifest["kind"], manifest["metadata"]
         name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
@@ -109,13 +96,13 @@ def _rules(manifests: Sequence[Json]) -> Iterator[str]:
                 f"{', '.join(f'`{verb}`' for verb in rule['verbs'])} {', '.join(rule['resources'])}"
                 for rule in manifest["rules"]
             )
-            yield f"| {kind} | `{name}` | {may} |"
+            yield kind, f"`{name}`", may
         elif kind == "Namespace":
             levels = metadata["labels"]["pod-security.kubernetes.io/enforce"]
-            yield f"| Namespace | `{name}` | Pod Security `{levels}` |"
+            yield kind, f"`{name}`", f"Pod Security `{levels}`"
         elif kind == "ValidatingAdmissionPolicy":
             rules = [each["message"].partition(": ")[2] for each in manifest["spec"]["validations"]]
-            yield f"| {kind} | `{name}` | admits only pods with: {'; '.join(rules)} |"
+            yield kind, f"`{name}`", f"admits only pods with: {'; '.join(rules)}"
 
 
 def _actions(value: Any) -> set[str]:
@@ -126,18 +113,6 @@ def _actions(value: Any) -> set[str]:
     return set().union(*map(_actions, value.values() if isinstance(value, Mapping) else value))
 
 
-def page() -> str:
-    """docs/security.md as it should be."""
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{render()}\n{END}{after}"
-
-
-def main() -> None:
-    """Write the tables."""
-    PAGE.write_text(page(), "utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()
+def documents() -> dict[Path, str]:
+    """The page, as it should be."""
+    return {PAGE: with_part(PAGE.read_text("utf-8"), "access", render())}

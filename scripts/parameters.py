@@ -1,7 +1,4 @@
-"""Write docs/parameters.md, the reference of the stack's parameters, from template.yaml.
-
-Usage: .venv/bin/python -m scripts.parameters
-"""
+"""The reference of the stack's parameters, docs/parameters.md, made of template.yaml."""
 
 from __future__ import annotations
 
@@ -11,20 +8,12 @@ from typing import Any
 
 from cfnlint.decode import decode
 
-ROOT = Path(__file__).resolve().parents[1]
+from scripts.markdown import ROOT, table, with_part
+
 TEMPLATE = ROOT / "template.yaml"
 REFERENCE = ROOT / "docs" / "parameters.md"
 
 _INTERFACE = "AWS::CloudFormation::Interface"
-_HEAD = """\
-# Parameters
-
-<!-- Generated from template.yaml by `make docs`; a test fails when it is stale. -->
-
-Every parameter has a default: `sam deploy` works without any. `sam deploy --guided` asks for them
-in the order of the template, the console shows them in the order [below](#the-consoles-form). The
-groups here are the console's.
-"""
 
 
 def load(path: Path = TEMPLATE) -> dict[str, Any]:
@@ -42,17 +31,12 @@ def load(path: Path = TEMPLATE) -> dict[str, Any]:
 def render(template: Mapping[str, Any]) -> str:
     """The reference as Markdown: a table for each group, what is checked, and the form's order."""
     parameters = template["Parameters"]
-    lines = [_HEAD]
-    for title, names in groups(template):
-        lines += [
-            f"## {title}\n",
-            "| parameter | type | default | takes | what it is |",
-            "|---|---|---|---|---|",
-        ]
-        lines += [_row(name, parameters[name]) for name in names]
-        lines.append("")
-    lines += [*_checks(template), "", *form(template)]
-    return "\n".join(lines) + "\n"
+    titles = ("parameter", "type", "default", "takes", "what it is")
+    parts = [
+        f"## {title}\n\n{table(titles, (_cells(name, parameters[name]) for name in names))}\n"
+        for title, names in groups(template)
+    ]
+    return "\n".join([*parts, *_checks(template), "", *form(template)]) + "\n"
 
 
 def groups(template: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
@@ -83,15 +67,14 @@ def form(template: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _row(name: str, parameter: Mapping[str, Any]) -> str:
-    cells = [
+def _cells(name: str, parameter: Mapping[str, Any]) -> list[str]:
+    return [
         f"`{name}`",
         str(parameter["Type"]),
         _code(parameter.get("Default")),
         _takes(parameter),
         str(parameter.get("Description", "")),
     ]
-    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
 
 
 def _takes(parameter: Mapping[str, Any]) -> str:
@@ -116,12 +99,17 @@ def _takes(parameter: Mapping[str, Any]) -> str:
 
 def _checks(template: Mapping[str, Any]) -> Iterator[str]:
     yield "## What is refused before anything is created\n"
-    yield "| when | what you read |"
-    yield "|---|---|"
-    for rule in template.get("Rules", {}).values():
-        when = _words(rule["RuleCondition"]) if "RuleCondition" in rule else "always"
-        for assertion in rule["Assertions"]:
-            yield f"| {_cell(when)} | {_cell(str(assertion['AssertDescription']))} |"
+    yield table(
+        ("when", "what you read"),
+        (
+            (
+                _words(rule["RuleCondition"]) if "RuleCondition" in rule else "always",
+                str(assertion["AssertDescription"]),
+            )
+            for rule in template.get("Rules", {}).values()
+            for assertion in rule["Assertions"]
+        ),
+    )
     yield ""
     yield (
         "What only AWS knows (zones and strategies of a type, addresses in a subnet, the cluster\n"
@@ -162,16 +150,6 @@ def _code(value: Any) -> str:
     return "empty" if value in ("", None) else f"`{value}`"
 
 
-def _cell(text: str) -> str:
-    """A text that stays in its cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ").strip()
-
-
-def main() -> None:
-    """Write the reference."""
-    REFERENCE.write_text(render(load()))
-    print(f"wrote {REFERENCE.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()
+def documents() -> dict[Path, str]:
+    """The page, as it should be."""
+    return {REFERENCE: with_part(REFERENCE.read_text("utf-8"), "parameters", render(load()))}

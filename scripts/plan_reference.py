@@ -1,118 +1,29 @@
-"""Write docs/plan.schema.json and docs/plan.md, the references of plans, from the models.
+"""The references of plans, docs/plan.schema.json and the tables of docs/plan.md.
 
-The models are those that check plans, of `rackrate.plan_fields` and of each tool.
-
-Usage: .venv/bin/python -m scripts.plan_reference
+They are made of the models that check plans, `PlanInput` and `ArmChoice`, and of each tool's.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "functions"))
-
-from rackrate import plan, plan_fields, tools  # noqa: E402
-from rackrate.schedule import MAX_PAIRS_PER_ITEM  # noqa: E402
+from rackrate import tools
+from rackrate.document import Json
+from rackrate.plan.arms import ArmChoice
+from rackrate.plan.check import MAX_PLAN_BYTES, MAX_RUN_SECONDS
+from rackrate.plan.fields import MAX_ARMS, MAX_TESTS, MAX_TRIALS, PlanInput
+from rackrate.plan.model import CATALOGUE
+from rackrate.plan.schedule import MAX_PAIRS_PER_ITEM
+from rackrate_text.units import UNITS
+from scripts.markdown import ROOT, table, with_part
 
 SCHEMA = ROOT / "docs" / "plan.schema.json"
 REFERENCE = ROOT / "docs" / "plan.md"
-
-Json = dict[str, Any]
-
-#: The unit a field's name ends with, and how the reference writes it.
-_UNITS = {
-    "bits_per_second": "bit/s",
-    "messages_per_second": "1/s",
-    "seconds": "s",
-    "bytes": "byte",
-}
-_HEAD = """\
-# Plans
-
-<!-- Generated from the models that check plans by `make docs`; a test fails when it is stale. -->
-
-A plan says what one run measures. It is the input of the state machine and the file of
-`rackrate run --plan`. `{}` is a good plan; every field has a default. A plan with mistakes is
-refused as a whole: every mistake is named with its path and a remedy, and nothing is started.
-
-[plan.schema.json](plan.schema.json) is the same as a JSON Schema (draft 2020-12), for editors and
-for programs that write plans. What only the stack knows (its arms, how many nodes are Ready) is
-checked when the run starts. [plans/](plans/README.md) holds a plan for each of the experiments
-rackrate is made for.
-"""
-_BEHAVIOUR = f"""\
-## Pairs, directions and load
-
-| pairing | pairs of an arm with n nodes | rounds of a block, together |
-|---|---|---|
-| `"one"` | 1, drawn by the seed | 1 |
-| `"ring"` | n (1 if n is 2) | 2 if n is even, 3 if it is odd (1 if n is 2) |
-| `"mesh"` | n (n - 1) / 2 | n - 1 if n is even, n if it is odd |
-| `{{"random": k}}` | k, drawn by the seed | k divided by n / 2, rounded up |
-
-`"load": "isolated"` measures one pair of each arm at a time, so that pairs do not disturb each
-other, in as many rounds as there are pairs. `"load": "together"` measures all pairs of a round at
-once: with a mesh or a ring that loads the network between all nodes. `"direction": "both"` doubles
-the rounds.
-
-A claim about a placement strategy rests on several pairs, or on several deployments; one pair tells
-of its two nodes. `ring`, `mesh` and `random` are how to get several.
-
-## Order
-
-Tests and rounds are shuffled anew in each block, by the seed. Arms of different nodes are measured
-at the same time. Arms of the same nodes take turns in every block, on the same pairs; their order
-is drawn for two blocks at a time and is turned round in the second, so that none of two comes first
-more often.
-
-Block 0 is the warm-up: every pair once, with a second or so of the plan's first test. Nothing of it
-is in a verdict. If pairs cannot talk the run says which; if they are more than `tolerated_loss` of
-all, it ends with `LinksDown` before it measures anything.
-
-## Pods or hosts
-
-An arm's `client_network` and `server_network` say whether its pods have a network of their own,
-behind the cluster's CNI, or use that of their node. Three arms on the same nodes (`host-to-host`,
-`host-to-pod`, `pod-to-host`) show what the CNI costs each way. The stack must allow it with
-`HostNetwork=true`, since the Pod Security Standard `restricted` does not.
-
-## Before and after
-
-Some experiments change the cluster between two runs: an add-on's version, the kernel, the number of
-nodes. Run a plan, make the change, run the same plan again with the first run's id:
-
-```sh title="AWS only"
-rackrate run --plan docs/plans/e3-cni-upgrade.json --name before
-aws eks update-addon --cluster-name CLUSTER --addon-name vpc-cni --addon-version VERSION \\
-    --resolve-conflicts OVERWRITE
-jq '.compare_with = "before"' docs/plans/e3-cni-upgrade.json > after.json
-rackrate run --plan after.json --name after
-```
-
-Instead of the id, `compare_with` takes the name of a baseline (`rackrate baseline set`): the stored
-plan then has the id it stood for. No file can hold an id beforehand, so no plan in `plans/` has
-`compare_with`. Two runs that are over are compared by `rackrate compare`. The earlier run must
-have ended as succeeded or degraded. At least one test and one arm must be the same; a test of the
-same name with other options is refused.
-
-## Limits
-
-| what | at most |
-|---|---|
-| the plan | {plan.MAX_PLAN_BYTES} bytes |
-| arms | {plan_fields.MAX_ARMS} |
-| tests | {plan_fields.MAX_TESTS} |
-| trials | {plan_fields.MAX_TRIALS:,} |
-| expected seconds of all blocks | {plan.MAX_RUN_SECONDS:,} |
-| pairs of one round | {MAX_PAIRS_PER_ITEM} |
-"""
 
 
 def schema() -> Json:
@@ -120,8 +31,8 @@ def schema() -> Json:
 
     It takes every plan that the stack could take; it cannot know what the stack has.
     """
-    root = _tidy(plan_fields.PlanModel.model_json_schema())
-    arm, definitions = _definition(plan_fields.ArmModel)
+    root = _tidy(PlanInput.model_json_schema())
+    arm, definitions = _definition(ArmChoice)
     definitions = {**root.pop("$defs", {}), **definitions, "Arm": arm}
     branches = [_names_of_catalogue()]
     for tool in tools.names():
@@ -177,7 +88,7 @@ def _names_of_catalogue() -> Json:
     return {
         "description": "Name of a test of the catalogue.",
         "type": "string",
-        "enum": list(plan.CATALOGUE),
+        "enum": list(CATALOGUE),
     }
 
 
@@ -185,13 +96,13 @@ def _with_tool(branch: Json, tool: str) -> Json:
     """The tool may be left out where the name is that of one of its tests in the catalogue."""
     described = tools.TestBase.model_fields["tool"].description
     branch["properties"]["tool"]["description"] = described
-    known = [name for name, test in plan.CATALOGUE.items() if test["tool"] == tool]
+    known = [name for name, test in CATALOGUE.items() if test["tool"] == tool]
     named: Json = {"properties": {"name": {"enum": known}}, "required": ["name"]}
     return {**branch, "anyOf": [{"required": ["tool"]}, *([named] if known else [])]}
 
 
-def render(found: Mapping[str, Any]) -> str:
-    """The reference as Markdown.
+def parts(found: Mapping[str, Any]) -> dict[str, str]:
+    """The parts of the page that are made, by the names of their marks.
 
     Args:
         found: the schema, as `schema` makes it.
@@ -200,55 +111,71 @@ def render(found: Mapping[str, Any]) -> str:
         ValueError: a field has no description.
     """
     definitions = found["$defs"]
-    lines = [_HEAD, "## The plan\n", *_table(found)]
-    lines += ["\n### An arm, as an object of `arms`\n", *_table(definitions["Arm"])]
-    lines += ["\n", _BEHAVIOUR, "## Tests\n", *_catalogue(), ""]
-    for tool in tools.names():
-        branch = definitions[tool]
-        lines += [f"### {tool}\n", f"{branch['description']}\n", *_table(branch), ""]
-        lines += [*_metrics(tool), ""]
-    return "\n".join(lines).replace("\n\n\n", "\n\n").rstrip() + "\n"
+    branches = [
+        f"### {tool}\n\n{definitions[tool]['description']}\n\n{_fields(definitions[tool])}\n\n"
+        f"{_metrics(tool)}"
+        for tool in tools.names()
+    ]
+    return {
+        "the plan": _fields(found),
+        "an arm": _fields(definitions["Arm"]),
+        "limits": _limits(),
+        "tests": "\n\n".join([_catalogue(), *branches]),
+    }
 
 
-def _catalogue() -> Iterator[str]:
-    yield (
-        "A test is a tool with its options. These have names; an object with such a name takes over"
+def _limits() -> str:
+    rows = {
+        "the plan": f"{MAX_PLAN_BYTES} bytes",
+        "arms": f"{MAX_ARMS}",
+        "tests": f"{MAX_TESTS}",
+        "trials": f"{MAX_TRIALS:,}",
+        "expected seconds of all blocks": f"{MAX_RUN_SECONDS:,}",
+        "pairs of one round": f"{MAX_PAIRS_PER_ITEM}",
+    }
+    return table(("what", "at most"), rows.items())
+
+
+def _catalogue() -> str:
+    rows = (
+        (
+            f"`{name}`",
+            test["tool"],
+            ", ".join(f"`{k}` {_code(v)}" for k, v in test.items() if k != "tool"),
+        )
+        for name, test in CATALOGUE.items()
     )
-    yield "what it does not say itself.\n"
-    yield "| name | tool | options |"
-    yield "|---|---|---|"
-    for name, test in plan.CATALOGUE.items():
-        options = ", ".join(f"`{k}` {_code(v)}" for k, v in test.items() if k != "tool")
-        yield f"| `{name}` | {test['tool']} | {options} |"
+    return table(("name", "tool", "options"), rows)
 
 
-def _metrics(tool: str) -> Iterator[str]:
-    """What a tool's tests of the catalogue measure."""
-    yield "| test | measures | unit | better | a trial's value |"
-    yield "|---|---|---|---|---|"
-    for name, options in plan.CATALOGUE.items():
-        if options["tool"] == tool:
-            for metric in tools.load_test({"name": name, **options}).metrics:
-                yield (
-                    f"| `{name}` | {metric.name} | {metric.unit} | {metric.better} |"
-                    f" {metric.statistic} |"
-                )
+def _metrics(tool: str) -> str:
+    """What a tool's tests of the catalogue measure, or where it has none, its test by default."""
+    default, *named = tools.examples(tool)
+    rows = (
+        (f"`{test.name}`", metric.name, metric.unit, metric.better, metric.statistic)
+        for test in named or [default]
+        for metric in test.metrics
+    )
+    return table(("test", "measures", "unit", "better", "a trial's value"), rows)
 
 
-def _table(model: Mapping[str, Any]) -> Iterator[str]:
-    yield "| field | type | unit | default | takes | what it is | example |"
-    yield "|---|---|---|---|---|---|---|"
-    required = model.get("required", ())
-    for name, field in model["properties"].items():
+def _fields(described: Mapping[str, Any]) -> str:
+    """A model's fields."""
+    required = described.get("required", ())
+    rows = []
+    for name, field in described["properties"].items():
         if "description" not in field:
             raise ValueError(f"the field {name} has no description: give its Field one")
         default = "none; required" if name in required else _code(field.get("default"))
         example = field.get("examples", [field.get("const", field.get("default"))])[0]
-        cells = (
-            *(f"`{name}`", _type(field), _unit(name), default, _bounds(field)),
-            *(field["description"], _code(example)),
+        rows.append(
+            (
+                *(f"`{name}`", _type(field), _unit(name), default, _bounds(field)),
+                *(field["description"], _code(example)),
+            )
         )
-        yield "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+    titles = ("field", "type", "unit", "default", "takes", "what it is", "example")
+    return table(titles, rows)
 
 
 def _kinds(field: Mapping[str, Any]) -> list[Json]:
@@ -262,7 +189,8 @@ def _type(field: Mapping[str, Any]) -> str:
 
 
 def _unit(name: str) -> str:
-    return next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), "")
+    events = "1/s" if name.endswith("_per_second") else ""
+    return next((unit.name for unit in UNITS.values() if name.endswith(unit.column)), events)
 
 
 def _bounds(field: Mapping[str, Any]) -> str:
@@ -299,23 +227,10 @@ def _code(value: Any) -> str:
     return "" if value is None else f"`{json.dumps(value)}`"
 
 
-def _cell(text: str) -> str:
-    """A text that stays in its cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ").strip()
-
-
 def documents() -> dict[Path, str]:
     """The two files, as they should be."""
     found = schema()
-    return {SCHEMA: json.dumps(found, indent=2) + "\n", REFERENCE: render(found)}
-
-
-def main() -> None:
-    """Write both references."""
-    for path, text in documents().items():
-        path.write_text(text)
-        print(f"wrote {path.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()
+    page = REFERENCE.read_text("utf-8")
+    for name, part in parts(found).items():
+        page = with_part(page, name, part)
+    return {SCHEMA: json.dumps(found, indent=2) + "\n", REFERENCE: page}

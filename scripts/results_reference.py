@@ -1,53 +1,53 @@
-"""Write what docs/ has of the results' shape: results.schema.json and results.md's columns.
+"""What follows from the results' shape: results.schema.json, and the columns of the tables.
 
-The schema is made of the models that results are checked with, of `rackrate.report.models`, and the
-columns are those that `rackrate.report.trials` writes.
-
-Usage: .venv/bin/python -m scripts.results_reference
+The schema is made of the models that results are checked with, of `rackrate.results.schema`, and
+the columns are those that `rackrate.results.rows` writes: in results.md, in the tables of
+templates/results.yaml, and their order, to which those of a new tool are appended.
 """
 
 from __future__ import annotations
 
 import json
-import sys
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "functions"))
-
-from rackrate.report.models import schema  # noqa: E402
-from rackrate.report.tables import Column  # noqa: E402
-from rackrate.report.trials import TRIALS, VERDICTS  # noqa: E402
+from rackrate.results.rows import PUBLISHED, TRIALS, VERDICTS
+from rackrate.results.schema import schema
+from rackrate.results.tables import Column, glue_columns
+from scripts.markdown import ROOT, table, with_part
 
 SCHEMA = ROOT / "docs" / "results.schema.json"
 REFERENCE = ROOT / "docs" / "results.md"
+TEMPLATE = ROOT / "templates" / "results.yaml"
 
 
 def documents() -> dict[Path, str]:
-    """The two files, as they should be."""
-    reference = REFERENCE.read_text()
+    """The files, as they should be."""
+    reference, template = REFERENCE.read_text(), TEMPLATE.read_text()
     for name, columns in (("trials", TRIALS), ("verdicts", VERDICTS)):
-        reference = _with_columns(reference, name, columns)
-    return {SCHEMA: json.dumps(schema(), indent=2) + "\n", REFERENCE: reference}
+        rows = ((f"`{column.name}`", column.type, column.text) for column in columns)
+        part = table(("column", "type", "what it is"), rows)
+        reference = with_part(reference, f"columns of {name}", part)
+        template = _with_glue_columns(template, name, columns)
+    return {
+        SCHEMA: json.dumps(schema(), indent=2) + "\n",
+        REFERENCE: reference,
+        TEMPLATE: template,
+        PUBLISHED: "".join(f"{column.name}\n" for column in TRIALS),
+    }
 
 
-def _with_columns(text: str, name: str, columns: Sequence[Column]) -> str:
-    """The text with a table's columns between its two marks."""
-    begin, end = f"<!-- columns of {name}: begin -->", f"<!-- columns of {name}: end -->"
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    rows = [f"| `{column.name}` | {column.type} | {column.text} |" for column in columns]
-    table = "\n".join(["| column | type | what it is |", "|---|---|---|", *rows])
-    return f"{before}{begin}\n{table}\n{end}{after}"
-
-
-def main() -> None:
-    """Write both."""
-    for path, text in documents().items():
-        path.write_text(text)
-        print(f"wrote {path.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()
+def _with_glue_columns(template: str, name: str, columns: Sequence[Column]) -> str:
+    """The template with the columns of a table."""
+    lines = [
+        f"            - {{ Name: {each['Name']}, Type: {each['Type']} }}\n"
+        for each in glue_columns(columns)
+    ]
+    begin = rf"(?s:\n        Name: {name}\n.*?\n          Columns:\n)"
+    found, count = re.subn(
+        rf"({begin})(?:            - .*\n)+", lambda match: match[1] + "".join(lines), template
+    )
+    if count != 1:
+        raise ValueError(f"{TEMPLATE.name} has {count} tables {name} with columns")
+    return found

@@ -1,0 +1,241 @@
+"""Make captures of an installed tool: what it prints when it succeeds, and when it fails.
+
+Client and server run on the loopback interface of a network namespace of their own, limited to
+1 Gbit/s, and nothing of it remains. Needs no root where users may make namespaces.
+
+Usage: .venv/bin/python -m scripts.capture TOOL VERSION [SITUATION=OPTIONS ...]
+
+Each SITUATION is a run that succeeds, of a test with these OPTIONS in JSON; without any, there is
+one of the tool's test by default. The first is also the one that is refused, interrupted and so on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "functions"))
+
+from rackrate import tools  # noqa: E402
+from rackrate.tools import Port, TestBase  # noqa: E402
+from tests.unit.tools.captures import DATA, INDEX  # noqa: E402
+
+HERE = "127.0.0.1"
+#: Documentation's addresses (RFC 5737): one is unreachable, to the other there is no route.
+UNREACHABLE, NO_ROUTE = "192.0.2.1", "198.51.100.1"
+#: Beyond the test's own time.
+GRACE_SECONDS = 30.0
+_INSIDE = "RACKRATE_CAPTURE_INSIDE"
+#: A capture with this in captures.yaml fails its tests until somebody has read it.
+UNREAD = "READ THE FILE AND WRITE IT HERE"
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+
+
+class CaptureError(Exception):
+    """A capture cannot be made; the message says why."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a test's client is run.
+
+    Attributes:
+        test: the test.
+        address: what the client is told.
+        serving: does the test's server run?
+        sent: a signal for the client in the middle.
+        server_dies: is the server killed in the middle?
+        more: further arguments.
+    """
+
+    test: TestBase
+    address: str = HERE
+    serving: bool = True
+    sent: signal.Signals | None = None
+    server_dies: bool = False
+    more: tuple[str, ...] = ()
+
+
+def failures(test: TestBase) -> dict[str, Run]:
+    """The ways in which any tool can fail, by situation."""
+    found = {
+        "unreachable": Run(test, address=UNREACHABLE),
+        "no-route": Run(test, address=NO_ROUTE),
+        "interrupted": Run(test, sent=signal.SIGINT),
+        "terminated": Run(test, sent=signal.SIGTERM),
+        "killed": Run(test, sent=signal.SIGKILL),
+        "wrong-option": Run(test, more=("--no-such-option",)),
+    }
+    if test.server is not None:
+        found |= {"refused": Run(test, serving=False), "server-died": Run(test, server_dies=True)}
+    return found
+
+
+def printed_by(run: Run) -> bytes:
+    """What a test's client prints, output and error output together.
+
+    Raises:
+        CaptureError: a program is not there, the server does not listen, or the client does not
+            end.
+    """
+    test = run.test
+    with _server(test if run.serving else None) as server, tempfile.TemporaryFile() as output:
+        client = _start([*test.argv(run.address), *run.more], output.fileno())
+        try:
+            if run.sent is not None or run.server_dies:
+                time.sleep(test.expected_seconds / 2)
+            if run.sent is not None:
+                client.send_signal(run.sent)
+            if run.server_dies and server is not None:
+                server.kill()
+            client.wait(test.expected_seconds + GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise CaptureError(f"{client.args!r} does not end") from None
+        finally:
+            client.kill()
+            client.wait()
+        output.seek(0)
+        return output.read()
+
+
+@contextmanager
+def _server(test: TestBase | None) -> Iterator[subprocess.Popen[bytes] | None]:
+    """A test's server while it listens, if it has one."""
+    if test is None or test.server is None:
+        yield None
+        return
+    with tempfile.TemporaryFile() as output:
+        server = _start(test.server.argv, output.fileno())
+        try:
+            deadline = time.monotonic() + GRACE_SECONDS
+            while not all(map(_listens, test.server.ports)):
+                if server.poll() is not None or time.monotonic() > deadline:
+                    output.seek(0)
+                    said = output.read().decode(errors="replace").strip()
+                    raise CaptureError(f"the server does not listen, and says: {said}")
+                time.sleep(0.05)
+            yield server
+        finally:
+            server.kill()
+            server.wait()
+
+
+def _start(argv: Sequence[str], output: int) -> subprocess.Popen[bytes]:
+    libc = ctypes.CDLL(None)
+
+    def prepare() -> None:
+        libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        # A shell lets what it starts in the background ignore interrupts, and that is inherited.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    try:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=prepare,
+        )
+    except OSError as error:
+        raise CaptureError(f"{argv[0]} cannot be started: {error.strerror}") from None
+
+
+def _listens(port: Port) -> bool:
+    """Whether a socket listens, as the kernel says: a connection might be taken for a client's."""
+    listening = "0A" if port.protocol == "TCP" else "07"
+    return any(
+        fields[1].endswith(f":{port.number:04X}") and fields[3] == listening
+        for version in ("", "6")
+        for line in Path(f"/proc/net/{port.protocol.lower()}{version}").read_text().splitlines()[1:]
+        if (fields := line.split())
+    )
+
+
+def keep(directory: Path, situation: str, test: TestBase, printed: bytes, *, good: bool) -> Path:
+    """Writes a capture, and what is said of it unless that is known already."""
+    directory.mkdir(parents=True, exist_ok=True)
+    ending = "json" if printed.lstrip().startswith(b"{") else "txt"
+    path = directory / f"{situation}.{ending}"
+    path.write_bytes(printed)
+    index = directory / INDEX
+    text = index.read_text() if index.exists() else ""
+    if situation not in (yaml.safe_load(text) or {}):
+        options = test.model_dump(exclude={"name", "tool"}, exclude_defaults=True)
+        outcomes = [f"    {metric.name}" for metric in test.metrics] if good else ["  refused"]
+        written = ", ".join(f"{name}: {json.dumps(value)}" for name, value in options.items())
+        text += f"{situation}:\n  test: {{{f' {written} ' if written else ''}}}\n"
+        text += "  printed:\n" if good else ""
+        text += "".join(f'{outcome}: "{UNREAD}"\n' for outcome in outcomes)
+        index.write_text(text)
+    return path
+
+
+def _enter(arguments: Sequence[str]) -> None:
+    """Goes on in namespaces of its own; processes in them end with it."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = [*("unshare", *user, "--net", "--pid", "--fork", "--kill-child"), sys.executable]
+    environment = {**os.environ, _INSIDE: "1"}
+    os.chdir(ROOT)
+    os.execvpe(command[0], [*command, "-m", "scripts.capture", *arguments], environment)
+
+
+def _prepare(sysctls: Mapping[str, str]) -> None:
+    for command in (
+        "ip link set lo up",
+        "tc qdisc add dev lo root tbf rate 1gbit burst 256kb latency 50ms",
+        f"ip route add unreachable {UNREACHABLE}",
+    ):
+        subprocess.run(command.split(), check=True)
+    for name, value in sysctls.items():
+        Path("/proc/sys", *name.split(".")).write_text(value)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Makes the captures that were asked for, and says where they are."""
+    parser = argparse.ArgumentParser(prog="scripts.capture", description=__doc__)
+    parser.add_argument("tool", choices=tools.names())
+    parser.add_argument("version", help="the folder's name, such as 3.18")
+    parser.add_argument("situations", nargs="*", metavar="SITUATION=OPTIONS")
+    chosen = parser.parse_args(arguments)
+    if _INSIDE not in os.environ:
+        _enter(arguments)
+    good = {
+        name: tools.load_test(
+            {"name": "captured", "tool": chosen.tool, **json.loads(options or "{}")}
+        )
+        for name, _, options in (each.partition("=") for each in chosen.situations or ["default"])
+    }
+    directory = DATA / chosen.tool / chosen.version
+    first = next(iter(good.values()))
+    _prepare(first.sysctls)
+    failed = 0
+    for name, run in ({name: Run(test) for name, test in good.items()} | failures(first)).items():
+        try:
+            printed = printed_by(run)
+        except CaptureError as error:
+            failed = 1
+            print(f"{name}: {error}")
+        else:
+            path = keep(directory, name, run.test, printed, good=name in good)
+            print(f"{path.relative_to(ROOT)}: {len(printed)} bytes")
+    if directory.exists():
+        print(f"Now read them, and complete {(directory / INDEX).relative_to(ROOT)}.")
+    return failed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,34 @@
+"""Write what follows from templates (parameters, rights), models (plans, results) and tools.
+
+Usage: make docs
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scripts import (
+    access_reference,
+    parameters,
+    plan_reference,
+    results_reference,
+    tools_reference,
+)
+from scripts.markdown import ROOT
+
+
+def documents() -> dict[Path, str]:
+    """Every file that is made, or has parts that are, as it should be."""
+    makers = (parameters, access_reference, plan_reference, results_reference, tools_reference)
+    return {path: text for maker in makers for path, text in maker.documents().items()}
+
+
+def main() -> None:
+    """Write them."""
+    for path, text in documents().items():
+        path.write_text(text, "utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
