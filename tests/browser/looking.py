@@ -1,16 +1,110 @@
-"""What the tests look for in a page: functions that run in it, and the colours that they find."""
+"""What the tests look for in a page: axe-core's rules, and what these do not tell."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
+
+from axe_playwright_python.base import AXE_SCRIPT
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.browser.opening import Opened
+
+#: Rules of axe-core that run only when they are asked for.
+MORE_RULES = ("duplicate-id", "identical-links-same-purpose", "td-has-header")
+CONTRAST = "color-contrast"
+#: All rows of a table look alike, and axe-core takes a quarter of a minute for thousands of cells.
+LATER_ROWS = "tr:nth-child(n+12)"
+
+
+def faults(page: Opened) -> list[str]:
+    """What axe-core finds in a page, or leaves to a person to judge; all but contrast."""
+    rules = {name: {"enabled": True} for name in MORE_RULES} | {CONTRAST: {"enabled": False}}
+    return _axe(page, ("violations", "incomplete"), {"rules": rules})
+
+
+def faint_text(page: Opened) -> list[str]:
+    """Text that stands out less than WCAG asks for; `figure_contrasts` has that of figures."""
+    options = {"runOnly": [CONTRAST]}
+    return _axe(page, ("violations",), options, {"exclude": ["svg *", LATER_ROWS]})
+
+
+def figure_contrasts(page: Opened) -> dict[str, Any]:
+    """What axe-core leaves open: the contrast of each text in a figure, under "text", and the least
+    of what each arm is drawn with, under "shapes"; and the luminance of the page's "paper".
+    """
+    page.in_page(AXE_SCRIPT)
+    found: dict[str, Any] = page.in_page(_FIGURE_CONTRASTS)
+    return found
+
+
+def _axe(
+    page: Opened,
+    kinds: tuple[str, ...],
+    options: dict[str, Any],
+    context: dict[str, Any] | None = None,
+) -> list[str]:
+    """The results of some kinds, each as `rule: element`."""
+    answer = Axe().run(page.tab, context, {**options, "resultTypes": kinds}).response
+    assert answer["passes"], "axe-core looked at nothing"
+    return [
+        f"{rule['id']}: {element['html'][:120]}"
+        for kind in kinds
+        for rule in answer[kind]
+        for element in rule["nodes"]
+    ]
+
 
 #: What assistive technology calls an element; other scripts begin with it.
 _NAMED = """const named = each => each.getAttribute('aria-label')
   || (each.getAttribute('aria-labelledby') || '').split(/\\s+/).filter(Boolean)
     .map(id => document.getElementById(id)?.textContent ?? '').join(' ');
 """
+
+_FIGURE_CONTRASTS = (
+    f"() => {{ {_NAMED}"
+    + """
+  const {Color, flattenColors, getContrast} = axe.commons.color;
+  const parsed = css => { const colour = new Color(); colour.parseString(css); return colour };
+  const behind = each => each === null ? new Color(255, 255, 255, 1)
+    : flattenColors(parsed(getComputedStyle(each).backgroundColor), behind(each.parentElement));
+  const solid = (each, property) => { const style = getComputedStyle(each);
+    if (style[property] === 'none') return null;
+    const colour = parsed(style[property]);
+    colour.alpha *= style.opacity * style[property + 'Opacity'];
+    return colour };
+  // What is painted under a point of a figure: the shapes before the text in its own figure.
+  const painted = (text, figure) => { const box = text.getBoundingClientRect();
+    const x = box.x + box.width / 2, y = box.y + box.height / 2;
+    let paper = behind(figure);
+    for (const shape of figure.querySelectorAll('rect, path, circle, polygon')) {
+      if (shape.closest('defs, clipPath')
+          || !(shape.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING)) continue;
+      const area = shape.getBoundingClientRect();
+      if (x < area.left || x > area.right || y < area.top || y > area.bottom) continue;
+      const at = new DOMPoint(x, y).matrixTransform(shape.getScreenCTM().inverse());
+      const fill = solid(shape, 'fill');
+      if (fill && shape.isPointInFill(at)) paper = flattenColors(fill, paper);
+    }
+    return paper };
+  const text = {}, shapes = {};
+  const keep = (into, what, value) => { into[what] = Math.min(into[what] ?? Infinity, value) };
+  for (const each of document.querySelectorAll('svg text')) {
+    if (!each.textContent.trim() || !each.checkVisibility()) continue;
+    const figure = each.closest('svg');
+    keep(text, `${each.textContent.trim().slice(0, 24)} in ${named(figure).slice(0, 40)}`,
+      getContrast(painted(each, figure), solid(each, 'fill')));
+  }
+  for (const each of document.querySelectorAll('svg [style*="--arm-"]')) {
+    if (each.closest('symbol, defs') || !each.checkVisibility()) continue;
+    const paper = behind(each.closest('svg')), drawn = ['fill', 'stroke']
+      .map(property => solid(each, property)).filter(colour => colour && colour.alpha > 0.5);
+    if (drawn.length) keep(shapes, each.getAttribute('style').match(/--arm-\\d+/)[0],
+      Math.max(...drawn.map(colour => getContrast(paper, colour))));
+  }
+  return {text, shapes, paper: behind(document.body).getRelativeLuminance()};
+}"""
+)
 
 #: Every figure that is drawn: its name, how large it is, of how many shapes, of which kind.
 FIGURES = f"""() => {{ {_NAMED}
@@ -22,21 +116,17 @@ FIGURES = f"""() => {{ {_NAMED}
     hidden: !each.checkVisibility() }}))
 }}"""
 
-#: Ids that several elements have, and references within the page to ids that none has.
-REFERENCES = """() => {
-  const ids = [...document.querySelectorAll('[id]')].map(each => each.id);
-  const twice = [...new Set(ids.filter((id, at) => ids.indexOf(id) !== at))];
-  const known = new Set(ids), dangling = new Set();
-  const check = id => { if (!known.has(id)) dangling.add(id) };
+#: What links and styles refer to within the page by ids that no element has.
+DANGLING = """() => {
+  const dangling = new Set();
+  const check = id => { if (!document.getElementById(id)) dangling.add(id) };
   for (const each of document.querySelectorAll('*'))
     for (const {name, value} of each.attributes) {
       for (const found of value.matchAll(/url\\(['"]?#([^'")]+)['"]?\\)/g)) check(found[1]);
       if (/^(xlink:)?href$/.test(name) && value.startsWith('#') && value !== '#')
         check(decodeURIComponent(value.slice(1)));
-      if (['aria-labelledby', 'aria-describedby', 'aria-controls', 'for', 'headers'].includes(name))
-        value.split(/\\s+/).forEach(check);
     }
-  return {twice, dangling: [...dangling]};
+  return [...dangling];
 }"""
 
 #: Elements that stick out of the window, unless what holds them scrolls; what lies beyond its left
@@ -67,83 +157,6 @@ SMALL_TEXT = """least => {
   return {texts: texts.length, small: [...small].slice(0, 20)};
 }"""
 
-#: The worst contrast of each kind of text, and of what arms are drawn with; the paper's luminance.
-CONTRASTS = (
-    f"() => {{ {_NAMED}"
-    + """
-  const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
-  const rgba = css => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = css;
-    canvas.fillRect(0, 0, 1, 1); const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
-    return [r, g, b, a / 255] };
-  const over = (top, below) => [0, 1, 2].map(n => top[n] * top[3] + below[n] * (1 - top[3]));
-  const luminance = colour => { const [r, g, b] = colour.slice(0, 3).map(v => v / 255)
-    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b };
-  const contrast = (one, other) => { const [dark, light] =
-    [luminance(one), luminance(other)].sort((a, b) => a - b);
-    return (light + 0.05) / (dark + 0.05) };
-  const white = getComputedStyle(document.documentElement).colorScheme.includes('dark')
-    && matchMedia('(prefers-color-scheme: dark)').matches ? [18, 18, 18] : [255, 255, 255];
-  const behind = each => { const layers = [];
-    for (let it = each; it; it = it.parentElement)
-      if (!(it instanceof SVGElement) || it instanceof SVGSVGElement)
-        layers.push(rgba(getComputedStyle(it).backgroundColor));
-    return layers.reduceRight((below, top) => over(top, below), white) };
-  const solid = (each, property) => { const style = getComputedStyle(each);
-    if (style[property] === 'none') return null;
-    const colour = rgba(style[property]);
-    colour[3] *= style.opacity * style[property + 'Opacity'];
-    return colour };
-  // What is painted under a point of a figure: the shapes before the text in its own figure.
-  const painted = (text, figure) => { const box = text.getBoundingClientRect();
-    const x = box.x + box.width / 2, y = box.y + box.height / 2;
-    let paper = behind(figure);
-    for (const shape of figure.querySelectorAll('rect, path, circle, polygon')) {
-      if (shape.closest('defs, clipPath')
-          || !(shape.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING)) continue;
-      const area = shape.getBoundingClientRect();
-      if (x < area.left || x > area.right || y < area.top || y > area.bottom) continue;
-      const at = new DOMPoint(x, y).matrixTransform(shape.getScreenCTM().inverse());
-      const fill = solid(shape, 'fill');
-      if (fill && shape.isPointInFill(at)) paper = over(fill, paper);
-    }
-    return paper };
-  const text = {}, shapes = {};
-  const keep = (into, what, value) => {
-    into[what] = Math.min(into[what] ?? Infinity, Math.round(value * 100) / 100) };
-  const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const seen = new Map();
-  while (words.nextNode()) {
-    const each = words.currentNode.parentElement;
-    if (!words.currentNode.data.trim() || !each.checkVisibility()) continue;
-    if (each.closest('svg')) {
-      if (each.closest('title, desc, defs, style')) continue;
-      const figure = each.closest('svg'), shown = each.closest('text');
-      if (!shown) continue;
-      const paper = painted(shown, figure);
-      const ink = solid(each, 'fill');
-      keep(text, `${each.textContent.trim().slice(0, 24)} in ${named(figure).slice(0, 40)}`,
-        contrast(over(ink, paper), paper));
-    } else {
-      const style = getComputedStyle(each), kind = `${each.tagName} .${each.className} `
-        + `${each.parentElement.tagName} .${each.parentElement.className} ${style.color}`;
-      if (seen.has(kind) && seen.get(kind) > 20) continue;
-      seen.set(kind, (seen.get(kind) ?? 0) + 1);
-      const paper = behind(each);
-      keep(text, kind, contrast(over(rgba(style.color), paper), paper));
-    }
-  }
-  for (const each of document.querySelectorAll('svg [style*="--arm-"]')) {
-    if (each.closest('symbol, defs') || !each.checkVisibility()) continue;
-    const paper = behind(each.closest('svg')), best = ['fill', 'stroke']
-      .map(property => solid(each, property)).filter(colour => colour && colour[3] > 0.5);
-    if (best.length) keep(shapes, each.getAttribute('style').match(/--arm-\\d+/)[0],
-      Math.max(...best.map(colour => contrast(over(colour, paper), paper))));
-  }
-  return {text, shapes, paper: luminance(behind(document.body))};
-}"""
-)
-
 #: For each arm in a legend: its colour, and the shape of its marker and line.
 LEGENDS = """() => {
   const arms = {};
@@ -159,26 +172,12 @@ LEGENDS = """() => {
   return arms;
 }"""
 
-#: Tables whose cells have no header, and regions that scroll but cannot be reached.
-ACCESSIBLE = """() => {
-  const faults = [];
-  for (const table of document.querySelectorAll('table')) {
-    const heads = [...table.querySelectorAll('th')];
-    if (!heads.length || heads.some(each => !each.getAttribute('scope')))
-      faults.push(`a table without headers: ${table.textContent.slice(0, 40)}`);
-  }
-  for (const each of document.querySelectorAll('body *'))
-    if (['auto', 'scroll'].includes(getComputedStyle(each).overflowX)
-        && (each.tabIndex !== 0 || !each.getAttribute('aria-label')
-          && !each.getAttribute('aria-labelledby')))
-      faults.push(`what scrolls has no name or no tab stop: ${each.textContent.slice(0, 40)}`);
-  return faults;
-}"""
-
-
-def properties(node: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of a node of the accessibility tree."""
-    return {each["name"]: each["value"].get("value") for each in node.get("properties", [])}
+#: Regions that scroll sideways and have no name, or that Tab does not reach.
+UNREACHED_SCROLLERS = """() => [...document.querySelectorAll('body *')]
+  .filter(each => ['auto', 'scroll'].includes(getComputedStyle(each).overflowX)
+    && (each.tabIndex !== 0 || !each.getAttribute('aria-label')
+      && !each.getAttribute('aria-labelledby')))
+  .map(each => each.textContent.slice(0, 40))"""
 
 
 def difference(one: tuple[int, ...], other: tuple[int, ...]) -> float:

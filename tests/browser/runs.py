@@ -7,25 +7,30 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
-from benchmarks.deciding import InstanceTypes, Nodes, Records
-from rackrate import tools
-from rackrate.analysis import Evidence, analyze_run, compare_runs
-from rackrate.comparison import Recorded, compare
+from benchmarks.deciding import Records, planner
+from rackrate.document import Json
+from rackrate.measure.counters import Counters
+from rackrate.measure.trials import RawValues, Trial
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.schedule import Item, TrialKey, block_items, planned_trials
 from rackrate.report.page import render_page
-from rackrate.report.results import build_results
-from rackrate.schedule import PlannedTrial, TrialKey, planned_trials
-from rackrate.settings import NODE_GROUP_LABEL, Arm, Settings
-from rackrate.stages.planning import plan_run
-from rackrate.store import Store
+from rackrate.results.build import RunFailure, RunTimes, build_results, final_status
+from rackrate.results.comparison import Recorded, build_comparison
+from rackrate.results.schema import Findings
+from rackrate.stages.collect import Drafts
+from rackrate.stages.plan import plan as plan_run
+from rackrate.store import RunRecord
 from rackrate.tools import Interval, Measurement, TestBase
+from rackrate.verdict.analysis import against_earlier_run, analyze_run
+from rackrate.verdict.evidence import Evidence
+from tests.unit.report.pages import changed
 
-Json = dict[str, Any]
-Spoil = Callable[[Json], None]
+Spoil = Callable[[Trial], Trial]
 
 SEED = 7
 DEMO: Json = {"tests": ["tcp-1", "tcp-8", "rtt"], "blocks": 6, "seed": SEED}
@@ -33,17 +38,22 @@ DEMO: Json = {"tests": ["tcp-1", "tcp-8", "rtt"], "blocks": 6, "seed": SEED}
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is over: what the page is made of. `item` is what the table has of it."""
+    """A run that is over, or two that are compared: what the page is made of."""
 
-    item: Json
-    results: Json
-    trials: list[Json]
-    raw: Mapping[str, Json]
-    evidence: Evidence
+    results: Findings
+    trials: Sequence[Trial]
+    raw: Mapping[str, RawValues]
 
     def page(self) -> str:
         """report.html."""
         return render_page(self.results, self.trials, self.raw)
+
+
+@dataclass(frozen=True)
+class MeasuredRun(Run):
+    """A run that is over. `recorded` is what a comparison takes of it."""
+
+    recorded: Recorded
 
 
 def measured_run(
@@ -52,12 +62,13 @@ def measured_run(
     run_id: str = "run-20261121-161258-8352",
     nodes: int = 4,
     tool_image: str = "example.test/tools:1",
+    lab_scale: float | None = None,
     spoil: Spoil | None = None,
-    failure: Json | None = None,
-    counters: Json | None = None,
+    failure: RunFailure | None = None,
+    counters: Counters | None = None,
     warnings: tuple[str, ...] = (),
-    earlier: Run | None = None,
-) -> Run:
+    earlier: MeasuredRun | None = None,
+) -> MeasuredRun:
     """Plan a run, measure it, analyse it.
 
     Args:
@@ -65,107 +76,76 @@ def measured_run(
         run_id: the run.
         nodes: how many nodes both arms have together.
         tool_image: what its pods ran.
-        spoil: changes a trial that was measured, in place: `fail` and the like.
+        lab_scale: by what its network was scaled.
+        spoil: changes a trial that was measured: `fail` and the like.
         failure: how the execution failed, if it did.
         counters: counters.json.
         warnings: the run's own.
         earlier: the run it is compared with.
     """
-    stored_plan, items, warm_ups = _planned(plan, run_id, nodes, tool_image)
-    trials, raw = _trials(run_id, stored_plan, [*warm_ups, *items], spoil)
-    planned = tuple(trial.key for trial in planned_trials(items))
-    evidence = Evidence(stored_plan, planned, trials, raw, counters)
-    analysis = analyze_run(evidence)
-    if earlier is not None:
-        name = earlier.results["run"]["id"]
-        analysis["regressions"], more = compare_runs(evidence, earlier.evidence, name=name)
-        analysis["warnings"] += more
-    lost = len(planned) - len(evidence.measured)
-    stored = [trial for _, trial in sorted(trials.items())]
-    item = {
-        "run_id": run_id,
-        "status": "failed" if failure else "degraded" if lost else "succeeded",
-        "started_at": "2026-11-21T16:12:58.352Z",
-        "lab_scale": None,
-        "trials_planned": len(planned),
-        "trials_measured": len(evidence.measured),
-        "trials_failed": lost,
-        "warnings": list(warnings),
-    }
-    results = build_results(
-        run=item,
-        failure=failure,
-        stored_plan=stored_plan,
-        trials=stored,
-        analysis=analysis,
-        counters=counters,
-        written_at="2026-11-21T16:22:31.004Z",
+    planned, items, warm_ups = _planned(plan, run_id, nodes, tool_image)
+    trials, raw = _trials(planned, [*warm_ups, *items], spoil)
+    evidence = Evidence(planned, tuple(planned_trials(items)), trials, raw)
+    since = earlier and against_earlier_run(
+        evidence, earlier.recorded.evidence, name=earlier.recorded.id
     )
-    return Run(item, json.loads(json.dumps(results)), stored, raw, evidence)
+    analysis = analyze_run(evidence, since, counters=counters)
+    stored = [trial for _, trial in sorted(trials.items())]
+    times = RunTimes("2026-11-21T16:12:58.352Z", "2026-11-21T16:22:31.004Z")
+    results = build_results(
+        planned,
+        stored,
+        analysis,
+        times=times,
+        lab_scale=lab_scale,
+        warnings=warnings,
+        failure=failure,
+        counters=counters,
+    )
+    record = RunRecord(
+        run_id=run_id,
+        status=final_status(failure, lost=results.trials.failed),
+        started_at=times.started_at,
+        lab_scale=lab_scale,
+    )
+    return MeasuredRun(results, stored, raw, Recorded(record, evidence, results.marks))
 
 
 def _planned(
     plan: Mapping[str, Any], run_id: str, nodes: int, tool_image: str
-) -> tuple[Json, list[Json], Any]:
-    records = Records()
-    store = Store("table", "bucket", records)
-    arms = tuple(
-        Arm(name, placement, name == "baseline", name, {NODE_GROUP_LABEL: name})
-        for name, placement in (("treatment", "cluster"), ("baseline", "none"))
+) -> tuple[PlannedRun, list[Item], list[Item]]:
+    resources = planner(
+        Records(), nodes=nodes, tool_image=tool_image, host_namespace="rackrate-host"
     )
     plan_run(
         plan,
+        resources,
         run_id=run_id,
         execution_arn="arn:aws:states:us-east-1:123456789012:execution:rackrate:" + run_id,
-        settings=Settings(
-            *("table", "bucket", "cluster", "rackrate", tool_image),
-            *(arms, nodes // 2, False, "rackrate-host"),
-        ),
-        cluster=cast(Any, Nodes(nodes)),
-        store=store,
-        eks=None,
-        ec2=InstanceTypes(),
-        pricing=None,
-        region="us-east-1",
     )
-    documents = ("plan.json", "schedule.json", "warm_up.json")
-    found = [records.objects.get(store.key(run_id, name), b"[]") for name in documents]
-    stored_plan, items, warm_ups = map(json.loads, found)
-    return stored_plan, items, warm_ups
+    store = resources.store
+    return store.plan(run_id), store.items(run_id), store.items(run_id, "warm_up.json")
 
 
 def _trials(
-    run_id: str, stored_plan: Json, items: list[Json], spoil: Spoil | None
-) -> tuple[dict[TrialKey, Json], dict[str, Json]]:
-    chance = random.Random(stored_plan["plan"]["seed"])
-    of_arm = {arm["name"]: arm for arm in stored_plan["arms"]}
-    facts = {node["name"]: node for arm in stored_plan["arms"] for node in arm["nodes"]}
+    planned: PlannedRun, items: Sequence[Item], spoil: Spoil | None
+) -> tuple[dict[TrialKey, Trial], dict[str, RawValues]]:
+    chance = random.Random(planned.plan.seed)
     luck: dict[tuple[str, str], float] = {}
-    trials: dict[TrialKey, Json] = {}
-    raw: dict[str, Json] = {}
-    for item in items:
-        if item["kind"] != "block":
-            continue
-        tests = {test["name"]: tools.load_test(test) for test in item["tests"]}
-        for planned in planned_trials([item]):
-            key, test = planned.key, tests[planned.key.test]
-            pair = (key.client, key.server)
-            noise = luck.setdefault(pair, chance.lognormvariate(0, 0.02))
+    trials: dict[TrialKey, Trial] = {}
+    raw: dict[str, RawValues] = {}
+    for item in block_items(items):
+        drafts = Drafts(item, planned, attempt=1)
+        for key in item.trials:
+            test, draft = drafts.tests[key.test], drafts.of(key)
+            noise = luck.setdefault((key.client, key.server), chance.lognormvariate(0, 0.02))
             noise *= chance.lognormvariate(0, 0.006)
-            placement = of_arm[key.arm]["placement"]
-            found = _measurement(test, near=placement == "cluster", noise=noise, chance=chance)
-            trial = _stored(run_id, planned, test, found, facts)
-            trial["placement"] = placement
-            if item["warm_up"]:
-                trial["warm_up"] = True
-            if spoil is not None:
-                spoil(trial)
-            trials[key] = trial
-            if trial["status"] == "measured":
-                raw[key.id] = {
-                    "samples": {kind: list(values) for kind, values in found.samples.items()},
-                    "series": [asdict(interval) for interval in found.series],
-                }
+            near = draft.placement == "cluster"
+            found = _measurement(test, near=near, noise=noise, chance=chance)
+            trial = _stored(planned.run_id, draft.measured(test, found))
+            trials[key] = trial if spoil is None else spoil(trial)
+            if trials[key].is_measured:
+                raw[key.id] = RawValues.of(found)
     return trials, raw
 
 
@@ -184,7 +164,8 @@ def _measurement(test: TestBase, *, near: bool, noise: float, chance: random.Ran
             details={"transmitted": 30, "received": 30, "loss_ratio": 0.0},
             version="ping 20221126",
         )
-    limit = 9.9e9 if near or test.flows > 1 else 4.95e9
+    sent = test.throughput
+    limit = 9.9e9 if near or (sent is not None and sent.flows > 1) else 4.95e9
     centre = min(0.985 * limit * noise, limit)
     series = tuple(
         Interval(
@@ -208,45 +189,36 @@ def _measurement(test: TestBase, *, near: bool, noise: float, chance: random.Ran
     )
 
 
-def _stored(
-    run_id: str,
-    planned: PlannedTrial,
-    test: TestBase,
-    found: Measurement,
-    facts: Mapping[str, Json],
-) -> Json:
+def _stored(run_id: str, trial: Trial) -> Trial:
     """A trial as the table has it."""
-    key = planned.key
-    return {
-        **asdict(key),
-        "run_id": run_id,
-        "round": planned.round,
-        "attempt": 1,
-        "status": "measured",
-        "tool": test.tool,
-        "tool_version": found.version,
-        "metric": test.primary.name,
-        "unit": test.primary.unit,
-        "value": found.values[test.primary.name],
-        "values": dict(found.values),
-        "samples": {kind: len(values) for kind, values in found.samples.items()},
-        "samples_key": f"runs/{run_id}/samples/{key.block:04d}-{planned.round}.1.json.gz",
-        "raw_key": f"runs/{run_id}/raw/{key.id}.1.txt",
-        "details": dict(found.details),
-        "started_at": f"2026-11-21T16:{13 + key.block:02d}:00Z",
-        "finished_at": f"2026-11-21T16:{13 + key.block:02d}:10Z",
-        "client_network": planned.client_network,
-        "server_network": planned.server_network,
-        "client_node": facts[key.client],
-        "server_node": facts[key.server],
-    }
+    return trial.model_copy(
+        update={
+            "samples_key": f"runs/{run_id}/samples/{trial.block:04d}-{trial.round}.1.json.gz",
+            "raw_key": f"runs/{run_id}/raw/{trial.key.id}.1.txt",
+            "started_at": f"2026-11-21T16:{13 + trial.block:02d}:00Z",
+            "finished_at": f"2026-11-21T16:{13 + trial.block:02d}:10Z",
+        }
+    )
 
 
-def fail(trial: Json, reason: str) -> None:
-    """Turn a trial into one that failed."""
-    for name in ("value", "values", "details", "samples", "samples_key", "tool_version"):
-        del trial[name]
-    trial |= {"status": "failed", "reason": reason, "attempt": 2}
+def fail(trial: Trial, reason: str) -> Trial:
+    """The trial, had it failed."""
+    nothing = {"values": {}, "samples": {}, "details": {}}
+    unknown = dict.fromkeys(("value", "samples_key", "tool_version"))
+    why = {"status": "failed", "reason": reason, "attempt": 2}
+    return trial.model_copy(update={**nothing, **unknown, **why})
+
+
+def slowed(trial: Trial, factor: float, **details: float) -> Trial:
+    """The trial with so much less throughput, and with other details."""
+    value = factor * trial.values["throughput"]
+    return trial.model_copy(
+        update={
+            "value": value,
+            "values": {"throughput": value},
+            "details": {**trial.details, **details},
+        }
+    )
 
 
 # -- the runs that are looked at
@@ -255,8 +227,7 @@ def fail(trial: Json, reason: str) -> None:
 @cache
 def demo() -> Run:
     """Two arms, one pair each, six blocks, three tests, in a lab."""
-    run = measured_run(DEMO)
-    return replace(run, results={**run.results, "run": {**run.results["run"], "lab_scale": 0.1}})
+    return measured_run(DEMO, lab_scale=0.1)
 
 
 @cache
@@ -269,32 +240,21 @@ def since() -> Run:
 @cache
 def compared() -> Run:
     """Two runs, compared when both were over: another tool image, and one flow was slower then."""
-
-    def slow(trial: Json) -> None:
-        if trial["test"] == "tcp-1":
-            trial["value"] = trial["values"]["throughput"] = 0.8 * trial["value"]
-
     before = measured_run(
         {**DEMO, "seed": 11},
         run_id="run-20261120-090000-ab12",
         tool_image="example.test/tools:0",
-        spoil=slow,
+        spoil=lambda trial: slowed(trial, 0.8) if trial.test == "tcp-1" else trial,
     )
-    after = demo()
-    recorded = [
-        Recorded(run.item, run.evidence, run.trials, run.results["marks"])
-        for run in (after, before)
-    ]
-    document, trials, raw = compare(
-        *recorded,
+    found = build_comparison(
+        measured_run(DEMO).recorded,
+        before.recorded,
         comparison_id="compare-20261121-170000-77aa",
         execution_arn="arn:aws:states:us-east-1:123456789012:execution:rackrate:compare-1",
         baseline="october",
-        started_at="2026-11-21T17:00:00.000Z",
-        written_at="2026-11-21T17:00:04.000Z",
-        notes=[],
+        times=RunTimes("2026-11-21T17:00:00.000Z", "2026-11-21T17:00:04.000Z"),
     )
-    return Run(after.item, json.loads(json.dumps(document)), list(trials), raw, after.evidence)
+    return Run(found.document, found.trials, found.raw)
 
 
 @cache
@@ -309,28 +269,28 @@ def mesh() -> Run:
 def troubled() -> Run:
     """Trials that failed or are marked, a warm-up that failed, interfaces that hit a limit."""
 
-    def spoil(trial: Json) -> None:
-        place = (trial["block"], trial["arm"], trial["test"])
+    def spoil(trial: Trial) -> Trial:
+        place = (trial.block, trial.arm, trial.test)
         if place in {(2, "treatment", "rtt"), (3, "baseline", "tcp-8")}:
-            fail(trial, "iperf3: error - unable to connect to server: Connection refused")
-        elif place == (4, "baseline", "tcp-1"):
-            fail(trial, "did not finish before the deadline: DeadlineExceeded")
-        elif place in {(2, "treatment", "tcp-1"), (5, "treatment", "tcp-1")}:
-            trial["details"]["client_cpu_percent"] = 99.0
-            trial["value"] = trial["values"]["throughput"] = trial["value"] * 0.7
-        elif place[:2] == (0, "baseline"):
-            fail(trial, "the server is busy running a test; it served another client")
+            return fail(trial, "iperf3: error - unable to connect to server: Connection refused")
+        if place == (4, "baseline", "tcp-1"):
+            return fail(trial, "did not finish before the deadline: DeadlineExceeded")
+        if place in {(2, "treatment", "tcp-1"), (5, "treatment", "tcp-1")}:
+            return slowed(trial, 0.7, client_cpu_percent=99.0)
+        if place[:2] == (0, "baseline"):
+            return fail(trial, "the server is busy running a test; it served another client")
+        return trial
 
     first, second = (f"ip-10-1-0-{n}.ec2.internal" for n in (0, 1))
     allowances = ("bw_out_allowance_exceeded", "pps_allowance_exceeded")
     return measured_run(
         DEMO,
         spoil=spoil,
-        counters={
-            "before": {first: {"eth0": dict.fromkeys(allowances, 0)}, second: {}},
-            "after": {first: {"eth0": {allowances[0]: 812, allowances[1]: 0}}},
-            "note": "1 node could not be read after the run.",
-        },
+        counters=Counters(
+            before={first: {"eth0": dict.fromkeys(allowances, 0)}, second: {}},
+            after={first: {"eth0": {allowances[0]: 812, allowances[1]: 0}}},
+            note="1 node could not be read after the run.",
+        ),
         warnings=("1 of 2 pairs did not warm up.",),
     )
 
@@ -348,7 +308,7 @@ def nothing() -> Run:
     return measured_run(
         DEMO,
         spoil=lambda trial: fail(trial, "Connection refused"),
-        failure={"Error": "TrialsLost", "Cause": json.dumps(told)},
+        failure=RunFailure("TrialsLost", json.dumps(told)),
     )
 
 
@@ -381,22 +341,18 @@ HOSTILE = {
 def hostile() -> Run:
     """The troubled run, with markup and right-to-left text wherever a name or a reason stands."""
     run = troubled()
-    results, trials, raw = _with_nasty_words([run.results, run.trials, dict(run.raw)])
-    return Run(run.item, results, trials, raw, run.evidence)
+    trials = [changed(trial, _with_nasty_words) for trial in run.trials]
+    raw = {
+        hostile.key.id: run.raw[trial.key.id]
+        for trial, hostile in zip(run.trials, trials, strict=True)
+        if trial.key.id in run.raw
+    }
+    return Run(changed(run.results, _with_nasty_words), trials, raw)
 
 
-def _with_nasty_words(value: Any) -> Any:
-    """A document with the words replaced in its values, and in the trials' ids among its keys."""
-    if isinstance(value, dict):
-        return {
-            _with_nasty_words(name) if name[:4].isdecimal() else name: _with_nasty_words(entry)
-            for name, entry in value.items()
-        }
-    if isinstance(value, list):
-        return [_with_nasty_words(entry) for entry in value]
-    if isinstance(value, str):
-        for word, nasty in HOSTILE.items():
-            value = value.replace(word, nasty)
+def _with_nasty_words(value: str) -> str:
+    for word, nasty in HOSTILE.items():
+        value = value.replace(word, nasty)
     return value
 
 

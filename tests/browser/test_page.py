@@ -10,16 +10,18 @@ from urllib.parse import quote
 import pytest
 from PIL import Image
 
+from rackrate.results.schema import Comparison
 from tests.browser.looking import (
-    ACCESSIBLE,
-    CONTRASTS,
+    DANGLING,
     FIGURES,
     LEGENDS,
     OUT_OF_SIGHT,
-    REFERENCES,
     SMALL_TEXT,
+    UNREACHED_SCROLLERS,
     difference,
-    properties,
+    faint_text,
+    faults,
+    figure_contrasts,
 )
 from tests.browser.opening import DESK, Opened
 from tests.browser.runs import Run
@@ -52,32 +54,33 @@ def test_the_page_is_small(page: Opened) -> None:
 
 
 def test_names_and_reasons_are_text_and_never_markup(page: Opened, run: Run) -> None:
-    compared = run.results.get("comparison") or {"run": run.results["run"]["id"]}
-    assert compared["run"] in page.tab.title(), "which every nasty name would change"
+    results = run.results
+    named = results.comparison.run if isinstance(results, Comparison) else results.run.id
+    assert named in page.tab.title(), "which every nasty name would change"
     assert page.tab.locator("script, img, iframe, object, embed, link, base, form").count() == 0
     handlers = """() => [...document.querySelectorAll('*')].flatMap(each => [...each.attributes])
         .filter(each => each.name.startsWith('on') || /^\\s*javascript:/i.test(each.value))
         .map(each => each.name)"""
     assert page.in_page(handlers) == []
     shown = page.tab.locator("body").text_content() or ""
-    for arm in run.results["arms"]:
-        assert arm["name"] in shown
+    for arm in results.arms:
+        assert arm.name in shown
 
 
-def test_no_id_is_there_twice_and_what_is_referred_to_exists(page: Opened) -> None:
-    found = page.in_page(REFERENCES)
-    assert found["twice"] == []
-    assert found["dangling"] == []
+def test_what_is_referred_to_exists(page: Opened) -> None:
+    assert page.in_page(DANGLING) == []
 
 
 def test_links_lead_to_what_the_run_kept_and_to_the_web(page: Opened, run: Run) -> None:
     links = page.in_page(
         "() => [...document.querySelectorAll('a')].map(each => each.getAttribute('href'))"
     )
-    kept = {
-        trial.get("raw_href") or "raw/" + quote(trial["raw_key"].rpartition("/")[2])
-        for trial in run.trials
-    }
+    keys = [trial.raw_key for trial in run.trials if trial.raw_key is not None]
+    kept = (
+        {f"../../{quote(key)}" for key in keys}
+        if isinstance(run.results, Comparison)
+        else {f"raw/{quote(key.rpartition('/')[2])}" for key in keys}
+    )
     others = {link for link in links if not link.startswith("#")} - kept
     files = {"results.json", "trials.csv", "plan.json", "schedule.json", "analysis.json"}
     assert {link for link in others if not link.startswith("https://")} <= files
@@ -91,7 +94,7 @@ def test_links_lead_to_what_the_run_kept_and_to_the_web(page: Opened, run: Run) 
 def test_a_failure_is_told_in_words_and_not_as_functions_report_it(page: Opened, run: Run) -> None:
     text = page.tab.locator("body").text_content() or ""
     assert "stackTrace" not in text and "errorMessage" not in text
-    failed = run.results["run"]["error"]
+    failed = run.results.run.error
     if failed:
         assert failed in text
         assert "36 of 36 trials were lost" in text
@@ -113,21 +116,20 @@ def test_every_figure_is_there_drawn_and_named(page: Opened, run: Run) -> None:
 
 def named_in(name: str, run: Run) -> set[str]:
     """The tests that a figure is about."""
-    return {t["name"] for t in run.results["plan"]["tests"] if name.startswith(t["name"])}
+    return {test.name for test in run.results.plan.tests if name.startswith(test.name)}
 
 
 def wanted_figures(run: Run) -> set[tuple[str, str]]:
     """The kinds of figures that each test must have, from what was measured."""
     wanted = set()
     for trial in run.trials:
-        if trial["status"] == "measured" and not trial.get("warm_up"):
-            test = trial["test"]
-            wanted.add(("trials", test))
-            wanted.add(("ecdf" if trial["samples"] else "series", test))
-    pairs = {(t["arm"], frozenset((t["client"], t["server"]))) for t in run.trials}
-    if len(pairs) > len(run.results["arms"]):
+        if trial.is_measured and not trial.warm_up:
+            wanted.add(("trials", trial.test))
+            wanted.add(("ecdf" if trial.samples else "series", trial.test))
+    pairs = {(trial.arm, trial.nodes) for trial in run.trials}
+    if len(pairs) > len(run.results.arms):
         wanted |= {("matrix", test) for _, test in wanted}
-    wanted |= {("interval", v["test"]) for v in run.results["verdicts"] if v["ci95"]}
+    wanted |= {("interval", verdict.test) for verdict in run.results.verdicts if verdict.ci95}
     return wanted
 
 
@@ -154,7 +156,8 @@ def test_text_in_figures_is_large_enough_to_read_on_a_phone(page: Opened, run: R
 def test_text_and_what_figures_are_made_of_stand_out(page: Opened, scheme: Any) -> None:
     page.show_as("screen", scheme)
     page.unfold()
-    found = page.in_page(CONTRASTS)
+    assert faint_text(page) == []
+    found = figure_contrasts(page)
     assert {what: c for what, c in found["text"].items() if c < TEXT_CONTRAST} == {}
     assert {what: c for what, c in found["shapes"].items() if c < SHAPE_CONTRAST} == {}
     assert (found["paper"] < 0.2) == (scheme == "dark"), "the paper is dark in dark mode alone"
@@ -172,7 +175,7 @@ def test_the_colours_of_arms_are_others_in_dark_mode(page: Opened) -> None:
 def test_arms_are_told_apart_by_colour_or_by_shape(page: Opened, run: Run, scheme: Any) -> None:
     page.show_as("screen", scheme)
     arms = page.in_page(LEGENDS)
-    assert len(arms) == (len(run.results["arms"]) if run.raw else 0)
+    assert len(arms) == (len(run.results.arms) if run.raw else 0)
     for vision in VISIONS:
         seen = as_seen(page, [arm["colour"] for arm in arms.values()], vision)
         alike = [
@@ -224,7 +227,8 @@ def test_on_paper_nothing_is_cut_off_and_text_is_black_on_white(page: Opened) ->
     page.resize(PAPER)
     assert page.in_page("() => document.documentElement.scrollWidth") <= PAPER
     assert page.in_page(OUT_OF_SIGHT) == []
-    found = page.in_page(CONTRASTS)
+    assert faint_text(page) == []
+    found = figure_contrasts(page)
     assert found["paper"] > 0.9
     assert {what: c for what, c in found["text"].items() if c < TEXT_CONTRAST} == {}
 
@@ -273,28 +277,10 @@ def test_details_open_and_close_by_enter(page: Opened) -> None:
 # -- to a screen reader
 
 
-def test_a_screen_reader_finds_landmarks_headings_tables_and_pictures(page: Opened) -> None:
-    assert page.in_page("() => document.documentElement.lang") == "en"
-    nodes = page.devtools.send("Accessibility.getFullAXTree")["nodes"]
-    heard = [node for node in nodes if not node["ignored"]]
-    roles = [node["role"]["value"] for node in heard]
-    assert roles.count("main") == 1
-    levels = [properties(node)["level"] for node in heard if node["role"]["value"] == "heading"]
-    assert levels.count(1) == 1 and levels[0] == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels
-    for node in heard:
-        role, name = node["role"]["value"], node.get("name", {}).get("value", "")
-        if role in {"image", "img", "heading", "link", "region", "DisclosureTriangle", "button"}:
-            assert name.strip(), f"a {role} without a name"
-    assert page.in_page(ACCESSIBLE) == []
+def test_axe_core_finds_no_fault(page: Opened) -> None:
+    page.unfold()
+    assert faults(page) == []
 
 
-def test_links_are_told_apart_by_what_they_say(page: Opened) -> None:
-    links = page.in_page(
-        """() => [...document.querySelectorAll('a[href]')].map(each =>
-            [each.getAttribute('aria-label') || each.textContent, each.getAttribute('href')])"""
-    )
-    ends: dict[str, set[str]] = {}
-    for words, end in links:
-        ends.setdefault(" ".join(words.split()), set()).add(end)
-    assert {words: found for words, found in ends.items() if len(found) > 1} == {}
+def test_what_scrolls_has_a_name_and_is_reached_by_tab(page: Opened) -> None:
+    assert page.in_page(UNREACHED_SCROLLERS) == []

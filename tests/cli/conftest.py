@@ -263,6 +263,8 @@ def verdict(**fields: Any) -> dict[str, Any]:
         "scope": "these nodes",
         "claim": "about these nodes, not about others placed alike: it rests on 1 pair of nodes",
         "more_blocks": None,
+        "more_pairs": None,
+        "reason": None,
         "ceiling": {
             "name": "single-flow",
             "arm": 1e9,
@@ -351,7 +353,11 @@ def results(run_id: str, **fields: Any) -> bytes:
             {"name": "treatment", "placement": "cluster", "nodes": ["a", "b"]},
             {"name": "baseline", "placement": "none", "nodes": ["c", "d"]},
         ],
-        "trials": {"planned": 36, "measured": 35, "failed": 1},
+        "trials": {"planned": 36, "measured": 35, "failed": 1, "failures": []},
+        "warm_up": {"measured": 0, "failed": 0, "trials": []},
+        "regressions": [],
+        "mark_notes": [],
+        "warnings": [],
         "verdicts": [
             verdict(),
             verdict(

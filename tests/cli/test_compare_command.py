@@ -184,10 +184,10 @@ def test_what_cannot_be_compared_starts_nothing(
 def test_a_comparison_of_another_schema_version_is_refused(
     comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:
-    write(comparing, {**document(), "schema": "rackrate.comparison.v9"})
+    write(comparing, {**document(), "schema": "rackrate.results.comparison.v9"})
     done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
     assert done.exit_code == 2
-    assert '"rackrate.comparison.v9"' in done.stderr
+    assert '"rackrate.results.comparison.v9"' in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -117,6 +117,7 @@ verdicts = st.builds(
     unit=st.sampled_from(["bit/s", "s", ""]),
     arm=words,
     baseline=words,
+    earlier=st.none(),
     arm_median=ratios,
     baseline_median=ratios,
     ratio=ratios,
@@ -148,7 +149,7 @@ any_results = st.builds(
     regressions=st.just(()),
     mark_notes=st.lists(words, max_size=2).map(tuple),
     warnings=st.lists(words, max_size=2).map(tuple),
-    conclusion=st.none() | words,
+    conclusion=words,
 )
 
 

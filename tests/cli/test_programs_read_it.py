@@ -19,6 +19,7 @@ RUN_KEYS = {
     "trials_failed", "conclusion", "error", "cause",
 }  # fmt: skip
 KEYS = {"run", "stack", "files", "results", "plan", "requirements", "error"}
+PLANNED = json.dumps({"estimates": estimates(), "placeholder_nodes": False}).encode()
 
 
 def document(result: Result) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def test_a_failed_run_says_why_in_the_document(stack: DeployedStack, rackrate: R
 
 def test_a_dry_run_is_its_plan(stack: DeployedStack, rackrate: Rackrate, tmp_path: Path) -> None:
     stack.define(machine(("Done", stack.recording("dry_run", "planned", blocks=6))))
-    stack.put(RUN, "plan.json", json.dumps({"estimates": estimates()}).encode())
+    stack.put(RUN, "plan.json", PLANNED)
     arguments = ("run", "--dry-run", "--json", "--stack", stack.name, "--name", RUN)
     found = document(rackrate(*arguments, "--out", tmp_path))
     assert found["plan"]["estimates"]["seconds"] == 3725.0

@@ -26,7 +26,7 @@ from tests.docs.blocks import (
     copy_of_repository,
     shell,
 )
-from tests.unit.test_plan_reference import VALIDATOR, is_taken
+from tests.unit.plan.test_reference import VALIDATOR, is_taken
 
 LANGUAGES = {"sh", "json", "yaml", "toml", "python", "sql", "csv", "html", "xml", "text"}
 #: Commands that continuous integration runs elsewhere: the file and the words of the step.
@@ -41,9 +41,12 @@ STEPS = {
     # The lab of all tests in tests/lab comes up and goes down by the same two calls.
     "make lab-up": ("tests/lab/conftest.py", "bring_up("),
     "make lab-down": ("tests/lab/conftest.py", "daemon.stop()"),
-    ".venv/bin/python -m pytest --quiet tests/unit/tools tests/unit/test_tools.py": (
+    "make test-tool": ("Makefile", "tool := tests/unit/tools "),
+    # tests/unit/tools/test_capturing.py does the same with a made-up tool.
+    '.venv/bin/python -m scripts.capture sockperf 3.7 tcp-ping-pong={"seconds": 2}'
+    ' udp-ping-pong={"seconds": 2, "protocol": "udp"}': (
         "Makefile",
-        "unit := tests/unit ",
+        "tool := tests/unit/tools ",
     ),
 }
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
@@ -93,6 +96,12 @@ def test_text_holds_no_commands():
         )
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_targets_that_a_page_names_in_its_text_exist(path):
+    named = set(re.findall(r"`make ([a-z][a-z-]*)", path.read_text("utf-8")))
+    assert named - TARGETS == set()
 
 
 # -- blocks that are run here

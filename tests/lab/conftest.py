@@ -18,15 +18,17 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests here need root. Those that need the machine to themselves come first, and the
-    toggles last: they delete the stack that the others share.
+    """All tests here need root. Those that need the machine to themselves come first. The updates
+    of the stack that all share come after those that measure with it, and the toggles last: they
+    delete it.
     """
     own = [item for item in items if item.path.is_relative_to(HERE)]
     for item in own:
         item.add_marker(pytest.mark.lab)
     shared = [item for item in own if "lab" in getattr(item, "fixturenames", ())]
     alone = [item for item in own if item not in shared]
-    shared.sort(key=lambda item: item.path.stem == "test_toggles")
+    last = ("test_stack_updates", "test_toggles")
+    shared.sort(key=lambda item: last.index(stem) + 1 if (stem := item.path.stem) in last else 0)
     items[:] = [item for item in items if item not in own] + alone + shared
 
 

@@ -62,7 +62,7 @@ def test_all_mistakes_of_a_plan_are_told_at_once_with_their_path_and_nothing_is_
         "tests": [
             {"name": "tcp-1", "seconds": 0},
             {"name": "rtt", "count": "many"},
-            {"name": "mine", "tool": "netperf"},
+            {"name": "mine", "tool": "no-such-tool"},
             "tcp-9",
             "tcp-1",
         ],

@@ -20,7 +20,7 @@ from botocore.exceptions import ClientError
 from kubernetes import client as kubernetes
 
 from lab import daemon, stack
-from lab.aws.authorization_record import (
+from lab.aws.authorization.audit import (
     RECORD_FILE,
     audit,
     deployed_policies,

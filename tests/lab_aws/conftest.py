@@ -1,254 +1,16 @@
-"""A served Region whose machine is recorded in memory; everything above it is real."""
+"""One Region for all tests of the emulated AWS."""
 
 from __future__ import annotations
 
-import io
-import ipaddress
-import json
 import socket
-import textwrap
-import threading
-import time
-import uuid
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-import boto3
 import pytest
-from botocore.config import Config
 from moto.core.config import default_user_config
 from moto.iam.models import iam_backends
 
-from lab.aws.identity import assume_role
-from lab.aws.server import Region, serve
-from lab.aws.substrate import NodeLaunchError, NodeSpec
-
-DEADLINE_SECONDS = 30.0
-
-
-@dataclass
-class RecordedCluster:
-    """A control plane that only remembers what it was asked."""
-
-    name: str
-    endpoint: str = "https://127.0.0.1:6443"
-    certificate_authority: str = "-----BEGIN CERTIFICATE-----\nrecorded\n"
-    nodes: dict[str, NodeSpec] = field(default_factory=dict)
-    terminated: list[str] = field(default_factory=list)
-    stopped: bool = False
-    fail_with: str | None = None
-
-    def launch_nodes(self, specs: Sequence[NodeSpec]) -> None:
-        if self.fail_with:
-            raise NodeLaunchError(self.fail_with)
-        self.nodes.update({spec.name: spec for spec in specs})
-
-    def terminate_nodes(self, names: Sequence[str]) -> None:
-        self.terminated += names
-        for name in names:
-            self.nodes.pop(name, None)
-
-    def stop(self) -> None:
-        self.stopped = True
-
-
-@dataclass
-class RecordedBackend:
-    """Hands out blocks in order and remembers the clusters."""
-
-    clusters: dict[str, RecordedCluster] = field(default_factory=dict)
-    requests: list[dict[str, Any]] = field(default_factory=list)
-    _next: dict[str, int] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    fail_nodes_with: str | None = None
-    images: list[str] = field(default_factory=list)
-    released: list[ipaddress.IPv4Network] = field(default_factory=list)
-
-    def publish_image(self, reference: str) -> None:
-        self.images.append(reference)
-
-    def release_block(self, block: ipaddress.IPv4Network) -> None:
-        self.released.append(block)
-
-    def create_cluster(self, **request: Any) -> RecordedCluster:
-        self.requests.append(request)
-        cluster = RecordedCluster(request["name"], fail_with=self.fail_nodes_with)
-        self.clusters[request["name"]] = cluster
-        return cluster
-
-    def allocate_block(self, subnet_cidr: str) -> ipaddress.IPv4Network:
-        with self._lock:
-            number = self._next[subnet_cidr] = self._next.get(subnet_cidr, 0) + 1
-        blocks = list(ipaddress.IPv4Network(subnet_cidr).subnets(new_prefix=26))
-        return blocks[number]
-
-
-@dataclass
-class Lab:
-    """The Region and ways to use it."""
-
-    region: Region
-    backend: RecordedBackend
-    state_directory: Path
-
-    def __post_init__(self) -> None:
-        self._clients: dict[str, Any] = {}
-
-    def client(self, service: str) -> Any:
-        if service not in self._clients:
-            self._clients[service] = boto3.client(
-                service,  # type: ignore[call-overload]
-                endpoint_url=self.region.endpoint_url,
-                region_name="us-east-1",
-                aws_access_key_id=self.region.access_key_id,
-                aws_secret_access_key=self.region.secret_access_key,
-                config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
-            )
-        return self._clients[service]
-
-    def role(
-        self,
-        service: str = "lambda.amazonaws.com",
-        *statements: dict[str, Any],
-        boundary: str | None = None,
-    ) -> str:
-        """A role with these statements; one that may do everything when none are given."""
-        document = (
-            '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole",'
-            f'"Principal":{{"Service":"{service}"}}}}]}}'
-        )
-        limit = {"PermissionsBoundary": boundary} if boundary else {}
-        made = self.client("iam").create_role(
-            RoleName=f"role-{uuid.uuid4().hex[:12]}", AssumeRolePolicyDocument=document, **limit
-        )
-        self.permit(made["Role"]["Arn"], *statements or (allow("*", "*"),))
-        return str(made["Role"]["Arn"])
-
-    def permit(self, role_arn: str, *statements: dict[str, Any]) -> None:
-        """Replace what a role may do."""
-        self.client("iam").put_role_policy(
-            RoleName=role_arn.rsplit("/", 1)[-1],
-            PolicyName="test",
-            PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": list(statements)}),
-        )
-
-    def as_role(self, role_arn: str, service: str) -> Any:
-        """A client with the role's credentials."""
-        keys = assume_role(role_arn, "test")
-        return boto3.client(
-            service,  # type: ignore[call-overload]
-            endpoint_url=self.region.endpoint_url,
-            region_name="us-east-1",
-            aws_access_key_id=keys.access_key_id,
-            aws_secret_access_key=keys.secret_access_key,
-            aws_session_token=keys.session_token,
-            config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
-        )
-
-    def function(self, code: str, **settings: Any) -> str:
-        """Create a function whose index.handler is `code`; returns its name."""
-        name = f"fn-{uuid.uuid4().hex[:12]}"
-        settings = {"Timeout": 10, "MemorySize": 256, **settings}
-        self.client("lambda").create_function(
-            FunctionName=name,
-            Runtime="python3.13",
-            Handler="index.handler",
-            Role=settings.pop("Role", None) or self.role(),
-            Code={"ZipFile": archive(code)},
-            **settings,
-        )
-        return name
-
-    def bucket(self) -> str:
-        name = f"bucket-{uuid.uuid4().hex[:12]}"
-        self.client("s3").create_bucket(Bucket=name)
-        return name
-
-    def state_machine(self, definition: dict[str, Any]) -> str:
-        made = self.client("stepfunctions").create_state_machine(
-            name=f"machine-{uuid.uuid4().hex[:12]}",
-            definition=json.dumps(definition),
-            roleArn=self.role("states.amazonaws.com"),
-        )
-        return str(made["stateMachineArn"])
-
-    def execute(self, definition: dict[str, Any], data: str = "{}") -> dict[str, Any]:
-        """Run a definition to its end."""
-        states = self.client("stepfunctions")
-        arn = states.start_execution(stateMachineArn=self.state_machine(definition), input=data)
-        return self.finished(arn["executionArn"])
-
-    def finished(self, execution_arn: str) -> dict[str, Any]:
-        states = self.client("stepfunctions")
-        return eventually(
-            lambda: states.describe_execution(executionArn=execution_arn),
-            lambda found: found["status"] != "RUNNING",
-        )
-
-    def stack(self, template: str, wait_for: str | None = None, **request: Any) -> dict[str, Any]:
-        """Create a stack and wait until its status is final."""
-        cloudformation = self.client("cloudformation")
-        name = request.pop("StackName", f"s-{uuid.uuid4().hex[:8]}")
-        stack_id = cloudformation.create_stack(
-            StackName=name,
-            TemplateBody=textwrap.dedent(template),
-            Capabilities=["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
-            **request,
-        )["StackId"]
-        return self.settled(stack_id)
-
-    def settled(self, stack_id: str) -> dict[str, Any]:
-        return eventually(
-            lambda: self.client("cloudformation").describe_stacks(StackName=stack_id)["Stacks"][0],
-            lambda found: not found["StackStatus"].endswith("IN_PROGRESS"),
-        )
-
-    def delete(self, stack_id: str) -> dict[str, Any]:
-        self.client("cloudformation").delete_stack(StackName=stack_id)
-        return eventually(
-            lambda: self.client("cloudformation").describe_stacks(StackName=stack_id)["Stacks"][0],
-            lambda found: found["StackStatus"] in ("DELETE_COMPLETE", "DELETE_FAILED"),
-        )
-
-    def reasons(self, stack_id: str, status: str = "FAILED") -> dict[str, str]:
-        """Reasons of a stack's events of a status, by logical id."""
-        events = self.client("cloudformation").describe_stack_events(StackName=stack_id)
-        return {
-            event["LogicalResourceId"]: event.get("ResourceStatusReason", "")
-            for event in events["StackEvents"]
-            if event["ResourceStatus"].endswith(status)
-        }
-
-
-def allow(actions: str | list[str], resources: str | list[str], **more: Any) -> dict[str, Any]:
-    """A statement of a policy."""
-    return {"Effect": "Allow", "Action": actions, "Resource": resources, **more}
-
-
-def archive(code: str, **files: str) -> bytes:
-    """A function's zip archive."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as target:
-        for name, text in {"index.py": code, **files}.items():
-            entry = zipfile.ZipInfo(name)
-            entry.external_attr = 0o644 << 16
-            target.writestr(entry, textwrap.dedent(text))
-    return content.getvalue()
-
-
-def eventually[T](get: Callable[[], T], good: Callable[[T], bool]) -> T:
-    """Ask until the answer is good. Fails at the deadline, showing the last answer."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while True:
-        found = get()
-        if good(found):
-            return found
-        if time.monotonic() > deadline:
-            raise AssertionError(f"still {found!r}")
-        time.sleep(0.05)
+from lab.aws.server import serve
+from tests.lab_aws.region import Lab, RecordedInfrastructure
 
 
 @pytest.fixture(scope="session")
@@ -262,13 +24,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
             begun.reset()
     listener = socket.create_server(("127.0.0.1", 0))
     directory = tmp_path_factory.mktemp("region")
-    backend = RecordedBackend()
+    backend = RecordedInfrastructure()
     region = serve(
         listeners=[listener],
         endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}",
         state_directory=directory,
-        eks=backend,
-        network_scale=0.25,
+        infrastructure=backend,
     )
     yield Lab(region, backend, directory)
     region.stop()

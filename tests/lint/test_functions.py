@@ -10,7 +10,6 @@ GOOD = """
 Transform: AWS::Serverless-2016-10-31
 Parameters: {Choice: {Type: String}}
 Conditions: {IsOne: !Equals [!Ref Choice, one]}
-Globals: {Function: {MemorySize: 512}}
 Resources:
   Role: {Type: AWS::IAM::Role, Properties: {}}
   OtherRole: {Type: AWS::IAM::Role, Properties: {}}
@@ -42,7 +41,6 @@ BOTH_ROLES = GOOD.replace(
     "rule",
     [
         rules.OwnRole,
-        rules.FunctionMemoryAndTimeOut,
         rules.FunctionLogsAreKept,
         rules.CustomResourceTimeOut,
     ],
@@ -64,25 +62,6 @@ def test_functions_that_share_a_role_are_refused(findings, bad):
 def test_a_role_from_elsewhere_is_refused(findings, role):
     (found,) = findings(rules.OwnRole, GOOD.replace("!GetAtt OtherRole.Arn", role))
     assert "Role of Other is no role of this template; add an AWS::IAM::Role" in found
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "name", "count"),
-    [
-        ("Globals: {Function: {MemorySize: 512}}", "", "MemorySize", 2),
-        (
-            "Role: !GetAtt Role.Arn\n      Timeout: 60",
-            "Role: !GetAtt Role.Arn\n      Timeout: !If [IsOne, 60, !Ref AWS::NoValue]",
-            "Timeout",
-            1,
-        ),
-    ],
-)
-def test_lambdas_defaults_of_memory_and_time_are_refused(findings, old, new, name, count):
-    assert old in GOOD
-    found = findings(rules.FunctionMemoryAndTimeOut, GOOD.replace(old, new))
-    assert len(found) == count
-    assert f"{name} of Function is not set; set it here or in Globals" in found[0]
 
 
 def test_a_function_that_logs_where_lambda_likes_is_refused(findings):

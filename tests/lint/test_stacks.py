@@ -1,4 +1,4 @@
-"""Rules about nested stacks, exports, log groups, ARNs and parameters."""
+"""Rules about exports, ARNs and parameters."""
 
 from __future__ import annotations
 
@@ -10,35 +10,11 @@ from lint.rules.parameters import DescribedParameters
 
 def resource(kind: str, properties: str) -> str:
     return f"""
-    Parameters: {{Choice: {{Type: String}}}}
-    Conditions: {{IsOne: !Equals [!Ref Choice, one]}}
     Resources:
       Mine:
         Type: {kind}
         Properties: {{{properties}}}
     """
-
-
-@pytest.mark.parametrize(
-    "properties",
-    [
-        "TemplateURL: x",
-        "Tags: []",
-        "Tags: !Ref AWS::NoValue",
-        "Tags: !If [IsOne, [{Key: a, Value: b}], !Ref AWS::NoValue]",
-    ],
-)
-def test_a_nested_stack_without_tags_is_refused(findings, properties):
-    (found,) = findings(rules.NestedStackTags, resource("AWS::CloudFormation::Stack", properties))
-    assert "Mine has no Tags; add the cost-allocation tags" in found
-
-
-@pytest.mark.parametrize(
-    "tags", ["[{Key: a, Value: b}]", "!If [IsOne, [{Key: a, Value: b}], [{Key: c, Value: d}]]"]
-)
-def test_a_nested_stack_with_tags_is_taken(findings, tags):
-    text = resource("AWS::CloudFormation::Stack", f"Tags: {tags}")
-    assert findings(rules.NestedStackTags, text) == []
 
 
 def test_an_export_is_refused_and_an_output_taken(findings):
@@ -66,21 +42,6 @@ def test_a_partition_written_out_is_found_in_a_template_with_the_serverless_tran
 def test_the_partition_of_the_region_is_taken(findings):
     text = resource("AWS::IAM::Role", "Path: !Sub 'arn:${AWS::Partition}:s3:::aws-x'")
     assert findings(rules.NoLiteralPartition, text) == []
-
-
-@pytest.mark.parametrize(
-    "properties", ["KmsKeyId: x", "RetentionInDays: !If [IsOne, 3, !Ref AWS::NoValue]"]
-)
-def test_a_log_group_that_never_forgets_is_refused(findings, properties):
-    (found,) = findings(rules.LogRetention, resource("AWS::Logs::LogGroup", properties))
-    assert "RetentionInDays of Mine is not set" in found
-    assert "set it" in found
-
-
-def test_a_log_group_that_forgets_is_taken(findings):
-    for days in ("3", "!Ref Choice", "!If [IsOne, 3, 5]"):
-        text = resource("AWS::Logs::LogGroup", f"RetentionInDays: {days}")
-        assert findings(rules.LogRetention, text) == []
 
 
 FORM = """

@@ -64,12 +64,12 @@ class Functions:
     def __init__(self):
         self.calls = []
         self.answers = {
-            "Wake": {"ready": True, "wait_seconds": 0},
+            "WakeNodes": {"ready": True, "wait_seconds": 0},
             "Plan": PLANNED,
             "Deploy": {},
-            "Ready": {"ready": True, "wait_seconds": 0},
-            "Counters": {"nodes": 0},
-            "Links": {"links": 1, "down": 0},
+            "AwaitServers": {"ready": True, "wait_seconds": 0},
+            "Count": {"nodes": 0},
+            "CheckLinks": {"links": 1, "down": 0},
             "Launch": lambda event: {
                 "pods": 2,
                 "item": event["item"],
@@ -81,7 +81,7 @@ class Functions:
             "Analyze": {},
             "Report": {"report_key": "runs/r/report.html"},
             "Teardown": {"gone": True},
-            "Rest": {"rested": ["one", "two"], "busy": [], "needed_by": []},
+            "RestNodes": {"rested": ["one", "two"], "busy": [], "needed_by": []},
             "Finish": lambda event: {
                 "output": OUTPUT,
                 "cause": event["state"].get("failure", {}).get("Cause"),
@@ -223,21 +223,21 @@ def _retry_once(value):
 
 
 ONCE = ["Launch", "Collect"]
-START = ["Plan", "Deploy", "Ready", "Counters"]
+START = ["Plan", "Deploy", "AwaitServers", "Count"]
 ENDING = ["Report", "Teardown", "Finish"]
 
 
 def test_a_good_run_visits_every_step_in_order(run, functions):
     execution = run({})
     assert execution["status"] == "SUCCEEDED"
-    measuring = [*ONCE, "Links", *ONCE, *ONCE, "Counters"]
+    measuring = [*ONCE, "CheckLinks", *ONCE, *ONCE, "Count"]
     assert functions.names == [*START, *measuring, "Analyze", *ENDING]
     (plan,) = functions.events("Plan")
     assert plan["plan"] == {} and plan["run_id"] == execution["name"]
     assert plan["execution_arn"] == execution["executionArn"]
     assert [e["item"]["block"] for e in functions.events("Launch")] == [0, 1, 2]
-    assert functions.events("Links") == [{"run_id": execution["name"]}]
-    assert functions.events("Counters") == [
+    assert functions.events("CheckLinks") == [{"run_id": execution["name"]}]
+    assert functions.events("Count") == [
         {"run_id": execution["name"], "when": when} for when in ("before", "after")
     ]
     assert "failure" not in functions.events("Finish")[0]["state"]
@@ -281,7 +281,7 @@ def test_the_output_of_a_run_is_what_finish_says_of_it_and_nothing_else(run, fun
 
 
 def test_the_cause_of_a_failure_is_what_finish_makes_of_it(run, functions):
-    functions.answers["Ready"] = Failure("ServersNotReady")
+    functions.answers["AwaitServers"] = Failure("ServersNotReady")
     functions.answers["Finish"] = {"output": None, "cause": "it was so; the report is there"}
     execution = run({})
     assert (execution["error"], execution["cause"]) == (
@@ -291,7 +291,7 @@ def test_the_cause_of_a_failure_is_what_finish_makes_of_it(run, functions):
 
 
 def test_a_failure_keeps_its_own_cause_when_its_end_cannot_be_written_down(run, functions):
-    functions.answers["Ready"] = Failure("ServersNotReady", "no room")
+    functions.answers["AwaitServers"] = Failure("ServersNotReady", "no room")
     functions.answers["Finish"] = Failure("KeyError")
     execution = run({})
     assert execution["error"] == "ServersNotReady"
@@ -319,27 +319,27 @@ def test_each_item_says_first_in_its_input_which_block_it_is_of(run, monkeypatch
 def test_a_plan_without_a_warm_up_goes_straight_to_its_blocks(run, functions):
     functions.answers["Plan"] = COLD
     assert run({})["status"] == "SUCCEEDED"
-    assert functions.names == [*START, *ONCE, *ONCE, "Counters", "Analyze", *ENDING]
+    assert functions.names == [*START, *ONCE, *ONCE, "Count", "Analyze", *ENDING]
     assert [e["item"]["block"] for e in functions.events("Launch")] == [1, 2]
 
 
 def test_links_that_are_down_fail_the_run_before_it_measures_and_are_not_tried_again(
     run, functions
 ):
-    functions.answers["Links"] = Failure("LinksDown", "arm baseline, a to b: no route")
+    functions.answers["CheckLinks"] = Failure("LinksDown", "arm baseline, a to b: no route")
     execution = run({})
     assert (execution["status"], execution["error"]) == ("FAILED", "LinksDown")
     assert json.loads(execution["cause"])["errorMessage"] == "arm baseline, a to b: no route"
-    assert functions.names == [*START, *ONCE, "Links", "Analyze", *ENDING]
+    assert functions.names == [*START, *ONCE, "CheckLinks", "Analyze", *ENDING]
     assert functions.events("Analyze") == [{"run_id": execution["name"], "after_failure": True}]
     assert functions.events("Report")[0]["failure"]["Error"] == "LinksDown"
     assert functions.events("Finish")[0]["state"]["failure"]["Error"] == "LinksDown"
 
 
 def test_links_that_cannot_be_checked_fail_the_run_with_what_went_wrong(run, functions):
-    functions.answers["Links"] = Failure("KeyError")
+    functions.answers["CheckLinks"] = Failure("KeyError")
     assert run({})["error"] == "KeyError"
-    assert functions.names[-5:] == ["Links", "Analyze", *ENDING]
+    assert functions.names[-5:] == ["CheckLinks", "Analyze", *ENDING]
 
 
 def test_a_warm_up_that_cannot_be_launched_is_written_down_for_the_check_of_the_links(
@@ -353,7 +353,7 @@ def test_a_warm_up_that_cannot_be_launched_is_written_down_for_the_check_of_the_
     given_up, *collected = functions.events("Collect")
     assert given_up["failure"]["Error"] == "ServersNotReady"
     assert (given_up["item"]["block"], len(collected)) == (0, 2)
-    assert functions.names.count("Links") == 1
+    assert functions.names.count("CheckLinks") == 1
 
 
 def test_a_warm_up_that_cannot_be_read_fails_the_run_and_still_cleans_up(run, functions):
@@ -364,7 +364,7 @@ def test_a_warm_up_that_cannot_be_read_fails_the_run_and_still_cleans_up(run, fu
 
 @pytest.mark.parametrize("error", ["ClusterUnreachable", "KeyError"])
 def test_counters_that_cannot_be_read_cost_the_run_nothing(run, functions, error):
-    functions.answers["Counters"] = Failure(error)
+    functions.answers["Count"] = Failure(error)
     execution = run({})
     assert execution["status"] == "SUCCEEDED"
     assert functions.names[-4:] == ["Analyze", *ENDING]
@@ -372,16 +372,16 @@ def test_counters_that_cannot_be_read_cost_the_run_nothing(run, functions, error
 
 
 def test_it_waits_until_the_servers_are_ready(run, functions):
-    functions.answers["Ready"] = [{"ready": False, "wait_seconds": 0}] * 2 + [
+    functions.answers["AwaitServers"] = [{"ready": False, "wait_seconds": 0}] * 2 + [
         {"ready": True, "wait_seconds": 0}
     ]
     assert run({})["status"] == "SUCCEEDED"
-    assert functions.names.count("Ready") == 3
+    assert functions.names.count("AwaitServers") == 3
 
 
 @pytest.mark.parametrize(
     ("function", "error"),
-    [("Deploy", "ServersNotReady"), ("Ready", "NodesUnavailable")],
+    [("Deploy", "ServersNotReady"), ("AwaitServers", "NodesUnavailable")],
 )
 def test_a_failure_before_the_blocks_still_reports_cleans_up_and_keeps_its_error(
     run, functions, function, error
@@ -397,7 +397,7 @@ def test_a_failure_before_the_blocks_still_reports_cleans_up_and_keeps_its_error
 
 
 def test_more_trouble_after_a_failure_does_not_hide_the_first_error(run, functions):
-    functions.answers["Ready"] = Failure("NodesUnavailable")
+    functions.answers["AwaitServers"] = Failure("NodesUnavailable")
     functions.answers["Analyze"] = Failure("KeyError")
     functions.answers["Teardown"] = Failure("RuntimeError")
     execution = run({})
@@ -441,8 +441,10 @@ def test_a_makeup_item_with_nothing_to_do_collects_nothing(run, functions):
     assert "Collect" not in functions.names
 
 
-def test_an_unreachable_cluster_is_tried_again(run, functions):
-    functions.answers["Deploy"] = [Failure("ClusterUnreachable"), {}]
+@pytest.mark.parametrize("error", ["ClusterUnreachable", "Throttled"])
+def test_what_passes_by_itself_is_tried_again(run, functions, error):
+    """The retries of all tasks are the same (test_definition.py)."""
+    functions.answers["Deploy"] = [Failure(error), {}]
     assert run({})["status"] == "SUCCEEDED"
     assert functions.names.count("Deploy") == 2
 
@@ -466,79 +468,71 @@ class TestIdle:
     def test_nodes_wake_first_and_rest_before_the_end_is_written(self, idle_run, functions):
         execution = idle_run({"blocks": 2})
         assert execution["status"] == "SUCCEEDED"
-        assert functions.names[:3] == ["Wake", "Plan", "Deploy"]
-        assert functions.names[-4:] == ["Report", "Teardown", "Rest", "Finish"]
-        (wake,) = functions.events("Wake")
+        assert functions.names[:3] == ["WakeNodes", "Plan", "Deploy"]
+        assert functions.names[-4:] == ["Report", "Teardown", "RestNodes", "Finish"]
+        (wake,) = functions.events("WakeNodes")
         assert wake == {
             "run_id": execution["name"],
             "execution_arn": execution["executionArn"],
             "plan": {"blocks": 2},
         }
         assert functions.events("Plan")[0]["plan"] == {"blocks": 2}
-        assert functions.events("Rest") == [{"run_id": execution["name"]}]
+        assert functions.events("RestNodes") == [{"run_id": execution["name"]}]
 
     @pytest.mark.parametrize("plan", [[1, 2], None, "true", {"idle_scale_to_zero": "false"}])
     def test_any_json_reaches_the_wake_function_as_it_is(self, idle_run, functions, plan):
         idle_run(plan)
-        assert functions.events("Wake")[0]["plan"] == plan
+        assert functions.events("WakeNodes")[0]["plan"] == plan
 
     def test_it_waits_until_the_nodes_are_ready(self, idle_run, functions):
-        functions.answers["Wake"] = [{"ready": False, "wait_seconds": 0}] * 3 + [
+        functions.answers["WakeNodes"] = [{"ready": False, "wait_seconds": 0}] * 3 + [
             {"ready": True, "wait_seconds": 0}
         ]
         assert idle_run({})["status"] == "SUCCEEDED"
-        assert functions.names[:5] == ["Wake"] * 4 + ["Plan"]
+        assert functions.names[:5] == ["WakeNodes"] * 4 + ["Plan"]
 
     def test_an_invalid_plan_wakes_nothing_and_needs_no_rest(self, idle_run, functions):
-        functions.answers["Wake"] = Failure("InvalidPlan", "blocks: is wrong; correct it")
+        functions.answers["WakeNodes"] = Failure("InvalidPlan", "blocks: is wrong; correct it")
         execution = idle_run({"blocks": "x"})
         assert (execution["status"], execution["error"]) == ("FAILED", "InvalidPlan")
-        assert functions.names == ["Wake", "Finish"]
+        assert functions.names == ["WakeNodes", "Finish"]
         assert functions.events("Finish")[0]["state"]["failure"]["Error"] == "InvalidPlan"
 
     def test_nodes_that_do_not_come_are_sent_to_rest_and_the_run_keeps_the_reason(
         self, idle_run, functions
     ):
-        functions.answers["Wake"] = [
+        functions.answers["WakeNodes"] = [
             {"ready": False, "wait_seconds": 0},
             Failure("NodesUnavailable", "no capacity"),
         ]
         execution = idle_run({})
         assert (execution["status"], execution["error"]) == ("FAILED", "NodesUnavailable")
         assert json.loads(execution["cause"])["errorMessage"] == "no capacity"
-        assert functions.names == ["Wake", "Wake", "Rest", "Finish"]
+        assert functions.names == ["WakeNodes", "WakeNodes", "RestNodes", "Finish"]
         assert functions.events("Finish")[0]["state"]["failure"]["Error"] == "NodesUnavailable"
-
-    def test_an_eks_that_asks_to_slow_down_is_asked_again(self, idle_run, functions):
-        functions.answers["Wake"] = [
-            Failure("Throttled"),
-            {"ready": True, "wait_seconds": 0},
-        ]
-        assert idle_run({})["status"] == "SUCCEEDED"
-        assert functions.names.count("Wake") == 2
 
     def test_a_plan_that_fails_on_woken_nodes_still_lets_them_rest(self, idle_run, functions):
         functions.answers["Plan"] = Failure("InvalidPlan", "too few nodes")
         assert idle_run({})["error"] == "InvalidPlan"
-        assert functions.names == ["Wake", "Plan", "Rest", "Finish"]
+        assert functions.names == ["WakeNodes", "Plan", "RestNodes", "Finish"]
 
     def test_a_failure_in_the_middle_still_lets_nodes_rest(self, idle_run, functions):
-        functions.answers["Ready"] = Failure("ServersNotReady")
+        functions.answers["AwaitServers"] = Failure("ServersNotReady")
         assert idle_run({})["error"] == "ServersNotReady"
-        assert functions.names[-4:] == ["Report", "Teardown", "Rest", "Finish"]
+        assert functions.names[-4:] == ["Report", "Teardown", "RestNodes", "Finish"]
 
     def test_a_teardown_that_fails_still_lets_nodes_rest(self, idle_run, functions):
         functions.answers["Teardown"] = Failure("ResourceInUse")
         assert idle_run({})["status"] == "SUCCEEDED"
-        assert functions.names[-2:] == ["Rest", "Finish"]
+        assert functions.names[-2:] == ["RestNodes", "Finish"]
 
     @pytest.mark.parametrize("ready", [True, False])
     def test_nodes_that_cannot_be_put_to_rest_change_nothing_about_the_run(
         self, idle_run, functions, ready
     ):
-        functions.answers["Rest"] = Failure("AccessDeniedException")
+        functions.answers["RestNodes"] = Failure("AccessDeniedException")
         if not ready:
-            functions.answers["Ready"] = Failure("ServersNotReady")
+            functions.answers["AwaitServers"] = Failure("ServersNotReady")
         execution = idle_run({})
         assert execution["status"] == ("SUCCEEDED" if ready else "FAILED")
         assert execution.get("error") == (None if ready else "ServersNotReady")
@@ -549,7 +543,7 @@ class TestIdle:
         functions.answers["Plan"] = {**PLANNED, "dry_run": True}
         execution = idle_run({"dry_run": True})
         assert execution["status"] == "SUCCEEDED"
-        assert functions.names == ["Wake", "Plan"]
+        assert functions.names == ["WakeNodes", "Plan"]
         assert json.loads(execution["output"])["trials"] == 4
 
 
@@ -599,8 +593,3 @@ class TestComparison:
         assert (execution["status"], execution["error"]) == ("FAILED", "KeyError")
         assert json.loads(execution["cause"])["errorMessage"] == "'plan'"
         assert functions.names == ["Compare"]
-
-    def test_a_busy_table_is_asked_again(self, run, functions):
-        functions.answers["Compare"] = [Failure("Throttled"), COMPARED]
-        assert run(COMPARISON)["status"] == "SUCCEEDED"
-        assert functions.names == ["Compare", "Compare"]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -68,17 +65,6 @@ def test_the_trust_policy_names_one_repository_and_environment_without_a_pattern
     assert JOBS["taskcat"]["environment"] == JOBS["leftovers"]["environment"] == "aws-tests"
 
 
-def test_cfn_lint_finds_nothing_in_the_roles() -> None:
-    done = subprocess.run(
-        [Path(sys.executable).with_name("cfn-lint"), "-t", ROLES],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "")
-
-
 def test_the_page_lists_what_an_account_has_to_hold_for_which_test() -> None:
     listed = dict(re.findall(r"\| `(/rackrate/taskcat/[a-z-]+)` \| `([a-z-]+)` \|", PAGE))
     used = {
@@ -89,14 +75,3 @@ def test_the_page_lists_what_an_account_has_to_hold_for_which_test() -> None:
     }
     assert listed == used
     assert set(listed) == set(IN_AN_ACCOUNT)
-
-
-def test_the_targets_and_options_on_the_page_exist() -> None:
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    targets = set(re.findall(r"(?:^ *|`)make ([a-z-]+)", PAGE, re.MULTILINE))
-    assert targets
-    assert [name for name in targets if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
-    template = parse_template((ROOT / "template.yaml").read_text("utf-8"))
-    overridden = set(re.findall(r"(RunOnCreate|RetainResults|ExistingClusterName)", PAGE))
-    assert overridden <= set(template["Parameters"])
-    assert "RunOnCreateConclusion" in template["Outputs"]

@@ -137,12 +137,6 @@ def check(given: Mapping[str, str]) -> None:
     def unknown(*asked: str) -> Never:
         raise TemplateError(f"nothing of this is known before creation: {asked}")
 
-    values = resolve_parameters(TEMPLATE, rendered, unknown)
-    resolver = Resolver(
-        TEMPLATE,
-        reference=values.__getitem__,
-        attribute=unknown,
-        import_value=unknown,
-        zones=unknown,
-    )
-    Rules(TEMPLATE, values, unknown).check(resolver)
+    values = resolve_parameters(TEMPLATE, rendered)
+    resolver = Resolver(TEMPLATE, reference=values.__getitem__, attribute=unknown)
+    Rules(TEMPLATE, values).check(resolver)

@@ -5,7 +5,6 @@ What can be said of any template is a lint rule (lint/); here is what is true of
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -56,20 +55,7 @@ def test_every_output_is_described(path):
         assert output.get("Description"), name
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=ids(TEMPLATES))
-def test_conditions_are_named_as_predicates(path):
-    """A verb in the third person: IsSpread, HasKey, CreatesCluster, TreatmentUsesEnaExpress."""
-    for name in LOADED[path].get("Conditions", {}):
-        words = re.findall("[A-Z][a-z]+", name)
-        assert any(word.endswith("s") for word in words[:2]), name
-
-
 class TestNestedStacks:
-    @pytest.mark.parametrize("name", NESTED)
-    def test_each_is_given_exactly_the_parameters_it_declares(self, name):
-        child = LOADED[ROOT / NESTED[name]["TemplateURL"]]
-        assert set(NESTED[name].get("Parameters", {})) == set(child["Parameters"])
-
     @pytest.mark.parametrize("name", NESTED)
     def test_each_leaves_defaults_to_the_root(self, name):
         child = LOADED[ROOT / NESTED[name]["TemplateURL"]]
@@ -82,18 +68,16 @@ class TestNestedStacks:
             "rackrate:cost-center": {"Ref": "CostCenter"},
         }
 
-    def test_every_output_that_is_used_exists(self):
-        used = re.findall(r"(\w+)\.Outputs\.(\w+)", json.dumps(ROOT_TEMPLATE).replace('", "', "."))
-        assert used
-        for stack, output in used:
-            assert output in LOADED[ROOT / NESTED[stack]["TemplateURL"]]["Outputs"], (stack, output)
-
     def test_every_template_is_used(self):
         used = {ROOT / properties["TemplateURL"] for properties in NESTED.values()}
         assert used == set(TEMPLATES) - {ROOT / "template.yaml"}
 
 
 class TestRoot:
+    def test_it_can_be_passed_inline_for_tools_that_do_not_use_s3(self):
+        """CloudFormation's quota for TemplateBody; cfn-lint knows the others (E1002 to E7010)."""
+        assert (ROOT / "template.yaml").stat().st_size <= 51_200
+
     def test_the_lab_builds_the_kubernetes_that_the_stack_defaults_to(self):
         default = ROOT_TEMPLATE["Parameters"]["KubernetesVersion"]["Default"]
         assert kubernetes.version().startswith(f"{default}.")
@@ -109,19 +93,6 @@ class TestRoot:
         assert None not in defaults.values()
         assert defaults["InstanceType"] == "c5.large"
         assert "@sha256:" in defaults["ToolImage"], "an image that is not pinned changes under us"
-
-    def test_every_default_keeps_its_own_constraints(self):
-        for name, parameter in ROOT_TEMPLATE["Parameters"].items():
-            default = str(parameter["Default"])
-            if "AllowedPattern" in parameter:
-                assert re.fullmatch(parameter["AllowedPattern"], default), name
-            if "AllowedValues" in parameter:
-                assert default in map(str, parameter["AllowedValues"]), name
-            if "MinValue" in parameter:
-                assert parameter["MinValue"] <= float(default) <= parameter["MaxValue"], name
-            if "MinLength" in parameter or "MaxLength" in parameter:
-                length = range(parameter.get("MinLength", 0), parameter.get("MaxLength", 4096) + 1)
-                assert len(default) in length, name
 
     def test_every_parameter_does_something(self):
         working = {k: ROOT_TEMPLATE[k] for k in ("Resources", "Conditions", "Outputs")}
@@ -256,34 +227,6 @@ class TestArms:
         for specification in data["TagSpecifications"]:
             assert {"Key": "placementGroup", "Value": says} in specification["Tags"]
 
-    @pytest.mark.parametrize(
-        ("ena_express", "treatment_uses", "baseline_uses"),
-        [("none", False, False), ("treatment", True, False), ("both", True, True)],
-    )
-    def test_the_functions_can_read_them_from_the_environment(
-        self, ena_express, treatment_uses, baseline_uses
-    ):
-        from rackrate.settings import Arm
-
-        template = LOADED[ROOT / "templates" / "benchmark.yaml"]
-        environment = template["Globals"]["Function"]["Environment"]["Variables"]
-        values = {
-            "EnaExpress": ena_express,
-            "TreatmentStrategy": "cluster",
-            "TreatmentNodeGroup": "one",
-            "BaselineNodeGroup": "",
-            "TreatmentSelector": "eks.amazonaws.com/nodegroup=one",
-            "BaselineSelector": "placementGroup=false",
-        }
-        text = resolver(template, values).resolve(environment["ARMS"])
-        treatment, baseline = (Arm.from_json(arm) for arm in json.loads(text))
-        assert (treatment.placement, treatment.baseline) == ("cluster", False)
-        assert (baseline.placement, baseline.baseline) == ("none", True)
-        assert (treatment.node_group, baseline.node_group) == ("one", "")
-        assert treatment.selector == {"eks.amazonaws.com/nodegroup": "one"}
-        assert baseline.selector == {"placementGroup": "false"}
-        assert (treatment.ena_express, baseline.ena_express) == (treatment_uses, baseline_uses)
-
 
 def test_what_is_kept_and_what_is_dropped_are_the_same_but_for_their_policy():
     pairs = 0
@@ -312,6 +255,14 @@ def test_every_log_group_is_encrypted_with_the_key_of_the_stack_where_there_is_o
             }, (path.stem, name)
 
 
+def test_results_are_refused_to_whoever_asks_without_tls():
+    resources = LOADED[ROOT / "templates" / "results.yaml"]["Resources"]
+    (statement,) = resources["BucketPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert (statement["Principal"], statement["Action"]) == ("*", "s3:*")
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
 def functions():
     for path, template in LOADED.items():
         shared = template.get("Globals", {}).get("Function", {})
@@ -331,9 +282,6 @@ class TestFunctions:
         if code == ROOT / "functions":
             assert len(source.splitlines()) < 55
 
-    def test_its_role_is_named_after_it(self, path, name, properties):
-        assert properties["Role"] == {"Fn::GetAtt": [name.replace("Function", "Role"), "Arn"]}
-
     def test_it_has_python_and_no_more_memory_and_time_than_it_may_need(
         self, path, name, properties
     ):
@@ -351,11 +299,11 @@ def test_functions_that_talk_to_the_cluster_and_no_others_may_enter_it():
         for entry in resources(template, "AWS::EKS::AccessEntry").values()
     }
     talking = {
-        path.stem
-        for path in (ROOT / "functions" / "handlers").glob("*.py")
-        if re.search(r"^from handlers.context import .*\bcluster\b", path.read_text(), re.M)
+        path.stem.replace("_", "")
+        for path in (ROOT / "functions" / "rackrate" / "stages").glob("*.py")
+        if re.search(r"\bresources\.cluster\b", path.read_text())
     }
-    assert entries == talking - {"bootstrap"}
+    assert entries == talking
     for entry in resources(template, "AWS::EKS::AccessEntry").values():
         assert "AccessPolicies" not in entry["Properties"]
         assert entry["Properties"]["KubernetesGroups"] == [{"Ref": "RunnersGroup"}]

@@ -10,7 +10,8 @@ from moto import mock_aws
 
 from rackrate.store import Store
 from tests.templates.cloudformation import ROOT, load
-from tests.unit.fake_cluster import FakeCluster
+from tests.unit.given import Given
+from tests.unit.measure.fake_cluster import FakeCluster
 from tests.unit.samples import SETTINGS
 
 
@@ -73,3 +74,22 @@ def store(shared_store, dynamodb, s3):
 @pytest.fixture
 def cluster():
     return FakeCluster()
+
+
+@pytest.fixture
+def settings():
+    """The stack's settings; modules and classes of tests may have others."""
+    return SETTINGS
+
+
+@pytest.fixture
+def resources(settings, store, cluster, ec2):
+    """What every function is given; prices are those of the dated table."""
+    return Given(
+        settings=settings,
+        store=store,
+        cluster=cluster,
+        ec2=ec2,
+        pricing=None,
+        region="us-east-1",
+    )

@@ -12,7 +12,7 @@ from benchmarks import deciding, lab_verdicts, opening
 from benchmarks.deciding import Pages, Records
 from benchmarks.lab_verdicts import AA, AB, Kept, Series, criterion, is_wrong, rows, tally
 from lab.errors import LabError
-from rackrate.schedule import planned_trials
+from rackrate.plan.schedule import items_from_json, planned_trials
 
 
 def verdict(word: str, test: str = "tcp-1", metric: str = "throughput", **more: Any) -> Any:
@@ -84,16 +84,6 @@ def test_no_runs_prove_nothing() -> None:
     assert not criterion(AA, [])[0]
 
 
-def test_the_series_use_seeds_of_their_own() -> None:
-    assert not set(AA.seeds(500)) & set(AB.seeds(500))
-    assert list(AA.seeds(2)) == [AA.first_seed, AA.first_seed + 1]
-
-
-def test_the_caps_of_the_baseline_make_the_treatments_a_tenth_higher() -> None:
-    assert AA.baseline_factor == 1.0
-    assert 1 / AB.baseline_factor == pytest.approx(1.10)
-
-
 def test_a_row_tells_seed_ratio_interval_and_word_of_every_verdict() -> None:
     found = rows(
         7, results(verdict("better", steadiness={"verdict": "worse"}), UNSURE_RTT), wrong=True
@@ -156,12 +146,11 @@ def measured_run() -> Records:
 
 
 def test_every_planned_trial_of_the_large_run_is_stored(measured_run: Records) -> None:
-    schedule = json.loads(measured_run.objects["runs/deciding/schedule.json"])
+    schedule = items_from_json(measured_run.objects["runs/deciding/schedule.json"])
     stored = {sk for sk in measured_run.items["run#deciding"] if sk.startswith("trial#")}
     # Two arms of four nodes have four pairs each in a ring.
     assert len(planned_trials(schedule)) == 2 * 4 * 2 * 3
-    for trial in planned_trials(schedule):
-        key = trial.key
+    for key in planned_trials(schedule):
         assert f"trial#{key.block:04d}#{key.arm}#{key.test}#{key.client}#{key.server}" in stored
 
 

@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from dataclasses import replace
 
 import pytest
 
 from handlers import context
+from rackrate.stages.await_servers import Readiness
+from rackrate.stages.collect import Collected
+from rackrate.stages.compare import ComparisonOutput
+from rackrate.stages.finish import Finished
+from rackrate.stages.launch import Launched
+from rackrate.stages.plan import Planned
+from rackrate.stages.report import Reported
 from tests.statemachine.definition import definition, states
+from tests.unit.report.samples import verdict
 from tests.unit.samples import SETTINGS
+from tests.unit.stages.runs import ARN, RUN, States
 
-RUN = "run-1"
-ARN = "arn:aws:states:us-east-1:123456789012:execution:rackrate-benchmark:run-1"
 MODULES = (
-    "wake",
-    "rest",
+    "wake_nodes",
+    "rest_nodes",
     "plan",
     "deploy",
-    "ready",
-    "counters",
+    "await_servers",
+    "count",
     "launch",
     "collect",
-    "links",
+    "check_links",
     "analyze",
     "report",
     "teardown",
     "finish",
     "compare",
 )
-
-
 STACK = "measured"
 
 
@@ -45,13 +51,6 @@ class Eks:
 
     def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
         self.desired[nodegroupName] = scalingConfig["desiredSize"]
-
-
-class States:
-    status = "ABORTED"
-
-    def describe_execution(self, **names):
-        return {"status": self.status}
 
 
 class NoPrices:
@@ -75,14 +74,9 @@ class Context:
         return 120_000
 
 
-@pytest.fixture
-def settings(request):
-    """The stack's settings; with a parameter, it has no nodes between runs."""
-    return replace(SETTINGS, idle_scale_to_zero=getattr(request, "param", False))
-
-
+IDLE = replace(SETTINGS, idle_scale_to_zero=True)
 #: For a stack without nodes between runs.
-idle = pytest.mark.parametrize("settings", [True], indirect=True, ids=["idle"])
+idle = pytest.mark.parametrize("settings", [IDLE], ids=["idle"])
 
 
 @pytest.fixture
@@ -92,25 +86,20 @@ def eks():
 
 @pytest.fixture
 def executions():
-    return States()
+    return States("ABORTED")
 
 
 @pytest.fixture
-def call(store, cluster, ec2, eks, executions, settings, monkeypatch):
+def call(resources, eks, executions, monkeypatch):
     """Calls a handler by name; events and answers pass through JSON, as in Lambda."""
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "rackrate")
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", STACK)
     context._metrics.cache_clear()
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("DASHBOARD_URL", "")
-    clients = {"eks": eks, "ec2": ec2, "stepfunctions": executions, "pricing": NoPrices()}
+    given = resources.but(eks=eks, step_functions=executions, pricing=NoPrices())
     modules = {name: importlib.import_module(f"handlers.{name}") for name in MODULES}
     for module in modules.values():
-        for name, value in (("cluster", cluster), ("settings", settings), ("store", store)):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, lambda value=value: value)
-        if hasattr(module, "boto3"):
-            monkeypatch.setattr(module.boto3, "client", lambda name, **_: clients[name])
+        monkeypatch.setattr(module, "resources", given)
 
     def do(name, event):
         answer = modules[name].handler(json.loads(json.dumps(event)), Context())
@@ -159,8 +148,8 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
     planned = step("plan", "Plan", run_id=RUN, execution_arn=ARN, plan=plan)
     assert planned["dry_run"] is False
     step("deploy", "Deploy", run_id=RUN, execution_arn=ARN)
-    assert step("ready", "Await servers", run_id=RUN)["ready"] is True
-    step("counters", "Count before", run_id=RUN, when="before")
+    assert step("await_servers", "Await servers", run_id=RUN)["ready"] is True
+    step("count", "Count before", run_id=RUN, when="before")
 
     def measure(item):
         launched = step("launch", "Launch", run_id=RUN, item=item)
@@ -169,13 +158,13 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
             event = {key: launched[key] for key in ("item", "attempt", "deadline")}
             assert step("collect", "Collect", run_id=RUN, **event)["finished"] is True
 
-    for item in store.get_json(RUN, "warm_up.json"):
-        measure(item)
+    for item in store.items(RUN, "warm_up.json"):
+        measure(item.to_json())
     assert metrics(capsys.readouterr().out) == [], "a warm-up counts for nothing"
-    assert step("links", "Check links", run_id=RUN) == {"links": 2, "down": 0}
-    for item in store.get_json(RUN, "schedule.json"):
-        measure(item)
-    step("counters", "Count after", run_id=RUN, when="after")
+    assert step("check_links", "Check links", run_id=RUN) == {"links": 2, "down": 0}
+    for item in store.items(RUN):
+        measure(item.to_json())
+    step("count", "Count after", run_id=RUN, when="after")
     assert step("analyze", "Analyze", run_id=RUN, after_failure=False)["measured"] == 4
     reported = step("report", "Report", run_id=RUN)
     assert step("teardown", "Teardown", run_id=RUN)["gone"] is True
@@ -183,7 +172,7 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
     ended = step("finish", "Finish", run_id=RUN, execution_arn=ARN, state=state)
     assert ended["output"]["status"] == "succeeded"
     assert ended["output"]["dashboard"] is None, "an empty variable is no dashboard"
-    assert ended["status"] == store.run(RUN)["status"] == "succeeded"
+    assert ended["ended"]["status"] == store.run(RUN).status == "succeeded"
     assert cluster.objects == {}
 
     output = capsys.readouterr().out
@@ -196,21 +185,11 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
     assert ("TrialsMeasured", "Count", 4.0) in found
     assert ("TrialsFailed", "Count", 0.0) in found
     assert ("RunsSucceeded", "Count", 1.0) in found
-    assert ("RunSeconds", "Seconds", ended["seconds"]) in found
+    assert ("RunSeconds", "Seconds", ended["ended"]["seconds"]) in found
     telling = {record.module for record in caplog.records if record.levelname == "INFO"}
-    assert telling == set(MODULES) - {"wake", "rest", "compare"}, "each function says what it did"
-
-
-def verdict(**changes):
-    return {
-        "test": "tcp-1",
-        "metric": "throughput",
-        "arm": "treatment",
-        "ratio": 1.9,
-        "ci_simultaneous": [1.8, 2.0],
-        "verdict": "better",
-        **changes,
-    }
+    assert telling == set(MODULES) - {"wake_nodes", "rest_nodes", "compare"}, (
+        "each function says what it did"
+    )
 
 
 @pytest.mark.parametrize(
@@ -226,7 +205,7 @@ def verdict(**changes):
             {"Verdict": 0, "VerdictRatio": 1},
         ),
         (
-            {"verdict": "inconclusive", "ci_simultaneous": [1e-130, 9.99e125]},
+            {"verdict": "inconclusive", "ci_simultaneous": (1e-130, 9.99e125)},
             {"VerdictRatio": 1.9, "VerdictRatioLow": 1e-130},
         ),
         ({"verdict": "inconclusive", "ci_simultaneous": None, "ratio": None}, {}),
@@ -234,10 +213,11 @@ def verdict(**changes):
     ids=lambda value: value.get("verdict", "") if isinstance(value, dict) else "",
 )
 def test_a_verdict_is_counted_as_far_as_it_is_known(changes, values, call, capsys):
-    context.count_verdicts([verdict(**changes)])
+    known = {"ratio": 1.9, "ci95": None, "ci_simultaneous": (1.8, 2.0)}
+    context.put_verdicts([verdict(**{**known, **changes})])
     found = metrics(capsys.readouterr().out, *OF_VERDICTS)
     assert {each[3]: each[5] for each in found} == values
-    context.count(Other=1)
+    context.put_metrics(Other=1)
     assert metrics(capsys.readouterr().out) == [("Other", "Count", 1.0)], "of no verdict any more"
 
 
@@ -278,17 +258,17 @@ def test_a_run_that_timed_out_counts_as_failed(call, capsys):
 def test_nodes_are_woken_for_a_run_and_rest_after_it(call, cluster, eks):
     event = {"run_id": RUN, "execution_arn": ARN, "plan": {}}
     assert set(event) == payload_keys("Wake nodes")
-    assert call("wake", event)["ready"] is False
-    assert call("wake", event) == {"ready": True, "wait_seconds": 0}
+    assert call("wake_nodes", event)["ready"] is False
+    assert call("wake_nodes", event) == {"ready": True, "wait_seconds": 0}
     assert set(eks.desired.values()) == {2}
-    assert payload_keys("Let nodes rest") == {"run_id"}
-    assert call("rest", {"run_id": RUN})["rested"] == ["ng-1", "ng-2"]
+    assert payload_keys("Rest nodes") == {"run_id"}
+    assert call("rest_nodes", {"run_id": RUN})["rested"] == ["ng-1", "ng-2"]
     assert set(eks.desired.values()) == {0}
 
 
 @idle
 def test_an_aborted_execution_leaves_no_nodes(call, eks):
-    call("wake", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
+    call("wake_nodes", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
     call("teardown", stopped("ABORTED"))
     assert set(eks.desired.values()) == {0}
 
@@ -323,12 +303,36 @@ def test_what_the_machine_selects_is_what_choices_read(state, field):
     assert field in str(dict(states(definition()))[state]["ResultSelector"])
 
 
+ANSWERS = {
+    "Compare": ComparisonOutput,
+    "Wake nodes": Readiness,
+    "Plan": Planned,
+    "Await servers": Readiness,
+    "Launch": Launched,
+    "Collect": Collected,
+    "Report": Reported,
+    "Report what there is": Reported,
+    "Finish": Finished,
+}
+
+
+def test_what_the_machine_takes_of_an_answer_is_in_it():
+    taken = {
+        name: set(re.findall(r"\$\.Payload\.(\w+)", str(state["ResultSelector"])))
+        for name, state in states(definition())
+        if "ResultSelector" in state
+    }
+    assert taken.keys() == ANSWERS.keys()
+    missing = {name: taken[name] - ANSWERS[name].model_fields.keys() for name in taken}
+    assert not any(missing.values()), missing
+
+
 def test_an_item_that_was_given_up_is_collected_as_lost(call, store):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {"blocks": 1}})
-    item = store.get_json(RUN, "schedule.json")[0]
+    item = store.items(RUN)[0].to_json()
     failure = {"Error": "ServersNotReady", "Cause": "gone"}
     call("collect", {"run_id": RUN, "item": item, "failure": failure})
-    assert {t["status"] for t in store.trials(RUN).values()} == {"failed"}
+    assert {trial.status for trial in store.trials(RUN).values()} == {"failed"}
 
 
 def test_a_failed_run_is_finished_with_its_error(call, store):
@@ -336,9 +340,7 @@ def test_a_failed_run_is_finished_with_its_error(call, store):
     failure = {"Error": "NodesUnavailable", "Cause": "none left"}
     call("finish", {"run_id": RUN, "execution_arn": ARN, "state": {"failure": failure}})
     run = store.run(RUN)
-    assert (run["status"], run["error"], run["cause"]) == (
-        *("failed", "NodesUnavailable", "none left"),
-    )
+    assert (run.status, run.error, run.cause) == (*("failed", "NodesUnavailable", "none left"),)
 
 
 def test_an_aborted_execution_is_torn_down(call, store, cluster):
@@ -346,7 +348,7 @@ def test_an_aborted_execution_is_torn_down(call, store, cluster):
     call("deploy", {"run_id": RUN, "execution_arn": ARN})
     call("teardown", stopped("ABORTED"))
     assert cluster.objects == {}
-    assert store.run(RUN)["status"] == "aborted"
+    assert store.run(RUN).status == "aborted"
 
 
 def test_a_comparison_that_fails_is_no_failed_run(call, store, capsys):
@@ -363,7 +365,7 @@ SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail":
 def test_the_schedule_sweeps(call, store, cluster, capsys):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
     call("deploy", {"run_id": RUN, "execution_arn": ARN})
-    assert call("teardown", SCHEDULED)["swept"] == [RUN]
+    assert call("teardown", SCHEDULED)["runs"] == [RUN]
     assert cluster.objects == {}
     assert ("OverdueRuns", "Count", 0.0) in metrics(capsys.readouterr().out)
 
@@ -371,7 +373,7 @@ def test_the_schedule_sweeps(call, store, cluster, capsys):
 def test_the_schedule_counts_runs_that_hang(call, store, executions, capsys):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
     executions.status = "RUNNING"
-    store.update_run(RUN, {"started_at": "2020-01-01T00:00:00Z"})
+    store.update_run(RUN, started_at="2020-01-01T00:00:00Z")
     call("teardown", SCHEDULED)
     assert ("OverdueRuns", "Count", 1.0) in metrics(capsys.readouterr().out)
 

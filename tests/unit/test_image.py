@@ -13,7 +13,7 @@ import yaml
 from botocore.exceptions import ClientError
 
 from tests.templates.cloudformation import ROOT, load
-from tests.unit.custom_resources import Context, listener, only, request
+from tests.unit.stack.custom_resources import Context, listener, only, request
 
 DIRECTORY = ROOT / "image"
 DOCKER = "application/vnd.docker.distribution.manifest.v2+json"
@@ -142,7 +142,7 @@ def test_codebuild_is_given_the_files_of_the_directory(builder, codebuild, sourc
     bucket, _, key = where.partition("/")
     content = source.get_object(Bucket=bucket, Key=key)["Body"].read()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        for name in ("Dockerfile", "buildspec.yaml"):
+        for name in image.SOURCE:
             assert archive.read(name) == (DIRECTORY / name).read_bytes()
     builder.remove_source()
     assert source.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
@@ -241,8 +241,14 @@ def test_the_function_is_given_what_it_reads_and_the_build_what_it_uses():
 
 
 def test_pods_can_run_the_image_as_a_user_of_no_name():
-    from rackrate import manifests
+    from rackrate.measure import manifests
 
     lines = (DIRECTORY / "Dockerfile").read_text().splitlines()
     assert f"USER {manifests.USER}:{manifests.USER}" in lines, "Kubernetes checks only numbers"
     assert f"--reuid={manifests.USER}" in "\n".join(lines), "the build tries the tools as that user"
+
+
+def test_the_list_of_programs_is_in_what_is_built():
+    """The Dockerfile copies it, and nothing else of the directory's."""
+    copied = re.findall(r"(?m)^COPY (\S+)", (DIRECTORY / "Dockerfile").read_text())
+    assert copied and set(copied) <= set(image.SOURCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 
@@ -47,17 +48,20 @@ QUERIES = [m[0]["expression"] for m in METRICS if isinstance(m[0], dict)]
 VERDICTS = [query for query in QUERIES if "{rackrate," in query]
 
 
-def emitted():
-    """The metrics the handlers write."""
-    source = "\n".join(p.read_text() for p in (ROOT / "functions" / "handlers").glob("*.py"))
-    calls = re.findall(r"\bcount\(([^)]*(?:\([^)]*\)[^)]*)*)\)", source)
-    return {name for call in calls for name in re.findall(r"\b([A-Z]\w+)=", call)}
+#: Where the handlers write metrics.
+CALLS = [
+    node
+    for path in (ROOT / "functions" / "handlers").glob("*.py")
+    for node in ast.walk(ast.parse(path.read_text()))
+    if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "put_metrics"
+]
+EMITTED = {value.arg for call in CALLS for value in call.keywords}
 
 
 def test_every_metric_the_functions_write_is_on_the_dashboard_and_no_other():
     shown = {metric[1] for metric in METRICS if metric[0] == "rackrate"}
     shown |= {name for query in VERDICTS for name in re.findall(r'"(Verdict\w*)"', query)}
-    assert shown == emitted()
+    assert shown == EMITTED
     assert len(shown) == 10
 
 
@@ -81,9 +85,8 @@ def test_functions_are_found_by_their_names_in_a_query_cloudwatch_takes():
 
 
 def test_verdicts_are_found_by_exactly_the_dimensions_they_are_written_with():
-    source = (ROOT / "functions" / "handlers" / "context.py").read_text()
-    (written,) = re.findall(r'for name in \(("test".*?)\)', source)
-    wanted = {"service", *re.findall(r'"(\w+)"', written)}
+    (written,) = (each for call in CALLS for each in call.args if isinstance(each, ast.Dict))
+    wanted = {"service", *(name.value for name in written.keys)}
     for query in VERDICTS:
         found = re.fullmatch(
             r"""SEARCH\('\{rackrate,([\w,]+)\} service="house" MetricName=.*', '\w+', 3600\)""",
@@ -123,7 +126,7 @@ def test_an_alarm_is_quiet_without_data_and_says_what_to_do(name):
 
 def test_alarms_watch_metrics_that_someone_writes():
     own = {a["MetricName"] for a in ALARMS.values() if a["Namespace"] == "rackrate"}
-    assert own == {"RunsFailed", "OverdueRuns"} <= emitted()
+    assert own == {"RunsFailed", "OverdueRuns"} <= EMITTED
     others = [a for a in ALARMS.values() if a["Namespace"] != "rackrate"]
     assert [(a["Namespace"], a["MetricName"]) for a in others] == [("AWS/Lambda", "Errors")]
 

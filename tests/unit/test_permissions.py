@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 import pytest
 
-from rackrate import manifests
 from rackrate.errors import NodesUnavailable
+from rackrate.measure import manifests
 from tests.templates.cloudformation import ROOT, load
+from tests.unit.given import Given
 from tests.unit.samples import HOST_SETTINGS
-from tests.unit.test_counters import answering
+from tests.unit.stages.runs import ARN, RUN, States
+from tests.unit.stages.test_count import answering
 from tests.unit.test_handlers import (
-    ARN,
-    RUN,
     SCHEDULED,
     Context,
     Eks,
     NoPrices,
-    States,
     stopped,
 )
 
 TEMPLATE = load(ROOT / "templates" / "benchmark.yaml")
 NAMES = [
-    name.removesuffix("Function").lower()
+    "_".join(re.findall("[A-Z][a-z]+", name.removesuffix("Function"))).lower()
     for name, resource in TEMPLATE["Resources"].items()
     if resource["Type"] == "AWS::Serverless::Function"
 ]
+
+
+def _words(name):
+    """A handler's name as the template writes it."""
+    return name.title().replace("_", "")
 
 
 #: Whose calls the test's own are.
@@ -52,10 +58,18 @@ class Recorded:
         return call
 
 
+@dataclass(frozen=True)
+class Calls:
+    """What functions asked of AWS, by function."""
+
+    actions: dict[str, set[str]]
+    objects: dict[str, set[tuple[str, str]]]  # action and key
+
+
 @pytest.fixture
 def calls(store, cluster, ec2, monkeypatch):
     """The calls of each function in runs on an idle stack that meet every kind of trouble."""
-    made = defaultdict(set)
+    made, objects = defaultdict(set), defaultdict(set)
     running = [NOBODY]
 
     def note(service, operation):
@@ -64,37 +78,37 @@ def calls(store, cluster, ec2, monkeypatch):
     def heard(model, **_):
         note(model.service_model.service_name, model.name)
 
+    def asked_for(params, model, **_):
+        if "Key" in params and model.service_model.service_name == "s3":
+            objects[running[-1]].add((f"s3:{model.name}", params["Key"]))
+
     class Prices(NoPrices):
         def paginate(self, **_):
             note("pricing", "GetProducts")
             return super().paginate()
 
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    clients = {
-        "pricing": Prices(),
-        "eks": Recorded("eks", Eks(), note),
-        "ec2": Recorded("ec2", ec2, note),
-        "stepfunctions": Recorded("states", States(), note),
-    }
-    settings = replace(HOST_SETTINGS, idle_scale_to_zero=True)
+    class Connecting(Given):
+        def __getattribute__(self, name):
+            if name == "cluster":
+                note("eks", "DescribeCluster")  # what `Cluster` asks first
+            return super().__getattribute__(name)
+
+    given = Connecting(
+        settings=replace(HOST_SETTINGS, idle_scale_to_zero=True),
+        store=store,
+        cluster=cluster,
+        region="us-east-1",
+        pricing=Prices(),
+        eks=Recorded("eks", Eks(), note),
+        ec2=Recorded("ec2", ec2, note),
+        step_functions=Recorded("states", States("ABORTED"), note),
+    )
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "rackrate")
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "stack")
     modules = {name: importlib.import_module(f"handlers.{name}") for name in NAMES}
 
-    def reach_cluster():
-        note("eks", "DescribeCluster")  # what `Cluster` asks first
-        return cluster
-
     for module in modules.values():
-        for name, value in (
-            ("cluster", reach_cluster),
-            ("settings", lambda: settings),
-            ("store", lambda: store),
-        ):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, value)
-        if hasattr(module, "boto3"):
-            monkeypatch.setattr(module.boto3, "client", lambda name, **_: clients[name])
+        monkeypatch.setattr(module, "resources", given)
 
     def call(name, **event):
         running.append(name)
@@ -106,6 +120,7 @@ def calls(store, cluster, ec2, monkeypatch):
 
     def link(key, **options):
         note("s3", "GetObject")  # by whoever opens the link, in the name of who signed it
+        objects[running[-1]].add(("s3:GetObject", key))
         return sign(key, **options)
 
     monkeypatch.setattr(store, "link", link)
@@ -113,10 +128,12 @@ def calls(store, cluster, ec2, monkeypatch):
     listened = [store._dynamodb.meta.events, store._s3.meta.events]
     for events in listened:
         events.register("before-call", heard)
+        events.register("before-parameter-build", asked_for)
     _live_through_everything(call, store, cluster)
     for events in listened:
         events.unregister("before-call", heard)
-    return made
+        events.unregister("before-parameter-build", asked_for)
+    return Calls(made, objects)
 
 
 def _live_through_everything(call, store, cluster):
@@ -124,24 +141,24 @@ def _live_through_everything(call, store, cluster):
     plan = {"tests": [{"name": "tcp-1", "seconds": 2}], "blocks": 2, "tolerated_loss": 0.9}
     call("plan", **start, plan={"dry_run": True})
     call("plan", run_id="before", execution_arn=ARN, plan={"dry_run": True})
-    store.update_run("before", {"status": "succeeded"})
+    store.update_run("before", status="succeeded")
     call("plan", **start, plan={"dry_run": True, "compare_with": "before"})
     for _ in range(2):
-        call("wake", run_id="run-0", execution_arn=ARN, plan=plan)
+        call("wake_nodes", run_id="run-0", execution_arn=ARN, plan=plan)
     call("plan", **start, plan=plan)
     call("deploy", **start)
-    call("ready", run_id=RUN)
+    call("await_servers", run_id=RUN)
     cluster.on_client = answering(cluster)
-    call("counters", run_id=RUN, when="before")
-    call("counters", run_id=RUN, when="after")
+    call("count", run_id=RUN, when="before")
+    call("count", run_id=RUN, when="after")
     cluster.on_client = in_one_arm_only(cluster)
-    (warm_up, *_) = store.get_json(RUN, "warm_up.json")
+    warm_up = store.items(RUN, "warm_up.json")[0].to_json()
     launched = call("launch", run_id=RUN, item=warm_up)
     event = {name: launched[name] for name in ("item", "attempt", "deadline")}
     call("collect", run_id=RUN, **event)
-    call("links", run_id=RUN)  # notes the pairs that cannot talk
+    call("check_links", run_id=RUN)  # notes the pairs that cannot talk
     cluster.on_client = cluster.succeed
-    items = store.get_json(RUN, "schedule.json")
+    items = [item.to_json() for item in store.items(RUN)]
     call("collect", run_id=RUN, item=items[1], failure={"Error": "ServersNotReady"})
     for item in (items[0], items[-1]):
         launched = call("launch", run_id=RUN, item=item)
@@ -152,7 +169,7 @@ def _live_through_everything(call, store, cluster):
     call("teardown", run_id=RUN)
     cluster.nodes = cluster.nodes[1:]
     with pytest.raises(NodesUnavailable):
-        call("ready", run_id=RUN)
+        call("await_servers", run_id=RUN)
     call("finish", **start, state={"reported": reported})
     copy_run(store, RUN, "run-2")
     store._dynamodb.put_item(
@@ -164,8 +181,8 @@ def _live_through_everything(call, store, cluster):
     )
     asked = {"compare": {"run": "run-2", "with": "good"}}
     call("compare", comparison_id="c", execution_arn=ARN, input=asked)
-    call("rest", run_id="run-0")
-    call("wake", **start, plan=plan)
+    call("rest_nodes", run_id="run-0")
+    call("wake_nodes", **start, plan=plan)
     call("teardown", **stopped("ABORTED"))
     call("teardown", **SCHEDULED)
 
@@ -173,12 +190,12 @@ def _live_through_everything(call, store, cluster):
 def copy_run(store, run_id, other):
     """Makes a second run that left the very same."""
     run = store.run(run_id)
-    known = ("status", "started_at", "trials_measured", "trials_failed", "trials_planned")
-    store.start_run(other, {name: run[name] for name in known})
+    store.start_run(other, run.status, run.started_at)
     for name in ("plan.json", "schedule.json", "analysis.json", "results.json"):
-        store.put_json(other, name, store.get_json(run_id, name))
-    for key, trial in store.trials(run_id).items():
-        store.put_trial(other, key, trial)
+        text = store.find_text(run_id, name).decode()
+        store.put_text(other, name, text, "application/json")
+    for trial in store.trials(run_id).values():
+        store.put_trial(other, trial)
 
 
 def in_one_arm_only(cluster):
@@ -193,7 +210,7 @@ def in_one_arm_only(cluster):
 
 def allowed(function):
     """The actions of a function's own role, with every option of the stack chosen."""
-    (policy,) = TEMPLATE["Resources"][f"{function.title()}Role"]["Properties"]["Policies"]
+    (policy,) = TEMPLATE["Resources"][f"{_words(function)}Role"]["Properties"]["Policies"]
     actions = set()
     for statement in policy["PolicyDocument"]["Statement"]:
         chosen = statement["Fn::If"][1] if "Fn::If" in statement else statement
@@ -202,21 +219,37 @@ def allowed(function):
     return actions
 
 
+def allowed_objects(function, action):
+    """The keys that a function's own role allows an action on, with stars in them."""
+    (policy,) = TEMPLATE["Resources"][f"{_words(function)}Role"]["Properties"]["Policies"]
+    return {
+        arn["Fn::Sub"].removeprefix("${BucketArn}/")
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement.get("Action") == action
+        for arn in statement["Resource"]
+    }
+
+
 def test_every_role_allows_exactly_what_its_function_calls(calls):
-    assert {name: calls[name] for name in NAMES} == {name: allowed(name) for name in NAMES}
+    assert {name: calls.actions[name] for name in NAMES} == {name: allowed(name) for name in NAMES}
+
+
+def test_a_function_asks_for_no_object_that_its_role_may_not_have(calls):
+    assert any(calls.objects[name] for name in NAMES)
+    refused = {
+        (name, action, key)
+        for name in NAMES
+        for action, key in calls.objects[name]
+        if not any(fnmatchcase(key, pattern) for pattern in allowed_objects(name, action))
+    }
+    assert refused == set()
 
 
 def test_what_functions_read_from_the_bucket_is_what_others_wrote():
     written, read = set(), set()
     for name in NAMES:
-        (policy,) = TEMPLATE["Resources"][f"{name.title()}Role"]["Properties"]["Policies"]
-        for statement in policy["PolicyDocument"]["Statement"]:
-            if str(statement.get("Action")).startswith("s3:"):
-                arns = [arn["Fn::Sub"] for arn in statement["Resource"]]
-                objects = {
-                    arn.removeprefix("${BucketArn}/").removeprefix("runs/*/") for arn in arns
-                }
-                (written if statement["Action"] == "s3:PutObject" else read).update(objects)
+        for objects, action in ((written, "s3:PutObject"), (read, "s3:GetObject")):
+            objects |= {key.removeprefix("runs/*/") for key in allowed_objects(name, action)}
     assert read <= written
     kept = {"trials.csv", "raw/*", "comparisons/*/comparison.json"}
     tables = {f"{table}/day=*/*.parquet" for table in ("trials", "verdicts")}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rackrate.settings import Arm, Settings
+from rackrate.settings import Settings, StackArm
 from tests.templates.cloudformation import ROOT, load
 
 TEMPLATE = load(ROOT / "templates" / "benchmark.yaml")
@@ -65,8 +65,8 @@ def settings(given):
 def test_a_stack_with_node_groups_of_its_own():
     found = settings(CREATED)
     assert found.arms == (
-        Arm("treatment", "cluster", False, "one", {LABEL: "one"}),
-        Arm("baseline", "none", True, "two", {LABEL: "two"}),
+        StackArm("treatment", "cluster", False, "one", {LABEL: "one"}),
+        StackArm("baseline", "none", True, "two", {LABEL: "two"}),
     )
     assert (found.node_count, found.idle_scale_to_zero) == (3, False)
     assert settings({**CREATED, "IdleScaleToZero": "true"}).idle_scale_to_zero is True

@@ -4,37 +4,44 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
 
 import boto3
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rackrate.schedule import TrialKey
-from rackrate.store import Store
+from rackrate.measure.trials import RawValues, TrialState
+from rackrate.store import Replaced, Store
+from rackrate.tools import Interval
+from tests.unit.builders import failed_trial, node, trial, verdict
 
 RUN = "run-1"
-KEY = TrialKey(1, "treatment", "tcp-1", "node-a", "node-b")
-MEASURED = {
-    "status": "measured",
-    "attempt": 1,
-    "value": 9.5e9,
-    "values": {"throughput": 9.5e9},
-    "samples": {},
-    "details": {"retransmits": 3, "client_cpu_percent": 12.5},
-}
-FAILED = {"status": "failed", "attempt": 1, "reason": "refused"}
+MEASURED = trial(details={"retransmits": 3, "client_cpu_percent": 12.5, "note": "none"})
+KEY = MEASURED.key
 
 
 def test_a_trial_comes_back_as_it_was_stored(store):
-    store.put_trial(RUN, KEY, MEASURED)
-    (found,) = store.trials(RUN).values()
-    assert found.items() >= MEASURED.items()
-    assert found["sk"] == "trial#0001#treatment#tcp-1#node-a#node-b"
-    assert [found[name] for name in ("block", "arm", "test", "client", "server")] == [
-        *(1, "treatment", "tcp-1", "node-a", "node-b")
-    ]
+    nodes = {
+        "client_node": node("node-a", network_layers=("nn-1", "nn-2"), cpus=2),
+        "server_node": node("node-b"),
+    }
+    stored = [MEASURED.model_copy(update=nodes), failed_trial(block=0, warm_up=True, **nodes)]
+    for each in stored:
+        store.put_trial(RUN, each)
+    assert store.trials(RUN) == {each.key: each for each in stored}
+
+
+def test_what_was_measured_is_read_without_the_facts_of_its_nodes(store):
+    store.put_trial(RUN, MEASURED.model_copy(update={"client_node": node("node-a")}))
+    assert store.trial_values(RUN) == {KEY: MEASURED}
+
+
+def test_a_trials_item_has_the_documented_keys(store, dynamodb):
+    store.put_trial(RUN, MEASURED)
+    (item,) = dynamodb.scan(TableName="results")["Items"]
+    assert item["pk"] == {"S": "run#run-1"}
+    assert item["sk"] == {"S": "trial#0001#treatment#tcp-1#node-a#node-b"}
+    assert float(item["value"]["N"]) == MEASURED.value
 
 
 @pytest.mark.parametrize(
@@ -43,37 +50,43 @@ def test_a_trial_comes_back_as_it_was_stored(store):
     ids=lambda change: next(iter(change)),
 )
 def test_trials_that_differ_in_anything_that_names_them_are_two(store, change):
-    other = replace(KEY, **change)
-    for key in (KEY, other):
-        assert store.put_trial(RUN, key, MEASURED) == {}
-    assert set(store.trials(RUN)) == {KEY, other}
-    assert KEY.id != other.id
+    other = MEASURED.model_copy(update=change)
+    for each in (MEASURED, other):
+        assert store.put_trial(RUN, each) == Replaced(True, None)
+    assert set(store.trials(RUN)) == {KEY, other.key}
+    assert KEY.id != other.key.id
 
 
 def test_what_was_measured_is_never_overwritten(store):
-    store.put_trial(RUN, KEY, MEASURED)
-    for later in (FAILED, {**MEASURED, "attempt": 2, "value": 1.0}):
-        assert store.put_trial(RUN, KEY, later) is None
-    assert store.trials(RUN)[KEY]["value"] == 9.5e9
+    store.put_trial(RUN, MEASURED)
+    for later in (failed_trial(), trial(attempt=2, value=1.0)):
+        assert store.put_trial(RUN, later) == Replaced(False, None)
+    assert store.trials(RUN)[KEY] == MEASURED
 
 
 def test_a_later_attempt_replaces_a_failed_one_and_tells_what_was_there(store):
-    store.put_trial(RUN, KEY, {**FAILED, "attempt": 2})
-    assert store.put_trial(RUN, KEY, FAILED) is None, "an earlier attempt comes too late"
-    before = store.put_trial(RUN, KEY, {**MEASURED, "attempt": 3})
-    assert (before["status"], before["attempt"]) == ("failed", 2)
+    store.put_trial(RUN, failed_trial(attempt=2))
+    early = store.put_trial(RUN, failed_trial())
+    assert not early.written, "an earlier attempt comes too late"
+    written, before = store.put_trial(RUN, trial(attempt=3))
+    assert written
+    assert before == TrialState(status="failed", attempt=2, reason="refused")
 
 
-def test_states_are_those_of_one_block_or_all_without_the_bulk(store):
-    keys = [replace(KEY, block=block) for block in (0, 1, 10)]
-    for key in keys:
-        store.put_trial(RUN, key, FAILED)
-    assert set(store.trial_states(RUN)) == set(keys)
-    (state,) = store.trial_states(RUN, block=1).values()
-    assert state.keys() == {
-        *("block", "arm", "test", "client", "server"),
-        *("status", "attempt", "reason"),
-    }
+def test_states_are_those_of_one_block_or_all(store):
+    trials = [failed_trial(block=block) for block in (0, 1, 10)]
+    for each in trials:
+        store.put_trial(RUN, each)
+    state = TrialState(status="failed", attempt=1, reason="refused")
+    assert store.trial_states(RUN) == {each.key: state for each in trials}
+    assert store.trial_states(RUN, block=1) == {trials[1].key: state}
+
+
+def test_a_verdict_comes_back_as_it_was_stored_and_again_overwrites_it(store):
+    stored = verdict(marks={"cpu": 2}, confidence_simultaneous=1.0)
+    for each in (verdict(ratio=1.0), stored):
+        store.put_verdict(RUN, each)
+    assert store.verdicts(RUN) == [stored]
 
 
 @pytest.mark.parametrize(
@@ -81,25 +94,51 @@ def test_states_are_those_of_one_block_or_all_without_the_bulk(store):
     [(1e-304, 1e-130), (1e304, 9.99e125), (-1e304, -9.99e125), (1e-130, 1e-130), (0.0, 0)],
 )
 def test_a_bound_that_says_nothing_is_kept_as_far_as_the_tables_numbers_reach(store, value, stored):
-    verdict = {"test": "tcp-1", "metric": "throughput", "arm": "treatment"}
     # What two blocks say of a ratio: it may be next to anything.
-    store.put_verdict(RUN, {**verdict, "ci_simultaneous": [value, 1.5]})
+    store.put_verdict(RUN, verdict(ci_simultaneous=(value, 1.5)))
     (found,) = store.verdicts(RUN)
-    assert found["ci_simultaneous"] == [stored, 1.5]
+    assert found.ci_simultaneous == (stored, 1.5)
+
+
+def test_a_run_of_which_only_a_phase_was_noted_ends_as_one_that_was_never_recorded(store):
+    """Its nodes are put to rest although it failed before anything else was written."""
+    store.update_run(RUN, phase="putting nodes to rest")
+    assert store.run(RUN) is None
+    assert store.finish_run(RUN, "invalid", error="InvalidPlan") == 0
+    found = store.run(RUN)
+    assert (found.status, found.error, found.seconds) == ("invalid", "InvalidPlan", 0)
+    assert found.started_at == found.finished_at
+
+
+def test_a_runs_record_has_what_was_noted_of_it(store):
+    store.start_run(RUN, "running", "2026-11-22T06:00:00.000Z", blocks=6, seed=7)
+    store.update_run(RUN, phase="block 2", block=2, warnings=("a", "b"))
+    for failed in (2, -1):
+        store.count_trials(RUN, measured=10, failed=failed)
+    store.start_run(RUN, "running", "2026-11-22T07:00:00.000Z", blocks=6)
+    found = store.run(RUN)
+    assert (found.started_at, found.is_running) == ("2026-11-22T06:00:00.000Z", True)
+    assert (found.phase, found.block, found.blocks, found.seed) == ("block 2", 2, 6, 7)
+    assert (found.trials_measured, found.trials_failed) == (20, 1)
+    assert found.warnings == ("a", "b")
+    assert store.running_runs() == [found]
 
 
 seconds = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
-raw = st.fixed_dictionaries(
-    {
-        "samples": st.dictionaries(st.sampled_from(["rtt", "latency"]), st.lists(seconds)),
-        "series": st.lists(st.fixed_dictionaries({"bits_per_second": seconds})),
-    }
+raw = st.builds(
+    RawValues,
+    samples=st.dictionaries(
+        st.sampled_from(["rtt", "latency"]), st.lists(seconds).map(tuple), max_size=2
+    ),
+    series=st.lists(st.builds(Interval, seconds, seconds, seconds, st.none() | st.integers(0))).map(
+        tuple
+    ),
 )
 
 
 @given(
     raw_of=st.dictionaries(
-        st.builds(lambda block: replace(KEY, block=block).id, st.integers(0, 9999)), raw
+        st.builds(lambda block: trial(block=block).key.id, st.integers(0, 9999)), raw
     ),
     parts=st.integers(1, 5),
 )
@@ -109,24 +148,27 @@ raw = st.fixed_dictionaries(
 def test_raw_values_come_back_exactly_from_however_many_objects(store, raw_of, parts):
     ids = sorted(raw_of)
     keys = [
-        store.put_samples(
-            RUN, f"samples/{part}.json.gz", {trial: raw_of[trial] for trial in ids[part::parts]}
+        store.put_raw_values(
+            RUN, f"samples/{part}.json.gz", {each: raw_of[each] for each in ids[part::parts]}
         )
         for part in range(parts)
     ]
     # Many trials name the same object; it is read once.
-    assert store.samples([*keys, *keys]) == raw_of
+    trials = [trial(samples_key=key) for key in [*keys, *keys]]
+    assert store.raw_values([*trials, failed_trial()]) == raw_of
 
 
 def test_raw_values_are_small_and_the_same_values_are_the_same_bytes(store, s3):
-    value = {KEY.id: {"samples": {"rtt": [0.000125] * 10_000}, "series": []}}
+    value = {KEY.id: RawValues(samples={"rtt": (0.000125,) * 10_000})}
     bodies = []
     for _ in range(2):
-        key = store.put_samples(RUN, "samples/0001-1.1.00000000.json.gz", value)
+        key = store.put_raw_values(RUN, "samples/0001-1.1.00000000.json.gz", value)
         bodies.append(s3.get_object(Bucket="results", Key=key)["Body"].read())
     assert key == f"runs/{RUN}/samples/0001-1.1.00000000.json.gz"
     assert bodies[0] == bodies[1]
-    assert json.loads(gzip.decompress(bodies[0])) == value
+    assert json.loads(gzip.decompress(bodies[0])) == {
+        KEY.id: {"samples": {"rtt": [0.000125] * 10_000}, "series": []}
+    }
     assert len(bodies[0]) < 1000
 
 
@@ -135,5 +177,5 @@ def test_a_link_names_the_host_of_its_region(region, monkeypatch):
     """The global host sends a reader on to another one, for which the signature does not hold."""
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     session = boto3.Session("key", "secret", region_name=region)
-    address = Store("table", "bucket", session).link("runs/r1/report.html", seconds=60)
+    address = Store("table", "bucket", session).link("runs/r1/report.html")
     assert address.startswith(f"https://bucket.s3.{region}.amazonaws.com")

@@ -1,210 +1,65 @@
-"""The captured outputs under tests/unit/data: of which test each is, and what a parser makes of it.
+"""The captured outputs under tests/unit/data: of which test each is, and what is known of it.
 
 A capture lies in `<tool>/<version>/<situation>.<ending>`. It is what the true program of that
-version printed, output and error output together as in a pod's log, on the command line that the
-situation's test gives (data/README.md). Files in a tool's folder itself are older captures.
+version printed, output and error output together as in a pod's log. `captures.yaml` beside it says
+of each situation
 
-`PYTHONPATH=functions python -m tests.unit.tools.captures` writes the table of docs/tools.md anew.
+- `test`: the options of the test whose command line it was;
+- `printed`: figures that can be read in it, by metric or detail, in digits as they stand there and
+  with the factor that makes them of rackrate's unit: `"0.045 * 1e-3"`. `about` goes before one
+  that the tool rounded or made otherwise, and is kept to 1 %;
+- or `refused`: a pattern of the reason why it is no measurement.
+
+Files in a tool's folder itself are older captures.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import yaml
 
 from rackrate import tools
 from rackrate.tools import ParseError, TestBase
+from rackrate_text.units import quantity
 
 DATA = Path(__file__).parents[1] / "data"
-DOCUMENT = Path(__file__).parents[3] / "docs" / "tools.md"
-BEGIN, END = "<!-- captures: begin -->", "<!-- captures: end -->"
+INDEX = "captures.yaml"
 
-#: By tool and situation: the test's fields, and a part of the reason if it is no measurement.
-SITUATIONS: dict[str, dict[str, tuple[dict[str, Any], str | None]]] = {
-    "iperf3": {
-        "tcp-one-second": ({"seconds": 1}, None),
-        "tcp-one-stream": ({"seconds": 2}, None),
-        "tcp-four-streams": ({"seconds": 2, "streams": 4}, None),
-        "tcp-reverse": ({"seconds": 2, "streams": 2, "reverse": True}, None),
-        "tcp-bidirectional": ({"seconds": 2, "streams": 2, "bidirectional": True}, None),
-        "tcp-omit": ({"seconds": 2, "omit_seconds": 1}, None),
-        "tcp-limited": (
-            {
-                "seconds": 2,
-                "streams": 2,
-                "mss_bytes": 1000,
-                "window_bytes": 131_072,
-                "bits_per_second": 100_000_000,
-            },
-            None,
-        ),
-        "udp-one-stream": (
-            {
-                "protocol": "udp",
-                "seconds": 2,
-                "bits_per_second": 50_000_000,
-                "length_bytes": 1400,
-            },
-            None,
-        ),
-        "udp-two-streams-reverse": (
-            {
-                "protocol": "udp",
-                "seconds": 2,
-                "streams": 2,
-                "reverse": True,
-                "bits_per_second": 50_000_000,
-            },
-            None,
-        ),
-        "udp-bidirectional": (
-            {
-                "protocol": "udp",
-                "seconds": 2,
-                "bidirectional": True,
-                "bits_per_second": 50_000_000,
-            },
-            None,
-        ),
-        "udp-omit": (
-            {"protocol": "udp", "seconds": 2, "omit_seconds": 1, "bits_per_second": 50_000_000},
-            None,
-        ),
-        "udp-fragmented": (
-            {
-                "protocol": "udp",
-                "seconds": 1,
-                "bits_per_second": 50_000_000,
-                "length_bytes": 8000,
-            },
-            None,
-        ),
-        "udp-more-than-fits": (
-            {
-                "protocol": "udp",
-                "seconds": 2,
-                "bits_per_second": 2_000_000_000,
-                "length_bytes": 1400,
-            },
-            None,
-        ),
-        "server-busy": ({"seconds": 5}, "server is busy"),
-        "interrupted": ({"seconds": 5}, "client has terminated"),
-        "interrupted-reverse": ({"seconds": 5, "reverse": True}, "client has terminated"),
-        "interrupted-udp": (
-            {"protocol": "udp", "seconds": 5, "bits_per_second": 10_000_000},
-            "client has terminated",
-        ),
-        "killed": ({"seconds": 5}, "printed nothing"),
-        "server-died": ({"seconds": 5}, "control socket has closed"),
-        "refused": ({"seconds": 5}, "Connection refused"),
-        "unreachable": ({"seconds": 5}, "No route to host"),
-        "no-route": ({"seconds": 5}, "Network is unreachable"),
-        "wrong-option": ({"seconds": 5}, "unrecognized option|not JSON"),
-    },
-    "iperf": {
-        "one-second": ({"seconds": 1}, None),
-        "one-stream": ({"seconds": 2}, None),
-        "two-streams": ({"seconds": 2, "streams": 2}, None),
-        "thirty-two-streams": ({"seconds": 2, "streams": 32}, None),
-        "interrupted": ({"seconds": 5, "streams": 2}, "ended after 2"),
-        "interrupted-one-stream": ({"seconds": 5}, "ended after 2"),
-        "killed": ({"seconds": 5, "streams": 2}, "truncated"),
-        "server-died": ({"seconds": 5, "streams": 2}, "ended after 2"),
-        "refused": ({"seconds": 5, "streams": 2}, "refused"),
-        "unreachable": ({"seconds": 5}, "No route to host"),
-        "no-route": ({"seconds": 5}, "unreachable"),
-    },
-    "ping": {
-        "one-reply": ({"count": 1}, None),
-        "ten-replies": ({"count": 10}, None),
-        "some-lost": ({"count": 30, "interval_seconds": 0.05}, None),
-        "duplicates": ({"count": 10}, None),
-        "reordered": ({"count": 20, "interval_seconds": 0.005}, None),
-        "slow": ({"count": 3}, None),
-        "fragmented": ({"count": 3, "size_bytes": 8972}, None),
-        "largest-unfragmented": ({"count": 5, "size_bytes": 1472, "dont_fragment": True}, None),
-        "too-large": (
-            {"count": 3, "size_bytes": 8972, "dont_fragment": True},
-            "too long|Message too long",
-        ),
-        "no-reply": ({"count": 3}, "none of 3 packets"),
-        "unreachable": (
-            {"count": 4, "interval_seconds": 1.0},
-            "none of 4 packets was answered: .*Destination Host Unreachable",
-        ),
-        "no-route": ({"count": 3}, "unreachable"),
-        "unknown-host": ({"count": 3}, "Name or service not known|Temporary failure"),
-        "interrupted": ({"count": 20}, "interrupted after [4-7] of 20"),
-        "killed": ({"count": 20}, "truncated"),
-        "wrong-option": ({"count": 10}, "invalid option"),
-    },
-    "sockperf": {
-        "tcp-ping-pong": ({"seconds": 2, "messages_per_second": 200}, None),
-        "udp-ping-pong": ({"seconds": 2, "messages_per_second": 200, "protocol": "udp"}, None),
-        "tcp-under-load": (
-            {
-                "mode": "under-load",
-                "seconds": 2,
-                "messages_per_second": 5000,
-                "reply_every": 20,
-                "message_bytes": 200,
-            },
-            None,
-        ),
-        "udp-under-load": (
-            {
-                "mode": "under-load",
-                "protocol": "udp",
-                "seconds": 2,
-                "messages_per_second": 5000,
-                "reply_every": 20,
-                "message_bytes": 1400,
-            },
-            None,
-        ),
-        "udp-some-lost": (
-            {
-                "mode": "under-load",
-                "protocol": "udp",
-                "seconds": 2,
-                "messages_per_second": 500,
-                "reply_every": 2,
-            },
-            None,
-        ),
-        "interrupted": ({"seconds": 5, "messages_per_second": 100}, "ended after"),
-        "terminated": ({"seconds": 5, "messages_per_second": 100}, "truncated"),
-        "killed": ({"seconds": 5, "messages_per_second": 100}, "truncated"),
-        "server-died": (
-            {"seconds": 5, "messages_per_second": 100},
-            "A connection was forcibly closed",
-        ),
-        "refused": ({"seconds": 5, "messages_per_second": 100}, "Connection refused"),
-        "udp-no-server": (
-            {"seconds": 2, "messages_per_second": 200, "protocol": "udp"},
-            "No messages were received",
-        ),
-        "unreachable": ({"seconds": 5, "messages_per_second": 100}, "No route to host"),
-        "no-route": ({"seconds": 5, "messages_per_second": 100}, "unreachable"),
-        "wrong-option": ({"seconds": 5, "messages_per_second": 100}, "no summary"),
-    },
-}
-#: What is otherwise in some version, by tool and version and a pattern of the situation.
-_NO_RECEIVER = "lacks end.sum_received"
-OTHERWISE: dict[tuple[str, str], dict[str, str]] = {
-    # iperf3 3.9 does not report what the receiver got by UDP or in the other direction,
-    # and loses the cause of a failed connection.
-    ("iperf3", "3.9"): {
-        "udp-.*|tcp-bidirectional": _NO_RECEIVER,
-        "refused|unreachable|no-route|server-busy": "unable to send control message",
-    },
-}
-#: Other programs' words, which are refused whatever the situation: by version, part of the reason.
-FOREIGN = {"busybox-1.35.0": "no summary", "busybox-1.37.0": "no summary"}
+
+@dataclass(frozen=True)
+class Printed:
+    """A figure as a tool printed it.
+
+    Attributes:
+        digits: as they stand in the output.
+        value: what they are, in rackrate's unit.
+        tolerance: how far a parser's figure may be from that.
+    """
+
+    digits: str
+    value: float
+    tolerance: float
+
+    @classmethod
+    def read(cls, text: str) -> Printed:
+        """Reads what captures.yaml says.
+
+        Raises:
+            ValueError: it is not written as it should be.
+        """
+        found = re.fullmatch(r"(about )?(-?[\d.]+(?:e[+-]?\d+)?)(?: \* (\S+))?", text)
+        if found is None:
+            raise ValueError(f"{INDEX} has {text!r}, which is no printed figure")
+        about, digits, factor = found.groups()
+        times = float(factor or 1)
+        value = float(digits) * times
+        decimals = len(digits.partition("e")[0].partition(".")[2])
+        last_digit = 10.0**-decimals * times * 1.001
+        return cls(digits, value, max(last_digit, 0.01 * value) if about else last_digit)
 
 
 @dataclass(frozen=True)
@@ -214,6 +69,7 @@ class Capture:
     Attributes:
         tool, version, situation: where it lies, and thus what it is.
         test: the test it is the output of.
+        printed: figures that are in it, by metric or detail; empty when it is no measurement.
         reason: a pattern of the reason why it is no measurement; None when it is one.
         path: the file.
     """
@@ -222,6 +78,7 @@ class Capture:
     version: str
     situation: str
     test: TestBase
+    printed: Mapping[str, Printed]
     reason: str | None
     path: Path
 
@@ -237,68 +94,49 @@ class Capture:
 
 
 def captures() -> Iterator[Capture]:
-    """All captures.
+    """All captures, by tool, then by version, older ones first.
 
     Raises:
-        KeyError: there is a file of a situation that nothing is said of.
+        ValueError: a file and what is said of it are not both there, or it is not said well.
     """
-    for path in sorted(DATA.glob("*/*/*")):
-        tool, version, situation = path.parts[-3], path.parts[-2], path.stem
-        fields, reason = SITUATIONS[tool][situation]
-        test = tools.load_test({"name": "captured", "tool": tool, **fields})
-        for pattern, otherwise in OTHERWISE.get((tool, version), {}).items():
-            if re.fullmatch(pattern, situation):
-                reason = otherwise
-        yield Capture(tool, version, situation, test, FOREIGN.get(version, reason), path)
+    for index in sorted(DATA.glob(f"*/*/{INDEX}"), key=lambda path: _age(path.parent)):
+        yield from _of_version(index)
+    if strays := {path.parent for path in DATA.glob("*/*/*")} - {
+        index.parent for index in DATA.glob(f"*/*/{INDEX}")
+    }:
+        raise ValueError(f"captures without {INDEX} beside them: {sorted(map(str, strays))}")
 
 
-def table() -> str:
-    """What the parsers make of all captures, in Markdown: a table for each tool."""
-    outcomes: dict[str, dict[str, dict[str, str]]] = {}
-    for capture in captures():
-        outcomes.setdefault(capture.tool, {}).setdefault(capture.situation, {})[capture.version] = (
-            _outcome(capture)
-        )
-    parts = []
-    for tool, situations in outcomes.items():
-        versions = sorted({version for found in situations.values() for version in found}, key=_age)
-        parts += [
-            "",
-            f"### {tool}",
-            "",
-            f"| situation | {' | '.join(versions)} |",
-            f"|---|{'---|' * len(versions)}",
-        ]
-        for situation in SITUATIONS[tool]:
-            if found := situations.get(situation):
-                cells = [found.get(version, "") for version in versions]
-                parts.append(f"| {situation} | {' | '.join(cells)} |")
-    return "\n".join([BEGIN, *parts, "", END])
+def _of_version(index: Path) -> Iterator[Capture]:
+    tool, version = index.parts[-3:-1]
+    files = {path.stem: path for path in index.parent.iterdir() if path != index}
+    entries = yaml.safe_load(index.read_text(encoding="utf-8"))
+    if differing := files.keys() ^ entries.keys():
+        raise ValueError(f"{index} and the files beside it differ in {sorted(differing)}")
+    for situation, said in entries.items():
+        if ("printed" in said) == ("refused" in said) or said.keys() - {
+            *("test", "printed", "refused")
+        }:
+            raise ValueError(f"{index}: {situation} needs test, and either printed or refused")
+        test = tools.load_test({"name": "captured", "tool": tool, **said["test"]})
+        printed = {name: Printed.read(text) for name, text in said.get("printed", {}).items()}
+        path = files[situation]
+        yield Capture(tool, version, situation, test, printed, said.get("refused"), path)
 
 
-def _outcome(capture: Capture) -> str:
+def outcome(capture: Capture) -> str:
+    """What the parser makes of it, for the documentation."""
     try:
         measurement = tools.parse(capture.test, capture.text)
     except ParseError as error:
-        return f"refused: {str(error).replace('|', '/')[:160]}"
+        return f"refused: {str(error)[:160]}"
     primary = capture.test.primary
-    value = measurement.values[primary.name]
-    shown = f"{value / 1e6:.1f} Mbit/s" if primary.unit == "bit/s" else f"{value * 1e6:.1f} µs"
-    return f"**{shown}**"
+    return f"**{quantity(measurement.values[primary.name], primary.unit)}**"
 
 
-def _age(version: str) -> list[tuple[int, str]]:
-    *name, number = version.split("-")
-    words = [(0, word) for word in name]
-    return [*words, *((int("".join(filter(str.isdigit, w)) or 0), w) for w in number.split("."))]
-
-
-def renew(document: str) -> str:
-    """The document with the table as it is now."""
-    before, rest = document.split(BEGIN)
-    _, after = rest.split(END)
-    return before + table() + after
-
-
-if __name__ == "__main__":
-    DOCUMENT.write_text(renew(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+def _age(version: Path) -> tuple[str, list[tuple[int, str]]]:
+    *words, number = version.name.split("-")
+    return version.parent.name, [
+        *((0, word) for word in words),
+        *((int("".join(filter(str.isdigit, part)) or 0), part) for part in number.split(".")),
+    ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import json
 import math
 import re
 import string
+from collections import defaultdict
 
 import pytest
 from hypothesis import given, settings
@@ -14,12 +16,13 @@ from hypothesis import strategies as st
 
 from rackrate import tools
 from rackrate.tools import Measurement, ParseError, TestBase
-from tests.unit.tools.captures import DOCUMENT, Capture, captures, renew
+from rackrate_text.units import unit_of
+from tests.unit.tools.captures import Capture, captures
 
 ALL = list(captures())
 MEASURED = [capture for capture in ALL if capture.reason is None]
 FAILED = [capture for capture in ALL if capture.reason is not None]
-REPORTS = [capture for capture in MEASURED if capture.tool == "iperf3"]
+REPORTS = [capture for capture in MEASURED if capture.text.lstrip().startswith("{")]
 DEFAULTS = [tools.load_test({"name": "default", "tool": name}) for name in tools.names()]
 
 
@@ -50,10 +53,10 @@ def sound(test: TestBase, measurement: Measurement) -> None:
     assert 0 <= float(measurement.details.get("loss_ratio", 0)) <= 1
 
 
-def test_every_tool_has_captures_of_several_versions_of_success_and_of_failure():
+def test_every_tool_has_captures_of_success_and_of_failure():
     for tool in tools.names():
         for some in (MEASURED, FAILED):
-            assert len({capture.version for capture in some if capture.tool == tool}) >= 2, tool
+            assert [capture for capture in some if capture.tool == tool], tool
 
 
 @pytest.mark.parametrize("capture", MEASURED, ids=ids(MEASURED))
@@ -68,33 +71,76 @@ def test_a_failed_output_is_refused_for_its_own_reason(capture: Capture):
     assert re.search(str(capture.reason), str(caught.value)), str(caught.value)
 
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+#: A tool prints bits, kilobits, Mbit/s; seconds, milliseconds, microseconds.
+_SCALES = [10.0**power for power in range(-9, 13, 3)]
+
+
 def held(test: TestBase, text: str, found: Measurement) -> None:
-    """The text holds the measurement: a throughput is printed, a latency made of printed times."""
-    text = re.sub(r"sockperf: Test end[^\n]*\n", "", text)  # may be in the middle of a number
-    numbers = {
-        float(each) for each in re.findall(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", text, re.IGNORECASE)
-    }
-    if test.primary.unit == "bit/s":
-        value = found.values[test.primary.name]
+    """The text holds the measurement: raw values, or else the values, are printed in some unit.
+
+    A value may also be the sum of what went either way.
+    """
+    # sockperf says this in the middle of a number.
+    text = re.sub(r"sockperf: Test end[^\n]*\n", "", text)
+    numbers = sorted({float(each) for each in _NUMBER.findall(text)})
+    for metric in test.metrics:
+        column = unit_of(metric.unit).column
         parts = [
-            float(found.details[name])
-            for name in ("forward_bits_per_second", "reverse_bits_per_second")
-            if name in found.details
-        ] or [value]
-        assert sum(parts) == pytest.approx(value)
-        assert set(parts) <= numbers
-    elif test.tool == "ping":
-        for each in found.samples["rtt"]:
-            assert round(each * 1000, 6) in numbers
-    else:
-        for each in found.samples["latency"]:
-            # The printed time is the difference of two, rounded.
-            assert {round(each * 1e6 + step / 1000, 3) for step in (-2, -1, 0, 1, 2)} & numbers
+            float(found.details[f"{way}_{column}"])
+            for way in ("forward", "reverse")
+            if f"{way}_{column}" in found.details
+        ]
+        value = found.values[metric.name]
+        if metric.samples is not None:
+            figures = found.samples[metric.samples]
+        elif parts:
+            assert sum(parts) == pytest.approx(value)
+            figures = tuple(parts)
+        else:
+            figures = (value,)
+        scales = [each for each in _SCALES if all(_printed(f * each, numbers) for f in figures[:5])]
+        assert any(all(_printed(f * each, numbers) for f in figures) for each in scales), metric
+
+
+def _printed(figure: float, numbers: list[float]) -> bool:
+    """Is it among the sorted numbers, but for the rounding of a difference of two?"""
+    margin = 2e-4 * figure
+    place = bisect.bisect_left(numbers, figure - margin)
+    return place < len(numbers) and numbers[place] <= figure + margin
 
 
 @pytest.mark.parametrize("capture", MEASURED, ids=ids(MEASURED))
 def test_the_text_holds_the_measurement(capture: Capture):
     held(capture.test, capture.text, whole(capture.path))
+
+
+@pytest.mark.parametrize("capture", MEASURED, ids=ids(MEASURED))
+def test_figures_are_those_that_the_tool_printed(capture: Capture):
+    found = whole(capture.path)
+    figures = {**found.details, **found.values}
+    without_samples = {each.name for each in capture.test.metrics if each.samples is None}
+    parts = {f"{way}_bits_per_second" for way in ("forward", "reverse")}
+    named = set(capture.printed)
+    assert named and (without_samples <= named or parts <= named), "say what is printed"
+    for name, printed in capture.printed.items():
+        assert re.search(rf"(?<![\d.]){re.escape(printed.digits)}(?![\d])", capture.text), name
+        assert figures[name] == pytest.approx(printed.value, rel=0, abs=printed.tolerance), name
+
+
+def test_every_detail_and_metric_that_a_tool_tells_is_one_that_its_module_names():
+    """Else it would be in no column; and a column that no tool fills is a mistake."""
+    told = defaultdict(set)
+    for capture in MEASURED:
+        kinds = {each.name: each.kind for each in type(capture.test).details}
+        for name, value in whole(capture.path).details.items():
+            told[capture.tool].add(name)
+            assert isinstance(value, (int, float) if kinds[name] is float else kinds[name]), name
+        for metric in capture.test.metrics:
+            known = {(each.name, each.unit) for each in tools.metrics(capture.tool)}
+            assert (metric.name, metric.unit) in known, "name a test of it in the catalogue"
+    for tool in tools.names():
+        assert told[tool] == {each.name for each in tools.test_class(tool).details}
 
 
 @pytest.mark.parametrize("tool", tools.names())
@@ -151,7 +197,7 @@ def test_changed_output_is_refused_or_sound(tool: str, data):
 
 @pytest.mark.parametrize("capture", REPORTS, ids=ids(REPORTS))
 def test_every_number_may_be_absurd(capture: Capture):
-    """Each kind of number of iperf3's report at a time is replaced by what none can be."""
+    """Each kind of number of a report in JSON at a time is replaced by what none can be."""
     text = capture.text[capture.text.index("{") :]
     for name in set(re.findall(r'"(\w+)":\s*-?\d', text)):
         for absurd in ("null", "true", '"1"', "-1", "1e999", "NaN", "[]", "1" + "0" * 400):
@@ -228,14 +274,15 @@ def test_arbitrary_text_is_refused_with_a_reason(test: TestBase, text: str):
 @pytest.mark.parametrize("capture", MEASURED, ids=ids(MEASURED))
 def test_the_output_of_another_test_is_refused(capture: Capture):
     """A test that asks for more than was measured does not get less for it."""
-    field = "count" if capture.tool == "ping" else "seconds"
-    more = getattr(capture.test, field) * 3
     with pytest.raises(ParseError):
-        tools.parse(capture.test.model_copy(update={field: more}), capture.text)
+        tools.parse(longer(capture.test), capture.text)
 
 
-def test_the_table_of_captures_in_the_document_is_true():
-    document = DOCUMENT.read_text(encoding="utf-8")
-    assert renew(document) == document, (
-        "run `PYTHONPATH=functions python -m tests.unit.tools.captures`"
-    )
+def longer(test: TestBase) -> TestBase:
+    """The same test, three times as long by one of its whole numbers."""
+    for name in type(test).model_fields:
+        if isinstance(value := getattr(test, name), int):
+            changed = test.model_copy(update={name: value * 3})
+            if changed.expected_seconds > test.expected_seconds:
+                return changed
+    raise AssertionError(f"nothing makes a test of {test.tool} longer")

@@ -1,0 +1,148 @@
+"""Clusters and node groups of a stack reach the machine as the template asked."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+
+import pytest
+
+from tests.lab_aws.cluster_templates import CLUSTER, NETWORK, node_group
+from tests.lab_aws.region import Lab
+
+OUTPUTS = """
+Outputs:
+  Name: {Value: !Ref Cluster}
+  Endpoint: {Value: !GetAtt Cluster.Endpoint}
+  Authority: {Value: !GetAtt Cluster.CertificateAuthorityData}
+  SecurityGroup: {Value: !GetAtt Cluster.ClusterSecurityGroupId}
+  Issuer: {Value: !GetAtt Cluster.OpenIdConnectIssuerUrl}
+  Treatment: {Value: !GetAtt Treatment.NodegroupName}
+"""
+
+
+def outputs(stack: dict) -> dict[str, str]:
+    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+
+
+def test_node_groups_become_nodes_with_their_placement(lab: Lab) -> None:
+    stack = lab.stack(
+        "Resources:"
+        + NETWORK
+        + CLUSTER
+        + node_group("Treatment", placement="cluster", instance_type="c5.large")
+        + node_group("Baseline", placement=None, instance_type="c5.large")
+        + OUTPUTS
+    )
+    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
+    values = outputs(stack)
+    cluster = lab.backend.clusters[values["Name"]]
+    request = next(r for r in lab.backend.requests if r["name"] == values["Name"])
+    assert request["version"] == "1.36"
+    assert request["vpc_cidrs"] == ("10.0.0.0/16",)
+    assert request["service_cidr"] == "172.20.0.0/16"
+    assert request["authentication_webhook_url"] == (
+        f"{lab.region.endpoint_url}/_lab/eks/{values['Name']}/token-review"
+    )
+    assert values["Endpoint"] == cluster.endpoint
+    assert base64.b64decode(values["Authority"]).decode() == cluster.certificate_authority
+    assert values["SecurityGroup"].startswith("sg-")
+    assert values["Issuer"].startswith("https://oidc.eks.")
+
+    described = lab.client("eks").describe_cluster(name=values["Name"])["cluster"]
+    assert described["status"] == "ACTIVE"
+    versions = lab.client("eks").describe_cluster_versions(clusterVersions=["1.36"])
+    assert [v["versionStatus"] for v in versions["clusterVersions"]] == ["STANDARD_SUPPORT"]
+    groups = lab.client("eks").list_nodegroups(clusterName=values["Name"])["nodegroups"]
+    assert len(groups) == 2
+    nodes = list(cluster.nodes.values())
+    assert len(nodes) == 4
+    placed = [n for n in nodes if n.labels["eks.amazonaws.com/nodegroup"] == values["Treatment"]]
+    others = [node for node in nodes if node not in placed]
+    assert len(placed) == len(others) == 2
+    for node in nodes:
+        address = next(node.block.hosts())
+        assert node.block.prefixlen == 26
+        assert node.block.subnet_of(ipaddress.ip_network("10.0.0.0/20"))
+        assert node.name == f"ip-{str(address).replace('.', '-')}.ec2.internal"
+        assert node.labels["node.kubernetes.io/instance-type"] == "c5.large"
+        assert node.labels["topology.kubernetes.io/zone"] == node.zone == "us-east-1a"
+        assert node.instance_bits_per_second == 10e9
+        assert node.labels["eks.amazonaws.com/nodegroup-image"] == node.image_id
+    assert len({node.block for node in nodes}) == 4
+    assert {node.placement_strategy for node in placed} == {"cluster"}
+    assert {node.placement_group for node in others} == {None}
+    assert {node.labels["placementGroup"] for node in placed} == {"true"}
+
+    ec2 = lab.client("ec2")
+    found = ec2.describe_instances(InstanceIds=[node.instance_id for node in placed])
+    instances = [i for r in found["Reservations"] for i in r["Instances"]]
+    group = ec2.describe_placement_groups(GroupNames=[placed[0].placement_group or ""])
+    assert group["PlacementGroups"][0]["Strategy"] == "cluster"
+    for instance in instances:
+        assert instance["Placement"]["GroupName"] == placed[0].placement_group
+        node = next(n for n in placed if n.instance_id == instance["InstanceId"])
+        assert instance["PrivateIpAddress"] == str(next(node.block.hosts()))
+        tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
+        assert tags["placementGroup"] == "true"
+        assert tags["eks:nodegroup-name"] == values["Treatment"]
+
+    gone = lab.delete(stack["StackId"])
+    assert gone["StackStatus"] == "DELETE_COMPLETE", lab.reasons(stack["StackId"])
+    assert cluster.stopped
+    assert not cluster.nodes
+    assert sorted(cluster.terminated) == sorted(node.name for node in nodes)
+    with pytest.raises(lab.client("eks").exceptions.ResourceNotFoundException):
+        lab.client("eks").describe_cluster(name=values["Name"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (
+            {"placement": "cluster", "instance_type": "t3.medium"},
+            "AsgInstanceLaunchFailures, Message=Could not launch On-Demand Instances."
+            " InvalidParameterCombination - Cluster placement groups are not supported by the"
+            " 't3.medium' instance type",
+        ),
+        (
+            {
+                "placement": None,
+                "instance_type": "c5.large",
+                "extra": "        IamInstanceProfile: {Name: own}\n",
+            },
+            "Launch template should not specify an instance profile",
+        ),
+    ],
+)
+def test_what_eks_refuses_fails_the_stack_with_its_reason(
+    lab: Lab, arguments: dict, reason: str
+) -> None:
+    stack = lab.stack("Resources:" + NETWORK + CLUSTER + node_group("Nodes", **arguments))
+    assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert reason in lab.reasons(stack["StackId"], "CREATE_FAILED")["Nodes"]
+    name = next(
+        event["PhysicalResourceId"]
+        for event in lab.client("cloudformation").describe_stack_events(StackName=stack["StackId"])[
+            "StackEvents"
+        ]
+        if event["LogicalResourceId"] == "Cluster" and event["ResourceStatus"] == "CREATE_COMPLETE"
+    )
+    assert lab.backend.clusters[name].stopped, "the roll-back must stop the cluster"
+
+
+def test_nodes_that_do_not_come_up_fail_the_stack_with_the_machines_words(lab: Lab) -> None:
+    lab.backend.fail_nodes_with = "kubelet of ip-10-0-1-1 ended: exit status 1"
+    try:
+        stack = lab.stack(
+            "Resources:"
+            + NETWORK
+            + CLUSTER
+            + node_group("Nodes", placement=None, instance_type="c5.large")
+        )
+    finally:
+        lab.backend.fail_nodes_with = None
+    assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+    reason = lab.reasons(stack["StackId"], "CREATE_FAILED")["Nodes"]
+    assert "NodeCreationFailure" in reason
+    assert "kubelet of ip-10-0-1-1 ended: exit status 1" in reason

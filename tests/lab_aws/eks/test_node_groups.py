@@ -1,0 +1,535 @@
+"""What EC2 and EKS make of a launch template: placement, network, capacity, kubelet."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.lab_aws.region import Lab, RecordedCluster, eventually
+
+NODE_CONFIG = """MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="BOUNDARY"
+
+{parts}--BOUNDARY--
+"""
+
+
+def user_data(*documents: dict[str, Any] | str) -> str:
+    parts = "".join(
+        "--BOUNDARY\nContent-Type: application/node.eks.aws\n\n---\n"
+        + (document if isinstance(document, str) else json.dumps(document))
+        + "\n\n"
+        for document in documents
+    )
+    return base64.b64encode(NODE_CONFIG.format(parts=parts).encode()).decode()
+
+
+def node_config(**kubelet: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "node.eks.aws/v1alpha1",
+        "kind": "NodeConfig",
+        "spec": {"kubelet": kubelet},
+    }
+
+
+class Setup:
+    """A VPC with a second address block, and a cluster in it."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab, self.ec2, self.eks = lab, lab.client("ec2"), lab.client("eks")
+        self.name = f"c-{uuid.uuid4().hex[:8]}"
+        self.role = lab.role("eks.amazonaws.com")
+        vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        self.ec2.associate_vpc_cidr_block(VpcId=vpc, CidrBlock="100.64.0.0/16")
+        made = [
+            self.ec2.create_subnet(VpcId=vpc, CidrBlock=cidr, AvailabilityZone=f"us-east-1{zone}")
+            for cidr, zone in (
+                ("10.0.0.0/20", "a"),
+                ("10.0.16.0/20", "b"),
+                ("100.64.0.0/17", "a"),
+            )
+        ]
+        self.subnets = [subnet["Subnet"]["SubnetId"] for subnet in made]
+
+    def create_cluster(self, **settings: Any) -> dict[str, Any]:
+        vpc = {"subnetIds": self.subnets[:2], **settings.pop("resourcesVpcConfig", {})}
+        self.eks.create_cluster(
+            name=self.name, roleArn=self.role, resourcesVpcConfig=vpc, **settings
+        )
+        return eventually(
+            lambda: self.eks.describe_cluster(name=self.name)["cluster"],
+            lambda found: found["status"] != "CREATING",
+        )
+
+    @property
+    def recorded(self) -> RecordedCluster:
+        return self.lab.backend.clusters[self.name]
+
+    def node_group(
+        self,
+        *,
+        desired: int = 2,
+        ami_type: str = "AL2023_x86_64_STANDARD",
+        instance_type: str = "c5.large",
+        **template: Any,
+    ) -> dict[str, Any]:
+        name = f"n-{uuid.uuid4().hex[:8]}"
+        made = self.ec2.create_launch_template(
+            LaunchTemplateName=name,
+            LaunchTemplateData={"InstanceType": instance_type, **template},
+        )
+        self.eks.create_nodegroup(
+            clusterName=self.name,
+            nodegroupName=name,
+            nodeRole=self.role,
+            subnets=self.subnets[2:],
+            amiType=ami_type,
+            launchTemplate={"id": made["LaunchTemplate"]["LaunchTemplateId"]},
+            scalingConfig={"minSize": 0, "maxSize": 8, "desiredSize": desired},
+        )
+        return self.settled(name)
+
+    def settled(self, name: str) -> dict[str, Any]:
+        return eventually(
+            lambda: self.eks.describe_nodegroup(clusterName=self.name, nodegroupName=name)[
+                "nodegroup"
+            ],
+            lambda found: found["status"] not in ("CREATING", "UPDATING"),
+        )
+
+    def issue(self, **settings: Any) -> tuple[str, str]:
+        """The code and message of the failed node group's one health issue."""
+        found = self.node_group(**settings)
+        assert found["status"] == "CREATE_FAILED"
+        (issue,) = found["health"]["issues"]
+        return issue["code"], issue["message"]
+
+    def nodes(self, group: dict[str, Any]) -> list[Any]:
+        label = "eks.amazonaws.com/nodegroup"
+        return [
+            node
+            for node in self.recorded.nodes.values()
+            if node.labels[label] == group["nodegroupName"]
+        ]
+
+    def scale(self, group: dict[str, Any], desired: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The node group and the update, when both are over."""
+        name = group["nodegroupName"]
+        update = self.eks.update_nodegroup_config(
+            clusterName=self.name,
+            nodegroupName=name,
+            scalingConfig={"minSize": 0, "maxSize": 8, "desiredSize": desired},
+        )["update"]
+        assert update["status"] == "InProgress"
+        ended = eventually(
+            lambda: self.eks.describe_update(
+                name=self.name, nodegroupName=name, updateId=update["id"]
+            )["update"],
+            lambda found: found["status"] != "InProgress",
+        )
+        return self.settled(name), ended
+
+    def placement_group(self, strategy: str, **settings: Any) -> str:
+        name = f"g-{uuid.uuid4().hex[:8]}"
+        self.ec2.create_placement_group(GroupName=name, Strategy=strategy, **settings)
+        return name
+
+    def reservation(self, **settings: Any) -> str:
+        made = self.ec2.create_capacity_reservation(
+            **{
+                "InstanceType": "c5.large",
+                "InstancePlatform": "Linux/UNIX",
+                "AvailabilityZone": "us-east-1a",
+                "InstanceCount": 2,
+                "InstanceMatchCriteria": "targeted",
+                **settings,
+            }
+        )
+        return str(made["CapacityReservation"]["CapacityReservationId"])
+
+    def available(self, reservation: str) -> int:
+        found = self.ec2.describe_capacity_reservations(CapacityReservationIds=[reservation])
+        return int(found["CapacityReservations"][0]["AvailableInstanceCount"])
+
+
+@pytest.fixture(scope="module")
+def cluster(lab: Lab) -> Iterator[Setup]:
+    setup = Setup(lab)
+    assert setup.create_cluster()["status"] == "ACTIVE"
+    yield setup
+
+
+def target(reservation: str) -> dict[str, Any]:
+    return {"CapacityReservationTarget": {"CapacityReservationId": reservation}}
+
+
+def test_nodes_of_a_secondary_address_block_have_it_and_the_cluster_knows(cluster: Setup) -> None:
+    request = next(r for r in cluster.lab.backend.requests if r["name"] == cluster.name)
+    assert request["vpc_cidrs"] == ("10.0.0.0/16", "100.64.0.0/16")
+    for node in cluster.nodes(cluster.node_group()):
+        assert str(node.block).startswith("100.64.")
+        assert node.default_max_pods == 29, "three interfaces of ten addresses"
+
+
+def test_node_configs_are_merged_in_order_into_the_kubelets_settings(cluster: Setup) -> None:
+    data = user_data(
+        node_config(config={"podsPerCore": 10, "evictionHard": {"memory.available": "1Gi"}}),
+        node_config(config={"podsPerCore": 20, "evictionHard": {"pid.available": "5%"}}),
+        node_config(flags=["--v=4"]),
+    )
+    (node,) = cluster.nodes(cluster.node_group(desired=1, UserData=data))
+    assert node.kubelet_configuration == {
+        "podsPerCore": 20,
+        "evictionHard": {"memory.available": "1Gi", "pid.available": "5%"},
+    }
+    assert tuple(node.kubelet_flags) == ("--v=4",)
+
+
+def test_user_data_whose_header_does_not_end_never_joins(cluster: Setup) -> None:
+    whole = base64.b64decode(user_data(node_config(flags=["--v=4"]))).decode()
+    header, _, body = whole.partition("\n\n")
+    data = base64.b64encode(f"{header}\n{body}".encode()).decode()
+    code, message = cluster.issue(desired=1, UserData=data)
+    assert code == "NodeCreationFailure"
+    assert "no MIME document" in message
+
+
+def test_the_most_pods_are_ekss_own_field_which_only_a_flag_overrides(cluster: Setup) -> None:
+    data = user_data(node_config(config={"maxPods": 10}, flags=["--max-pods=20"]))
+    (node,) = cluster.nodes(cluster.node_group(desired=1, UserData=data))
+    assert node.kubelet_configuration == {}
+    assert tuple(node.kubelet_flags) == ("--max-pods=20",)
+
+
+def test_bottlerocket_settings_become_the_kubelets(cluster: Setup) -> None:
+    toml = '[settings.kubernetes]\nmax-pods = 12\nallowed-unsafe-sysctls = ["net.core.*"]\n'
+    toml += '[settings.kubernetes.node-labels]\nkind = "test"\n'
+    data = base64.b64encode(toml.encode()).decode()
+    group = cluster.node_group(desired=1, ami_type="BOTTLEROCKET_x86_64", UserData=data)
+    (node,) = cluster.nodes(group)
+    assert node.kubelet_configuration == {"maxPods": 12, "allowedUnsafeSysctls": ["net.core.*"]}
+    assert tuple(node.kubelet_flags) == ("--node-labels=kind=test",)
+
+
+@pytest.mark.parametrize(
+    ("ami_type", "data", "code", "words"),
+    [
+        (
+            "AL2023_x86_64_STANDARD",
+            base64.b64encode(b"[settings.kubernetes]\nmax-pods = 9\n").decode(),
+            "Ec2LaunchTemplateInvalidConfiguration",
+            "not in the MIME multipart format",
+        ),
+        (
+            "BOTTLEROCKET_x86_64",
+            user_data(node_config()),
+            "Ec2LaunchTemplateInvalidConfiguration",
+            "not in the TOML format",
+        ),
+        (
+            "AL2023_x86_64_STANDARD",
+            user_data({**node_config(), "spec": {"kublet": {}}}),
+            "NodeCreationFailure",
+            'unknown field "spec.kublet"',
+        ),
+        ("AL2023_x86_64_STANDARD", user_data("a: [1"), "NodeCreationFailure", "is not YAML"),
+        (
+            "AL2023_x86_64_STANDARD",
+            user_data({**node_config(), "apiVersion": "node.eks.aws/v1"}),
+            "NodeCreationFailure",
+            "node.eks.aws/v1alpha1",
+        ),
+        (
+            "BOTTLEROCKET_x86_64",
+            base64.b64encode(b"[settings.kubernetes]\nmax-pod = 9\n").decode(),
+            "NodeCreationFailure",
+            "settings.kubernetes.max-pod",
+        ),
+    ],
+)
+def test_user_data_that_cannot_work_fails_the_node_group_with_what_is_wrong(
+    cluster: Setup, ami_type: str, data: str, code: str, words: str
+) -> None:
+    found, message = cluster.issue(desired=1, ami_type=ami_type, UserData=data)
+    assert found == code
+    assert words in message
+
+
+def test_instances_of_a_partition_group_are_spread_over_its_partitions(cluster: Setup) -> None:
+    name = cluster.placement_group("partition", PartitionCount=2)
+    group = cluster.node_group(desired=4, Placement={"GroupName": name})
+    nodes = cluster.nodes(group)
+    assert sorted(node.partition_number for node in nodes) == [1, 1, 2, 2]
+    found = cluster.ec2.describe_instances(InstanceIds=[node.instance_id for node in nodes])
+    numbers = {
+        instance["InstanceId"]: instance["Placement"]["PartitionNumber"]
+        for reservation in found["Reservations"]
+        for instance in reservation["Instances"]
+    }
+    assert numbers == {node.instance_id: node.partition_number for node in nodes}
+
+
+def test_a_partition_that_does_not_exist_is_refused(cluster: Setup) -> None:
+    name = cluster.placement_group("partition", PartitionCount=2)
+    placement = {"GroupName": name, "PartitionNumber": 3}
+    code, message = cluster.issue(desired=1, Placement=placement)
+    assert code == "AsgInstanceLaunchFailures"
+    assert "partition number 3" in message
+
+
+def test_an_eighth_instance_of_a_spread_group_is_refused(cluster: Setup) -> None:
+    name = cluster.placement_group("spread")
+    code, message = cluster.issue(desired=8, Placement={"GroupName": name})
+    assert code == "AsgInstanceLaunchFailures"
+    assert "at most 7 running instances" in message
+
+
+def test_host_spread_is_for_outposts_only(cluster: Setup) -> None:
+    with pytest.raises(ClientError, match="Outposts"):
+        cluster.placement_group("spread", SpreadLevel="host")
+
+
+def interface(cluster: Setup, *, udp: bool = False) -> dict[str, Any]:
+    described = cluster.eks.describe_cluster(name=cluster.name)["cluster"]
+    return {
+        "DeviceIndex": 0,
+        "Groups": [described["resourcesVpcConfig"]["clusterSecurityGroupId"]],
+        "EnaSrdSpecification": {
+            "EnaSrdEnabled": True,
+            "EnaSrdUdpSpecification": {"EnaSrdUdpEnabled": udp},
+        },
+    }
+
+
+@pytest.mark.parametrize("udp", [True, False])
+def test_ena_express_reaches_the_nodes_of_a_type_that_has_it(cluster: Setup, udp: bool) -> None:
+    group = cluster.node_group(
+        instance_type="c6in.8xlarge", NetworkInterfaces=[interface(cluster, udp=udp)]
+    )
+    assert [(n.ena_express, n.ena_express_udp) for n in cluster.nodes(group)] == [(True, udp)] * 2
+
+
+def test_ena_express_is_refused_for_a_type_that_lacks_it(cluster: Setup) -> None:
+    code, message = cluster.issue(NetworkInterfaces=[interface(cluster)])
+    assert code == "AsgInstanceLaunchFailures"
+    assert "ENA Express is not supported for the instance type 'c5.large'" in message
+
+
+def test_security_groups_belong_in_the_interfaces_when_there_are_some(cluster: Setup) -> None:
+    own = interface(cluster)
+    code, message = cluster.issue(
+        instance_type="c6in.8xlarge", NetworkInterfaces=[own], SecurityGroupIds=own["Groups"]
+    )
+    assert code == "AsgInstanceLaunchFailures"
+    assert "instance-level security groups" in message
+
+
+def test_instances_take_from_a_reservation_and_give_back(cluster: Setup) -> None:
+    reservation = cluster.reservation()
+    group = cluster.node_group(desired=2, CapacityReservationSpecification=target(reservation))
+    assert group["status"] == "ACTIVE"
+    assert cluster.available(reservation) == 0
+    cluster.scale(group, 1)
+    assert cluster.available(reservation) == 1
+
+
+def test_an_open_reservation_is_used_unasked_and_a_targeted_one_is_not(cluster: Setup) -> None:
+    targeted = cluster.reservation(InstanceType="m5.xlarge")
+    opened = cluster.reservation(InstanceType="m5.xlarge", InstanceMatchCriteria="open")
+    cluster.node_group(desired=1, instance_type="m5.xlarge")
+    assert (cluster.available(opened), cluster.available(targeted)) == (1, 2)
+    nothing = {"CapacityReservationPreference": "none"}
+    cluster.node_group(
+        desired=1, instance_type="m5.xlarge", CapacityReservationSpecification=nothing
+    )
+    assert cluster.available(opened) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"InstanceCount": 1}, "ReservationCapacityExceeded"),
+        ({"InstanceType": "m5.large"}, "instance type c5.large does not match"),
+        ({"AvailabilityZone": "us-east-1b"}, "Availability Zone us-east-1a does not match"),
+    ],
+)
+def test_a_reservation_that_does_not_fit_fails_the_launch(
+    cluster: Setup, settings: dict[str, Any], words: str
+) -> None:
+    reservation = cluster.reservation(**settings)
+    code, message = cluster.issue(CapacityReservationSpecification=target(reservation))
+    assert code == "AsgInstanceLaunchFailures"
+    assert words in message
+
+
+def test_an_unknown_or_cancelled_reservation_fails_the_launch(cluster: Setup) -> None:
+    unknown = target("cr-0123456789abcdef0")
+    _, message = cluster.issue(CapacityReservationSpecification=unknown)
+    assert "cr-0123456789abcdef0" in message
+    reservation = cluster.reservation()
+    cluster.ec2.cancel_capacity_reservation(CapacityReservationId=reservation)
+    _, message = cluster.issue(CapacityReservationSpecification=target(reservation))
+    assert "is cancelled" in message
+
+
+def test_a_placement_group_with_an_active_reservation_stays(cluster: Setup) -> None:
+    name = cluster.placement_group("cluster")
+    described = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"][0]
+    reservation = cluster.reservation(PlacementGroupArn=described["GroupArn"])
+    _, message = cluster.issue(CapacityReservationSpecification=target(reservation))
+    assert "placement group" in message, "it takes instances of its group alone"
+    with pytest.raises(ClientError, match="active Capacity Reservation"):
+        cluster.ec2.delete_placement_group(GroupName=name)
+    cluster.ec2.cancel_capacity_reservation(CapacityReservationId=reservation)
+    cluster.ec2.delete_placement_group(GroupName=name)
+
+
+def test_a_node_group_goes_to_zero_and_back_as_often_as_wanted(cluster: Setup) -> None:
+    group = cluster.node_group(desired=2)
+    first = {node.instance_id for node in cluster.nodes(group)}
+    for _ in range(3):
+        asleep, update = cluster.scale(group, 0)
+        assert (asleep["status"], update["status"]) == ("ACTIVE", "Successful")
+        assert cluster.nodes(group) == []
+        awake, update = cluster.scale(group, 2)
+        assert (awake["status"], update["status"]) == ("ACTIVE", "Successful")
+        assert len(cluster.nodes(group)) == 2
+    assert first.isdisjoint(node.instance_id for node in cluster.nodes(group))
+
+
+def test_a_node_group_can_begin_empty(cluster: Setup) -> None:
+    group = cluster.node_group(desired=0)
+    assert group["status"] == "ACTIVE"
+    assert cluster.nodes(group) == []
+
+
+def test_nodes_that_do_not_come_back_degrade_the_group_until_they_do(cluster: Setup) -> None:
+    group = cluster.node_group(desired=0)
+    cluster.recorded.fail_with = "containerd ended"
+    try:
+        degraded, update = cluster.scale(group, 1)
+    finally:
+        cluster.recorded.fail_with = None
+    assert (degraded["status"], update["status"]) == ("DEGRADED", "Failed")
+    assert "containerd ended" in update["errors"][0]["errorMessage"]
+    cluster.scale(group, 0)
+    healed, update = cluster.scale(group, 1)
+    assert (healed["status"], healed["health"]["issues"]) == ("ACTIVE", [])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"minSize": 2, "maxSize": 3, "desiredSize": 1}, "can't be greater than desired size 1"),
+        ({"minSize": 0, "maxSize": 3, "desiredSize": 4}, "can't be greater than max size 3"),
+    ],
+)
+def test_sizes_that_contradict_each_other_are_refused(
+    cluster: Setup, sizes: dict[str, int], words: str
+) -> None:
+    group = cluster.node_group(desired=0)
+    with pytest.raises(ClientError, match=words):
+        cluster.eks.update_nodegroup_config(
+            clusterName=cluster.name,
+            nodegroupName=group["nodegroupName"],
+            scalingConfig=sizes,
+        )
+
+
+def test_a_type_that_cannot_run_the_image_is_refused(cluster: Setup) -> None:
+    with pytest.raises(ClientError, match="not a valid instance type for requested amiType"):
+        cluster.node_group(instance_type="m7g.large")
+    with pytest.raises(ClientError, match="do not exist"):
+        cluster.node_group(instance_type="c5.tiny")
+
+
+def test_a_clusters_settings_are_kept_and_described(lab: Lab) -> None:
+    setup = Setup(lab)
+    key = lab.client("kms").create_key()["KeyMetadata"]["Arn"]
+    encryption = [{"resources": ["secrets"], "provider": {"keyArn": key}}]
+    found = setup.create_cluster(
+        encryptionConfig=encryption,
+        logging={"clusterLogging": [{"types": ["audit"], "enabled": True}]},
+        accessConfig={"authenticationMode": "API_AND_CONFIG_MAP"},
+        resourcesVpcConfig={
+            "endpointPrivateAccess": True,
+            "publicAccessCidrs": ["1.1.1.0/24"],
+        },
+    )
+    assert found["encryptionConfig"] == encryption
+    assert found["accessConfig"]["authenticationMode"] == "API_AND_CONFIG_MAP"
+    assert found["resourcesVpcConfig"]["endpointPrivateAccess"] is True
+    assert found["resourcesVpcConfig"]["publicAccessCidrs"] == ["1.1.1.0/24"]
+    on, off = found["logging"]["clusterLogging"]
+    assert (on["types"], on["enabled"]) == (["audit"], True)
+    assert (len(off["types"]), off["enabled"]) == (4, False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            {"resourcesVpcConfig": {"endpointPublicAccess": False}},
+            "endpoint access cannot both be disabled",
+        ),
+        (
+            {"resourcesVpcConfig": {"publicAccessCidrs": ["1.1.1.0/24", "10.0.0.0/8"]}},
+            r"invalid in publicAccessCidrs: \[10.0.0.0/8\]",
+        ),
+        (
+            {"encryptionConfig": [{"resources": ["pods"], "provider": {"keyArn": "arn:aws:k"}}]},
+            '"secrets"',
+        ),
+        (
+            {"encryptionConfig": [{"resources": ["secrets"], "provider": {"keyArn": "arn:aws:k"}}]},
+            "keyArn in encryptionConfig provider is invalid",
+        ),
+        (
+            {"logging": {"clusterLogging": [{"types": ["all"], "enabled": True}]}},
+            "Unsupported log type all",
+        ),
+    ],
+)
+def test_a_cluster_that_eks_would_refuse_is_refused(
+    lab: Lab, settings: dict[str, Any], words: str
+) -> None:
+    setup = Setup(lab)
+    with pytest.raises(ClientError, match=words):
+        setup.create_cluster(**settings)
+    with pytest.raises(lab.client("eks").exceptions.ResourceNotFoundException):
+        lab.client("eks").describe_cluster(name=setup.name)
+
+
+def test_an_add_on_keeps_its_version_and_configuration(cluster: Setup) -> None:
+    values = json.dumps({"env": {"ENABLE_PREFIX_DELEGATION": "true"}})
+    cluster.eks.create_addon(
+        clusterName=cluster.name,
+        addonName="vpc-cni",
+        addonVersion="v1.20.1-eksbuild.3",
+        configurationValues=values,
+    )
+    found = cluster.eks.describe_addon(clusterName=cluster.name, addonName="vpc-cni")["addon"]
+    assert (found["addonVersion"], found["configurationValues"]) == ("v1.20.1-eksbuild.3", values)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"configurationValues": "mode: ["}, "not in json format"),
+        ({"configurationValues": "[]"}, "not a JSON object"),
+        ({"configurationValues": '{"mod": "ipvs"}'}, r"\$.mod: is not defined in the schema"),
+        ({"configurationValues": '{"mode": "userspace"}'}, r"\$.mode: does not have a value"),
+        ({"addonVersion": "latest"}, "Addon version specified is not supported"),
+    ],
+)
+def test_an_add_on_that_eks_would_refuse_is_refused(
+    cluster: Setup, settings: dict[str, str], words: str
+) -> None:
+    with pytest.raises(ClientError, match=words):
+        cluster.eks.create_addon(clusterName=cluster.name, addonName="kube-proxy", **settings)

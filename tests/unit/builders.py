@@ -1,0 +1,215 @@
+"""Documents with defaults, for tests that care about a field or two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rackrate.measure.trials import Trial
+from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
+from rackrate.plan.costs import Cost
+from rackrate.plan.estimate import Estimates
+from rackrate.plan.fields import DEFAULT_TESTS
+from rackrate.plan.model import CATALOGUE, Plan
+from rackrate.plan.planned_run import ComparedMetric, PlannedRun
+from rackrate.plan.schedule import TrialKey
+from rackrate.settings import NODE_GROUP_LABEL
+from rackrate.tools import TestBase, load_test
+from rackrate.verdict.model import Baseline, Pairs, Verdict
+
+TESTS = tuple(load_test({"name": name, **CATALOGUE[name]}) for name in DEFAULT_TESTS)
+
+
+def network(baseline: float | None, peak: float | None) -> InstanceNetwork:
+    """The bandwidth of an instance, in bit/s."""
+    return InstanceNetwork(baseline_bits_per_second=baseline, peak_bits_per_second=peak)
+
+
+C5_LARGE = network(0.75e9, 10e9)
+
+
+def node(name: str, **facts: Any) -> Node:
+    """A node that tells everything that guards look at."""
+    told = {
+        "instance_id": "i-1",
+        "instance_type": "c5.large",
+        "zone": "us-east-1a",
+        "image": "ami-1",
+        "kernel": "6.12",
+        "kubernetes": "v1.36",
+    }
+    return Node(name=name, **{**told, **facts})
+
+
+def arm(name: str, nodes: Iterable[str | Node] = (), **more: Any) -> Arm:
+    """An arm of pods on c5.large, without a placement group."""
+    fields = {
+        "stack_arm": name,
+        "client_network": "pod",
+        "server_network": "pod",
+        "placement": "none",
+        "baseline": False,
+        "node_group": "",
+        "selector": {},
+        "ena_express": False,
+        "network": C5_LARGE,
+        "network_scale": None,
+    }
+    found = tuple(each if isinstance(each, Node) else node(each) for each in nodes)
+    return Arm(name=name, nodes=found, **{**fields, **more})
+
+
+def plan(**changes: Any) -> Plan:
+    """The default plan of a stack with the arms treatment and baseline."""
+    fields = {
+        "arms": tuple(ArmChoice(name=each, nodes=each) for each in ("treatment", "baseline")),
+        "baseline": "baseline",
+        "tests": TESTS,
+        "blocks": 6,
+        "pairing": "one",
+        "direction": "alternate",
+        "load": "isolated",
+        "warm_up": True,
+        "compare_with": None,
+        "seed": 42,
+        "threshold": 0.05,
+        "tolerated_loss": 0.1,
+        "dry_run": False,
+    }
+    return Plan(**{**fields, **changes})
+
+
+def trial(**changes: Any) -> Trial:
+    """A measured trial of `tcp-1` in the first block."""
+    fields = {
+        "status": "measured",
+        "attempt": 1,
+        "block": 1,
+        "arm": "treatment",
+        "test": "tcp-1",
+        "client": "node-a",
+        "server": "node-b",
+        "round": 1,
+        "tool": "iperf3",
+        "metric": "throughput",
+        "unit": "bit/s",
+        "placement": "cluster",
+        "client_network": "pod",
+        "server_network": "pod",
+        "value": 9.5e9,
+        "values": {"throughput": 9.5e9},
+    }
+    return Trial(**{**fields, **changes})
+
+
+def failed_trial(**changes: Any) -> Trial:
+    """The same trial, failed."""
+    return trial(**{"status": "failed", "reason": "refused", "value": None, "values": {}} | changes)
+
+
+def verdict(**changes: Any) -> Verdict:
+    """The treatment is better on `tcp-1`."""
+    fields = {
+        "test": "tcp-1",
+        "metric": "throughput",
+        "unit": "bit/s",
+        "better": "higher",
+        "arm": "treatment",
+        "baseline": Baseline("baseline"),
+        "arm_median": 9.5e9,
+        "baseline_median": 4.9e9,
+        "ratio": 1.94,
+        "ci95": (1.9, 1.98),
+        "ci_simultaneous": (1.88, 2.0),
+        "confidence_simultaneous": 0.98,
+        "verdict": "better",
+        "reason": None,
+        "blocks": 6,
+        "pairs": Pairs(arm=1, baseline=1),
+        "scope": "these nodes",
+        "claim": "94 % higher",
+        "more_blocks": None,
+        "more_pairs": None,
+        "threshold": 0.05,
+        "ceiling": None,
+        "marks": {},
+        "steadiness": None,
+    }
+    return Verdict(**{**fields, **changes})
+
+
+PLACEMENTS = {"treatment": "cluster", "baseline": "none"}
+
+
+def usual_arm(name: str, nodes: Iterable[str | Node], **more: Any) -> Arm:
+    """The arm `treatment` or `baseline` of a stack that has made both node groups."""
+    fields = {
+        "placement": PLACEMENTS[name],
+        "baseline": name == "baseline",
+        "node_group": f"ng-{name}",
+        "selector": {NODE_GROUP_LABEL: f"ng-{name}"},
+    }
+    return arm(name, nodes, **{**fields, **more})
+
+
+def estimates(**changes: Any) -> Estimates:
+    """An estimate of some time, and of no cost."""
+    cost = Cost(
+        region="us-east-1",
+        lines=(),
+        usd=0.0,
+        usd_of_run=0.0,
+        unknown=(),
+        notes=(),
+        not_included=(),
+        summary=(),
+    )
+    fields = {
+        "seconds": 300.0,
+        "block_seconds": 40.0,
+        "trials": 24,
+        "bytes_per_node": {},
+        "state_transitions": 112,
+        "cost": cost,
+        "guards": (),
+    }
+    return Estimates(**{**fields, **changes})
+
+
+def planned_run(plan: Plan, arms: Iterable[Arm], **changes: Any) -> PlannedRun:
+    """plan.json of a plan."""
+    fields = {
+        "run_id": "run-1",
+        "execution_arn": "arn:aws:states:us-east-1:123456789012:execution:rackrate:run-1",
+        "plan": plan,
+        "compare_with_baseline": None,
+        "metrics": tuple(
+            ComparedMetric(
+                test=test.name, metric=metric.name, unit=metric.unit, better=metric.better
+            )
+            for test in plan.tests
+            for metric in test.metrics
+        ),
+        "arms": tuple(arms),
+        "placeholder_nodes": False,
+        "image": "example.test/tools:1",
+        "kubernetes_version": "1.36",
+        "estimates": estimates(),
+    }
+    return PlannedRun(**{**fields, **changes})
+
+
+def trial_of(key: TrialKey, test: TestBase, value: float | None, **changes: Any) -> Trial:
+    """The trial of a key; one without a value has failed."""
+    primary = test.primary
+    fields = {
+        **vars(key),
+        "warm_up": key.block == 0,
+        "tool": test.tool,
+        "metric": primary.name,
+        "unit": primary.unit,
+        "placement": PLACEMENTS[key.arm],
+    }
+    if value is None:
+        return failed_trial(**{**fields, "reason": "lost", **changes})
+    return trial(**{**fields, "value": value, "values": {primary.name: value}, **changes})

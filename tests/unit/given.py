@@ -1,0 +1,33 @@
+"""The resources that a test gives to what it tests."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from rackrate.resources import Resources
+
+PARTS = {n for n, part in vars(Resources).items() if isinstance(part, functools.cached_property)}
+
+
+class Given(Resources):
+    """Has the parts that a test gives; whoever asks for another fails the test.
+
+    A part that is an error is raised when it is asked for.
+    """
+
+    def __init__(self, **parts: Any) -> None:
+        assert parts.keys() <= PARTS
+        self._parts = parts
+
+    def __getattribute__(self, name: str) -> Any:
+        if name not in PARTS:
+            return super().__getattribute__(name)
+        part = self._parts.get(name, AssertionError(f"nobody gave {name}"))
+        if isinstance(part, Exception):
+            raise part
+        return part
+
+    def but(self, **parts: Any) -> Given:
+        """The same with other parts, or further ones."""
+        return type(self)(**{**self._parts, **parts})

@@ -1,0 +1,180 @@
+"""A cluster in memory: it keeps what is created, and its pods do what the test scripted.
+
+As in a true one, owner references do not cross namespaces, and only the namespace for it takes pods
+in the network of their nodes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+from rackrate.measure import manifests
+from tests.unit.samples import DATA, HOST_SETTINGS, NODES, node
+
+STARTED, FINISHED = "2026-11-21T08:00:00Z", "2026-11-21T08:00:03Z"
+PRINTED = {
+    "iperf3": (DATA / "iperf3" / "one-stream.json").read_text(),
+    "ping": (DATA / "ping" / "ten-replies.txt").read_text(),
+}
+
+
+def printed(argv: list[str]) -> str:
+    """What the true tool printed, with the streams and the duration the command line asks for."""
+    text = PRINTED[argv[0]]
+    if argv[0] != "iperf3":
+        return text
+    report = json.loads(text)
+    start, end = report["start"]["test_start"], report["end"]
+    asked = {
+        option: int(argv[argv.index(option) + 1])
+        for option in ("--time", "--parallel")
+        if option in argv
+    }
+    start["duration"], start["num_streams"] = asked["--time"], asked.get("--parallel", 1)
+    end["streams"] *= start["num_streams"]
+    for side in (end["sum_sent"], end["sum_received"]):
+        side["bytes"] = round(side["bits_per_second"] * asked["--time"] / 8)
+        side["seconds"] = side["end"] = asked["--time"]
+    return json.dumps(report)
+
+
+class FakeCluster:
+    """Answers as `rackrate.measure.cluster.Cluster` does."""
+
+    version = "1.36"
+
+    def __init__(self) -> None:
+        self.nodes = [
+            node(name, {"treatment": "ng-1", "baseline": "ng-2"}[arm])
+            for arm, names in NODES.items()
+            for name in names
+        ]
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.logs: dict[tuple[str, str], str] = {}
+        self.servers_ready = True
+        #: Called with each client pod that is created; may change it or remove it.
+        self.on_client = self.succeed
+        self._uids = itertools.count(1)
+
+    # -- what tests script
+
+    def succeed(self, pod: dict[str, Any]) -> None:
+        """All tests of a pod end well, and print what the true tools printed."""
+        self.finish(pod, {})
+
+    def finish(self, pod: dict[str, Any], codes: dict[str, int], **status: str) -> None:
+        """A pod's tests end with exit codes, up to the first that is not 0."""
+        name = pod["metadata"]["name"]
+        statuses, failed = [], False
+        for container in [*pod["spec"]["initContainers"], *pod["spec"]["containers"]]:
+            test = container["name"]
+            if failed:
+                statuses.append({"name": test, "state": {"waiting": {"reason": "PodInitializing"}}})
+                continue
+            code = codes.get(test, 0)
+            failed = code != 0
+            times = {"startedAt": STARTED, "finishedAt": FINISHED}
+            statuses.append({"name": test, "state": {"terminated": {"exitCode": code, **times}}})
+            self.logs.setdefault((name, test), printed(container["command"]))
+        pod["status"] = {
+            "phase": "Failed" if failed else "Succeeded",
+            "initContainerStatuses": statuses[:-1],
+            "containerStatuses": statuses[-1:],
+            **status,
+        }
+
+    def of_role(self, role: str, namespace: str | None = None) -> list[dict[str, Any]]:
+        """The pods of a role, in all namespaces or in one."""
+        return [
+            thing
+            for path, thing in self.objects.items()
+            if "/pods/" in path
+            and thing["metadata"]["labels"][manifests.ROLE] == role
+            and namespace in (None, thing["metadata"]["namespace"])
+        ]
+
+    # -- what the functions call
+
+    def list(self, path: str, labels: str = "") -> list[dict[str, Any]]:
+        if path == "/api/v1/nodes":
+            found = self.nodes
+        else:
+            found = [t for p, t in self.objects.items() if p.rpartition("/")[0] == path]
+        wanted = dict(pair.split("=", 1) for pair in labels.split(",") if pair)
+        return [t for t in found if wanted.items() <= t["metadata"].get("labels", {}).items()]
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        return self.objects.get(path)
+
+    peek = get
+
+    def create(self, path: str, manifest: dict[str, Any]) -> dict[str, Any]:
+        key = f"{path}/{manifest['metadata']['name']}"
+        if key in self.objects:
+            return self.objects[key]
+        # Empty for what the whole cluster sees.
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        spec = manifest.get("spec", {})
+        if spec.get("template", manifest).get("spec", {}).get("hostNetwork"):
+            assert namespace == HOST_SETTINGS.host_namespace, "violates PodSecurity restricted"
+        meta = {
+            **manifest["metadata"],
+            "namespace": namespace,
+            "uid": f"uid-{next(self._uids)}",
+            "creationTimestamp": "2026-11-21T08:00:00Z",
+        }
+        created = {**manifest, "metadata": meta}
+        self.objects[key] = created
+        if manifest["kind"] == "DaemonSet":
+            self._start_servers(created)
+        if manifest["kind"] == "Pod":
+            created["status"] = {"phase": "Pending"}
+            self.on_client(created)
+        return created
+
+    def replace(self, path: str, manifest: dict[str, Any]) -> None:
+        self.objects[path] = manifest
+
+    def _start_servers(self, daemon_set: dict[str, Any]) -> None:
+        template, namespace = daemon_set["spec"]["template"], daemon_set["metadata"]["namespace"]
+        wanted = template["spec"]["nodeSelector"]
+        network = "192.0.2" if template["spec"].get("hostNetwork") else "10.0.0"
+        for number, found in enumerate(self.nodes):
+            if wanted.items() <= found["metadata"]["labels"].items():
+                name = found["metadata"]["name"]
+                ready = "True" if self.servers_ready else "False"
+                meta = {**template["metadata"], "name": f"server-{name}", "namespace": namespace}
+                self.objects[f"/api/v1/namespaces/{namespace}/pods/server-{name}"] = {
+                    "metadata": meta,
+                    "spec": {**template["spec"], "nodeName": name},
+                    "status": {
+                        "podIP": f"{network}.{number}",
+                        "conditions": [{"type": "Ready", "status": ready}],
+                        "containerStatuses": [],
+                    },
+                }
+
+    def delete(self, path: str, *, foreground: bool = False) -> None:
+        gone = self.objects.pop(path, None)
+        if gone is not None and foreground:
+            namespace = gone["metadata"]["namespace"]
+            run = gone["metadata"]["labels"][manifests.RUN]
+            self.objects = {
+                key: thing
+                for key, thing in self.objects.items()
+                if thing["metadata"]["namespace"] != namespace
+                or thing["metadata"]["labels"].get(manifests.RUN) != run
+            }
+
+    def delete_all(self, path: str, labels: str) -> None:
+        for thing in self.list(path, labels):
+            del self.objects[f"{path}/{thing['metadata']['name']}"]
+
+    def log(self, namespace: str, pod: str, container: str) -> str | None:
+        return self.logs.get((pod, container))
+
+    def watch(self, path, labels, done, *, seconds):
+        objects = {thing["metadata"]["name"]: thing for thing in self.list(path, labels)}
+        return objects, done(objects)

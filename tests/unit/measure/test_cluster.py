@@ -1,0 +1,309 @@
+"""The cluster's API over true TLS: the token, the answers, the errors, the watch."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import http.server
+import ipaddress
+import json
+import ssl
+import threading
+import urllib.parse
+from pathlib import Path
+
+import boto3
+import certifi
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from rackrate.errors import ClusterUnreachable, Throttled
+from rackrate.measure.cluster import Cluster, eks_token
+
+PODS = "/api/v1/namespaces/bench/pods"
+
+
+class Api(http.server.BaseHTTPRequestHandler):
+    """Answers with what the test put into `answers`: (status, body) by method and path."""
+
+    protocol_version = "HTTP/1.1"
+    answers: dict
+    requests: list
+
+    def _answer(self):
+        path, _, query = self.path.partition("?")
+        length = int(self.headers.get("Content-Length", 0))
+        body = json.loads(self.rfile.read(length)) if length else None
+        self.requests.append(
+            {
+                "method": self.command,
+                "path": path,
+                "query": dict(urllib.parse.parse_qsl(query)),
+                "body": body,
+                "token": self.headers["Authorization"],
+            }
+        )
+        answer = self.answers[self.command, path]
+        status, content = answer.pop(0) if isinstance(answer, list) else answer
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_PUT = do_DELETE = _answer
+
+    def log_message(self, *arguments):
+        """Keeps the tests quiet."""
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate for 127.0.0.1 that is its own authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test cluster")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False
+        )
+        .add_extension(
+            x509.KeyUsage(True, False, False, False, False, True, True, False, False),
+            critical=True,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    path.write_bytes(
+        signed.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return path, signed.public_bytes(serialization.Encoding.PEM)
+
+
+@pytest.fixture
+def api(certificate):
+    handler = type("Handler", (Api,), {"answers": {}, "requests": []})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate[0])
+    # The handshake belongs to each connection's own thread: a client may break it off.
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    handler.url = f"https://127.0.0.1:{server.server_address[1]}"
+    yield handler
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+REAL = boto3.Session("AKID", "secret", region_name="eu-west-1")
+
+
+class Session:
+    """A boto3 session whose EKS knows one cluster."""
+
+    def __init__(self, endpoint, authority):
+        self._real = REAL
+        self.region_name, self.events = self._real.region_name, self._real.events
+        self.get_credentials = self._real.get_credentials
+        self.description = {
+            "endpoint": endpoint,
+            "certificateAuthority": {"data": base64.b64encode(authority).decode()},
+            "version": "1.36",
+            "status": "ACTIVE",
+        }
+
+    def client(self, service):
+        return self if service == "eks" else self._real.client(service)
+
+    def describe_cluster(self, *, name):
+        return {"cluster": self.description}
+
+
+@pytest.fixture
+def cluster(api, certificate):
+    return Cluster("house", Session(api.url, certificate[1]))
+
+
+def test_the_token_is_a_presigned_regional_call_that_names_the_cluster():
+    token = eks_token(REAL, "house")
+    prefix, _, encoded = token.rpartition(".")
+    assert prefix == "k8s-aws-v1"
+    assert "=" not in encoded
+    url = urllib.parse.urlsplit(base64.urlsafe_b64decode(encoded + "==").decode())
+    query = dict(urllib.parse.parse_qsl(url.query))
+    assert url.netloc == "sts.eu-west-1.amazonaws.com"
+    assert query["Action"] == "GetCallerIdentity"
+    assert query["X-Amz-Expires"] == "60"
+    assert "x-k8s-aws-id" in query["X-Amz-SignedHeaders"].split(";")
+    assert query["X-Amz-Credential"].split("/")[2:] == ["eu-west-1", "sts", "aws4_request"]
+
+
+def test_every_request_carries_the_token_which_is_made_once(api, cluster):
+    api.answers["GET", "/api/v1/nodes"] = (200, {"items": [{"kind": "Node"}]})
+    assert cluster.list("/api/v1/nodes", "a=b") == [{"kind": "Node"}]
+    cluster.list("/api/v1/nodes")
+    tokens = {request["token"] for request in api.requests}
+    assert len(tokens) == 1 and tokens.pop().startswith("Bearer k8s-aws-v1.")
+    assert api.requests[0]["query"] == {"labelSelector": "a=b"}
+
+
+def test_another_authority_is_not_trusted(api):
+    strangers = Session(api.url, Path(certifi.where()).read_bytes())
+    with pytest.raises(ClusterUnreachable, match="certificate"):
+        Cluster("house", strangers).list("/api/v1/nodes")
+
+
+def status(code, message):
+    return code, {"kind": "Status", "message": message}
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (status(401, "Unauthorized"), ClusterUnreachable, "access entry"),
+        (status(403, "pods is forbidden"), ClusterUnreachable, "pods is forbidden"),
+        (status(429, "slow down"), Throttled, "slow down"),
+        (status(500, "etcd"), ClusterUnreachable, "etcd"),
+        ((503, b"no JSON"), ClusterUnreachable, "HTTP 503"),
+    ],
+)
+def test_errors_are_ours(api, cluster, answer, error, words):
+    api.answers["GET", PODS] = answer
+    with pytest.raises(error, match=words):
+        cluster.list(PODS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ((200, {"kind": "DaemonSet"}), {"kind": "DaemonSet"}),
+        (status(404, "not found"), None),
+        (status(403, "a stack whose roles are older"), None),
+    ],
+)
+def test_what_is_only_good_to_know_may_be_hidden(api, cluster, answer, expected):
+    api.answers["GET", f"{PODS}/one"] = answer
+    assert cluster.peek(f"{PODS}/one") == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"), [(status(401, "no"), ClusterUnreachable), (status(429, "no"), Throttled)]
+)
+def test_trouble_is_trouble_also_for_what_is_only_good_to_know(api, cluster, answer, error):
+    api.answers["GET", f"{PODS}/one"] = answer
+    with pytest.raises(error):
+        cluster.peek(f"{PODS}/one")
+
+
+def test_a_cluster_that_does_not_listen_is_unreachable(certificate):
+    nobody = Cluster("house", Session("https://127.0.0.1:9", certificate[1]))
+    with pytest.raises(ClusterUnreachable, match="does not answer"):
+        nobody.list(PODS)
+
+
+def test_a_cluster_that_is_being_created_is_unreachable(certificate):
+    session = Session("", certificate[1])
+    session.description["status"] = "CREATING"
+    with pytest.raises(ClusterUnreachable, match="CREATING"):
+        Cluster("house", session)
+
+
+def test_creating_what_exists_gives_what_is_there(api, cluster):
+    api.answers["POST", PODS] = status(409, "already exists")
+    api.answers["GET", f"{PODS}/p"] = (200, {"metadata": {"uid": "old"}})
+    assert cluster.create(PODS, {"kind": "Pod", "metadata": {"name": "p"}}) == {
+        "metadata": {"uid": "old"}
+    }
+
+
+def test_deleting_what_is_gone_is_fine_and_policies_are_passed_on(api, cluster):
+    api.answers["DELETE", f"{PODS}/p"] = status(404, "not found")
+    cluster.delete(f"{PODS}/p", foreground=True)
+    assert api.requests[-1]["body"] == {"propagationPolicy": "Foreground"}
+    api.answers["DELETE", PODS] = (200, {"items": []})
+    cluster.delete_all(PODS, "run=1")
+    assert api.requests[-1]["query"] == {"labelSelector": "run=1"}
+
+
+def test_what_is_missing_is_none(api, cluster):
+    api.answers["GET", f"{PODS}/p"] = status(404, "not found")
+    assert cluster.get(f"{PODS}/p") is None
+
+
+def test_a_log_comes_exactly_as_printed(api, cluster):
+    printed = '{\n\t"a":\t"\u00e9"}\n'
+    api.answers["GET", f"{PODS}/p/log"] = (200, printed.encode())
+    assert cluster.log("bench", "p", "tcp-1") == printed
+    assert api.requests[-1]["query"] == {"container": "tcp-1"}
+
+
+@pytest.mark.parametrize("code", [400, 404])
+def test_a_log_that_cannot_be_read_any_more_is_none(api, cluster, code):
+    api.answers["GET", f"{PODS}/p/log"] = status(code, "container is waiting to start")
+    assert cluster.log("bench", "p", "tcp-1") is None
+
+
+def pod(name, phase):
+    return {"metadata": {"name": name}, "status": {"phase": phase}}
+
+
+def listed(*pods):
+    return 200, {"metadata": {"resourceVersion": "7"}, "items": list(pods)}
+
+
+def events(*entries):
+    lines = [json.dumps({"type": kind, "object": thing}) for kind, thing in entries]
+    return 200, ("\n".join(lines) + "\n").encode()
+
+
+def all_done(pods):
+    return all(p["status"]["phase"] == "Succeeded" for p in pods.values())
+
+
+def test_a_watch_ends_as_soon_as_the_condition_is_met(api, cluster):
+    api.answers["GET", PODS] = [
+        listed(pod("a", "Running"), pod("b", "Running")),
+        events(("MODIFIED", pod("a", "Succeeded")), ("DELETED", pod("b", "Running"))),
+    ]
+    pods, met = cluster.watch(PODS, "run=1", all_done, seconds=5)
+    assert met and set(pods) == {"a"}
+    assert api.requests[-1]["query"]["resourceVersion"] == "7"
+
+
+def test_a_watch_that_is_too_old_starts_again(api, cluster):
+    gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    api.answers["GET", PODS] = [
+        listed(pod("a", "Running")),
+        events(("ERROR", gone)),
+        listed(pod("a", "Succeeded")),
+    ]
+    assert cluster.watch(PODS, "run=1", all_done, seconds=5)[1]
+
+
+def test_a_watch_that_runs_out_of_time_says_what_it_saw(api, cluster):
+    api.answers["GET", PODS] = listed(pod("a", "Running"))
+    pods, met = cluster.watch(PODS, "run=1", all_done, seconds=0)
+    assert not met and set(pods) == {"a"}

@@ -1,0 +1,99 @@
+"""What the interfaces of nodes count, read from what their tools print."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackrate.measure.counters import ALLOWANCES, Unreadable, allowances, traffic
+from tests.unit.samples import DATA
+
+TEXT = {path.stem: path.read_text() for path in (DATA / "counters").glob("*.txt")}
+
+
+def test_only_interfaces_that_leave_the_node_count():
+    assert traffic(TEXT["eks-node"]) == {
+        "ens5": {
+            "rx_bytes": 9_000_000,
+            "rx_packets": 7001,
+            "rx_dropped": 3,
+            "tx_bytes": 2**64 - 1,
+            "tx_packets": 8002,
+            "tx_dropped": 4,
+        },
+        "ens6": {
+            "rx_bytes": 84,
+            "rx_packets": 2,
+            "rx_dropped": 0,
+            "tx_bytes": 42,
+            "tx_packets": 1,
+            "tx_dropped": 0,
+        },
+    }
+    assert list(traffic(TEXT["lab-node"])) == ["eth0"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("lo", "eni1a2b3c4d5e6", "veth12ab", "cali0123", "cni0", "dummy0", "vlan.eth.1"),
+        *("kube-ipvs0", "nodelocaldns", "docker0", "br-0a1b", "cilium_host", "lxc12", "flannel.1"),
+        *("tun0", "ifb0", "pod-id-link0"),
+    ],
+)
+def test_what_leads_to_pods_or_nowhere_is_left_out(name):
+    assert traffic(TEXT["eks-node"].replace("ens6", name)).keys() == {"ens5"}
+
+
+@pytest.mark.parametrize("name", ["eth0", "eth1", "ens5", "ens160", "enp39s0", "bond0", "eni5"])
+def test_what_may_be_a_card_is_kept(name):
+    assert traffic(TEXT["eks-node"].replace("ens6", name)).keys() == {"ens5", name}
+
+
+def test_ena_tells_what_it_held_back():
+    assert allowances(TEXT["ena"]) == dict(zip(ALLOWANCES, (12, 4031, 7, 0, 1), strict=True))
+
+
+@pytest.mark.parametrize("name", ["veth", "no-statistics", "no-such-device"])
+def test_what_is_not_ena_has_no_allowances_and_not_zero_of_them(name):
+    assert allowances(TEXT[name]) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "cat: /proc/net/dev: Permission denied",
+        TEXT["eks-node"][:400],
+        TEXT["eks-node"].replace("9000000", "many"),
+        TEXT["eks-node"].replace("9000000", "-9"),
+        TEXT["eks-node"].replace("9000000", "9" * 5000),
+        TEXT["veth"],
+    ],
+)
+def test_a_text_that_is_something_else_is_refused(text):
+    with pytest.raises(Unreadable):
+        traffic(text)
+
+
+lines = st.lists(
+    st.one_of(st.sampled_from(sorted(TEXT.values())), st.text(max_size=60)), max_size=4
+)
+
+
+@given(lines)
+def test_the_readers_raise_nothing_but_their_own_error_and_invent_no_number(parts):
+    text = "\n".join(parts)
+    try:
+        found = list(traffic(text).values())
+    except Unreadable:
+        found = []
+    for counts in [*found, allowances(text)]:
+        assert all(str(value) in text for value in counts.values())
+
+
+@given(st.dictionaries(st.sampled_from(ALLOWANCES), st.integers(0, 2**64 - 1)))
+def test_every_allowance_that_is_printed_is_read(values):
+    text = "NIC statistics:\n" + "".join(f"     {name}: {n}\n" for name, n in values.items())
+    assert allowances(text) == values

@@ -1,0 +1,74 @@
+"""What is read of a Kubernetes Node."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackrate.measure.nodes import NETWORK_SCALE_LABEL, is_ready, node_of
+from rackrate.plan.arms import Node
+from tests.unit.samples import node
+
+
+def with_capacity(cpu):
+    value = node("a", "ng-1")
+    value["status"]["capacity"] = {"cpu": cpu}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("cpu", "cpus"),
+    [("2", 2), ("96", 96), (4, 4), ("1930m", 2), ("2000m", 2), ("500m", 1)],
+)
+def test_the_capacity_tells_the_cpus_whole_or_in_thousandths(cpu, cpus):
+    assert node_of(with_capacity(cpu)).cpus == cpus
+
+
+@pytest.mark.parametrize("cpu", ["", "m", "two", "nan", "inf", "0", "-1"])
+def test_a_capacity_that_is_none_is_untold_instead_of_wrong(cpu):
+    assert node_of(with_capacity(cpu)).cpus is None
+
+
+def test_a_node_that_tells_no_capacity_has_an_unknown_number_of_cpus():
+    assert node_of(node("a", "ng-1")).cpus is None
+
+
+@settings(deadline=None)  # a busy machine is no fault
+@given(st.text(max_size=12))
+def test_no_capacity_whatever_hinders_reading_a_node(cpu):
+    cpus = node_of(with_capacity(cpu)).cpus
+    assert cpus is None or cpus >= 1
+
+
+def test_a_node_tells_where_and_what_it_is():
+    layer = "topology.k8s.aws/network-node-layer-"
+    labels = {NETWORK_SCALE_LABEL: "0.15", f"{layer}2": "nn-2", f"{layer}1": "nn-1"}
+    found = node_of(node("a", "ng-1", **labels))
+    assert (found.name, found.instance_id) == ("a", "i-a")
+    assert (found.instance_type, found.zone) == ("c5.large", "us-east-1a")
+    assert (found.image, found.node_group) == ("ami-0123", "ng-1")
+    assert (found.kernel, found.kubernetes) == ("6.12.0", "v1.36.3")
+    assert found.network_scale == 0.15
+    assert found.network_layers == ("nn-1", "nn-2"), "from the top"
+
+
+def test_what_a_node_does_not_tell_is_null():
+    assert node_of({"metadata": {"name": "bare"}}) == Node(name="bare")
+    assert Node(name="bare").instance_id is None
+
+
+def test_a_scale_that_is_no_number_is_refused_by_its_label():
+    with pytest.raises(ValueError, match=NETWORK_SCALE_LABEL):
+        node_of(node("a", "ng-1", **{NETWORK_SCALE_LABEL: "tenth"}))
+
+
+def test_a_node_that_leaves_or_takes_no_pods_is_not_ready():
+    assert is_ready(node("a", "ng-1"))
+    assert not is_ready(node("a", "ng-1", ready=False))
+    cordoned = node("a", "ng-1")
+    cordoned["spec"]["unschedulable"] = True
+    assert not is_ready(cordoned)
+    leaving = node("a", "ng-1")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert not is_ready(leaving)

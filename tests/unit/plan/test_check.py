@@ -1,0 +1,308 @@
+"""The plan: `{}` is a good one, and every mistake is told at once, with its path and a remedy."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackrate.errors import InvalidPlan
+from rackrate.plan.check import MAX_PLAN_BYTES, check_plan
+from rackrate.plan.model import CATALOGUE, Plan
+from rackrate.settings import StackArm
+from tests.templates.cloudformation import ROOT
+from tests.unit.samples import ARMS
+
+NODES = {"treatment": 2, "baseline": 2}
+
+
+def check(raw, nodes=NODES, run_id="r", host_network=True):
+    return check_plan(raw, stack_arms=ARMS, nodes=nodes, host_network=host_network, run_id=run_id)
+
+
+def faults(raw, nodes=NODES, **options):
+    with pytest.raises(InvalidPlan) as caught:
+        check(raw, nodes, **options)
+    lines = str(caught.value).splitlines()
+    assert all(re.fullmatch(r"\S+: .+; .+", line) for line in lines), lines
+    found = {}
+    for line in lines:
+        path = line.partition(": ")[0]
+        found[path] = f"{found.get(path, '')}{line}\n"
+    return found
+
+
+def test_an_empty_plan_is_the_documented_default():
+    plan = check({})
+    assert [arm.name for arm in plan.arms] == ["treatment", "baseline"]
+    assert plan.baseline == "baseline"
+    assert [(t.name, t.tool, t.expected_seconds) for t in plan.tests] == [
+        ("tcp-1", "iperf3", 10.0),
+        ("tcp-8", "iperf3", 10.0),
+        ("rtt", "ping", pytest.approx(5.8)),
+    ]
+    assert (plan.blocks, plan.pairing, plan.threshold, plan.tolerated_loss) == (
+        *(6, "one", 0.05, 0.1),
+    )
+    assert (plan.direction, plan.load, plan.warm_up) == ("alternate", "isolated", True)
+    assert {(arm.client_network, arm.server_network) for arm in plan.arms} == {("pod", "pod")}
+
+
+def test_the_demo_plan_is_valid_and_takes_three_seconds_a_test():
+    plan = check(json.loads((ROOT / "docs" / "plans" / "demo.json").read_text()))
+    assert [round(test.expected_seconds) for test in plan.tests] == [3, 3, 3]
+    assert plan.blocks == 6
+
+
+def test_a_plan_without_a_seed_gets_the_same_one_when_planned_again():
+    assert check({}, run_id="a").seed == check({}, run_id="a").seed
+    assert check({}, run_id="a").seed != check({}, run_id="b").seed
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"tests": [{"name": "tcp-1", "seconds": 3}], "seed": 5},
+        {"pairing": {"random": 1}, "direction": "both", "load": "together", "warm_up": False},
+        {"arms": [{"name": "host", "nodes": "treatment", "client_network": "host"}, "baseline"]},
+        {"compare_with": "earlier", "dry_run": True},
+    ],
+    ids=str,
+)
+def test_a_normalised_plan_is_a_plan_that_says_the_same(raw):
+    plan = check(raw)
+    assert check(plan.to_json(), run_id="another" if plan.seed == 5 else "r") == plan
+    assert Plan.from_json(json.dumps(plan.to_json())) == plan
+
+
+def test_a_catalogue_test_may_be_changed_and_a_new_one_added():
+    plan = check(
+        {
+            "tests": [
+                {"name": "tcp-1", "seconds": 3},
+                {"name": "tcp-4", "tool": "iperf3", "streams": 4, "seconds": 5},
+                {"name": "quick", "tool": "ping", "count": 5, "interval_seconds": 1},
+            ]
+        }
+    )
+    one, four, quick = (test.model_dump() for test in plan.tests)
+    assert one.items() >= {"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 3}.items()
+    assert four.items() >= {"name": "tcp-4", "tool": "iperf3", "streams": 4, "seconds": 5}.items()
+    assert quick.items() >= {"tool": "ping", "count": 5, "interval_seconds": 1.0}.items()
+
+
+def test_all_mistakes_are_told_at_once():
+    found = faults(
+        {
+            "speed": 1,
+            "arms": ["treatment", "nowhere"],
+            "blocks": 0,
+            "threshold": "high",
+            "tests": [
+                "tcp-9",
+                {"name": "rtt", "count": -1},
+                {"name": "new"},
+                {"name": "other", "tool": "no-such-tool"},
+                {"name": "tcp-1", "seconds": 2.5, "colour": "red"},
+            ],
+        }
+    )
+    assert set(found) == {
+        *("speed", "arms[1]", "blocks", "threshold", "tests[0]", "tests[1].count"),
+        *("tests[2].tool", "tests[3].tool", "tests[4].seconds", "tests[4].colour"),
+    }
+    assert "tcp-1, tcp-8, rtt" in found["tests[0]"]
+    assert "streams" in found["tests[4].colour"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ([], "$"),
+        ("plan", "$"),
+        (None, "$"),
+        ({"blocks": "6"}, "blocks"),
+        ({"blocks": 6.5}, "blocks"),
+        ({"blocks": True}, "blocks"),
+        ({"blocks": -1}, "blocks"),
+        ({"blocks": 100_000}, "blocks"),
+        ({"seed": -1}, "seed"),
+        ({"pairing": "some"}, "pairing"),
+        ({"pairing": 3}, "pairing"),
+        ({"pairing": None}, "pairing"),
+        ({"pairing": {}}, "pairing.random"),
+        ({"pairing": {"random": 0}}, "pairing.random"),
+        ({"pairing": {"random": 2}}, "pairing.random"),
+        ({"pairing": {"random": 1, "seed": 2}}, "pairing.seed"),
+        ({"direction": "up"}, "direction"),
+        ({"load": "heavy"}, "load"),
+        ({"warm_up": 1}, "warm_up"),
+        ({"compare_with": ""}, "compare_with"),
+        ({"compare_with": "x" * 81}, "compare_with"),
+        ({"compare_with": "r"}, "compare_with"),
+        ({"threshold": 0}, "threshold"),
+        ({"threshold": float("nan")}, "threshold"),
+        ({"tolerated_loss": 1}, "tolerated_loss"),
+        ({"dry_run": "yes"}, "dry_run"),
+        ({"tests": []}, "tests"),
+        ({"tests": "tcp-1"}, "tests"),
+        ({"tests": None}, "tests"),
+        ({"tests": [7]}, "tests[0]"),
+        ({"tests": ["rtt"] * 21}, "tests"),
+        ({"tests": ["rtt", "rtt"]}, "tests[1]"),
+        ({"tests": ["rtt", {"name": "rtt", "count": 3}]}, "tests[1].name"),
+        ({"tests": [{"name": "rtt", "interval_seconds": 0}]}, "tests[0].interval_seconds"),
+        ({"tests": [{"name": "tcp-1", "seconds": 0}]}, "tests[0].seconds"),
+        ({"tests": [{"name": "tcp-1", "streams": 500}]}, "tests[0].streams"),
+        ({"tests": [{"name": "Bad Name", "tool": "ping"}]}, "tests[0].name"),
+        ({"tests": [{"name": "a" * 41, "tool": "ping"}]}, "tests[0].name"),
+        ({"tests": [{"tool": "ping"}]}, "tests[0].name"),
+        ({"tests": [{"count": 3}]}, "tests[0].name"),
+        ({"tests": [{"name": "x", "tool": 3}]}, "tests[0].tool"),
+        ({"arms": []}, "arms"),
+        ({"arms": None}, "arms"),
+        ({"arms": ["treatment", "treatment"]}, "arms[1]"),
+        ({"arms": ["baseline"]}, "arms"),
+        ({"arms": ["treatment", 3]}, "arms[1]"),
+        ({"arms": ["treatment"] * 11}, "arms"),
+        ({"arms": ["baseline", {"name": "x"}]}, "arms[1].nodes"),
+        ({"arms": ["baseline", {"nodes": "treatment"}]}, "arms[1].name"),
+        ({"arms": ["baseline", {"name": "x", "nodes": "nowhere"}]}, "arms[1].nodes"),
+        ({"arms": ["baseline", {"name": "X y", "nodes": "treatment"}]}, "arms[1].name"),
+        ({"arms": ["baseline", {"name": "a" * 31, "nodes": "treatment"}]}, "arms[1].name"),
+        ({"arms": ["baseline", {"name": "baseline", "nodes": "treatment"}]}, "arms[1].name"),
+        ({"arms": ["treatment", {"name": "baseline", "nodes": "treatment"}]}, "arms[1].name"),
+        ({"arms": ["baseline", {"name": "x", "nodes": "baseline"}]}, "arms[1]"),
+        (
+            {"arms": ["baseline", {"name": "x", "nodes": "treatment", "server_network": "vpc"}]},
+            "arms[1].server_network",
+        ),
+        ({"baseline": "nobody"}, "baseline"),
+        ({"note": "x" * MAX_PLAN_BYTES}, "$"),
+        ({"two\nlines": 1}, '["two\\nlines"]'),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_each_mistake_is_named_by_its_path(raw, path):
+    assert path in faults(raw)
+
+
+def test_a_long_run_is_refused_before_it_starts():
+    found = faults({"blocks": 1000, "tests": [{"name": "tcp-1", "seconds": 3600}]})
+    assert "1001 h 06 min" in found["blocks"]
+
+
+def test_too_many_trials_are_refused():
+    raw = {"pairing": "mesh", "blocks": 1000, "tests": [{"name": "rtt", "count": 1}]}
+    assert "9900000 trials" in faults(raw, dict.fromkeys(NODES, 100))["blocks"]
+
+
+def test_a_long_run_of_short_tests_is_refused_before_it_starts():
+    raw = {"pairing": "mesh", "blocks": 10, "tests": [{"name": "rtt", "count": 1}]}
+    nodes = dict.fromkeys(NODES, 70)
+    # 10 blocks of 2415 pairs, one after the other, each at least the 4 s that starting pods takes.
+    assert "26 h 50 min" in faults(raw, nodes)["blocks"]
+    assert check({**raw, "load": "together"}, nodes), "69 rounds a block instead"
+
+
+def test_a_round_that_no_state_of_the_state_machine_could_hold_is_refused():
+    raw = {"pairing": "ring", "load": "together"}
+    assert "600 pairs" in faults(raw, dict.fromkeys(NODES, 600))["load"]
+    assert check(raw, dict.fromkeys(NODES, 500))
+    assert check({**raw, "load": "isolated", "blocks": 1}, dict.fromkeys(NODES, 600))
+
+
+def test_more_random_pairs_than_there_are_are_refused():
+    found = faults({"pairing": {"random": 7}}, {"treatment": 4, "baseline": 5})
+    assert "the 4 nodes of the arm 'treatment' make 6 pairs" in found["pairing.random"]
+    assert check({"pairing": {"random": 6}}, {"treatment": 4, "baseline": 5})
+
+
+HOST = {"name": "host", "nodes": "baseline", "client_network": "host", "server_network": "host"}
+TO_POD = {"name": "host-to-pod", "nodes": "baseline", "client_network": "host"}
+
+
+def test_arms_may_use_the_same_nodes_in_other_networks():
+    plan = check({"arms": ["baseline", HOST, TO_POD]})
+    assert [(a.name, a.nodes, a.client_network, a.server_network) for a in plan.arms] == [
+        ("baseline", "baseline", "pod", "pod"),
+        ("host", "baseline", "host", "host"),
+        ("host-to-pod", "baseline", "host", "pod"),
+    ]
+    assert plan.baseline == "baseline"
+    assert plan.stack_arms == ("baseline",)
+
+
+def test_host_networking_that_the_stack_does_not_allow_is_refused_with_the_remedy():
+    found = faults({"arms": ["baseline", HOST, TO_POD]}, host_network=False)
+    assert set(found) == {
+        *("arms[1].client_network", "arms[1].server_network", "arms[2].client_network"),
+    }
+    assert all("HostNetwork=true" in line for line in found.values())
+
+
+def test_the_baseline_is_the_one_arm_on_its_nodes_or_has_to_be_named():
+    treated = {**HOST, "name": "host-treated", "nodes": "treatment"}
+    assert check({"arms": [treated, HOST]}).baseline == "host"
+    found = faults({"arms": [HOST, TO_POD]})
+    assert "host and host-to-pod all use the nodes of the stack's baseline" in found["baseline"]
+    found = faults({"arms": ["treatment", treated]})
+    assert "none of the chosen arms is the stack's baseline" in found["baseline"]
+    assert "name one of treatment or host-treated" in found["baseline"]
+    assert check({"arms": [HOST, TO_POD], "baseline": "host"}).baseline == "host"
+
+
+def test_arms_that_are_the_same_in_every_way_are_refused():
+    found = faults({"arms": ["baseline", HOST, {**HOST, "name": "host-again"}]})
+    assert "'host-again' and 'host' are the same nodes" in found["arms[2]"]
+    equal_but_elsewhere = {**HOST, "name": "host-again", "nodes": "treatment"}
+    assert check({"arms": [HOST, equal_but_elsewhere]})
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_each_test_of_the_catalogue_is_a_test_and_has_a_warm_up(name):
+    (test,) = check({"tests": [name]}).tests
+    assert test.name == name
+    assert test.argv("10.0.0.1")
+    assert test.warm_up().expected_seconds <= min(2, test.expected_seconds)
+
+
+def test_one_ready_node_is_not_a_pair():
+    found = faults({}, {"treatment": 1, "baseline": 0})
+    assert "has 1 Ready node;" in found["arms[0]"]
+    assert "0 Ready nodes" in found["arms[1]"]
+
+
+def test_an_arm_that_is_not_measured_may_lack_nodes():
+    arms = [*ARMS, StackArm("third", "spread", False, "ng-3", {})]
+    raw = {"arms": ["treatment", "baseline"]}
+    nodes = {**NODES, "third": 0}
+    assert check_plan(raw, stack_arms=arms, nodes=nodes, host_network=False, run_id="r")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "tool", "arms", "nodes", "tests", "pairing", "random", "x"]),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    json_values
+    | st.fixed_dictionaries({"tests": json_values, "arms": json_values, "pairing": json_values})
+)
+def test_any_json_is_either_a_plan_or_told_what_is_wrong(raw):
+    try:
+        check(raw)
+    except InvalidPlan as invalid:
+        assert invalid.faults
+        assert all("\n" not in str(fault) for fault in invalid.faults)

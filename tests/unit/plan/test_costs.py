@@ -1,0 +1,199 @@
+"""What a run costs: sums that add up, and constants that are the stack's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackrate.plan import costs
+from rackrate.plan.costs import Usage, estimate, queries, steps
+from rackrate.plan.prices import (
+    CLUSTER_HOUR,
+    CROSS_ZONE_GIGABYTE,
+    LAMBDA_GIGABYTE_SECOND,
+    LAMBDA_REQUEST,
+    STATE_TRANSITION,
+    Price,
+    instance_hour,
+)
+from rackrate.plan.schedule import build_schedule
+from tests.templates import cloudformation
+from tests.unit.builders import arm, plan
+
+ROOT = Path(__file__).parents[3]
+PRICES = {
+    instance_hour("c5.large"): Price(0.1, "here"),
+    CLUSTER_HOUR: Price(0.2, "here"),
+    STATE_TRANSITION: Price(0.001, "here"),
+    LAMBDA_REQUEST: Price(0.01, "here"),
+    LAMBDA_GIGABYTE_SECOND: Price(0.002, "here"),
+    CROSS_ZONE_GIGABYTE: Price(0.01, "here"),
+}
+
+
+def usage(**more: Any) -> Usage:
+    values: dict[str, Any] = {
+        "seconds": 1800.0,
+        "nodes": {"c5.large": 4},
+        "state_transitions": 100,
+        "invocations": 40,
+        "cross_zone_bytes": 0,
+    }
+    return Usage(**{**values, **more})
+
+
+def lines(found):
+    return {line.what: line for line in found.lines}
+
+
+class TestLines:
+    def test_each_is_a_quantity_times_a_price(self):
+        found = lines(estimate(usage(), PRICES, region="us-east-1"))
+        assert found["EC2 c5.large, 4 nodes"].quantity == 2.0
+        assert found["EC2 c5.large, 4 nodes"].usd == pytest.approx(0.2)
+        assert found["EKS cluster"].usd == pytest.approx(0.1)
+        assert found["Step Functions"].usd == pytest.approx(0.1)
+        assert found["Lambda requests"].usd == pytest.approx(0.4)
+        gigabyte_seconds = 39 * costs.SECONDS_PER_INVOCATION * 0.5 + 10 * 1769 / 1024
+        assert found["Lambda duration"].quantity == gigabyte_seconds
+        assert found["Lambda duration"].usd == pytest.approx(gigabyte_seconds * 0.002)
+        assert all(line.source == "here" for line in found.values())
+
+    def test_only_nodes_and_cluster_are_paid_anyway(self):
+        found = estimate(usage(), PRICES, region="us-east-1")
+        assert [line.what for line in found.lines if line.paid_anyway] == [
+            "EC2 c5.large, 4 nodes",
+            "EKS cluster",
+        ]
+        assert found.usd - found.usd_of_run == pytest.approx(0.3)
+
+    def test_traffic_between_zones_is_billed_to_both_sides(self):
+        crossing = usage(cross_zone_bytes=10 * 10**9)
+        line = estimate(crossing, PRICES, region="us-east-1").lines[-1]
+        assert (line.quantity, line.unit) == (20.0, "GB")
+        assert line.usd == pytest.approx(0.2)
+        assert CROSS_ZONE_GIGABYTE in queries(crossing)
+
+    def test_no_traffic_between_zones_needs_no_price(self):
+        assert CROSS_ZONE_GIGABYTE not in queries(usage())
+        found = estimate(usage(), PRICES, region="us-east-1")
+        assert not any("zones" in line.what for line in found.lines)
+
+
+class TestUnknownPrices:
+    def test_a_price_that_is_not_known_is_said_and_not_taken_for_nothing(self):
+        unknown = {**PRICES, instance_hour("c5.large"): Price(None, "unknown", "refused")}
+        found = estimate(usage(), unknown, region="us-east-1")
+        assert lines(found)["EC2 c5.large, 4 nodes"].usd is None
+        assert found.unknown == ("EC2 c5.large, 4 nodes",)
+        assert found.notes == ("not all prices are the Price List API's: refused",)
+        assert "without EC2 c5.large, 4 nodes: the price is not known" in found.summary
+
+    def test_nodes_of_an_unknown_type_are_a_line_without_an_amount(self):
+        found = estimate(usage(nodes={None: 2, "c5.large": 2}), PRICES, region="us-east-1")
+        assert found.unknown == ("EC2, 2 nodes of an unknown type",)
+
+    def test_known_prices_need_no_note(self):
+        found = estimate(usage(), PRICES, region="us-east-1")
+        assert found.notes == found.unknown == ()
+        assert len(found.summary) == 1
+
+
+@settings(deadline=None)  # a busy machine is no fault
+@given(
+    st.floats(0, 1e6),
+    st.dictionaries(st.sampled_from(["c5.large", "m5.large", None]), st.integers(1, 1000)),
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 10**16),
+    st.floats(0, 10),
+)
+def test_the_sum_is_of_the_lines_and_each_query_is_answered_for(
+    seconds, nodes, transitions, invocations, crossing, usd
+):
+    used = usage(
+        seconds=seconds,
+        nodes=nodes,
+        state_transitions=transitions,
+        invocations=invocations,
+        cross_zone_bytes=crossing,
+    )
+    prices = {query: Price(usd, "here") for query in queries(used)}
+    found = estimate(used, prices, region="eu-west-1")
+    amounts = [line.usd for line in found.lines if line.usd is not None]
+    assert found.usd == pytest.approx(sum(amounts))
+    assert 0 <= found.usd_of_run <= found.usd or found.usd == pytest.approx(0)
+    assert len(found.unknown) == (1 if None in nodes else 0)
+    assert found.not_included
+
+
+# -- the stack's own figures
+
+
+def followers(state: dict[str, Any]) -> Iterator[str]:
+    yield from (choice["Next"] for choice in state.get("Choices", []))
+    yield from (state[name] for name in ("Next", "Default") if name in state)
+
+
+def passed_through(machine: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The states a run may pass through when nothing fails."""
+    seen: dict[str, dict[str, Any]] = {}
+    waiting = [machine["StartAt"]]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen[name] = machine["States"][name]
+            waiting += followers(seen[name])
+    return {name: state for name, state in seen.items() if state["Type"] != "Fail"}
+
+
+MACHINE = yaml.safe_load((ROOT / "statemachine" / "benchmark.asl.yaml").read_text())
+
+
+def calls(states: dict[str, dict[str, Any]]) -> int:
+    return sum(state["Type"] == "Task" for state in states.values())
+
+
+def test_steps_outside_of_items_are_rather_too_many_than_too_few():
+    states = passed_through(MACHINE)
+    assert len(states) <= costs.RUN_TRANSITIONS <= len(states) + 12
+    assert calls(states) <= costs.RUN_INVOCATIONS <= calls(states) + 6
+
+
+def test_an_item_collects_twice_and_a_make_up_item_does_nothing():
+    (items,) = (state for state in MACHINE["States"].values() if state["Type"] == "Map")
+    states = passed_through(items["ItemProcessor"])
+    again = {"Collect", "Has the item finished?"}
+    assert again <= set(states)
+    assert len(states) + len(again) == costs.ITEM_TRANSITIONS
+    assert calls(states) + 1 == costs.ITEM_INVOCATIONS
+    launch, running = states["Launch"], states[states["Launch"]["Next"]]
+    nothing_to_do = states[running["Choices"][0]["Next"]]
+    assert nothing_to_do["End"]
+    assert len([launch, running, nothing_to_do]) == costs.MAKEUP_TRANSITIONS
+
+
+def test_steps_are_counted_item_by_item():
+    transitions, invocations = steps(build_schedule(plan(blocks=6), [arm("baseline", ["a", "b"])]))
+    assert transitions == costs.RUN_TRANSITIONS + 6 * 9 + 2 * 3
+    assert invocations == costs.RUN_INVOCATIONS + 6 * 3 + 2 * 1
+
+
+def test_every_function_of_a_run_has_the_memory_that_is_counted():
+    template = cloudformation.load(ROOT / "templates" / "benchmark.yaml")
+    assert template["Globals"]["Function"]["MemorySize"] == costs.FUNCTION_MEGABYTES
+    others = {
+        name: resource["Properties"]["MemorySize"]
+        for name, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::Serverless::Function"
+        and "MemorySize" in resource["Properties"]
+    }
+    # A comparison is no part of a run.
+    assert others.pop("CompareFunction") == costs.REPORT_MEGABYTES
+    assert others == {"ReportFunction": costs.REPORT_MEGABYTES}

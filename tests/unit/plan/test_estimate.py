@@ -1,0 +1,240 @@
+"""A planned run's time, traffic, steps and cost, from its schedule; docs/cost.md's example too."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackrate.measure.nodes import NETWORK_SCALE_LABEL, node_of
+from rackrate.plan import costs, prices
+from rackrate.plan.check import check_plan
+from rackrate.plan.estimate import Estimates, EstimateSummary, Traffic, estimate
+from rackrate.plan.schedule import build_schedule, build_warm_up
+from tests.unit import builders
+from tests.unit.builders import C5_LARGE, network
+from tests.unit.samples import ARMS, NODES, node
+
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "cost.md").read_text()
+
+
+@pytest.fixture(autouse=True)
+def nothing_known():
+    prices.forget()
+
+
+def estimated(raw=None, *, zones=None, scale=None, bandwidth=C5_LARGE, region="us-east-1", **facts):
+    """The estimate of a plan on two nodes of each arm, made as the plan function makes it."""
+    counts = {name: len(names) for name, names in NODES.items()}
+    plan = check_plan(raw or {}, stack_arms=ARMS, nodes=counts, host_network=True, run_id="run-1")
+    stack_arms = {arm.name: arm for arm in ARMS}
+    labels = {} if scale is None else {NETWORK_SCALE_LABEL: str(scale)}
+
+    def arm(choice):
+        stack_arm = stack_arms[choice.nodes]
+        nodes = [
+            node_of(node(name, stack_arm.node_group, **labels)).model_copy(
+                update={"zone": (zones or {}).get(name, "us-east-1a"), **facts}
+            )
+            for name in NODES[choice.nodes]
+        ]
+        return builders.arm(
+            choice.name,
+            nodes,
+            stack_arm=choice.nodes,
+            client_network=choice.client_network,
+            server_network=choice.server_network,
+            placement=stack_arm.placement,
+            network=bandwidth,
+            network_scale=scale,
+        )
+
+    arms = [arm(choice) for choice in plan.arms]
+    warm_ups = build_warm_up(plan, arms) if plan.warm_up else []
+    return estimate(plan, build_schedule(plan, arms), warm_ups, arms, pricing=None, region=region)
+
+
+def tripped(found):
+    return {guard.guard for guard in found.guards if guard.would_trip}
+
+
+def burst(found):
+    (guard,) = (guard for guard in found.guards if guard.guard == "burst_credits")
+    return guard.text
+
+
+def quantity(found, what):
+    (line,) = (line for line in found.cost.lines if line.what.startswith(what))
+    return line.quantity
+
+
+class TestWhatAPlanTakes:
+    def test_the_default_plan(self):
+        found = estimated()
+        assert found.trials == 6 * 3 * 2
+        assert found.seconds > 6 * (10 + 10 + 5.8)
+        assert found.block_seconds == pytest.approx(29.8)
+        assert quantity(found, "EC2 c5.large, 4 nodes") == pytest.approx(4 * found.seconds / 3600)
+
+    def test_traffic_is_what_the_limits_allow_each_way(self):
+        found = estimated({"tests": ["tcp-1"], "warm_up": False, "direction": "forward"})
+        sent = {name: ways.sent for name, ways in found.bytes_per_node.items()}
+        received = {name: ways.received for name, ways in found.bytes_per_node.items()}
+        assert max(sent.values()) == 6 * 10 * 10e9 / 8
+        assert sent["node-a"] + sent["node-b"] == 6 * 10 * 10e9 / 8
+        assert sent["node-c"] + sent["node-d"] == 6 * 10 * 5e9 / 8
+        assert sorted(sent.values()) == sorted(received.values())
+
+    def test_a_warm_up_is_in_time_traffic_and_steps(self):
+        with_it = estimated({"tests": ["tcp-1"]})
+        without = estimated({"tests": ["tcp-1"], "warm_up": False})
+        assert with_it.seconds > without.seconds
+        assert with_it.state_transitions > without.state_transitions
+        assert with_it.trials == without.trials
+        total = [
+            sum(ways.sent for ways in found.bytes_per_node.values()) for found in (with_it, without)
+        ]
+        # One second of each arm's pair at its limit, of one flow.
+        assert total[0] - total[1] == pytest.approx((10e9 + 5e9) / 8)
+
+    def test_a_scaled_network_carries_scaled_traffic(self):
+        full, tenth = estimated(), estimated(scale=0.1)
+        for name, ways in tenth.bytes_per_node.items():
+            assert ways.sent == pytest.approx(full.bytes_per_node[name].sent / 10, abs=2)
+
+    def test_both_directions_of_a_test_are_sent_and_received(self):
+        both = {"name": "both", "tool": "iperf3", "bidirectional": True, "seconds": 10}
+        found = estimated({"tests": [both], "warm_up": False})
+        assert found.bytes_per_node["node-a"] == Traffic(sent=75 * 10**9, received=75 * 10**9), (
+            "6 blocks of 10 s at 10 Gbit/s"
+        )
+
+    def test_a_burst_is_spent_by_the_greater_way_and_not_by_both(self):
+        one_way = {"name": "t", "tool": "iperf3", "seconds": 10}
+        one, both = (
+            estimated({"tests": [test], "warm_up": False, "direction": "forward"})
+            for test in (one_way, {**one_way, "bidirectional": True})
+        )
+        assert {"burst_credits"} <= tripped(one) & tripped(both)
+        assert burst(one) == burst(both)
+
+    @settings(max_examples=30, deadline=None)  # a busy machine is no fault
+    @given(
+        st.sampled_from(["one", "ring", "mesh"]),
+        st.sampled_from(["alternate", "forward", "reverse", "both"]),
+        st.sampled_from([{}, {"reverse": True}, {"bidirectional": True}]),
+    )
+    def test_what_is_sent_is_received(self, pairing, direction, ways):
+        raw = {"pairing": pairing, "direction": direction, "blocks": 3}
+        tests = ["tcp-8", "rtt", {"name": "tcp-1", **ways}]
+        used = estimated({**raw, "tests": tests}).bytes_per_node.values()
+        assert sum(node.sent for node in used) == sum(node.received for node in used) > 0
+
+    def test_arms_that_share_nodes_pay_for_them_once(self):
+        host = {"name": "host", "nodes": "baseline", "client_network": "host"}
+        found = estimated({"arms": ["baseline", host], "baseline": "baseline"})
+        assert quantity(found, "EC2 c5.large, 2 nodes") == pytest.approx(2 * found.seconds / 3600)
+
+    def test_steps_are_those_of_the_schedule(self):
+        found = estimated({"warm_up": False})
+        # Six items and two make-up items.
+        assert found.state_transitions == costs.RUN_TRANSITIONS + 6 * 9 + 2 * 3
+        assert quantity(found, "Lambda requests") == costs.RUN_INVOCATIONS + 6 * 3 + 2
+
+
+class TestTrafficBetweenZones:
+    def test_a_pair_within_a_zone_pays_nothing_even_if_arms_are_apart(self):
+        apart = {"node-c": "us-east-1b", "node-d": "us-east-1b"}
+        found = estimated(zones=apart)
+        assert not any("zones" in line.what for line in found.cost.lines)
+        assert "zones" in tripped(found)
+
+    def test_a_pair_across_zones_pays_for_each_gigabyte_on_both_sides(self):
+        found = estimated({"tests": ["tcp-1"], "warm_up": False}, zones={"node-d": "us-east-1b"})
+        crossing = 6 * 10 * 5e9 / 8 / 1e9
+        assert quantity(found, "traffic between zones") == pytest.approx(2 * crossing)
+
+    def test_nodes_whose_zone_is_not_known_cross_none(self):
+        found = estimated(zones=dict.fromkeys(["node-a", "node-b", "node-c", "node-d"]))
+        assert not any("between zones" in line.what for line in found.cost.lines)
+
+
+class TestWhatIsTold:
+    def test_what_is_stored_is_read_again(self):
+        found = estimated()
+        assert Estimates.from_json(found.to_json()) == found
+
+    def test_guards_that_would_trip_are_told_in_words_with_their_remedies(self):
+        found = estimated({"blocks": 2})
+        told = EstimateSummary.of(found).guards_that_would_trip
+        assert len(told) == len(tripped(found))
+        for guard in found.guards:
+            assert bool(guard.remedy) == guard.would_trip
+            assert (f"{guard.text}; {guard.remedy}" in told) is guard.would_trip
+
+    def test_the_summary_has_the_most_of_any_node_either_way(self):
+        found = estimated({"tests": ["tcp-1"], "warm_up": False, "direction": "forward"})
+        assert EstimateSummary.of(found).most_bytes_per_node == 75 * 10**9
+
+    def test_a_type_without_a_price_leaves_an_estimate_that_says_so(self):
+        found = estimated(instance_type="x99.mega")
+        assert found.cost.unknown == ("EC2 x99.mega, 4 nodes",)
+        assert found.cost.usd > 0
+
+    def test_an_unknown_type_of_instance_leaves_an_estimate(self):
+        found = estimated(bandwidth=network(None, None), instance_type=None)
+        assert found.cost.unknown == ("EC2, 4 nodes of an unknown type",)
+
+    def test_the_summary_is_short_enough_for_a_console(self):
+        summary = estimated().cost.summary
+        assert 1 <= len(summary) <= 4
+        assert all(len(line) <= 200 for line in summary)
+
+
+class TestTheDocument:
+    """docs/cost.md shows the default plan on two c5.large for each arm, with the table's prices."""
+
+    def test_its_example_is_what_the_code_estimates(self):
+        found = estimated()
+        rows = [
+            f"| {line.what} | {line.quantity:.4g} | {line.unit} |"
+            f" {amount(line.usd_per_unit)} | {line.usd:.4f} |"
+            for line in found.cost.lines
+        ]
+        assert "\n".join(rows) in DOCUMENT
+        assert f"| total | | | | {found.cost.usd:.4f} |" in DOCUMENT
+        assert f"{found.seconds:.0f} seconds" in DOCUMENT
+        assert f"${found.cost.usd_of_run:.4f}" in DOCUMENT
+
+    def test_its_table_of_prices_is_the_codes(self):
+        rows = [
+            f"| {dict(query.attributes).get('instanceType', '')} | {amount(figure.usd)} |"
+            f" {figure.date} | {figure.source} |"
+            for query, figure in prices.FALLBACK.items()
+        ]
+        listed = [
+            re.sub(r"^\| (?:`?(\w+\.\w+)`?|[^|]*) \|", lambda m: f"| {m[1] or ''} |", line)
+            for line in DOCUMENT.splitlines()
+        ]
+        assert [line for line in listed if line in rows] == rows
+
+    def test_it_names_every_guard(self):
+        for guard in estimated().guards:
+            assert f"| `{guard.guard}` |" in DOCUMENT
+
+    def test_its_assumptions_are_the_codes(self):
+        assert f"{costs.SECONDS_PER_INVOCATION:.0f} seconds" in DOCUMENT
+        assert f"{costs.FUNCTION_MEGABYTES} MB" in DOCUMENT
+        report = f"{costs.REPORT_SECONDS:.0f} seconds with {costs.REPORT_MEGABYTES} MB"
+        assert report in DOCUMENT
+        assert f"{costs.RUN_TRANSITIONS} steps" in DOCUMENT
+        plain = " ".join(DOCUMENT.split())
+        for text in costs.NOT_INCLUDED:
+            assert text.split(":")[0].split(",")[0] in plain
+
+
+def amount(usd):
+    return f"{usd:.10f}".rstrip("0").rstrip(".")

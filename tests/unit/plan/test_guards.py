@@ -1,0 +1,241 @@
+"""What a plan is warned of: each guard trips for its reason and says so otherwise."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackrate import tools
+from rackrate.plan.guards import (
+    Confound,
+    Outlook,
+    arms_cannot_differ,
+    burst_credits,
+    confound,
+    few_blocks,
+    one_pair,
+    one_thread,
+    placeholder_nodes,
+    planned_guards,
+)
+from rackrate.plan.schedule import BlockItem, MakeupItem, Pair
+from tests.unit.builders import arm, network, node
+
+STEADY = network(50e9, 50e9)
+TCP_1 = tools.load_test({"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10})
+TCP_8 = tools.load_test({"name": "tcp-8", "tool": "iperf3", "streams": 8, "seconds": 10})
+RTT = tools.load_test({"name": "rtt", "tool": "ping"})
+FACTS = node("a")
+
+
+def pair(of, client, server):
+    networks = {"client_network": "pod", "server_network": "pod"}
+    return Pair(arm=of, client=client, server=server, **networks)
+
+
+def item(*pairs):
+    return BlockItem(
+        progress="block 1 of 6",
+        block=1,
+        blocks=6,
+        round=1,
+        rounds=1,
+        warm_up=False,
+        tests=(TCP_1,),
+        pairs=pairs,
+    )
+
+
+MAKEUP = MakeupItem(progress="repeating", number=1, of=1, schedule="schedule.json")
+TREATMENT = arm("treatment", ["a", "b"], placement="cluster")
+BASELINE = arm("baseline", ["c", "d"])
+PAIRS = [pair("treatment", "a", "b"), pair("baseline", "c", "d")]
+
+
+def outlook(**more):
+    values = {
+        "arms": [TREATMENT, BASELINE],
+        "baseline": "baseline",
+        "tests": [TCP_1],
+        "blocks": 6,
+        "items": [item(*PAIRS), MAKEUP],
+        "seconds": 100.0,
+        "most_bytes_of_node": {},
+    }
+    return Outlook(**{**values, **more})
+
+
+class TestBurstCredits:
+    def sending(self, most, seconds=100.0, **more):
+        used = {"a": most, "c": 1}
+        return burst_credits(outlook(most_bytes_of_node=used, seconds=seconds, **more))
+
+    def test_more_than_the_baseline_on_the_mean_trips_and_says_how_much(self):
+        found = self.sending(round(1.5e9 / 8 * 100))
+        assert found.would_trip
+        assert "a may come to 1.50 Gbit/s one way on the mean of the run, 2.00 times" in found.text
+        assert "the 750 Mbit/s its instance sustains" in found.text
+        assert "takes 9.38 GB out of its burst" in found.text
+        assert "bursts last 5 to 60 minutes, and this is to take 1 min 40 s" in found.text
+        assert "without a burst" in found.remedy
+
+    def test_pauses_count(self):
+        assert not self.sending(round(1.5e9 / 8 * 100), seconds=250).would_trip
+
+    def test_a_scaled_network_has_a_scaled_baseline(self):
+        scaled = arm("treatment", ["a", "b"], network_scale=0.1)
+        found = self.sending(round(0.1e9 / 8 * 100), arms=[scaled, BASELINE])
+        assert found.would_trip
+
+    @pytest.mark.parametrize(
+        ("bandwidth", "text"),
+        [
+            (STEADY, "the instances have no burst"),
+            (network(None, None), "what the instances sustain is not known"),
+        ],
+    )
+    def test_without_a_known_burst_it_cannot_trip(self, bandwidth, text):
+        arms = [arm("treatment", ["a", "b"], network=bandwidth)]
+        found = self.sending(10**15, arms=arms)
+        assert (found.would_trip, found.text, found.remedy) == (False, text, "")
+
+    @settings(deadline=None)  # a busy machine is no fault
+    @given(st.integers(0, 10**13), st.floats(1, 1e5))
+    def test_it_trips_when_the_mean_exceeds_the_baseline_and_only_then(self, sent, seconds):
+        assert self.sending(sent, seconds=seconds).would_trip == (sent * 8 / seconds / 0.75e9 > 1)
+
+
+class TestArmsThatCannotDiffer:
+    def test_a_test_at_the_instances_limit_trips_and_is_named(self):
+        found = arms_cannot_differ(outlook(tests=[TCP_1, TCP_8, RTT]))
+        assert found.would_trip
+        assert (
+            "tcp-8 has the same limit on treatment as on baseline (instance peak, 10.0 Gbit/s)"
+            in (found.text)
+        )
+        assert "tcp-1" not in found.text
+
+    def test_one_flow_on_an_instance_that_is_too_small_trips(self):
+        small = network(0.5e9, 2e9)
+        arms = [
+            arm("treatment", ["a", "b"], placement="cluster", network=small),
+            arm("baseline", ["c", "d"], network=small),
+        ]
+        assert arms_cannot_differ(outlook(arms=arms)).would_trip
+
+    def test_a_rate_that_both_arms_carry_trips(self):
+        udp = {"name": "udp", "tool": "iperf3", "protocol": "udp", "bits_per_second": 10**9}
+        found = arms_cannot_differ(outlook(tests=[tools.load_test(udp)]))
+        assert found.would_trip
+        assert "offered rate" in found.text
+
+    def test_limits_that_differ_and_latency_do_not_trip(self):
+        assert not arms_cannot_differ(outlook(tests=[TCP_1, RTT])).would_trip
+
+    def test_arms_of_one_placement_are_not_expected_to_differ_in_their_limits(self):
+        host = arm("host", ["c", "d"])
+        assert not arms_cannot_differ(outlook(arms=[host, BASELINE])).would_trip
+
+
+class TestHowMuchAResultRestsOn:
+    @pytest.mark.parametrize(("blocks", "trips"), [(1, True), (5, True), (6, False), (30, False)])
+    def test_an_interval_needs_six_blocks(self, blocks, trips):
+        found = few_blocks(outlook(blocks=blocks))
+        assert found.would_trip is trips
+
+    def test_one_pair_is_told_for_the_arm_that_has_it(self):
+        more = [*PAIRS, pair("treatment", "a", "e")]
+        found = one_pair(outlook(items=[item(*more)]))
+        assert found.would_trip
+        assert found.text.startswith("baseline: one pair of nodes")
+
+    def test_a_pair_turned_round_is_the_same_pair(self):
+        turned = [pair(p.arm, p.server, p.client) for p in PAIRS]
+        assert one_pair(outlook(items=[item(*PAIRS), item(*turned)])).would_trip
+
+    def test_several_pairs_in_each_arm_do_not_trip(self):
+        more = [*PAIRS, pair("treatment", "a", "e"), pair("baseline", "c", "f")]
+        found = one_pair(outlook(items=[item(*more)]))
+        assert not found.would_trip
+        assert "every arm has 2 pairs" in found.text
+
+
+ZONES = Confound("zones", "zone", lambda node: node.zone, "move them")
+
+
+class TestConfounds:
+    @pytest.mark.parametrize(
+        ("guard", "fact"),
+        [
+            ("zones", "zone"),
+            ("instance_types", "instance_type"),
+            ("images", "image"),
+            ("kernels", "kernel"),
+        ],
+    )
+    def test_arms_that_differ_in_something_else_trip_and_it_is_named(self, guard, fact):
+        other = arm("baseline", [node(name, **{fact: "other"}) for name in ("c", "d")])
+        found = {g.guard: g for g in planned_guards(outlook(arms=[TREATMENT, other]))}
+        assert found[guard].would_trip
+        assert f"treatment: {getattr(FACTS, fact)}; baseline: other" in found[guard].text
+        others = {"zones", "instance_types", "images", "kernels"} - {guard}
+        assert not any(found[name].would_trip for name in others)
+
+    def test_nodes_of_one_arm_that_differ_trip_too(self):
+        mixed = arm("treatment", ["a", node("b", zone="us-east-1b")])
+        found = confound(outlook(arms=[mixed, BASELINE]), ZONES)
+        assert found.would_trip
+        assert "treatment: us-east-1a, us-east-1b; baseline: us-east-1a" in found.text
+
+    def test_facts_that_are_not_told_do_not_trip(self):
+        silent = [arm(name, [node(name, zone=None)]) for name in ("treatment", "baseline")]
+        found = confound(outlook(arms=silent), ZONES)
+        assert (found.would_trip, found.text) == (False, "the nodes do not tell their zone")
+
+
+class TestTheTool:
+    def test_a_test_too_fast_for_one_thread_trips(self):
+        arms = [arm(name, ["a", "b"], network=STEADY) for name in ("treatment", "baseline")]
+        many = tools.load_test({"name": "tcp-32", "tool": "iperf3", "streams": 32})
+        found = one_thread(outlook(arms=arms, tests=[many, TCP_1]))
+        assert found.would_trip
+        assert found.text.startswith("tcp-32 may come to more than 40.0 Gbit/s")
+
+    def test_iperf_has_threads_and_slow_tests_need_none(self):
+        arms = [arm(name, ["a", "b"], network=STEADY) for name in ("treatment", "baseline")]
+        iperf = tools.load_test({"name": "i", "tool": "iperf", "streams": 32})
+        assert not one_thread(outlook(arms=arms, tests=[iperf, RTT])).would_trip
+        assert not one_thread(outlook(tests=[TCP_8])).would_trip
+
+
+class TestNodesThatAreNotThere:
+    def test_placeholders_are_counted(self):
+        absent = {"instance_id": None, "kubernetes": None, "zone": None}
+        baseline = arm("baseline", [node(name, **absent) for name in ("c", "d")])
+        found = placeholder_nodes(outlook(arms=[TREATMENT, baseline]))
+        assert found.would_trip
+        assert found.text.startswith("2 nodes are not there yet")
+
+    def test_a_node_that_names_no_instance_is_there_all_the_same(self):
+        found = placeholder_nodes(outlook(arms=[arm("baseline", [node("c", instance_id=None)])]))
+        assert not found.would_trip
+
+
+def test_guards_that_would_not_trip_are_told_as_well_and_offer_no_remedy():
+    found = planned_guards(outlook())
+    assert [guard.guard for guard in found] == [
+        "burst_credits",
+        "arms_cannot_differ",
+        "few_blocks",
+        "one_pair",
+        "zones",
+        "instance_types",
+        "images",
+        "kernels",
+        "one_thread",
+        "placeholder_nodes",
+    ]
+    assert all(guard.text for guard in found)
+    assert all(bool(guard.remedy) == guard.would_trip for guard in found)
+    assert {guard.guard for guard in found if guard.would_trip} == {"one_pair"}

@@ -1,0 +1,188 @@
+"""docs/plan.schema.json and docs/plan.md: made of the models that check plans, and never stale."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rackrate import tools
+from rackrate.errors import InvalidPlan
+from rackrate.plan.arms import ArmChoice
+from rackrate.plan.check import check_plan
+from rackrate.plan.fields import PlanInput
+from rackrate.plan.model import CATALOGUE
+from scripts import plan_reference
+from tests.templates.cloudformation import ROOT
+from tests.unit.samples import ARMS
+
+PLANS = sorted((ROOT / "docs" / "plans").glob("*.json"))
+#: Ready nodes in each arm: the fewest that measure, or the largest tier docs/plans/README.md names.
+NODES = dict.fromkeys((arm.name for arm in ARMS), 2)
+TIERS = {"e4-mesh": 60, "e4-ring": 501}
+
+SCHEMA = plan_reference.schema()
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def is_taken(raw, nodes=NODES):
+    try:
+        check_plan(raw, stack_arms=ARMS, nodes=nodes, host_network=True, run_id="r")
+    except InvalidPlan:
+        return False
+    return True
+
+
+def test_the_schema_is_a_schema_of_its_draft():
+    VALIDATOR.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.mark.parametrize("tool", tools.names())
+def test_every_tool_is_a_branch_that_its_name_selects(tool):
+    assert {"$ref": f"#/$defs/{tool}"} in SCHEMA["properties"]["tests"]["items"]["oneOf"]
+    assert SCHEMA["$defs"][tool]["properties"]["tool"]["const"] == tool
+    assert set(SCHEMA["$defs"][tool]["properties"]) == set(tools.test_class(tool).model_fields)
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_every_plan_that_is_documented_is_valid(path):
+    raw = json.loads(path.read_text())
+    VALIDATOR.validate(raw)
+    assert is_taken(raw)
+    assert is_taken(raw, dict.fromkeys(NODES, TIERS.get(path.stem, 2)))
+    assert f"`{path.name}`" in (path.parent / "README.md").read_text()
+
+
+def test_every_example_is_valid_where_it_stands():
+    for name, field in SCHEMA["properties"].items():
+        for value in field.get("examples", ()):
+            VALIDATOR.validate({name: value})
+            assert is_taken({name: value}, dict.fromkeys(NODES, 4)), name
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_test_of_the_catalogue_needs_no_tool_and_any_other_does(name):
+    VALIDATOR.validate({"tests": [name, {"name": f"my-{name}", **CATALOGUE[name]}]})
+    VALIDATOR.validate({"tests": [{"name": name}]})
+    assert not VALIDATOR.is_valid({"tests": [{"name": f"my-{name}"}]})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"arms": None},
+        {"arms": ["baseline"]},
+        {"arms": ["baseline", {"name": "x"}]},
+        {"blocks": 6.5},
+        {"blocks": True},
+        {"pairing": {"random": 0}},
+        {"tests": []},
+        {"tests": ["tcp-9"]},
+        {"tests": [{"name": "x", "tool": "no-such-tool"}]},
+        {"tests": [{"name": "x", "tool": "ping", "streams": 1}]},
+        {"threshold": 0},
+        {"speed": 1},
+        [],
+    ],
+    ids=str,
+)
+def test_the_schema_refuses_what_can_be_seen_without_the_stack(raw):
+    assert not VALIDATOR.is_valid(raw)
+    assert not is_taken(raw)
+
+
+# Values that are right somewhere, and some that are right nowhere.
+scalars = (
+    st.sampled_from(
+        [
+            *("treatment", "baseline", "other", "tcp-1", "rtt", "latency", "udp-1", "x", "X Y"),
+            *("iperf3", "iperf", "ping", "sockperf", "pod", "host", "one", "ring", "mesh", "both"),
+            *("tcp", "udp", "under-load", "together", "isolated", ""),
+        ]
+    )
+    | st.sampled_from([0, 1, 2, 30, 100, 1000, 10**6, -1, 0.2, 0.5, 1.0, 2.5, 6.0])
+    | st.booleans()
+    | st.none()
+)
+
+
+def objects(names):
+    return st.dictionaries(st.sampled_from(sorted(names)), scalars, max_size=5)
+
+
+test_fields = {name for tool in tools.names() for name in tools.test_class(tool).model_fields}
+arm_entries = scalars | objects(ArmChoice.model_fields)
+test_entries = scalars | objects({*test_fields, "colour"})
+wild_plans = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(PlanInput.model_fields, scalars),
+        "arms": st.lists(arm_entries, max_size=3) | scalars,
+        "tests": st.lists(test_entries, max_size=3) | scalars,
+        "pairing": scalars | objects({"random", "seed"}),
+        "speed": scalars,
+    },
+)
+# Plans with one field each are often right, so that both answers occur.
+simple_plans = st.one_of(
+    *(st.fixed_dictionaries({name: scalars}) for name in PlanInput.model_fields),
+    st.fixed_dictionaries({"tests": st.lists(test_entries, min_size=1, max_size=1)}),
+    st.fixed_dictionaries({"arms": st.tuples(st.just("baseline"), arm_entries).map(list)}),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(wild_plans | simple_plans)
+@example({"blocks": 6.0})
+@example({"tests": [{"name": "tcp-1", "tool": "ping"}]})
+def test_what_the_schema_refuses_the_stack_refuses_too(raw):
+    if not VALIDATOR.is_valid(raw):
+        assert not is_taken(raw)
+
+
+@st.composite
+def tool_tests(draw):
+    """Options of a tool within the bounds that its own model states, one by one."""
+    tool = draw(st.sampled_from(tools.names()))
+    fields = SCHEMA["$defs"][tool]["properties"]
+    chosen = draw(st.sets(st.sampled_from(sorted(set(fields) - {"name", "tool"})), max_size=3))
+    values = {}
+    for name in sorted(chosen):
+        kinds = fields[name].get("anyOf", [fields[name]])
+        kind = draw(st.sampled_from(kinds))
+        match kind.get("type"):
+            case "integer":
+                values[name] = draw(st.integers(kind["minimum"], kind["maximum"]))
+            case "number":
+                values[name] = draw(st.floats(kind["minimum"], kind["maximum"]))
+            case "boolean":
+                values[name] = draw(st.booleans())
+            case "null":
+                values[name] = None
+            case _:
+                values[name] = draw(st.sampled_from(kind["enum"]))
+    return {"name": "x", "tool": tool, **values}
+
+
+@settings(max_examples=200, deadline=None)
+@given(tool_tests())
+def test_what_the_stack_takes_the_schema_takes_and_its_warm_up_can_be_read_again(test):
+    VALIDATOR.validate({"tests": [test]})
+    try:
+        (checked,) = check_plan(
+            {"tests": [test], "blocks": 1},
+            stack_arms=ARMS,
+            nodes=NODES,
+            host_network=True,
+            run_id="r",
+        ).tests
+    except InvalidPlan as invalid:
+        assert {fault.path.split(".")[0] for fault in invalid.faults} <= {"tests[0]", "blocks"}
+        return
+    warm_up = checked.warm_up()
+    assert tools.load_test(warm_up.model_dump()) == warm_up
+    assert warm_up.expected_seconds <= 2.5

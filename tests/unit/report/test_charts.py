@@ -1,0 +1,263 @@
+"""The charts: values stay within their frame, axes are honest, and nothing is hidden unsaid."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackrate.report.charts import canvas, dots, ecdf, heatmap, intervals, series
+from rackrate.report.charts.axis import value_axis
+from tests.unit.report.pages import marks, tips
+
+NAMED = {"name": "n", "title": "t", "description": "d"}
+
+
+# -- axes
+
+
+@given(st.lists(st.just(0.0) | st.floats(1e-9, 1e13), min_size=1, max_size=10))
+def test_an_axis_holds_all_its_values(values):
+    axis = value_axis(values, "s")
+    assert axis.low <= min(values) and max(values) <= axis.high
+    assert axis.low < axis.high
+    assert not axis.logarithmic or axis.low > 0
+
+
+def test_an_axis_that_leaves_zero_out_says_so():
+    assert value_axis([990e6, 1000e6], "bit/s").note() == "The axis does not begin at zero."
+    assert value_axis([500e6, 1000e6], "bit/s").note() == ""
+    assert value_axis([1e-4, 1e-1], "s").note() == "The axis is logarithmic."
+
+
+# -- trials
+
+
+def drawn(found, **others):
+    trials = dots.Trials(arms=2, unit="s", label="rtt", dots=tuple(found), **others)
+    return ET.fromstring(dots.trials_chart(trials, **NAMED))
+
+
+@given(
+    st.lists(
+        st.builds(
+            dots.Dot,
+            st.integers(0, 1),
+            st.integers(1, 40),
+            st.just(0.0) | st.floats(1e-9, 1e12),
+            st.just("a tip"),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=60,
+    )
+)
+@settings(max_examples=6, deadline=None)
+def test_every_trial_has_a_mark_within_the_frame(found):
+    chart = drawn(found)
+    assert len(marks(chart)) == len(found)
+    for mark in marks(chart):
+        assert 40 <= mark.x <= 330
+        assert 25 <= mark.y <= 220
+
+
+def test_a_failed_trial_is_above_the_values_and_never_a_zero():
+    loss = dots.Loss(1, 2, "baseline, block 2: failed, refused")
+    chart = drawn([dots.Dot(0, n, 0.001 * n, "measured") for n in range(1, 4)], losses=(loss,))
+    (cross,) = [mark for mark in marks(chart) if "failed" in mark.tip]
+    assert cross.y < 30
+
+
+def test_many_trials_are_an_image_that_has_real_colours():
+    many = [dots.Dot(n % 2, n % 9 + 1, 1.0 + n % 13, "tip", n % 50 == 0) for n in range(2000)]
+    chart = drawn(many)
+    (image, *_) = chart.iter("image")
+    assert image.get("href").startswith("data:image/png;base64,")
+    assert "#010" not in ET.tostring(chart, encoding="unicode")
+    assert len(ET.tostring(chart)) < 200_000
+    assert "tip" not in tips(chart)
+
+
+@pytest.mark.parametrize(
+    ("last", "ticks"), [(1, ["1"]), (6, list("123456")), (40, ["5", "10", "15", "20"])]
+)
+def test_blocks_are_counted_in_whole_numbers(last, ticks):
+    chart = drawn([dots.Dot(0, block, 1.0 + block, "") for block in range(1, last + 1)])
+    below = [text.text for text in chart.iter("text") if 225 < float(text.get("y")) < 235]
+    assert [text for text in below if text.isdecimal()][: len(ticks)] == ticks
+
+
+def test_a_limit_that_is_far_off_does_not_press_the_trials_flat():
+    found = [dots.Dot(0, 1, 1e9, ""), dots.Dot(1, 1, 0.9e9, "")]
+    near = dots.Trials(2, "bit/s", "x", tuple(found), ceilings=((0, 1.2e9), (1, 50e9)))
+    assert near.limits() == {0: 1.2e9}
+    assert near.axis.high < 2e9
+
+
+# -- ECDF
+
+
+@given(st.lists(st.floats(1e-9, 10), min_size=1, max_size=2000))
+@settings(max_examples=50, deadline=None)
+def test_the_curve_rises_to_one_and_keeps_the_tail(values):
+    curve = ecdf.Curve(0, tuple(sorted(values)))
+    steps = curve.steps()
+    assert steps[-1] == (max(values), 1.0)
+    assert [share for _, share in steps] == sorted(share for _, share in steps)
+    assert len(steps) <= 300
+    tail = sorted(values)[-30:]
+    assert [value for value, _ in steps][-len(tail) :] == tail
+
+
+def test_percentiles_are_those_of_the_summaries():
+    statistics = pytest.importorskip("rackrate.verdict.estimator")
+    values = tuple(sorted((n * 7919 % 1009) / 1e6 for n in range(1009)))
+    found = statistics.percentiles(values)
+    curve = ecdf.Curve(0, values)
+    assert curve.at(0.5) == pytest.approx(found.p50)
+    assert curve.at(0.99) == pytest.approx(found.p99)
+
+
+@pytest.mark.parametrize(
+    ("count", "marked", "hollow"), [(99, ["p50"], 0), (100, ["p50", "p99"], 1), (1000, None, 0)]
+)
+def test_a_p99_is_marked_when_enough_values_lie_beyond_it(count, marked, hollow):
+    curve = ecdf.Curve(0, tuple(1e-4 + n * 1e-7 for n in range(count)))
+    assert [name for name, _ in curve.marked] == (marked or ["p50", "p99"])
+    chart = ET.fromstring(ecdf.ecdf_chart([curve], "s", "rtt", **NAMED))
+    assert [tip.split(":")[0] for tip in tips(chart)] == (marked or ["p50", "p99"])
+    assert sum("fill:var(--paper)" in mark.style for mark in marks(chart)) == hollow
+
+
+# -- series
+
+
+def course(arm: int, block: int, rate: float = 1e9) -> series.Course:
+    return series.Course(arm, block, (0.0, 1.0), (1.0, 2.0), (rate, rate))
+
+
+def test_a_bounded_number_of_panels_is_spread_over_all_blocks():
+    chosen = series.choose([course(0, block) for block in range(1, 101)])
+    blocks = [block for block, _ in chosen.panels]
+    assert len(blocks) == series.MOST_PANELS
+    assert (blocks[0], blocks[-1], chosen.blocks) == (1, 100, 100)
+
+
+def test_of_many_trials_the_slowest_and_the_fastest_are_shown():
+    chosen = series.choose([course(arm, 1, 1e9 + n) for arm in (0, 1) for n in range(50)])
+    ((_, courses),) = chosen.panels
+    assert (chosen.shown, chosen.in_panels) == (2 * series.MOST_LINES, (100,))
+    assert {1e9, 1e9 + 49} <= {rate for each in courses for rate in each.rates}
+
+
+def test_panels_share_one_scale_from_zero():
+    chosen = series.choose([course(0, 1, 1e9), course(1, 2, 9e8)])
+    assert series.courses_axis(chosen).from_zero
+    chart = ET.fromstring(series.series_chart(chosen, **NAMED))
+    texts = {text.text for text in chart.iter("text")}
+    assert {"block 1", "block 2", "rate, Gbit/s", "seconds"} <= texts
+
+
+# -- intervals
+
+RATIO = intervals.Ratio(1.9, (1.8, 2.0), (1.7, 2.1), 0.05)
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=5, max_size=5), st.floats(0.001, 1))
+@settings(max_examples=12, deadline=None)
+def test_intervals_stay_within_their_frame(ratios, threshold):
+    least, low, ratio, high, most = sorted(ratios)
+    found = intervals.Ratio(ratio, (low, high), (least, most), threshold)
+    reach = intervals.common_reach([found])
+    for text, width in (
+        (intervals.interval_row(found, reach, **NAMED), 220),
+        (intervals.interval_alone(found, **NAMED), canvas.WIDTH),
+    ):
+        assert "nan" not in text and "inf" not in text
+        chart = ET.fromstring(text)
+        for path in chart.iter("path"):
+            if path.get("id") is None:  # the shape of a marker has its own middle
+                for x in re.findall(r"[ML] (-?[\d.]+) ", path.get("d", "")):
+                    assert -1 <= float(x) <= width + 1
+        assert all(0 <= float(use.get("x")) <= width for use in chart.iter("use"))
+
+
+def test_a_ratio_without_a_logarithm_is_not_drawn():
+    assert not intervals.Ratio(1.0, (0.0, 2.0), None, 0.05).drawable
+    assert not intervals.Ratio(math.inf, (1.0, 2.0), None, 0.05).drawable
+    assert RATIO.drawable
+
+
+def test_rows_of_one_table_have_one_scale():
+    near = intervals.Ratio(1.01, (1.0, 1.02), None, 0.05)
+    reach = intervals.common_reach([near, RATIO])
+    assert reach > math.log(2.1)
+    places = {
+        float(use.get("x"))
+        for each in (near, near)
+        for use in ET.fromstring(intervals.interval_row(each, reach, **NAMED)).iter("use")
+    }
+    assert len(places) == 1
+
+
+def test_no_difference_is_in_the_picture_unless_it_is_far_off():
+    assert RATIO.shows_one
+    assert not intervals.Ratio(2.0, (1.999, 2.001), None, 0.05).shows_one
+
+
+# -- heat maps
+
+
+def test_what_was_not_measured_has_no_cell():
+    matrix = heatmap.Matrix(("a-1", "a-2", "a-3"), {(0, 1): 1e9, (1, 0): 2e9}, "bit/s")
+    chart = ET.fromstring(heatmap.heatmap_chart(matrix, heatmap.Shades(1e9, 2e9), **NAMED))
+    assert tips(chart) == ["a-1 to a-2: 1.00 Gbit/s", "a-2 to a-1: 2.00 Gbit/s"]
+    assert {"1", "2", "3", "1.00 Gbit/s", "2.00 Gbit/s"} <= {t.text for t in chart.iter("text")}
+
+
+def test_sixty_nodes_have_labels_and_a_thousand_are_an_image():
+    for count, labels in ((60, 60), (1000, 12)):
+        nodes = tuple(f"ip-10-0-{n // 250}-{n % 250}.ec2.internal" for n in range(count))
+        pairs = {(n, (n + 1 + m) % count): 1e9 + n for n in range(count) for m in range(5)}
+        matrix = heatmap.Matrix(nodes, pairs, "bit/s")
+        text = heatmap.heatmap_chart(matrix, heatmap.Shades(1e9, 2e9), **NAMED)
+        chart = ET.fromstring(text)
+        assert chart.find(".//image") is not None
+        assert len(text) < 250_000
+        rotated = [t for t in chart.iter("text") if "rotate(-90" in t.get("transform", "")]
+        assert labels <= len(rotated) <= labels + 1
+
+
+def test_names_are_shortened_by_what_they_share_and_stay_apart():
+    names = ["ip-10-0-32-193.ec2.internal", "ip-10-0-32-65.ec2.internal"]
+    assert heatmap.short_names(names) == ["193", "65"]
+    assert heatmap.short_names(["a", "b"]) == ["a", "b"]
+    assert heatmap.short_names(["one"]) == ["one"]
+
+
+def test_shades_are_told_apart_by_lightness_alone():
+    colours = heatmap.colours([0.0, 0.25, 0.5, 0.75, 1.0], heatmap.Shades(0.0, 1.0))
+    lightness = [0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b, _ in colours]
+    assert lightness == sorted(lightness)
+    assert min(b - a for a, b in pairwise(lightness)) > 0.05
+
+
+# -- what all share
+
+
+def test_arms_differ_in_more_than_colour():
+    looks = {(canvas.marker(n), str(canvas.dashes(n))) for n in range(2 * canvas.COLOURS)}
+    assert len(looks) == 6
+    looks = {(canvas.colour(n), canvas.marker(n)) for n in range(12)}
+    assert len(looks) == 12
+
+
+def test_a_chart_takes_its_colours_from_the_page_and_no_style_leaves_it():
+    text = intervals.interval_alone(RATIO, **NAMED)
+    assert "var(--ink)" in text and "var(--band)" in text
+    assert "#010" not in text and "<style" not in text and "font-family" not in text

@@ -1,0 +1,589 @@
+"""The page: complete, self-contained, small, escaped, and readable without seeing its figures."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from types import NoneType
+from typing import Any, get_args
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackrate.document import Document
+from rackrate.measure.trials import RawValues, Trial
+from rackrate.plan.arms import Node
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.report.charts import canvas
+from rackrate.report.markup import MOST_ROWS
+from rackrate.report.material import Detail, Material
+from rackrate.report.page import MOST_BYTES, render_page
+from rackrate.report.sections import opening
+from rackrate.results.schema import (
+    Compared,
+    ComparedRun,
+    Comparison,
+    Findings,
+    Results,
+)
+from rackrate.verdict.model import Difference, Steadiness, Verdict
+from tests.unit.report import samples as samples
+from tests.unit.report.pages import (
+    FAILURE,
+    NASTY,
+    NOT_FREE,
+    Elements,
+    changed,
+    figures,
+    marks,
+    page,
+    raw_of,
+    said,
+    tips,
+    undrawn,
+    words,
+)
+
+
+def planned(**changes: Any) -> PlannedRun:
+    """plan.json of the sample run, changed so."""
+    return samples.planned_run().model_copy(update=changes)
+
+
+NO_DRAWING = mock.patch.object(canvas, "rendered", undrawn)
+
+
+# -- what it says
+
+
+def test_the_page_needs_nothing_but_itself():
+    text = page(failure=FAILURE, counters=samples.counters())
+    elements = Elements(text).found
+    assert not {"script", "img", "iframe", "link"} & {tag for tag, _ in elements}
+    assert not [attrs for _, attrs in elements if "src" in attrs]
+    assert "url(" not in text and "@import" not in text
+
+
+def test_the_first_thing_said_is_one_sentence_that_tells_which_way_it_went():
+    text = words()
+    headline = (
+        "Against baseline, treatment is better in tcp-1 throughput (1.92 times) and is"
+        " inconclusive in rtt."
+    )
+    assert headline in text
+    assert text.index(headline) < text.index("on these nodes") < text.index("Every comparison")
+
+
+def headline(results: Findings) -> str:
+    return opening.headline(Material(results, (), {}, Detail(rows=1, vectors=0, drawn_tests=1)))
+
+
+def verdict_of(arm: int, test: str, word: str, ratio: float = 1.92) -> Verdict:
+    return samples.verdict(arm=f"arm-{arm}", test=test, verdict=word, ratio=ratio)
+
+
+def test_a_headline_stays_one_sentence_however_many_arms_and_tests_there_are():
+    many = [verdict_of(0, f"test-{n}", "better") for n in range(6)]
+    assert headline(samples.results(verdicts=tuple(many))) == (
+        "Against baseline, arm-0 is better in test-0 throughput (1.92 times), test-1 throughput"
+        " (1.92 times), test-2 throughput (1.92 times) and 3 other comparisons."
+    )
+    alike = [verdict_of(n, "tcp-1", "worse", 0.5 + n / 10) for n in range(3)]
+    different = (*alike, verdict_of(3, "tcp-1", "inconclusive"))
+    assert headline(samples.results(verdicts=different)) == (
+        "Against baseline, arm-0, arm-1 and arm-2 are worse in tcp-1 throughput (0.500 to 0.700"
+        " times); arm-3 is inconclusive in tcp-1 throughput."
+    )
+    words = ("better", "worse", "inconclusive", "no meaningful difference")
+    mixed = tuple(verdict_of(n, "tcp-1", word) for n, word in enumerate(words))
+    assert headline(samples.results(verdicts=mixed)) == (
+        "Of 4 comparisons: 1 better, 1 worse, 1 inconclusive and 1 no meaningful difference."
+    )
+
+
+@NO_DRAWING
+def test_a_long_conclusion_is_folded_and_a_short_one_is_not():
+    fold = "The conclusion in full, with its intervals"
+    assert fold not in words()
+    assert fold in words(verdicts=(samples.verdict(),) * 20)
+
+
+@NO_DRAWING
+def test_what_differs_from_the_earlier_run_stands_before_what_it_did():
+    text = words(regression_differences=(KERNEL,))
+    assert text.index("kernel6.12.06.1.0") < text.index("Each arm against itself then")
+
+
+def test_the_page_shows_every_part_of_a_verdict():
+    text = words()
+    for part in (
+        "1.91 to 1.94", "1.90 to 1.95", "these nodes", "for all verdicts at once",
+        "95.2 % of 10.0 Gbit/s", "99 % of 5.00 Gbit/s",
+        "This is about these nodes, not about others placed alike: it rests on 1 pair",
+        ": the limits explain the difference. (source)",
+        "steadier than the baseline", "spread 0.4 % against 1.1 %",
+        "About 7 more blocks would settle it",
+        "2 trials may have been limited by the client's CPU",
+    ):  # fmt: skip
+        assert part in text, part
+
+
+@NO_DRAWING
+def test_the_page_shows_each_arm_by_itself():
+    text = words()
+    for part in ("155 µs", "171 µs", "240 µs", "410 µs", "180", "0.56 %", "17", "0.4 %"):
+        assert part in text, part
+
+
+@NO_DRAWING
+def test_the_page_says_what_failed_what_was_scaled_and_what_never_ran():
+    trials = [trial for trial in samples.trials() if trial.block != 3 or trial.test != "rtt"]
+    text = words(failure=FAILURE, lab_scale=0.15, trials=trials)
+    assert "TrialsLost" in text and "21 of 24 trials measured" in text
+    assert "scaled by 0.15" in text
+    assert "2 trials never ran" in text
+    assert "the server is busy" in text
+
+
+@NO_DRAWING
+def test_beside_every_figure_of_the_lab_stands_its_scale():
+    text = page(lab_scale=0.15)
+    found = re.findall(r"<figure.*?</figure>", text, re.DOTALL)
+    assert len(found) > 4
+    assert all("Network scaled by 0.15: figures are not EC2" in figure for figure in found)
+    assert "Network scaled" not in page()
+
+
+@NO_DRAWING
+def test_the_page_lists_warnings_warm_ups_counters_and_the_earlier_run():
+    text = words(counters=samples.counters())
+    assert "1 of 2 pairs did not warm up." in text
+    assert "did not warm up: Connection refused." in text
+    assert "4 measured. They are kept and left out of every verdict" in text
+    assert "bw_out_allowance_exceeded900" in text
+    assert (
+        "Compared with an earlier run" in text
+        and "treatment since run-20261120-090000-ab12" in text
+    )
+    assert "For each block the log ratio" in text
+    assert "Compared with an earlier run" not in words(regressions=())
+
+
+@NO_DRAWING
+def test_an_arm_is_shown_with_what_distinguishes_it():
+    treatment, baseline = samples.arms()
+    express = treatment.model_copy(update={"ena_express": True})
+    host = baseline.model_copy(update={"stack_arm": "treatment", "client_network": "host"})
+    text = words(planned=planned(arms=(express, host)))
+    assert "treatment (cluster, ENA Express)" in text
+    assert "baseline (none, nodes of treatment, network host to pod)" in text
+
+
+@NO_DRAWING
+def test_the_topology_tells_where_the_nodes_of_an_arm_are():
+    treatment, baseline = samples.arms()
+    placed = tuple(
+        node.model_copy(update={"network_layers": ("nn-1", "nn-2", f"nn-3{n}")})
+        for n, node in enumerate(treatment.nodes)
+    )
+    arms = (treatment.model_copy(update={"nodes": placed}), baseline)
+    text = words(planned=planned(arms=arms))
+    assert (
+        "treatment: 2 nodes in us-east-1a; EC2's network nodes, layer 1: 1 network node,"
+        " layer 2: 1 network node, layer 3: 2 network nodes" in text
+    )
+    assert "baseline: 2 nodes in us-east-1a; EC2 told nothing of network nodes" in text
+
+
+@NO_DRAWING
+def test_how_it_was_measured_is_there_and_folded_away():
+    text = page(counters=samples.counters())
+    section = text[text.index('<section id="method"') :]
+    for part in ("&quot;blocks&quot;: 6", "Seed of every order", "v1.36.3", "ami-0123", "iperf"):
+        assert part in section, part
+    assert "<details open" not in section
+
+
+@NO_DRAWING
+def test_raw_output_is_linked_to_where_the_trial_is_named():
+    trials = [
+        trial.model_copy(
+            update={"raw_key": f"runs/r/raw/{trial.block:04d}_{trial.arm}_{trial.test}.1.txt"}
+        )
+        for trial in samples.trials()
+    ]
+    links = links_of(page(trials=trials))
+    assert "raw/0006_baseline_rtt.1.txt" in links, "of the trial that failed"
+    assert "raw/0002_treatment_tcp-1.1.txt" in links, "of one that is marked"
+    links = links_of(render_page(comparison(), trials, {}))
+    assert "../../runs/r/raw/0002_treatment_tcp-1.1.txt" in links, "seen from comparisons/<id>"
+
+
+def links_of(text: str) -> set[str]:
+    return {attrs["href"] for tag, attrs in Elements(text).found if tag == "a"}
+
+
+@NO_DRAWING
+def test_a_table_that_is_too_long_says_how_much_it_leaves_out():
+    marks = tuple(samples.mark(1, mark=f"mark-{n}") for n in range(MOST_ROWS + 5))
+    assert "And 5 more, which results.json lists." in words(marks=marks)
+
+
+def test_a_page_of_a_run_that_measured_nothing_is_still_a_page():
+    nothing = ("verdicts", "summaries", "marks", "regressions", "warnings")
+    text = words(trials=[], **dict.fromkeys(nothing, ()))
+    assert "No trial was measured" in text
+    assert "Nothing can be said" in text
+
+
+def test_of_a_run_whose_trials_were_all_lost_no_verdict_is_the_headline():
+    lost = [without_value(trial, "refused") for trial in samples.trials()]
+    assert headline(samples.results(trials=lost)) == (
+        "Nothing was measured: none of the 24 trials has a value, so nothing can be said of any"
+        " arm."
+    )
+
+
+def without_value(trial: Trial, reason: str) -> Trial:
+    """The trial, had it failed."""
+    lost = {"status": "failed", "reason": reason, "value": None, "values": {}}
+    return trial.model_copy(update=lost)
+
+
+@NO_DRAWING
+def test_an_arm_that_lost_every_trial_is_in_the_legend_of_its_crosses():
+    trials = [
+        without_value(trial, "refused")
+        if (trial.test, trial.arm) == ("tcp-1", "baseline")
+        else trial
+        for trial in samples.trials()
+    ]
+    legends = re.findall(r"<ul class=legend>.*?</ul>", page(trials=trials))
+    assert "treatment" in legends[0] and "baseline" in legends[0]
+
+
+@NO_DRAWING
+def test_a_steadiness_of_which_nothing_is_known_has_no_empty_figures():
+    unknown = Steadiness(
+        arm=None,
+        baseline=None,
+        ratio=None,
+        ci95=None,
+        verdict="inconclusive",
+        reason="no values of both arms",
+    )
+    text = words(verdicts=(samples.verdict(steadiness=unknown),))
+    assert "Steadiness: inconclusive. No values of both arms." in text
+
+
+@NO_DRAWING
+def test_an_interval_that_excludes_nothing_has_no_digits():
+    wide = samples.verdict(ci95=(1e-300, 1e300), ci_simultaneous=(0.0004, 812.5))
+    text = words(verdicts=(wide,))
+    assert "<0.001 to >1000 by itself" in text
+    assert "<0.001 to 812 for all verdicts at once" in text
+
+
+@NO_DRAWING
+def test_a_limit_that_the_plan_sets_has_no_link():
+    ceiling = samples.verdict().ceiling.model_copy(update={"source": "the plan"})
+    text = page(verdicts=(samples.verdict(ceiling=ceiling),))
+    assert all(link.startswith("#") for link in links_of(text))
+    assert "(the plan)" in said(text)
+
+
+# -- a comparison
+
+KERNEL = Difference(what="kernel", run="6.12.0", other="6.1.0")
+
+
+def comparison(*, differences: tuple[Difference, ...] = (KERNEL,), **choices: Any) -> Comparison:
+    """A comparison that found what the sample run found, and what differed."""
+    found = samples.results(**{"regressions": (), "warnings": (), **choices})
+    parts = {name: getattr(found, name) for name in Results.model_fields if name != "version"}
+    compared = Compared(run="run-2", other="run-1", baseline="october", differences=differences)
+    run = ComparedRun(**dict(found.run) | {"status": "compared"})
+    return Comparison(**{**parts, "run": run, "comparison": compared})
+
+
+@NO_DRAWING
+def test_a_comparison_says_what_differed_before_what_it_did():
+    text = said(render_page(comparison(), samples.trials(), {}))
+    assert text.startswith("Skip to the conclusionrackrate: run-2 compared with run-1 (baseline")
+    assert "The runs differ in kernel; treatment is better in tcp-1 throughput" in text
+    assert "6.12.0" in text and "6.1.0" in text
+    assert text.index("6.1.0") < text.index("Every comparison of the run")
+    alike = said(render_page(comparison(differences=()), samples.trials(), {}))
+    assert "The runs differ in nothing that they recorded" in alike
+    assert "Nothing that the runs recorded" in alike
+
+
+def test_a_comparison_names_its_own_files_and_no_warm_up():
+    text = said(render_page(comparison(), samples.trials(), {}))
+    assert "comparison.json" in text and "results.json" not in text
+    assert "There was none" not in text
+    assert "the folders raw of the two runs" in text
+
+
+# -- its figures
+
+
+def test_every_figure_of_a_run_is_there_and_says_what_it_shows():
+    text = page()
+    found = figures(text)
+    assert set(found) == {
+        *("trials-1-1", "series-1", "ratio-v-1-1"),
+        *("trials-2-2", "ecdf-2-0", "ratio-v-2-1"),
+        "ratio-r-0",
+    }
+    for name, chart in found.items():
+        assert chart.get("role") == "img"
+        title, description = chart[0], chart[1]
+        assert chart.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
+        assert re.search(r"\d", description.text), name
+    assert "median 9.52 Gbit/s of 6 trials" in found["trials-1-1"][1].text
+    assert "p50" in found["ecdf-2-0"][1].text
+    for name in set(found) - {"ratio-v-1-1", "ratio-v-2-1", "ratio-r-0"}:
+        figure = text[text.index(f'<figure id="{name}"') :]
+        assert "Data of this figure" in figure[: figure.index("</figure>")], name
+
+
+def test_every_trial_that_counts_is_a_mark_with_a_tip():
+    told = [
+        tip for name, chart in figures(page()).items() if "trials" in name for tip in tips(chart)
+    ]
+    assert len(told) == 24, "without the warm-up"
+    assert "treatment, block 1, treatment-1 to treatment-2: 9.52 Gbit/s" in " ".join(told)
+    marked = [tip for tip in told if "computed 97% of the time" in tip]
+    assert len(marked) == 2
+    assert [tip for tip in told if tip.endswith("failed, the server is busy")]
+
+
+def test_a_marked_trial_is_hollow_and_more_of_a_value_is_higher():
+    chart = figures(page())["trials-1-1"]
+    dots = marks(chart)
+    hollow = {mark.tip for mark in dots if "fill:var(--paper)" in mark.style}
+    assert hollow == {mark.tip for mark in dots if "computed" in mark.tip}
+    height = {mark.tip.split(",")[0]: mark.y for mark in dots}
+    assert height["treatment"] < height["baseline"]
+
+
+def test_nodes_that_were_measured_with_each_other_have_a_heat_map_for_each_arm():
+    arms = tuple(
+        arm.model_copy(update={"nodes": (*arm.nodes, Node(name=f"{arm.name}-3"))})
+        for arm in samples.arms()
+    )
+    trials = [
+        trial.model_copy(
+            update={"client": f"{trial.arm}-{client}", "server": f"{trial.arm}-{server}"}
+        )
+        for trial in samples.trials()
+        for client, server in ((1, 2), (2, 3), (3, 1))
+    ]
+    found = figures(page(raw={}, trials=trials, planned=planned(arms=arms)))
+    assert {name for name in found if "matrix" in name} == {
+        *("matrix-1-1-0", "matrix-1-1-1", "matrix-2-2-0", "matrix-2-2-1"),
+    }
+    cells = tips(found["matrix-1-1-0"])
+    assert len(cells) == 3, "and none for what was not measured"
+    assert any(cell.startswith("treatment-1 to treatment-2: 9.5") for cell in cells)
+    assert "3 of the 6 ways between 3 nodes" in found["matrix-1-1-0"][1].text
+    assert not [name for name in figures(page()) if "matrix" in name]
+
+
+def test_a_page_without_raw_values_has_neither_ecdf_nor_series():
+    assert {name.split("-")[0] for name in figures(page(raw={}))} == {"trials", "ratio"}
+
+
+def test_ids_are_there_once_and_what_is_referred_to_exists():
+    elements = [attrs for _, attrs in Elements(page()).found]
+    ids = [attrs["id"] for attrs in elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    wanted = {a["href"][1:] for a in elements if a.get("href", "").startswith("#")}
+    labels = {name for a in elements for name in a.get("aria-labelledby", "").split()}
+    assert (wanted | labels) - set(ids) == set()
+
+
+def test_the_same_run_has_the_same_page():
+    assert page() == page()
+
+
+# -- for those who read it otherwise
+
+
+def test_the_page_has_landmarks_headings_in_order_and_named_tables():
+    elements = Elements(page(failure=FAILURE, counters=samples.counters())).found
+    tags = [tag for tag, _ in elements]
+    for landmark in ("header", "nav", "main", "footer", "h1"):
+        assert tags.count(landmark) == 1, landmark
+    levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert tags.count("caption") == tags.count("table") > 5
+    assert all("scope" in attrs for tag, attrs in elements if tag == "th")
+    for tag, attrs in elements:
+        if attrs.get("class") == "scroll":
+            assert (attrs["tabindex"], attrs["role"]) == ("0", "region") and attrs["aria-label"]
+        if tag == "svg":
+            assert attrs.get("aria-hidden") or (attrs["role"] == "img")
+
+
+# -- large runs
+
+
+def large(pairs: int, blocks: int) -> tuple[Results, list[Trial], dict[str, RawValues]]:
+    """A run with so many pairs of nodes in each arm, and raw values of every trial."""
+    arms = tuple(
+        arm.model_copy(
+            update={
+                "nodes": tuple(
+                    arm.nodes[0].model_copy(update={"name": f"{arm.name}-{n}.compute.internal"})
+                    for n in range(2 * pairs)
+                )
+            }
+        )
+        for arm in samples.arms()
+    )
+    trials = []
+    for trial in samples.trials():
+        if not 1 <= trial.block <= blocks:
+            continue
+        for n in range(pairs):
+            value = trial.value * (1 + 0.0001 * (n * 7919 % 101))
+            client, server = (f"{trial.arm}-{2 * n + m}.compute.internal" for m in (0, 1))
+            values = {"value": value, "values": {trial.metric: value}}
+            names = {"client": client, "server": server, "raw_key": f"runs/r/raw/{client}.1.txt"}
+            trials.append(trial.model_copy(update={**names, **values}))
+    marks = tuple(
+        samples.mark(trial.block, arm=trial.arm, client=trial.client, server=trial.server)
+        for trial in trials
+        if trial.test == "tcp-1"
+    )
+    document = samples.results(trials=trials, planned=planned(arms=arms), marks=marks[:1000])
+    return document, trials, raw_of(trials)
+
+
+def test_a_page_of_a_thousand_nodes_is_small_and_has_every_figure():
+    document, trials, raw = large(pairs=250, blocks=4)
+    text = render_page(document, trials, raw)
+    assert len(text.encode()) < 0.7 * MOST_BYTES
+    found = figures(text)
+    assert {name.split("-")[0] for name in found} == {"trials", "series", "ecdf", "matrix", "ratio"}
+    assert found["trials-1-1"].find(".//image") is not None, "too many dots for vectors"
+    assert "64 are drawn" in found["series-1"][1].text
+
+
+def test_what_would_be_too_large_is_left_out_and_said():
+    tests = tuple(samples.TESTS[0].model_copy(update={"name": f"tcp-{n}"}) for n in range(20))
+    plan = samples.planned_run().plan.model_copy(update={"tests": tests})
+    failed = [
+        without_value(trial, "x" * 4000).model_copy(update={"test": test.name})
+        for test in tests
+        for trial in samples.trials()
+        if not trial.warm_up
+    ]
+    nothing = dict.fromkeys(("verdicts", "regressions", "summaries", "marks"), ())
+    with NO_DRAWING:
+        text = page(raw={}, trials=failed, planned=planned(plan=plan), **nothing)
+    assert len(text.encode()) < MOST_BYTES
+    assert re.search(r"And \d+ more, which results.json lists", text)
+
+
+# -- what comes from runs is text
+
+#: What other parts of the document name too.
+_NAMES = frozenset({"name", "arm", "client", "server", "metric"})
+#: Every string is changed once, while most others are as they were.
+_GROUPS = 23
+
+
+def one_of(groups: int, group: int) -> Callable[[str], str]:
+    """Changes each text of a group, one of so many."""
+    turn = itertools.cycle(range(groups))
+    return lambda text: NASTY if next(turn) == group else text
+
+
+@NO_DRAWING
+def test_no_string_of_the_results_becomes_markup_wherever_it_stands():
+    run = samples.results(
+        failure=FAILURE, counters=samples.counters(), regression_differences=(KERNEL,)
+    )
+    for document in (run, comparison()):
+        for group in range(_GROUPS):
+            found = changed(document, one_of(_GROUPS, group), NOT_FREE | _NAMES)
+            text = render_page(found, samples.trials(), {})
+            assert "<script" not in text, group
+            Elements(text)
+
+
+def test_no_name_becomes_markup_within_a_figure():
+    """Names that match each other, so that every figure is drawn from them."""
+
+    def nasty(value: str) -> str:
+        return f"{NASTY} $x^{{2}}$ \x01{value}"
+
+    document = changed(samples.results(counters=samples.counters()), nasty)
+    trials = [changed(trial, nasty) for trial in samples.trials()]
+    text = render_page(document, trials, raw_of(trials))
+    assert "<script" not in text
+    Elements(text)
+    found = figures(text)
+    assert {"trials-1-1", "trials-2-2", "series-1", "ecdf-2-0"} <= set(found)
+    assert NASTY in "".join(found["trials-1-1"].itertext())
+
+
+# -- what is not known
+
+
+def forgotten[D: Document](document: D, data: Any) -> D:
+    """The document without some of what need not be known."""
+    fields = type(document).model_fields
+    nullable = [name for name, field in fields.items() if NoneType in get_args(field.annotation)]
+    unknown = data.draw(st.sets(st.sampled_from(nullable))) if nullable else ()
+    inner = {
+        name: forgotten(value, data)
+        for name in fields
+        if isinstance(value := getattr(document, name), Document)
+    }
+    return document.model_copy(update={**inner, **dict.fromkeys(unknown)})
+
+
+def page_of_partial_knowledge(data: Any) -> str:
+    """The page of an analysis that lacks something of everything."""
+    known = samples.analysis()
+    found = {
+        part: tuple(forgotten(each, data) for each in getattr(known, part))
+        for part in ("verdicts", "regressions", "summaries")
+    }
+    return page(raw={}, **found)
+
+
+def check_partial_knowledge(text: str) -> None:
+    shown = " ".join(Elements(text).text)
+    assert "None" not in shown.replace("None.", "")
+    assert "nan" not in text
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_what_the_analysis_does_not_know_never_breaks_the_page(data):
+    with NO_DRAWING:
+        check_partial_knowledge(page_of_partial_knowledge(data))
+
+
+@given(st.data())
+@settings(max_examples=2, deadline=None)
+def test_what_the_analysis_does_not_know_never_breaks_a_figure(data):
+    check_partial_knowledge(page_of_partial_knowledge(data))
+
+
+@pytest.mark.parametrize("raw", [RawValues(samples={"rtt": ()}), RawValues()])
+def test_raw_values_that_are_empty_are_no_figure(raw):
+    found = dict.fromkeys(raw_of(samples.trials()), raw)
+    with NO_DRAWING:
+        text = page(raw=found)
+    assert 'data-figure="ecdf"' not in text and 'data-figure="series"' not in text

@@ -1,0 +1,222 @@
+"""The queries of docs/athena.md, on files that runs wrote: they run, and say what is in the files.
+
+DuckDB stands in for Athena. It has all that they use but `approx_percentile`, which it calls
+otherwise.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from rackrate.plan.arms import Node
+from rackrate.results.build import RunFailure, RunTimes
+from rackrate.results.rows import parquet_key, trials_parquet, verdicts_parquet
+from tests.templates.cloudformation import ROOT, load
+from tests.unit import builders
+from tests.unit.report import samples
+
+TEXT = (ROOT / "docs" / "athena.md").read_text()
+#: The queries by their headings.
+QUERIES = dict(re.findall(r"(?m)^### (.+)$(?:(?!^#).*\n)*?```sql\n((?:.*\n)*?)```", TEXT))
+NODES = {"kernel": "6.12.0", "cni": "amazon-k8s-cni:v1.20.4", "image": "ami-1"}
+LATER = {"kernel": "6.18.2", "cni": "amazon-k8s-cni:v1.21.0", "image": "ami-2"}
+RESET = "Connection reset by peer"
+
+
+def trials(day, *, lost=(), factor=1.0, facts=NODES):
+    """The trials of a run: the samples', with another pair in the treatment, a fifth slower."""
+    found = []
+    tests = {test.name: test for test in samples.TESTS}
+    for sample in samples.trials():
+
+        def made(client, server, value, of=sample):
+            key = replace(of.key, client=client, server=server)
+            return builders.trial_of(
+                key,
+                tests[of.test],
+                value,
+                reason=(of.reason or RESET) if value is None else None,
+                started_at=f"{day}T08:00:10Z",
+                finished_at=f"{day}T08:00:10Z",
+                tool_version=of.tool_version,
+                details=of.details,
+                client_node=Node(name=client, instance_type="c5n.9xlarge", **facts),
+            )
+
+        gone = sample.value is None or (sample.block, sample.arm, sample.test) in lost
+        value = None if gone else sample.value * factor
+        found.append(made(sample.client, sample.server, value))
+        if sample.arm == "treatment" and sample.test == "tcp-1":
+            # The direction alternates, the pair is the same.
+            ends = ["treatment-4", "treatment-3"][:: 1 if sample.block % 2 else -1]
+            found.append(made(*ends, None if value is None else value * 0.8))
+    return found
+
+
+def put(directory, run_id, day, *, analysis=None, failure=None, **choices):
+    """Writes a run's tables where the report writes them."""
+    found = trials(day, **choices)
+    results = samples.results(
+        trials=found,
+        planned=samples.planned_run(run_id=run_id),
+        times=RunTimes(started_at=f"{day}T08:00:00Z", written_at=f"{day}T08:05:00Z"),
+        failure=failure,
+        **(analysis or {}),
+    )
+    for table, body in (
+        ("trials", trials_parquet(found, results)),
+        ("verdicts", verdicts_parquet(results)),
+    ):
+        path = directory / parquet_key(table, results)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(body)
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory):
+    """Answers a query by its heading, as a list of rows by column."""
+    directory = tmp_path_factory.mktemp("bucket")
+    worse = {"verdicts": (samples.verdict(verdict="worse", ratio=0.9),)}
+    lost = {(1, "treatment", "tcp-1"), (2, "baseline", "tcp-1")}
+    put(directory, "first", "2026-11-02")
+    put(directory, "second", "2026-11-09", lost=lost)
+    put(directory, "third", "2026-11-16", factor=0.9, facts=LATER, analysis=worse)
+    broken = RunFailure("TrialsLost", "too many")
+    put(directory, "broken", "2026-11-17", failure=broken, lost=lost, facts=LATER, factor=0.9)
+    engine = duckdb.connect()
+    engine.sql("CREATE MACRO approx_percentile(x, share) AS quantile_cont(x, share)")
+    for table in ("trials", "verdicts"):
+        files = sorted(map(str, (directory / table).glob("*/*.parquet")))
+        # What lies in a day that was not asked for is not even opened.
+        spoilt = directory / table / "day=2026-10-31" / "spoilt.parquet"
+        spoilt.parent.mkdir()
+        spoilt.write_bytes(b"no Parquet")
+        engine.sql(
+            f"CREATE VIEW {table} AS FROM read_parquet({[*files, str(spoilt)]},"
+            " hive_partitioning = true, hive_types = {'day': VARCHAR})"
+        )
+
+    def rows(heading):
+        answer = engine.sql(QUERIES[heading])
+        return [dict(zip(answer.columns, row, strict=True)) for row in answer.fetchall()]
+
+    rows.engine = engine
+    return rows
+
+
+def test_there_are_five_queries_and_the_test_knows_each():
+    assert len(QUERIES) == TEXT.count("```sql") == 5
+    source = Path(__file__).read_text()
+    assert all(source.count(f'ask("{heading}")') == 1 for heading in QUERIES)
+
+
+@pytest.mark.parametrize("heading", QUERIES)
+def test_every_query_reads_the_days_it_names_only(heading, ask):
+    assert len(re.findall("WHERE day >= '2026-11-01'", QUERIES[heading])) == 1
+    ask.engine.sql(QUERIES[heading]).fetchall()
+    with pytest.raises(duckdb.Error, match="spoilt"):
+        ask.engine.sql(QUERIES[heading].replace("2026-11-01", "2026-10-01")).fetchall()
+
+
+def test_the_tables_have_the_partition_that_queries_name():
+    for name in ("trials", "verdicts"):
+        resource = load(ROOT / "templates" / "results.yaml")["Resources"][f"{name.title()}Table"]
+        table = resource["Properties"]["TableInput"]
+        parameters = table["Parameters"]
+        place, _ = parameters["storage.location.template"]["Fn::Sub"]
+        # ${!x} is how a template writes ${x}, and that is how Athena writes the day.
+        assert place == "s3://${BucketName}/" + name + "/day=${!day}/"
+        key = parquet_key(name, samples.results())
+        assert key == f"{name}/day=2026-11-21/run-1.parquet"
+        assert parameters["projection.enabled"] == "true"
+        assert parameters["projection.day.type"] == "date"
+        assert parameters["projection.day.format"] == "yyyy-MM-dd"
+        assert parameters["projection.day.range"] == "2026-01-01,NOW"
+        assert table["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
+
+
+def test_arms_over_time(ask):
+    found = ask("How did the arms develop?")
+    order = [(row["test"], row["arm"], row["day"]) for row in found]
+    days = ("2026-11-02", "2026-11-09", "2026-11-16", "2026-11-17")
+    assert order == [
+        (test, arm, day)
+        for test in ("rtt", "tcp-1")
+        for arm in ("baseline", "treatment")
+        for day in days
+    ]
+    baseline = {row["day"]: row for row in found if order_of(row) == ("tcp-1", "baseline")}
+    assert [baseline[day]["trials"] for day in days] == [6, 5, 6, 5], "neither lost nor warm-up"
+    assert baseline[days[0]]["median_bits_per_second"] == pytest.approx(4.95e9, rel=0.003)
+    assert baseline[days[2]]["median_bits_per_second"] == pytest.approx(
+        0.9 * baseline[days[0]]["median_bits_per_second"]
+    )
+    assert baseline[days[0]]["median_rtt_seconds"] is None
+    rtt = next(row for row in found if order_of(row) == ("rtt", "treatment"))
+    assert rtt["median_rtt_seconds"] == pytest.approx(155e-6, rel=0.02)
+    assert rtt["p99_rtt_seconds"] == pytest.approx(155e-6 * 1.03, rel=0.002)
+    assert rtt["median_bits_per_second"] is None
+
+
+def order_of(row):
+    return row["test"], row["arm"]
+
+
+def test_verdicts_over_time(ask):
+    found = ask("Which verdicts changed?")
+    told = [(row["run_id"], row["test"], row["verdict"], row["verdict_before"]) for row in found]
+    assert told == [
+        ("first", "rtt", "inconclusive", None),
+        ("second", "rtt", "inconclusive", "inconclusive"),
+        ("first", "tcp-1", "better", None),
+        ("second", "tcp-1", "better", "better"),
+        ("third", "tcp-1", "worse", "better"),
+    ]
+    last = found[-1]
+    assert (last["ratio"], last["ci_simultaneous_low"]) == (0.9, 1.902)
+    assert last["run_started_at"] == datetime.datetime(2026, 11, 16, 8)
+
+
+def test_slow_pairs(ask):
+    found = ask("Which pairs of nodes are slow?")
+    told = [(row["arm"], row["node"], row["other_node"], row["trials"]) for row in found]
+    assert told == [
+        ("treatment", "treatment-3", "treatment-4", 22),
+        ("baseline", "baseline-1", "baseline-2", 22),
+        ("treatment", "treatment-1", "treatment-2", 22),
+    ]
+    assert [row["share_of_best"] for row in found] == pytest.approx([0.8, 1, 1])
+
+
+def test_lost_trials(ask):
+    found = ask("Why were trials lost?")
+    told = [tuple(row.values()) for row in found]
+    # Of the samples' own loss there is one a run; of the others three in each of two runs.
+    assert told == [
+        (RESET, "iperf3", 6, 2, "2026-11-09", "2026-11-17"),
+        ("the server is busy", "ping", 4, 4, "2026-11-02", "2026-11-17"),
+    ]
+
+
+def test_changes_of_the_baseline(ask):
+    found = ask("Did a kernel, a CNI or a machine image move the baseline?")
+    told = [
+        (row["test"], row["client_kernel"], row["client_cni"], row["first_day"], row["runs"])
+        for row in found
+    ]
+    assert told == [
+        ("rtt", "6.12.0", "amazon-k8s-cni:v1.20.4", "2026-11-02", 2),
+        ("rtt", "6.18.2", "amazon-k8s-cni:v1.21.0", "2026-11-16", 2),
+        ("tcp-1", "6.12.0", "amazon-k8s-cni:v1.20.4", "2026-11-02", 2),
+        ("tcp-1", "6.18.2", "amazon-k8s-cni:v1.21.0", "2026-11-16", 2),
+    ]
+    assert [row["throughput_change"] for row in found[:3]] == [None] * 3
+    assert found[3]["throughput_change"] == pytest.approx(-0.1, abs=0.005)
+    assert found[1]["rtt_change"] == pytest.approx(-0.1, abs=0.005)
+    assert {row["client_machine_image"] for row in found} == {"ami-1", "ami-2"}

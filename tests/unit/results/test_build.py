@@ -1,0 +1,133 @@
+"""results.json and the page: complete, self-contained, escaped, honest about units."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from rackrate_cli.estimate import Estimate, print_estimate
+from rackrate_cli.results import Results
+from rackrate_cli.runs import Run
+from rackrate_cli.verdict import print_results
+from rich.console import Console
+
+from rackrate.measure.counters import Counters
+from rackrate.results.build import RunFailure, final_status
+from tests.unit import builders
+from tests.unit.plan.test_estimate import estimated
+from tests.unit.report import samples
+
+# -- results.json
+
+
+def results(**changes):
+    """results.json of the sample run, as programs read it."""
+    return samples.results(**changes).to_json()
+
+
+def test_everything_the_analysis_found_is_in_the_results():
+    found = samples.results()
+    analysis = samples.analysis()
+    for name in ("verdicts", "regressions", "summaries", "marks", "method"):
+        assert getattr(found, name) == getattr(analysis, name)
+    assert found.mark_notes == ("2 of 23 trials may have been limited by the client's CPU.",)
+    assert found.warnings == ("1 of 2 pairs did not warm up.", *analysis.warnings)
+    assert found.estimates == samples.planned_run().estimates
+    assert found.run.seconds == 90
+
+
+def test_a_warm_up_is_kept_apart_from_the_trials_that_count():
+    first, *rest = samples.trials()
+    refused = builders.trial_of(first.key, samples.TESTS[0], None, reason="Connection refused")
+    found = samples.results(trials=[refused, *rest])
+    assert (found.warm_up.measured, found.warm_up.failed) == (3, 1)
+    assert [f.block for f in found.trials.failures] == [6]
+    assert [trial.reason for trial in found.warm_up.trials] == [
+        *("Connection refused", None, None, None),
+    ]
+
+
+def test_a_trial_that_never_ran_has_failed_without_a_reason():
+    found = samples.results(trials=samples.trials()[:-2]).trials
+    assert (found.planned, found.measured, found.failed) == (24, 22, 2)
+    assert found.failures == ()
+
+
+def test_an_arm_tells_whose_nodes_it_uses_and_through_which_network():
+    first, second = samples.arms()
+    host = {"stack_arm": "baseline", "client_network": "host", "server_network": "host"}
+    arms = (first.model_copy(update=host), second)
+    arm, other = results(planned=samples.planned_run(arms=arms))["arms"]
+    assert (arm["stack_arm"], arm["client_network"], arm["server_network"]) == (
+        *("baseline", "host", "host"),
+    )
+    assert (other["stack_arm"], other["client_network"]) == ("baseline", "pod")
+
+
+def test_counters_are_given_as_what_the_run_added_and_unknown_is_not_zero():
+    found = results(counters=samples.counters())["counters"]
+    assert found["nodes"]["treatment-1"]["eth0"] == {
+        "bw_out_allowance_exceeded": 900,
+        "pps_allowance_exceeded": 0,
+    }
+    assert found["nodes"]["baseline-1"]["eth0"] == {"bw_out_allowance_exceeded": None}
+    assert found["note"] == "1 node could not be read after the run."
+    assert results()["counters"] is None
+
+
+def test_a_counter_that_fell_was_reset_and_has_no_increase():
+    fell = Counters(before={"n": {"e": {"c": 9}}}, after={"n": {"e": {"c": 1}}}, note=None)
+    assert results(counters=fell)["counters"]["nodes"]["n"]["e"]["c"] is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "lost", "status"),
+    [
+        (None, 0, "succeeded"),
+        (None, 1, "degraded"),
+        ({"Error": "TrialsLost"}, 9, "failed"),
+        ({"Error": "InvalidPlan"}, 0, "invalid"),
+    ],
+)
+def test_the_status_of_a_run_that_came_to_its_end(failure, lost, status):
+    assert final_status(RunFailure.read(failure), lost=lost) == status
+
+
+def test_the_command_reads_what_the_report_writes():
+    found = results(counters=samples.counters())
+    read = Results.read(json.dumps(found).encode(), "run-1")
+    console = Console(file=io.StringIO(), width=80)
+    print_results(console, read)
+    text = " ".join(console.file.getvalue().split())
+    for part in ("1.90 to 1.95", "steadier", "95.2 %", "against run run-2026", "did not warm up"):
+        assert part in text, part
+    assert found["conclusion"] in text
+    assert text.count("hold for all verdicts at once") == 1
+
+
+def test_the_command_reads_what_a_plan_estimates():
+    plan = {
+        "estimates": estimated(region="eu-central-1").to_json(),
+        "placeholder_nodes": False,
+    }
+    read = Estimate.read(json.dumps(plan).encode(), "run-1")
+    console = Console(file=io.StringIO(), width=80)
+    run = Run.from_item({"pk": "run#run-1", "blocks": 6, "trials_planned": 36})
+    print_estimate(console, run, read)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    for part in ("node-a", "EC2 c5.large, 4 nodes *", "state transitions", "Total", "Remedy:"):
+        assert part in text, part
+
+
+def names(value: Any) -> Iterator[str]:
+    """Every name of a field in a document."""
+    if isinstance(value, dict):
+        yield from value
+    for entry in value.values() if isinstance(value, dict) else value:
+        if isinstance(entry, dict | list):
+            yield from names(entry)

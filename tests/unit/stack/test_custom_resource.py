@@ -1,0 +1,102 @@
+"""Answers to CloudFormation: always one, never too long, and readable."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackrate.stack import custom_resource
+from rackrate.stack.custom_resource import NOTHING, Answer, respond, sentences, serve
+from tests.unit.stack.custom_resources import Context, listener, only, request
+
+
+def test_a_request_that_was_met_is_answered_with_its_attributes():
+    with listener() as (url, told):
+        event = request("Create", {}, ResponseURL=url)
+        serve(event, Context(), lambda _: Answer("id-1", {"Colour": "red"}))
+    answer = only(told)
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "id-1")
+    assert answer["Data"] == {"Colour": "red"}
+    assert (answer["RequestId"], answer["StackId"]) == ("request", "stack")
+    assert answer["LogicalResourceId"] == "Thing"
+
+
+@pytest.mark.parametrize(("extra", "id_"), [({}, NOTHING), ({"PhysicalResourceId": "old"}, "old")])
+def test_a_failure_is_answered_in_its_own_words_and_is_no_replacement(extra, id_):
+    def meet(_):
+        raise RuntimeError("a bug")
+
+    with listener() as (url, told):
+        serve(request("Create", {}, ResponseURL=url, **extra), Context(), meet)
+    answer = only(told)
+    assert (answer["Status"], answer["Reason"]) == ("FAILED", "RuntimeError: a bug")
+    assert answer["PhysicalResourceId"] == id_
+
+
+def test_a_function_whose_time_is_up_answers_once(monkeypatch):
+    monkeypatch.setattr(custom_resource, "_RESERVE_SECONDS", 1.0)
+    answered = threading.Event()
+    tell = custom_resource.respond
+
+    def respond_and_say_so(*arguments, **more):
+        tell(*arguments, **more)
+        answered.set()
+
+    monkeypatch.setattr(custom_resource, "respond", respond_and_say_so)
+
+    def meet(_):
+        assert answered.wait(20), "nobody answered in time"
+        return Answer("too late")
+
+    with listener() as (url, told):
+        serve(request("Create", {}, ResponseURL=url), Context(seconds=1.05), meet)
+    assert only(told)["Status"] == "FAILED"
+    assert "out of time" in only(told)["Reason"]
+
+
+def test_a_request_that_is_answered_later_is_not_answered_now():
+    with listener() as (url, told):
+        serve(request("Create", {}, ResponseURL=url), Context(), lambda _: None)
+    assert told == []
+
+
+def test_lambda_hears_of_an_answer_that_was_not_taken():
+    with listener(status=403) as (url, _), pytest.raises(RuntimeError, match="403"):
+        serve(request("Create", {}, ResponseURL=url), Context(), lambda _: Answer("id"))
+
+
+def test_several_lines_become_numbered_sentences_and_one_stays_as_it_is():
+    assert sentences("a: is wrong; mend it\n\nb: too.\n") == "(1) a: is wrong; mend it. (2) b: too."
+    assert sentences("the cluster is gone\n") == "the cluster is gone"
+    assert sentences("") == ""
+
+
+@given(st.text(max_size=6000))
+def test_an_answer_is_never_longer_than_cloudformation_takes(text):
+    sent = []
+    with pytest.MonkeyPatch.context() as patch:
+        reply = type("Reply", (), {"status": 200})()
+        patch.setattr(
+            custom_resource.urllib3,
+            "request",
+            lambda *_, body, **__: (sent.append(body), reply)[1],
+        )
+        respond({**request("Create", {}), "ResponseURL": "http://x"}, error=text)
+    assert len(sent[0].encode()) <= 4096
+    reason = json.loads(sent[0])["Reason"]
+    kept = reason.removesuffix(" [...]")
+    assert (text or "unknown").startswith(kept)
+    if reason == (text or "unknown"):
+        return
+    assert len(sent[0].encode()) > 4096 - 24, "cut more than needed"
+
+
+def test_attributes_that_do_not_fit_are_an_error_and_not_a_broken_answer():
+    with pytest.raises(ValueError, match="longer than CloudFormation takes"):
+        respond(
+            request("Create", {}, ResponseURL="http://x"), answer=Answer("a", {"b": "c" * 5000})
+        )

@@ -1,0 +1,598 @@
+"""What cannot work is refused before anything is created, with the parameter and the remedy."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moto import mock_aws
+
+from rackrate.stack import preflight
+from rackrate.stack.preflight import (
+    Facts,
+    PreflightFailed,
+    Request,
+    Zones,
+    addresses_per_node,
+    check_existing_cluster,
+    check_new_cluster,
+)
+from rackrate.stages import preflight as stage
+from tests.templates.cloudformation import ROOT, load
+from tests.unit.stack.custom_resources import Context, listener, only
+from tests.unit.stack.custom_resources import request as cloudformation_request
+
+PROPERTIES = {
+    "ExistingClusterName": "",
+    "ExistingSubnetIds": "",
+    "InstanceType": "c5.large",
+    "AmiType": "AL2023_x86_64_STANDARD",
+    "NodeCount": "2",
+    "TreatmentStrategy": "cluster",
+    "PartitionCount": "2",
+    "SpreadLevel": "rack",
+    "ExistingPlacementGroup": "",
+    "EnaExpress": "none",
+    "MaxPods": "",
+    "PrefixDelegation": "false",
+    "TreatmentCapacityReservationId": "",
+    "BaselineCapacityReservationId": "",
+    "AvailabilityZone": "",
+    "OtherAvailabilityZone": "",
+    "VpcCidr": "10.0.0.0/16",
+    "SecondaryCidr": "",
+    "PublicEndpoint": "true",
+}
+
+
+@functools.cache
+def region(instance_type="c5.large"):
+    """The facts of us-east-1, which EC2's own tables have and moto carries."""
+    with pytest.MonkeyPatch.context() as patch, mock_aws():
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "testing")
+        patch.delenv("AWS_ENDPOINT_URL", raising=False)
+        ec2 = boto3.client("ec2", region_name="us-east-1")
+        request = Request.from_properties({**PROPERTIES, "InstanceType": instance_type})
+        return stage._facts(request, {}, ec2)
+
+
+def check(facts=None, earlier=None, **properties):
+    request = Request.from_properties({**PROPERTIES, **properties})
+    return check_new_cluster(request, facts or region(request.instance_type), earlier or Zones())
+
+
+def faults(facts=None, **properties):
+    _, found = check(facts, **properties)
+    return [str(fault) for fault in found]
+
+
+def with_reservations(**reservations):
+    base = region()
+    return Facts(base.instance_type, base.zones, base.offered, reservations)
+
+
+def reservation(**changes):
+    return {
+        "State": "active",
+        "InstanceType": "c5.large",
+        "InstancePlatform": "Linux/UNIX",
+        "AvailabilityZone": "us-east-1c",
+        "AvailableInstanceCount": 4,
+        "TotalInstanceCount": 4,
+        **changes,
+    }
+
+
+def test_the_template_hands_over_every_property_the_check_reads():
+    template = load(ROOT / "templates" / "preflight.yaml")
+    given = set(template["Resources"]["Preflight"]["Properties"])
+    assert given - {"ServiceToken", "ServiceTimeout"} == set(PROPERTIES)
+
+
+def test_the_defaults_are_fine_and_the_first_zones_are_chosen():
+    assert check() == (Zones("us-east-1a", "us-east-1b"), [])
+
+
+# -- the instance type
+
+
+def test_an_instance_type_that_cannot_be_in_the_group_is_refused_with_what_it_can():
+    (fault,) = faults(InstanceType="t3.large")
+    assert fault == (
+        "InstanceType t3.large: it cannot be in a cluster placement group; choose another type,"
+        " such as c5.large, or set TreatmentStrategy to partition, spread or none"
+    )
+    assert faults(InstanceType="t3.large", TreatmentStrategy="spread") == []
+    assert faults(InstanceType="t3.large", TreatmentStrategy="none") == []
+
+
+def test_an_unknown_instance_type_is_one_fault_and_not_five():
+    (fault,) = faults(InstanceType="x9.huge")
+    assert fault.startswith("InstanceType x9.huge: EC2 has no such instance type in this Region")
+
+
+def test_ena_express_needs_a_type_that_has_it():
+    (fault,) = faults(EnaExpress="treatment")
+    assert fault.startswith("EnaExpress treatment: c5.large does not support ENA Express")
+    assert faults(EnaExpress="both", InstanceType="c6in.8xlarge") == []
+
+
+@pytest.mark.parametrize(
+    ("ami", "instance_type", "fits"),
+    [
+        ("AL2023_ARM_64_STANDARD", "c5.large", False),
+        ("BOTTLEROCKET_ARM_64", "c5.large", False),
+        ("BOTTLEROCKET_x86_64", "c5.large", True),
+        ("AL2023_x86_64_STANDARD", "c6g.large", False),
+        ("AL2023_ARM_64_STANDARD", "c6g.large", True),
+    ],
+)
+def test_the_image_must_be_for_the_types_processor(ami, instance_type, fits):
+    found = faults(AmiType=ami, InstanceType=instance_type)
+    assert (found == []) is fits
+    if not fits:
+        assert found[0].startswith(f"AmiType {ami}: the image is for")
+
+
+# -- the group
+
+
+def test_a_rack_level_spread_group_takes_seven_instances():
+    assert faults(TreatmentStrategy="spread", NodeCount="7") == []
+    (fault,) = faults(TreatmentStrategy="spread", NodeCount="8")
+    assert fault.startswith("NodeCount 8: a spread placement group holds at most 7")
+    assert faults(TreatmentStrategy="spread", NodeCount="8", SpreadLevel="host") == []
+    assert faults(TreatmentStrategy="cluster", NodeCount="8") == []
+
+
+def test_a_group_takes_seven_partitions():
+    (fault,) = faults(TreatmentStrategy="partition", PartitionCount="8")
+    assert fault.startswith("PartitionCount 8:")
+    assert faults(TreatmentStrategy="partition", PartitionCount="7") == []
+    assert faults(TreatmentStrategy="cluster", PartitionCount="8") == []
+
+
+def test_a_group_that_exists_must_be_there_and_of_the_strategy():
+    base = region()
+
+    def found(group, **properties):
+        facts = Facts(base.instance_type, base.zones, base.offered, group=group)
+        return faults(facts, ExistingPlacementGroup="theirs", **properties)
+
+    assert found({"State": "available", "Strategy": "cluster"}) == []
+    (fault,) = found(None)
+    assert fault.startswith("ExistingPlacementGroup theirs: this Region has no such")
+    (fault,) = found({"State": "deleting", "Strategy": "cluster"})
+    assert "the placement group is deleting" in fault
+    (fault,) = found({"State": "available", "Strategy": "spread"})
+    assert "its strategy is spread and TreatmentStrategy is cluster" in fault
+    (fault,) = found({"State": "available", "Strategy": "spread"}, TreatmentStrategy="none")
+    assert "none, which uses no placement group" in fault
+
+
+# -- zones
+
+
+def test_a_zone_that_does_not_offer_the_type_is_refused_with_those_that_do():
+    some = region()
+    facts = Facts(some.instance_type, some.zones, frozenset({"us-east-1b", "us-east-1d"}))
+    (fault,) = faults(facts, AvailabilityZone="us-east-1a", OtherAvailabilityZone="us-east-1b")
+    assert fault.startswith("AvailabilityZone us-east-1a: the zone does not offer c5.large")
+    assert "us-east-1b and us-east-1d" in fault
+    assert check(facts)[0] == Zones("us-east-1b", "us-east-1a"), "the second needs no such offer"
+
+
+def test_a_zone_without_control_planes_is_neither_chosen_nor_accepted():
+    by_id = {zone["ZoneId"]: zone["ZoneName"] for zone in region().zones}
+    bad = by_id["use1-az3"]
+    some = region()
+    facts = Facts(some.instance_type, some.zones, frozenset({bad, "us-east-1f"}))
+    assert check(facts)[0] == Zones("us-east-1f", "us-east-1a")
+    (fault,) = faults(AvailabilityZone="us-east-1a", OtherAvailabilityZone=bad)
+    assert "EKS places no control plane there (zone id use1-az3)" in fault
+
+
+def test_local_zones_and_zones_of_elsewhere_are_refused():
+    local = {"ZoneName": "us-east-1-bos-1a", "ZoneId": "use1-bos1-az1", "ZoneType": "local-zone"}
+    some = region()
+    facts = Facts(some.instance_type, [local, *some.zones], some.offered | {local["ZoneName"]})
+    assert check(facts)[0].first == "us-east-1a"
+    named = faults(facts, AvailabilityZone="us-east-1-bos-1a", OtherAvailabilityZone="eu-west-1a")
+    assert any("EKS places no control plane in a local-zone" in fault for fault in named)
+    assert any("eu-west-1a: the Region has no such zone" in fault for fault in named)
+
+
+def test_the_second_zone_differs_from_a_first_that_was_named():
+    assert check(AvailabilityZone="us-east-1a")[0] == Zones("us-east-1a", "us-east-1b")
+    (fault,) = faults(AvailabilityZone="us-east-1a", OtherAvailabilityZone="us-east-1a")
+    assert "the same zone as AvailabilityZone" in fault
+
+
+def test_an_update_keeps_the_zones_unless_others_are_named():
+    earlier = Zones("us-east-1d", "us-east-1c")
+    assert check(earlier=earlier) == (earlier, [])
+    named = check(
+        earlier=earlier, AvailabilityZone="us-east-1b", OtherAvailabilityZone="us-east-1a"
+    )
+    assert named == (Zones("us-east-1b", "us-east-1a"), [])
+
+
+@given(st.sampled_from(["us-east-1a", "ap-northeast-1d"]), st.data())
+def test_zones_survive_the_physical_id(first, data):
+    zones = Zones(first, data.draw(st.text("abcdef-123", min_size=1)))
+    assert Zones.from_text(str(zones)) == zones
+    assert Zones.from_text("nothing") == Zones.from_text("my-cluster") == Zones()
+
+
+# -- capacity reservations
+
+
+def test_a_reservation_chooses_the_zone():
+    zones, found = check(
+        with_reservations(**{"cr-1": reservation()}), BaselineCapacityReservationId="cr-1"
+    )
+    assert (zones, found) == (Zones("us-east-1c", "us-east-1a"), [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"State": "cancelled"}, "the reservation is cancelled"),
+        ({"InstanceType": "m5.large"}, "it reserves m5.large, not c5.large"),
+        ({"InstancePlatform": "Windows"}, "it reserves Windows"),
+        ({"AvailableInstanceCount": 1}, "1 instances are free in it and 2 nodes are to use it"),
+        ({"PlacementGroupArn": "arn:x:placement-group/theirs"}, "only for instances there"),
+    ],
+)
+def test_a_reservation_that_does_not_fit_is_refused(changes, words):
+    facts = with_reservations(**{"cr-1": reservation(**changes)})
+    (fault,) = faults(facts, BaselineCapacityReservationId="cr-1")
+    assert fault.startswith("BaselineCapacityReservationId cr-1: ") and words in fault
+
+
+def test_reservations_that_do_not_exist_or_are_elsewhere_are_refused():
+    facts = with_reservations(**{"cr-1": None, "cr-2": reservation()})
+    found = faults(
+        facts,
+        TreatmentCapacityReservationId="cr-1",
+        BaselineCapacityReservationId="cr-2",
+        AvailabilityZone="us-east-1a",
+        OtherAvailabilityZone="us-east-1b",
+    )
+    assert len(found) == 2
+    assert "TreatmentCapacityReservationId cr-1: there is no such" in found[0]
+    assert "it is in us-east-1c and the nodes are in us-east-1a" in found[1]
+
+
+def test_one_reservation_for_both_arms_must_hold_both_and_own_nodes_count_on_an_update():
+    both = {
+        "TreatmentCapacityReservationId": "cr-1",
+        "BaselineCapacityReservationId": "cr-1",
+        "TreatmentStrategy": "none",
+    }
+    assert faults(with_reservations(**{"cr-1": reservation()}), **both) == []
+    found = faults(with_reservations(**{"cr-1": reservation(AvailableInstanceCount=3)}), **both)
+    assert len(found) == 2 and "3 instances are free in it and 4 nodes" in found[0]
+    used = with_reservations(**{"cr-1": reservation(AvailableInstanceCount=0)})
+    held = Facts(
+        used.instance_type, used.zones, used.offered, used.reservations, frozenset({"cr-1"})
+    )
+    assert faults(held, **both) == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "existing_group", "made_in", "words"),
+    [
+        ("cluster", "theirs", "theirs", None),
+        ("cluster", "theirs", "other", "set ExistingPlacementGroup to other"),
+        ("cluster", "", "theirs", "set ExistingPlacementGroup to theirs"),
+        ("cluster", "theirs", "", "made in no placement group"),
+        ("cluster", "", "", "made in no placement group"),
+        ("spread", "", "", None),
+        ("none", "", "theirs", "only for instances there"),
+    ],
+)
+def test_a_cluster_group_takes_only_reservations_made_in_it(
+    strategy, existing_group, made_in, words
+):
+    more = {"PlacementGroupArn": f"arn:x:placement-group/{made_in}"} if made_in else {}
+    base = with_reservations(**{"cr-1": reservation(**more)})
+    group = {"State": "available", "Strategy": strategy}
+    facts = Facts(base.instance_type, base.zones, base.offered, base.reservations, group=group)
+    found = faults(
+        facts,
+        TreatmentStrategy=strategy,
+        ExistingPlacementGroup=existing_group,
+        TreatmentCapacityReservationId="cr-1",
+    )
+    assert (found == []) if words is None else (len(found) == 1 and words in found[0])
+
+
+# -- addresses
+
+
+def test_addresses_of_a_node_follow_the_cni():
+    c5_large = region().instance_type  # 3 interfaces of 10 addresses
+    per_node = functools.partial(addresses_per_node, prefix_delegation=False)
+    assert per_node(c5_large, max_pods=None)[0] == 30
+    assert per_node(c5_large, max_pods=11)[0] == 20, "one interface for 9 pods, and one warm"
+    assert per_node(c5_large, max_pods=110)[0] == 30, "never more than it has"
+    prefixes = addresses_per_node(c5_large, max_pods=110, prefix_delegation=True)
+    assert prefixes[0] == 1 + 8 * 16, "108 pods fill 7 prefixes, and one is warm"
+    large = region("c5.24xlarge").instance_type  # 15 interfaces of 50, 96 vCPUs
+    assert per_node(large, max_pods=None)[0] == 7 * 50, "EKS gives it 250 pods at most"
+
+
+@pytest.mark.parametrize(("nodes", "fits"), [("67", True), ("68", False)])
+def test_too_few_addresses_are_refused_with_the_arithmetic(nodes, fits):
+    found = faults(NodeCount=nodes)
+    assert (found == []) is fits
+    if not fits:
+        assert found == [
+            "NodeCount 68: the 136 nodes of both arms can take 4080 addresses, 30 each (3 network"
+            " interfaces of 10 for 27 pods and for quick starts), and a subnet of VpcCidr, a /20,"
+            " has 4059 for them; lower NodeCount, set a smaller MaxPods or set SecondaryCidr to a"
+            " /16, such as 100.64.0.0/16"
+        ]
+        assert faults(NodeCount=nodes, MaxPods="11") == []
+        assert faults(NodeCount="450", SecondaryCidr="100.64.0.0/16") == []
+
+
+@settings(deadline=None)  # the first look at a type takes longer
+@given(
+    nodes=st.integers(2, 450),
+    pods=st.none() | st.integers(4, 250),
+    prefixes=st.booleans(),
+    kind=st.sampled_from(["c5.large", "c6in.8xlarge", "c5.24xlarge", "t3.micro", "c6g.large"]),
+)
+def test_more_nodes_or_more_pods_never_take_fewer_addresses(nodes, pods, prefixes, kind):
+    described = region(kind).instance_type
+    each, _ = addresses_per_node(described, max_pods=pods, prefix_delegation=prefixes)
+    network = described["NetworkInfo"]
+    assert (
+        each > network["Ipv4AddressesPerInterface"]
+        or each > preflight._PREFIX_ADDRESSES
+        or (network["MaximumNetworkInterfaces"] * network["Ipv4AddressesPerInterface"] == each)
+    )
+    if pods is not None and pods < 250:
+        more, _ = addresses_per_node(described, max_pods=pods + 1, prefix_delegation=prefixes)
+        assert more >= each
+    text = {"NodeCount": str(nodes), "MaxPods": "" if pods is None else str(pods)}
+    refused = faults(
+        InstanceType=kind,
+        AmiType="AL2023_ARM_64_STANDARD" if kind == "c6g.large" else PROPERTIES["AmiType"],
+        TreatmentStrategy="none",
+        PrefixDelegation="true" if prefixes else "false",
+        **text,
+    )
+    assert bool(refused) == (2 * nodes * each > 4096 - 5 - 32)
+
+
+@pytest.mark.parametrize(
+    ("vpc", "secondary", "words"),
+    [
+        ("10.0.0.0/16", "10.0.0.0/16", "overlaps VpcCidr 10.0.0.0/16"),
+        ("10.0.64.0/18", "10.0.0.0/16", "overlaps VpcCidr 10.0.64.0/18"),
+        ("10.0.0.0/16", "192.168.0.0/16", "another private range"),
+        ("10.0.0.0/16", "100.64.300.0/16", "not an IPv4 range"),
+        ("10.0.0.300/16", "", "VpcCidr 10.0.0.300/16: it is not an IPv4 range"),
+    ],
+)
+def test_ranges_that_a_vpc_does_not_take_are_refused(vpc, secondary, words):
+    (fault,) = faults(VpcCidr=vpc, SecondaryCidr=secondary)
+    assert words in fault
+    assert faults(VpcCidr="10.0.0.0/16", SecondaryCidr="10.1.0.0/16") == []
+
+
+@given(st.integers(0, 255), st.integers(0, 255))
+def test_overlap_is_found_wherever_it_is(one, two):
+    vpc, secondary = f"10.{one}.0.0/17", f"10.{two}.0.0/16"
+    overlapping = ipaddress.ip_network(vpc).overlaps(ipaddress.ip_network(secondary))
+    assert bool(faults(VpcCidr=vpc, SecondaryCidr=secondary)) == overlapping
+
+
+# -- an existing cluster
+
+CLUSTER = {
+    "name": "house",
+    "arn": "arn:aws:eks:us-east-1:123456789012:cluster/house",
+    "status": "ACTIVE",
+    "accessConfig": {"authenticationMode": "API_AND_CONFIG_MAP"},
+    "resourcesVpcConfig": {
+        "vpcId": "vpc-1",
+        "clusterSecurityGroupId": "sg-1",
+        "endpointPublicAccess": True,
+        "endpointPrivateAccess": True,
+        "publicAccessCidrs": ["0.0.0.0/0"],
+    },
+}
+SUBNET = {"SubnetId": "subnet-1", "VpcId": "vpc-1", "AvailableIpAddressCount": 100}
+
+
+def existing(cluster=CLUSTER, subnets=(SUBNET,), **properties):
+    request = Request.from_properties({**PROPERTIES, "ExistingClusterName": "house", **properties})
+    found = check_existing_cluster(request, cluster, {s["SubnetId"]: s for s in subnets})
+    return [str(fault) for fault in found]
+
+
+def network(**changes):
+    return {**CLUSTER, "resourcesVpcConfig": {**CLUSTER["resourcesVpcConfig"], **changes}}
+
+
+def test_a_cluster_that_is_ready_for_access_entries_is_taken_whatever_the_instance_type():
+    assert existing() == existing(InstanceType="t3.large", NodeCount="450") == []
+    private = {"PublicEndpoint": "false", "ExistingSubnetIds": "subnet-1"}
+    assert existing(**private) == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "properties", "words"),
+    [
+        (None, {}, "ExistingClusterName house: this Region has no such cluster"),
+        ({**CLUSTER, "status": "UPDATING"}, {}, "the cluster is UPDATING; wait"),
+        (
+            {**CLUSTER, "accessConfig": {"authenticationMode": "CONFIG_MAP"}},
+            {},
+            "run aws eks update-cluster-config --name house --access-config"
+            " authenticationMode=API_AND_CONFIG_MAP",
+        ),
+        ({k: v for k, v in CLUSTER.items() if k != "accessConfig"}, {}, "mode is CONFIG_MAP"),
+        (network(endpointPublicAccess=False), {}, "PublicEndpoint true: the cluster's endpoint is"),
+        (network(publicAccessCidrs=["192.0.2.0/24"]), {}, "only 192.0.2.0/24 may reach"),
+        (
+            network(endpointPrivateAccess=False),
+            {"PublicEndpoint": "false", "ExistingSubnetIds": "subnet-1"},
+            "PublicEndpoint false: the cluster's endpoint cannot be reached from its VPC",
+        ),
+        (CLUSTER, {"PublicEndpoint": "false"}, "ExistingSubnetIds: none is given"),
+        (
+            CLUSTER,
+            {"PublicEndpoint": "false", "ExistingSubnetIds": "subnet-1,subnet-9"},
+            "ExistingSubnetIds subnet-9: this Region has no such subnet",
+        ),
+        (
+            network(vpcId="vpc-2"),
+            {"PublicEndpoint": "false", "ExistingSubnetIds": "subnet-1"},
+            "it is in vpc-1 and the cluster in vpc-2",
+        ),
+    ],
+)
+def test_a_cluster_that_cannot_be_used_is_refused_with_the_remedy(cluster, properties, words):
+    (fault,) = existing(cluster, **properties)
+    assert words in fault
+
+
+def test_a_full_subnet_is_refused():
+    full = {**SUBNET, "AvailableIpAddressCount": 3}
+    (fault,) = existing(subnets=[full], PublicEndpoint="false", ExistingSubnetIds="subnet-1")
+    assert fault.startswith("ExistingSubnetIds subnet-1: 3 of its addresses are free")
+
+
+# -- the custom resource
+
+
+@pytest.fixture(scope="module")
+def clients(aws):
+    return {name: aws.client(name) for name in ("ec2", "eks")}
+
+
+def ask(clients, kind="Create", changes=None, **extra):
+    event = cloudformation_request(kind, {**PROPERTIES, **(changes or {})}, **extra)
+    return stage.serve_request(event, ec2=clients["ec2"], eks=clients["eks"])
+
+
+def test_it_answers_with_the_zones_it_chose(clients):
+    answer = ask(clients)
+    assert answer.physical_id == "us-east-1a,us-east-1b"
+    assert answer.data == {
+        "AvailabilityZone": "us-east-1a",
+        "OtherAvailabilityZone": "us-east-1b",
+        "ClusterArn": "",
+        "ClusterSecurityGroupId": "",
+        "VpcId": "",
+    }
+
+
+def test_it_keeps_the_zones_on_an_update_and_its_id_with_them(clients):
+    answer = ask(clients, "Update", PhysicalResourceId="us-east-1c,us-east-1d")
+    assert answer.physical_id == "us-east-1c,us-east-1d"
+
+
+def test_an_update_is_checked_again_and_a_deletion_never(clients):
+    bad = {"InstanceType": "t3.large"}
+    with pytest.raises(PreflightFailed, match=r"t3\.large"):
+        ask(clients, "Update", bad, PhysicalResourceId="us-east-1c,us-east-1d")
+    assert ask(clients, "Delete", bad, PhysicalResourceId="nothing").physical_id == "nothing"
+
+
+def test_an_unknown_reservation_is_a_fault_and_no_crash(clients):
+    class Ec2:
+        """moto has no capacity reservations; this is how EC2 answers for one it does not know."""
+
+        def __getattr__(self, name):
+            return getattr(clients["ec2"], name)
+
+        def describe_capacity_reservations(self, **_):
+            error = {"Code": "InvalidCapacityReservationId.NotFound", "Message": "no"}
+            raise ClientError({"Error": error}, "DescribeCapacityReservations")
+
+    wanted = {"BaselineCapacityReservationId": "cr-0123"}
+    with pytest.raises(PreflightFailed, match="cr-0123: there is no such"):
+        ask({**clients, "ec2": Ec2()}, changes=wanted)
+
+
+def test_the_named_placement_group_is_looked_up():
+    asked = []
+
+    class Ec2:
+        """moto has no placement groups."""
+
+        def describe_placement_groups(self, Filters):
+            asked.extend(Filters)
+            return {"PlacementGroups": [{"GroupName": "theirs", "Strategy": "cluster"}]}
+
+    assert stage._group("theirs", Ec2())["Strategy"] == "cluster"
+    assert asked == [{"Name": "group-name", "Values": ["theirs"]}]
+
+
+def test_an_existing_cluster_is_described_to_the_stack(clients):
+    ec2, eks = clients["ec2"], clients["eks"]
+    vpc = ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
+    subnets = [s["SubnetId"] for s in ec2.describe_subnets()["Subnets"] if s["VpcId"] == vpc][:2]
+    made = eks.create_cluster(
+        name="house",
+        roleArn="arn:aws:iam::123456789012:role/eks",
+        resourcesVpcConfig={"subnetIds": subnets},
+    )["cluster"]
+
+    class Eks:
+        """moto knows neither access modes nor VPCs of clusters."""
+
+        def describe_cluster(self, name):
+            found = eks.describe_cluster(name=name)["cluster"]
+            return {
+                "cluster": {
+                    **CLUSTER,
+                    "arn": found["arn"],
+                    "resourcesVpcConfig": {**CLUSTER["resourcesVpcConfig"], "vpcId": vpc},
+                }
+            }
+
+    both = {**clients, "eks": Eks()}
+    private = {
+        "ExistingClusterName": "house",
+        "PublicEndpoint": "false",
+        "ExistingSubnetIds": ",".join(subnets),
+    }
+    answer = ask(both, changes=private)
+    assert answer.physical_id == "house"
+    assert answer.data["ClusterArn"] == made["arn"]
+    assert (answer.data["VpcId"], answer.data["AvailabilityZone"]) == (vpc, "")
+    assert answer.data["ClusterSecurityGroupId"] == "sg-1"
+    eks.delete_cluster(name="house")
+    with pytest.raises(PreflightFailed, match="no such cluster"):
+        ask(both, changes=private)
+
+
+def test_the_handler_tells_every_fault_in_one_readable_reason(clients, monkeypatch):
+    from handlers import preflight as handler
+
+    monkeypatch.setattr(handler.boto3, "client", clients.__getitem__)
+    changes = {"InstanceType": "t3.large", "AmiType": "AL2023_ARM_64_STANDARD", "NodeCount": "300"}
+    with listener() as (url, told):
+        event = cloudformation_request("Create", {**PROPERTIES, **changes}, ResponseURL=url)
+        handler.handler(event, Context())
+    answer = only(told)
+    assert answer["Status"] == "FAILED"
+    reason = answer["Reason"]
+    assert "\n" not in reason, "the console shows one paragraph"
+    assert reason.startswith(
+        "PreflightFailed: (1) InstanceType t3.large: it cannot be in a cluster"
+    )
+    assert "(2) AmiType AL2023_ARM_64_STANDARD:" in reason and "(3) NodeCount 300:" in reason

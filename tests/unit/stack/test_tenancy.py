@@ -1,0 +1,73 @@
+"""What a stack puts into a cluster: no more rights than it uses, and a guard where it needs one."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackrate.measure.manifests import STACK
+from rackrate.stack import tenancy
+
+ORDINARY = tenancy.manifests("bench", "rackrate:bench", "stack")
+HOST = tenancy.host_manifests("bench", "rackrate:bench", "stack")
+
+
+def by_kind(things):
+    return {thing["kind"]: thing for thing in things}
+
+
+def test_the_functions_are_granted_no_more_than_they_use():
+    things = by_kind(ORDINARY)
+    nodes, cni = things["ClusterRole"]["rules"]
+    assert (nodes["resources"], nodes["verbs"]) == (["nodes"], ["get", "list"])
+    assert (cni["resources"], cni["verbs"]) == (["daemonsets"], ["get"])
+    assert cni["resourceNames"] == ["aws-node"], "no DaemonSet of anybody else"
+    verbs = {v for rule in things["Role"]["rules"] for v in rule["verbs"]}
+    resources = {r for rule in things["Role"]["rules"] for r in rule["resources"]}
+    assert "*" not in verbs | resources
+    assert "secrets" not in resources and "pods/exec" not in resources
+    assert by_kind(HOST)["Role"]["rules"] == things["Role"]["rules"]
+
+
+@pytest.mark.parametrize("things", [ORDINARY, HOST], ids=["ordinary", "host"])
+def test_rights_go_to_the_functions_group_and_stay_within_the_namespaces(things):
+    named = by_kind(things)
+    for kind in {"RoleBinding", "ClusterRoleBinding"} & set(named):
+        assert [subject["name"] for subject in named[kind]["subjects"]] == ["rackrate:bench"]
+        role = named[named[kind]["roleRef"]["kind"]]
+        assert named[kind]["roleRef"]["name"] == role["metadata"]["name"]
+        assert named[kind]["metadata"].get("namespace") == role["metadata"].get("namespace")
+
+
+def test_everything_carries_the_mark_of_its_stack():
+    for thing in [*ORDINARY, *HOST]:
+        assert thing["metadata"]["annotations"][STACK] == "stack"
+
+
+def test_only_the_namespace_behind_the_guard_is_privileged():
+    level = "pod-security.kubernetes.io/enforce"
+    assert by_kind(ORDINARY)["Namespace"]["metadata"]["labels"][level] == "restricted"
+    assert by_kind(HOST)["Namespace"]["metadata"]["labels"][level] == "privileged"
+    kinds = [thing["kind"] for thing in HOST]
+    assert kinds.index("ValidatingAdmissionPolicyBinding") < kinds.index("Namespace")
+
+
+def test_the_guard_is_for_every_container_of_every_pod_of_its_namespace_and_of_no_other():
+    """What its expressions let in is tried on a true API server (tests/lab/test_access.py)."""
+    spec = by_kind(HOST)["ValidatingAdmissionPolicy"]["spec"]
+    (rule,) = spec["matchConstraints"]["resourceRules"]
+    assert rule["resources"] == ["pods", "pods/ephemeralcontainers"]
+    assert set(rule["operations"]) == {"CREATE", "UPDATE"}
+    selector = spec["matchConstraints"]["namespaceSelector"]
+    namespace = by_kind(HOST)["Namespace"]["metadata"]["name"]
+    assert selector == {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    (containers,) = (v["expression"] for v in spec["variables"] if v["name"] == "containers")
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        assert kind in containers
+
+
+def test_the_longest_namespace_leaves_room_for_the_name_of_its_second():
+    from tests.templates.cloudformation import ROOT, load
+
+    pattern = load(ROOT / "template.yaml")["Parameters"]["Namespace"]["AllowedPattern"]
+    assert "{0,56}" in pattern, "58 letters"
+    assert len(tenancy.host_namespace("n" * 58)) == 63

@@ -1,0 +1,52 @@
+"""A run as the state machine takes it through the functions."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackrate.stages.collect import collect
+from rackrate.stages.deploy import deploy as deploy_servers
+from rackrate.stages.launch import launch
+from rackrate.stages.plan import plan as plan_run
+from tests.unit.stages.runs import ARN, EXECUTIONS, PLAN, RUN
+
+
+@pytest.fixture
+def plan(resources):
+    def do(raw=PLAN, run_id=RUN, **others):
+        return plan_run(
+            raw, resources.but(**others), run_id=run_id, execution_arn=EXECUTIONS + run_id
+        )
+
+    return do
+
+
+@pytest.fixture
+def deploy(plan, resources, store):
+    def do(raw=PLAN, **others):
+        plan(raw, **others)
+        deploy_servers(RUN, ARN, resources.but(**others))
+        return store.items(RUN)
+
+    return do
+
+
+@pytest.fixture
+def measure(resources):
+    """Runs an item as the state machine does, and returns what launch said."""
+
+    def do(item):
+        launched = launch(RUN, item, resources)
+        if launched.pods:
+            collected = collect(
+                RUN,
+                launched.item,
+                resources,
+                attempt=launched.attempt,
+                deadline=launched.deadline,
+                watch_seconds=1,
+            )
+            assert collected.finished
+        return launched
+
+    return do

@@ -1,0 +1,105 @@
+"""The conclusion: from stored trials to verdicts, results, tables and a page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from arro3.io import read_parquet
+from jsonschema import Draft202012Validator
+
+from rackrate.errors import TrialsLost
+from rackrate.results.build import RunFailure
+from rackrate.stages.analyze import analyze
+from rackrate.stages.finish import finish
+from rackrate.stages.report import report
+from tests.templates.cloudformation import ROOT
+from tests.unit.stages.runs import ARN, RUN, json_of
+
+PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())
+
+
+@pytest.fixture
+def whole_run(deploy, measure):
+    for item in deploy():
+        measure(item)
+
+
+def test_a_whole_run_ends_in_verdicts_results_and_a_page(whole_run, store, s3, resources):
+    assert analyze(RUN, resources, after_failure=False).lost == 0
+    report(RUN, resources, failure=None)
+    finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
+    results = json_of(store, "results.json")
+    assert results["schema"] == "rackrate.result.v1"
+    Draft202012Validator(PUBLISHED).validate(results)
+    assert results["run"]["status"] == "succeeded" == store.run(RUN).status
+    assert results["trials"] == {"planned": 36, "measured": 36, "failed": 0, "failures": []}
+    assert [v["test"] for v in results["verdicts"]] == ["tcp-1", "tcp-8", "rtt"]
+    # Both arms printed the same, so there is no difference.
+    assert {v["verdict"] for v in results["verdicts"]} == {"no meaningful difference"}
+    ceilings = {v["test"]: v["ceiling"] for v in results["verdicts"]}
+    assert (ceilings["tcp-1"]["arm"], ceilings["tcp-1"]["baseline"]) == (10e9, 5e9)
+    assert ceilings["tcp-8"]["name"] == "instance peak"
+    assert ceilings["rtt"] is None
+    assert results["arms"][1]["nodes"] == ["node-c", "node-d"]
+    assert [arm["ena_express"] for arm in results["arms"]] == [False, False]
+    assert results["run"]["lab_scale"] is None
+
+    body = s3.get_object(Bucket="results", Key=f"runs/{RUN}/trials.csv")["Body"].read()
+    rows = list(csv.DictReader(io.StringIO(body.decode())))
+    assert len(rows) == 36
+    for row in rows:
+        quantity = "rtt_seconds" if row["test"] == "rtt" else "throughput_bits_per_second"
+        assert float(row[quantity]) > 0
+    day = results["run"]["started_at"][:10]
+    for table, expected in (("trials", 36), ("verdicts", 3)):
+        key = f"{table}/day={day}/{RUN}.parquet"
+        body = s3.get_object(Bucket="results", Key=key)["Body"].read()
+        assert len(read_parquet(io.BytesIO(body)).read_all()) == expected
+
+    before = store.verdicts(RUN)
+    analyze(RUN, resources, after_failure=False)
+    assert store.verdicts(RUN) == before, "an old run can be analysed again"
+
+
+def test_a_loss_within_tolerance_degrades_the_run(deploy, measure, cluster, store, resources):
+    items = deploy()
+    last = items[0].tests[-1].name
+    for item in items:
+        spoil = item.kind == "makeup" or item.block == 1
+        cluster.on_client = (
+            (lambda pod: cluster.finish(pod, {last: 1})) if spoil else cluster.succeed
+        )
+        measure(item)
+    analyze(RUN, resources, after_failure=False)
+    report(RUN, resources, failure=None)
+    finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
+    assert store.run(RUN).status == "degraded"
+    results = json_of(store, "results.json")
+    assert (results["trials"]["measured"], results["trials"]["failed"]) == (34, 2)
+    assert all(failure["attempt"] == 3 for failure in results["trials"]["failures"])
+    five = next(v for v in results["verdicts"] if v["test"] == last)
+    assert (five["blocks"], five["verdict"]) == (5, "inconclusive")
+
+
+def test_too_many_losses_fail_the_run_with_its_verdicts_stored(deploy, measure, store, resources):
+    for item in deploy()[:2]:
+        measure(item)
+    with pytest.raises(TrialsLost, match="24 of 36 trials were lost: 24 x never ran"):
+        analyze(RUN, resources, after_failure=False)
+    assert len(store.verdicts(RUN)) == 3
+    failure = RunFailure("TrialsLost", "24 of 36")
+    report(RUN, resources, failure=failure)
+    results = json_of(store, "results.json")
+    assert (results["run"]["status"], results["run"]["error"]) == ("failed", "TrialsLost")
+
+
+def test_a_run_without_a_single_trial_is_still_reported(plan, store, resources):
+    plan()
+    analyze(RUN, resources, after_failure=True)
+    report(RUN, resources, failure=RunFailure("NodesUnavailable", "x"))
+    results = json_of(store, "results.json")
+    assert results["trials"]["failed"] == 36
+    assert {v["verdict"] for v in results["verdicts"]} == {"inconclusive"}

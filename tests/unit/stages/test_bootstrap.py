@@ -1,0 +1,268 @@
+"""The bootstrap custom resource: idempotent, and a good guest in somebody else's cluster."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from rackrate.errors import ClusterUnreachable
+from rackrate.measure import manifests
+from rackrate.stack.custom_resource import NOTHING
+from rackrate.stages import bootstrap
+from tests.unit.measure.fake_cluster import FakeCluster
+from tests.unit.stack.custom_resources import Context, listener, only
+from tests.unit.stack.custom_resources import request as cloudformation_request
+
+NAMESPACE = "/api/v1/namespaces/bench"
+
+
+TENANT = bootstrap.Tenant("bench", "rackrate:bench", "my-stack", host_network=True)
+
+
+def request(kind, *, namespace="bench", owner="my-stack", host="false", **extra):
+    properties = {
+        "Namespace": namespace,
+        "HostNetwork": host,
+        "Group": f"rackrate:{namespace}",
+        "Owner": owner,
+    }
+    if kind != "Create":
+        extra.setdefault("PhysicalResourceId", namespace)
+    return cloudformation_request(kind, properties, **extra)
+
+
+def serve(kind, cluster, seconds=5.0, **extra):
+    return bootstrap.serve_request(request(kind, **extra), lambda: cluster, seconds)
+
+
+@pytest.fixture
+def empty():
+    cluster = FakeCluster()
+    cluster.nodes = []
+    return cluster
+
+
+def test_create_makes_everything_and_again_changes_nothing(empty):
+    answer = serve("Create", empty)
+    assert answer.physical_id == "bench"
+    assert answer.data == {"Namespace": "bench", "HostNamespace": "", "Group": "rackrate:bench"}
+    before = copy.deepcopy(empty.objects)
+    assert len(before) == 5
+    serve("Create", empty)
+    assert set(empty.objects) == set(before)
+
+
+def test_update_corrects_what_somebody_changed(empty):
+    serve("Create", empty)
+    path = next(path for path in empty.objects if path.endswith("/roles/runner"))
+    rules = empty.objects[path]["rules"]
+    empty.objects[path] = {**empty.objects[path], "rules": []}
+    serve("Update", empty)
+    assert empty.objects[path]["rules"] == rules
+
+
+@pytest.mark.parametrize("host", ["false", "true"])
+def test_delete_removes_everything_and_again_is_fine(empty, host):
+    serve("Create", empty, host=host)
+    serve("Delete", empty, host=host)
+    assert empty.objects == {}
+    serve("Delete", empty, host=host)
+
+
+def test_host_networking_gets_a_namespace_of_its_own_behind_a_guard_that_comes_first(empty):
+    serve("Create", empty)
+    before = set(empty.objects)
+    answer = serve("Update", empty, host="true")
+    assert answer.data["HostNamespace"] == "bench-host"
+    added = [thing for path, thing in empty.objects.items() if path not in before]
+    assert [(thing["kind"], thing["metadata"]["name"]) for thing in added] == [
+        ("ValidatingAdmissionPolicy", "bench-host.rackrate.dev"),
+        ("ValidatingAdmissionPolicyBinding", "bench-host.rackrate.dev"),
+        ("Namespace", "bench-host"),
+        ("Role", "runner"),
+        ("RoleBinding", "runners"),
+    ]
+    policy, binding, _, role, granted = added
+    selector = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchLabels"]
+    assert selector == {"kubernetes.io/metadata.name": "bench-host"}
+    assert (policy["spec"]["failurePolicy"], binding["spec"]["validationActions"]) == (
+        "Fail",
+        ["Deny"],
+    )
+    first = empty.objects["/apis/rbac.authorization.k8s.io/v1/namespaces/bench/roles/runner"]
+    assert role["rules"] == first["rules"]
+    assert granted["subjects"][0]["name"] == "rackrate:bench"
+
+
+def test_an_update_that_forbids_host_networking_removes_all_of_it(empty):
+    serve("Create", empty)
+    without = copy.deepcopy(empty.objects)
+    serve("Update", empty, host="true")
+    serve("Update", empty, host="false")
+    assert set(empty.objects) == set(without)
+
+
+def test_a_host_namespace_of_somebody_else_is_refused_and_left_as_it_was(empty):
+    path = "/api/v1/namespaces/bench-host"
+    theirs = {"metadata": {"name": "bench-host"}}
+    empty.objects[path] = copy.deepcopy(theirs)
+    with pytest.raises(bootstrap.NotOurs, match="Namespace bench-host exists"):
+        serve("Create", empty, host="true")
+    assert empty.objects == {path: theirs}
+    serve("Create", empty)
+    serve("Delete", empty)
+    assert empty.objects == {path: theirs}
+
+
+def test_a_namespace_is_not_taken_for_the_other_one_of_the_same_stack(empty):
+    """Else deleting the old one would delete what the new one has just taken."""
+    serve("Create", empty, host="true")
+    with pytest.raises(bootstrap.NotOurs, match="Namespace bench-host exists"):
+        serve("Update", empty, namespace="bench-host", PhysicalResourceId="bench")
+
+
+def test_what_is_replaced_is_replaced_in_the_version_that_was_seen(empty):
+    """The API refuses a policy without it."""
+    serve("Create", empty, host="true")
+    path = next(path for path in empty.objects if "/validatingadmissionpolicies/" in path)
+    empty.objects[path]["metadata"]["resourceVersion"] = "41"
+    serve("Update", empty, host="true")
+    assert empty.objects[path]["metadata"]["resourceVersion"] == "41"
+
+
+def test_a_stack_of_before_host_networking_is_updated_and_deleted(empty):
+    properties = {"Namespace": "bench", "Group": "rackrate:bench", "Owner": "my-stack"}
+    for kind in ("Create", "Update", "Delete"):
+        event = cloudformation_request(kind, properties, PhysicalResourceId="bench")
+        assert bootstrap.serve_request(event, lambda: empty, 5).data["HostNamespace"] == ""
+    assert empty.objects == {}
+
+
+def test_delete_succeeds_when_the_cluster_is_gone_already():
+    assert serve("Delete", None).physical_id == "bench"
+    with pytest.raises(LookupError):
+        serve("Create", None)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "whose"),
+    [
+        ({}, "was not made by this stack"),
+        ({manifests.STACK: "their-stack"}, "belongs to the stack their-stack"),
+    ],
+)
+def test_a_namespace_of_somebody_else_is_refused_and_left_as_it_was(empty, annotations, whose):
+    theirs = {"metadata": {"name": "bench", "annotations": annotations}}
+    empty.objects[NAMESPACE] = copy.deepcopy(theirs)
+    with pytest.raises(bootstrap.NotOurs, match=f"Namespace bench exists.*{whose}.*Choose"):
+        serve("Create", empty)
+    serve("Delete", empty, PhysicalResourceId=NOTHING)
+    assert empty.objects == {NAMESPACE: theirs}
+
+
+def test_a_cluster_role_of_somebody_else_is_neither_overwritten_nor_deleted(empty):
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/rackrate:bench:node-reader"
+    theirs = {"metadata": {"name": "rackrate:bench:node-reader"}, "rules": ["theirs"]}
+    empty.objects[path] = copy.deepcopy(theirs)
+    with pytest.raises(bootstrap.NotOurs, match="ClusterRole rackrate:bench:node-reader"):
+        serve("Create", empty)
+    assert empty.objects == {path: theirs}, "nothing is created before everything may be"
+    serve("Delete", empty, PhysicalResourceId=NOTHING)
+    assert empty.objects == {path: theirs}
+
+
+def test_two_stacks_in_one_cluster_do_not_touch_each_other(empty):
+    serve("Create", empty, namespace="one", owner="stack-one")
+    first = copy.deepcopy(empty.objects)
+    serve("Create", empty, namespace="two", owner="stack-two")
+    assert len(empty.objects) == 2 * len(first)
+    serve("Delete", empty, namespace="two", owner="stack-two")
+    assert empty.objects == first
+
+
+def test_another_namespace_is_a_replacement_whose_old_one_is_deleted_afterwards(empty):
+    serve("Create", empty, namespace="old")
+    made = serve("Update", empty, namespace="new", PhysicalResourceId="old")
+    assert made.physical_id == "new"
+    serve("Delete", empty, namespace="old")
+    named = {thing["metadata"]["name"] for thing in empty.objects.values()}
+    assert named == {
+        "new",
+        "runner",
+        "runners",
+        "rackrate:new:node-reader",
+        "rackrate:new:node-readers",
+    }
+
+
+def test_a_namespace_that_is_being_deleted_is_waited_for(empty, monkeypatch):
+    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
+    serve("Create", empty)
+    empty.objects[NAMESPACE]["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z"
+    tries = []
+
+    def connect():
+        tries.append(1)
+        if len(tries) == 3:
+            empty.objects.clear()
+        return empty
+
+    bootstrap.serve_request(request("Create"), connect, 5)
+    assert "deletionTimestamp" not in empty.objects[NAMESPACE]["metadata"]
+
+
+def test_a_new_access_entry_is_given_time(empty, monkeypatch):
+    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
+    tries = []
+
+    def connect():
+        tries.append(1)
+        if len(tries) < 3:
+            raise ClusterUnreachable("the cluster refuses this function")
+        return empty
+
+    bootstrap.serve_request(request("Create"), connect, 5)
+    assert len(tries) == 3 and NAMESPACE in empty.objects
+
+
+def test_it_gives_up_in_time(monkeypatch):
+    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
+
+    def connect():
+        raise ClusterUnreachable("no route")
+
+    with pytest.raises(ClusterUnreachable, match="no route"):
+        bootstrap.serve_request(request("Create"), connect, 0.05)
+
+
+def test_deleting_waits_for_the_namespace_but_not_for_ever(empty):
+    serve("Create", empty)
+    empty.delete = lambda path, foreground=False: None
+    with pytest.raises(ClusterUnreachable, match="still being deleted"):
+        bootstrap.remove(empty, TENANT, seconds=0)
+
+
+def test_the_handler_answers_when_it_went_well(empty, monkeypatch):
+    from handlers import bootstrap
+
+    monkeypatch.setattr(bootstrap, "_connect", lambda: empty)
+    with listener() as (url, told):
+        bootstrap.handler(request("Create", ResponseURL=url), Context())
+    answer = only(told)
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "bench")
+    assert answer["Data"]["Group"] == "rackrate:bench"
+
+
+def test_the_handler_answers_when_it_went_wrong(monkeypatch):
+    from handlers import bootstrap
+
+    def connect():
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(bootstrap, "_connect", connect)
+    with listener() as (url, told):
+        bootstrap.handler(request("Delete", ResponseURL=url, PhysicalResourceId="old"), Context())
+    answer = only(told)
+    assert (answer["Status"], answer["Reason"]) == ("FAILED", "RuntimeError: a bug")
+    assert answer["PhysicalResourceId"] == "old"

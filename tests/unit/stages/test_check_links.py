@@ -1,0 +1,90 @@
+"""Links: pairs that could not talk in the warm-up are named, and end the run if they are many."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rackrate.errors import LinksDown
+from rackrate.measure import manifests
+from rackrate.results.build import RunFailure
+from rackrate.stages import check_links as checking
+from rackrate.stages.check_links import Links, check_links
+from rackrate.stages.collect import give_up
+from tests.unit.stages.runs import PLAN, RUN
+
+
+def warm_up(store):
+    return store.items(RUN, "warm_up.json")
+
+
+def test_links_that_are_up_warn_of_nothing(deploy, measure, store, resources):
+    deploy()
+    for item in warm_up(store):
+        measure(item)
+    assert check_links(RUN, resources) == Links(links=2, down=0)
+    assert store.run(RUN).warnings == ()
+
+
+def break_one(cluster):
+    """The baseline's clients find nobody."""
+
+    def client(pod):
+        if pod["metadata"]["labels"][manifests.ARM] == "baseline":
+            cluster.logs[pod["metadata"]["name"], "tcp-1"] = '{"error": "no route to host"}'
+        cluster.succeed(pod)
+
+    cluster.on_client = client
+
+
+def test_a_pair_that_cannot_talk_is_named_with_its_arm_the_reason_and_a_remedy(
+    deploy, measure, cluster, store, resources
+):
+    deploy()
+    break_one(cluster)
+    for item in warm_up(store):
+        measure(item)
+    with pytest.raises(LinksDown) as caught:
+        check_links(RUN, resources)
+    told = str(caught.value)
+    assert told.startswith("1 of 2 pairs could not talk")
+    assert re.search(r"arm baseline, node-[cd] to node-[cd]: .*no route to host", told)
+    assert "arm treatment" not in told
+    assert all(word in told for word in ("security groups", "network policies", "ToolImage"))
+
+
+def test_links_that_the_plan_tolerates_to_be_down_are_noted(
+    deploy, measure, cluster, store, resources
+):
+    deploy({**PLAN, "tolerated_loss": 0.5})
+    break_one(cluster)
+    for item in warm_up(store):
+        measure(item)
+    assert check_links(RUN, resources) == Links(links=2, down=1)
+    (warning,) = store.run(RUN).warnings
+    assert "arm baseline" in warning and "no route to host" in warning
+    check_links(RUN, resources)
+    assert len(store.run(RUN).warnings) == 1, "once, though the function was called again"
+
+
+def test_a_link_that_nobody_tried_is_down(deploy, resources):
+    deploy()
+    with pytest.raises(LinksDown, match=r"2 of 2 pairs.*\n.*was never tried"):
+        check_links(RUN, resources)
+
+
+def test_a_warm_up_that_was_given_up_tells_why_and_counts_for_nothing(deploy, store, resources):
+    deploy()
+    failure = RunFailure("ServersNotReady", "gone")
+    found = give_up(RUN, warm_up(store)[0], failure, resources)
+    assert found.warm_up is True
+    assert store.run(RUN).trials_failed == 0
+    with pytest.raises(LinksDown, match="ServersNotReady: gone"):
+        check_links(RUN, resources)
+
+
+def test_of_very_many_links_that_are_down_only_some_are_named():
+    told = checking._message([f"arm a, {n} to {n + 1}: gone" for n in range(1000)], 1000)
+    assert "1000 of 1000" in told and "and 960 more" in told
+    assert len(told) < 32_768  # what Step Functions takes as a cause

@@ -1,0 +1,191 @@
+"""Comparing stored runs: what is refused, what is written, and what the execution says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rackrate.errors import InvalidComparison
+from rackrate.measure.trials import RawValues
+from rackrate.plan.schedule import build_schedule
+from rackrate.stages import compare as stage
+from rackrate.stages.analyze import analyze
+from rackrate.stages.compare import compare
+from rackrate.store import LINK_SECONDS
+from rackrate.verdict.model import Analysis, Difference
+from tests.unit.given import Given
+from tests.unit.report.samples import analysis
+from tests.unit.results.test_comparison import recorded
+from tests.unit.verdict.test_analysis import RTT, VALUES
+
+ID, ARN = "compared-1", "arn:aws:states:us-east-1:123456789012:execution:rackrate:compared-1"
+ASKED = {"compare": {"run": "run-2", "with": "run-1"}}
+
+
+def keep(
+    store, run_id, *, status="succeeded", schema="rackrate.result.v1", tests=(RTT,), **options
+):
+    """Stores a run as one that is over leaves it."""
+    run = recorded(run_id, tests=tests, direction="forward", **options)
+    evidence = run.evidence
+    planned = evidence.planned_run.model_copy(update={"run_id": run_id})
+    store.start_run(run_id, status, "2026-11-21T08:00:00Z", lab_scale=0.05)
+    store.put(run_id, "plan.json", planned)
+    store.put_items(run_id, "schedule.json", build_schedule(planned.plan, planned.arms))
+    store.put(run_id, "analysis.json", analysis(marks=()))
+    if schema:
+        store.put_json(store.key(run_id, "results.json"), {"schema": schema})
+    raw = {key.id: RawValues(samples={"rtt": (1e-4,)}) for key in evidence.measured}
+    samples_key = store.put_raw_values(run_id, "samples/0001.json.gz", raw)
+    for trial in evidence.trials.values():
+        store.put_trial(run_id, trial.model_copy(update={"samples_key": samples_key}))
+
+
+@pytest.fixture(autouse=True)
+def no_figures(monkeypatch):
+    """Drawing takes seconds; test_comparison.py and test_permissions.py have the true page."""
+    monkeypatch.setattr(stage, "render_page", lambda document, *_: document.conclusion)
+
+
+@pytest.fixture
+def two(store):
+    for run_id in ("run-1", "run-2"):
+        keep(store, run_id)
+    return store
+
+
+def do(store, asked=ASKED):
+    return compare(asked, Given(store=store), comparison_id=ID, execution_arn=ARN)
+
+
+def refusal(store, run="run-2", other="run-1"):
+    with pytest.raises(InvalidComparison) as caught:
+        do(store, {"compare": {"run": run, "with": other}})
+    said = str(caught.value)
+    assert "\n" not in said, "one sentence"
+    assert "; " in said, "and a remedy"
+    return said
+
+
+def test_a_comparison_is_written_beside_the_runs_and_recorded_as_none(two, s3):
+    done = do(two)
+    assert done.comparison_key == f"comparisons/{ID}/comparison.json"
+    found = s3.list_objects_v2(Bucket="results", Prefix="comparisons/")["Contents"]
+    assert {each["Key"] for each in found} == {
+        f"comparisons/{ID}/comparison.json",
+        f"comparisons/{ID}/report.html",
+    }
+    document = json.load(s3.get_object(Bucket="results", Key=done.comparison_key)["Body"])
+    assert document["schema"] == "rackrate.comparison.v1"
+    assert done.conclusion == (
+        f"{document['conclusion']} The network of these nodes is scaled by 0.05 on purpose."
+    )
+    assert two.run(ID) is None
+    assert two.running_runs() == []
+
+
+def test_the_output_is_short_and_says_how_long_its_link_holds(two):
+    done = do(two)
+    assert done.differences == ()
+    assert done.verdicts[0].startswith(
+        "treatment against treatment (run-1): rtt shows no meaningful difference"
+    )
+    assert len(json.dumps(done.to_json())) < 5000
+    assert "at most 12 hours, often less" in done.report_valid
+    assert f"s3://results/comparisons/{ID}/report.html" in done.report_valid
+
+
+def test_the_link_is_signed_for_the_regions_own_host_and_for_keys_of_kms(two):
+    done = do(two)
+    address, _, query = done.report.partition("?")
+    assert address == f"https://results.s3.us-east-1.amazonaws.com/comparisons/{ID}/report.html"
+    assert "X-Amz-Algorithm=AWS4-HMAC-SHA256" in query
+    assert f"X-Amz-Expires={LINK_SECONDS}" in query
+
+
+def test_a_baseline_is_compared_by_its_name(two, s3):
+    item = {"pk": "baseline#good", "sk": "baseline", "name": "good", "run_id": "run-1"}
+    two._dynamodb.put_item(TableName="results", Item={k: {"S": v} for k, v in item.items()})
+    done = do(two, {"compare": {"run": "run-2", "with": "good"}})
+    document = json.load(s3.get_object(Bucket="results", Key=done.comparison_key)["Body"])
+    assert document["comparison"]["with"] == "run-1"
+    assert document["comparison"]["baseline"] == "good"
+
+
+def test_a_run_that_is_not_there_is_refused(two):
+    assert refusal(two, run="nowhere").startswith(
+        "compare.run: there is no run and no baseline 'nowhere'; name"
+    )
+    assert refusal(two, other="nowhere").startswith("compare.with: there is no run and no baseline")
+
+
+def test_a_baseline_whose_run_is_gone_is_refused(two):
+    item = {"pk": "baseline#old", "sk": "baseline", "name": "old", "run_id": "forgotten"}
+    two._dynamodb.put_item(TableName="results", Item={k: {"S": v} for k, v in item.items()})
+    assert "compare.with: the run of the baseline 'old' is gone" in refusal(two, other="old")
+
+
+def test_a_run_that_is_still_going_is_refused(two):
+    two.update_run("run-2", status="running")
+    assert refusal(two) == (
+        "compare.run: the run 'run-2' is still going; wait for its end, or name another run"
+    )
+
+
+def test_a_run_is_not_compared_with_itself(two):
+    assert "compare.with: is the run 'run-2' itself" in refusal(two, other="run-2")
+
+
+@pytest.mark.parametrize("status", ["aborted", "invalid", "dry_run", "timed_out"])
+def test_a_run_that_left_no_results_is_refused(store, status):
+    keep(store, "run-2", status=status, schema=None)
+    assert f"the run 'run-2' ended '{status}' and left no results" in refusal(store)
+
+
+def test_results_of_another_version_are_refused(two):
+    two.put_json("runs/run-1/results.json", {"schema": "rackrate.result.v2"})
+    assert refusal(two).startswith(
+        "compare.with: the results of the run 'run-1' are of the schema 'rackrate.result.v2',"
+        " not 'rackrate.result.v1'; "
+    )
+
+
+def test_a_run_without_a_measured_trial_is_refused(two, store):
+    keep(store, "run-3", values={key: [None] * 6 for key in VALUES}, status="failed")
+    assert "compare.run: the run 'run-3' has no measured trials" in refusal(two, run="run-3")
+
+
+def test_runs_with_nothing_in_common_are_refused_and_nothing_is_written(two, s3):
+    keep(two, "run-3", tests=(RTT.model_copy(update={"count": 5}),))
+    assert "have nothing in common" in refusal(two, run="run-3")
+    assert "Contents" not in s3.list_objects_v2(Bucket="results", Prefix="comparisons/")
+
+
+def test_a_run_that_did_not_go_well_is_compared_and_said_to_be_one(two, s3):
+    two.update_run("run-1", status="failed")
+    done = do(two)
+    document = json.load(s3.get_object(Bucket="results", Key=done.comparison_key)["Body"])
+    assert "The run run-1 ended failed." in document["warnings"]
+
+
+def analyzed_again(store, **plan):
+    """The analysis of the second run, had its plan been otherwise."""
+    stored = store.plan("run-2")
+    changed = stored.plan.model_copy(update=plan)
+    store.put("run-2", "plan.json", stored.model_copy(update={"plan": changed}))
+    analyze("run-2", Given(store=store), after_failure=False)
+    return store.get("run-2", "analysis.json", Analysis)
+
+
+def test_a_run_whose_plan_names_an_earlier_one_says_what_differed_since(two):
+    found = analyzed_again(two, compare_with="run-1", blocks=7)
+    (difference,) = found.regression_differences
+    assert difference == Difference(what="blocks", run="7", other="6")
+    said = two.run("run-2").conclusion
+    assert "What differed since run-1: blocks (7 instead of 6). treatment since run-1" in said
+
+
+def test_a_run_that_names_no_earlier_one_says_nothing_of_differences(two):
+    assert analyzed_again(two).regression_differences is None
+    assert "differed" not in two.run("run-2").conclusion

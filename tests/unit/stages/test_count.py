@@ -1,0 +1,183 @@
+"""What the interfaces of nodes count: read on every node, or noted as not read."""
+
+from __future__ import annotations
+
+import pytest
+from kubernetes.client import ApiException
+
+from rackrate.errors import ClusterUnreachable
+from rackrate.measure import counters, manifests
+from rackrate.measure.counters import Counters
+from rackrate.stages.count import NO_ENA, NOT_ALLOWED, Counted, count
+from tests.unit import builders
+from tests.unit.given import Given
+from tests.unit.measure.test_counters import TEXT
+from tests.unit.samples import HOST_SETTINGS, NODES, SETTINGS
+
+RUN = "run-1"
+OWNER = f"/api/v1/namespaces/rackrate-host/configmaps/{manifests.owner_name(RUN)}"
+ALL_NODES = {name for names in NODES.values() for name in names}
+
+
+@pytest.fixture
+def planned(store, cluster):
+    """A run whose plan is stored, and whose owner is in the host namespace."""
+    arms = [builders.arm(name, nodes) for name, nodes in NODES.items()]
+    store.put(RUN, "plan.json", builders.planned_run(builders.plan(), arms))
+    store.put(RUN, "counters.json", Counters.not_read())
+    cluster.create(OWNER.rpartition("/")[0], manifests.owner(RUN, "arn"))
+    cluster.on_client = answering(cluster)
+    return store
+
+
+def answering(cluster, texts=TEXT, names="eks-node", silent=()):
+    """Pods that print what the tools print, but on silent nodes."""
+
+    def answer(pod):
+        if pod["spec"]["nodeName"] in silent:
+            return
+        statuses = []
+        for container in pod["spec"]["containers"]:
+            command = container["command"]
+            if command[0] == "cat":
+                text = texts[names]
+            else:
+                text = texts["ena"] if command[-1] == "ens5" else texts["no-statistics"]
+            cluster.logs[pod["metadata"]["name"], container["name"]] = text
+            statuses.append({"name": container["name"], "state": {"terminated": {"exitCode": 0}}})
+        pod["status"] = {"phase": "Running", "containerStatuses": statuses}
+
+    return answer
+
+
+def read(store, cluster, when="before"):
+    return count(RUN, when, Given(settings=HOST_SETTINGS, cluster=cluster, store=store))
+
+
+def stored(store):
+    return store.get(RUN, "counters.json", Counters)
+
+
+def test_every_node_is_read_before_and_after_and_further_interfaces_once_more(planned, cluster):
+    steps = []
+    answer = cluster.on_client
+
+    def noted(pod):
+        steps.append([c["command"] for c in pod["spec"]["containers"]])
+        answer(pod)
+
+    cluster.on_client = noted
+    assert read(planned, cluster) == Counted(nodes=4, note=None)
+    assert len(steps) == 8
+    assert read(planned, cluster, "after") == Counted(nodes=4, note=None)
+    assert len(steps) == 12
+    assert steps[-1] == [
+        ["cat", "/proc/net/dev"],
+        ["ethtool", "--statistics", "ens5"],
+        ["ethtool", "--statistics", "ens6"],
+    ]
+    kept = stored(planned)
+    assert kept.before == kept.after
+    assert kept.before.keys() == ALL_NODES
+    node = kept.after["node-a"]
+    assert node["ens5"]["bw_out_allowance_exceeded"] == 4031
+    assert node["ens5"]["rx_bytes"] == 9_000_000
+    assert "bw_out_allowance_exceeded" not in node["ens6"]
+    assert set(cluster.objects) == {OWNER}, "no pod is left"
+
+
+def test_a_node_whose_interface_has_a_usual_name_is_read_in_one_go(planned, cluster):
+    lines = [line for line in TEXT["eks-node"].splitlines(keepends=True) if "ens6" not in line]
+    answer = answering(cluster, {**TEXT, "one": "".join(lines)}, "one")
+    pods = []
+    cluster.on_client = lambda pod: (pods.append(pod), answer(pod))
+    assert read(planned, cluster) == Counted(nodes=4, note=None)
+    assert len(pods) == 4
+    assert stored(planned).before["node-a"]["ens5"]["bw_out_allowance_exceeded"] == 4031
+
+
+def test_pods_are_what_the_guard_of_their_namespace_admits(planned, cluster):
+    made = []
+    answer = cluster.on_client
+    cluster.on_client = lambda pod: (made.append(pod), answer(pod))
+    read(planned, cluster)
+    for pod in made:
+        spec = pod["spec"]
+        assert spec["hostNetwork"] is True
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert "sysctls" not in spec["securityContext"]
+        assert spec["activeDeadlineSeconds"] <= 30
+        assert (
+            pod["metadata"]["ownerReferences"][0]["uid"]
+            == cluster.objects[OWNER]["metadata"]["uid"]
+        )
+        for container in spec["containers"]:
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_a_stack_without_host_networking_reads_nothing_and_says_so(planned):
+    for when in ("before", "after"):
+        done = count(RUN, when, Given(settings=SETTINGS, store=planned))  # no cluster is asked
+        assert done == Counted(nodes=0, note=NOT_ALLOWED)
+    assert stored(planned) == Counters(before={}, after={}, note=NOT_ALLOWED)
+
+
+def test_a_node_that_does_not_answer_is_named_and_the_others_are_read(planned, cluster):
+    cluster.on_client = answering(cluster, silent={"node-b"})
+    done = read(planned, cluster)
+    assert done.nodes == 3
+    assert "node-b (its pod had not ended after 30 s)" in done.note
+    cluster.on_client = answering(cluster)
+    assert read(planned, cluster, "after").nodes == 4
+    kept = stored(planned)
+    assert "node-b" not in kept.before and "node-b" in kept.after
+    assert "node-b" in kept.note, "what was missing before is not forgotten"
+
+
+def test_an_image_without_the_tool_is_named_with_what_to_do(planned, cluster):
+    def lacking(pod):
+        message = 'exec: "cat": executable file not found in $PATH'
+        state = {"terminated": {"exitCode": 128, "message": message}}
+        statuses = [{"name": c["name"], "state": state} for c in pod["spec"]["containers"]]
+        pod["status"] = {"phase": "Failed", "containerStatuses": statuses}
+
+    cluster.on_client = lacking
+    done = read(planned, cluster)
+    assert done.nodes == 0
+    assert "there is no cat in the image example.test/tools:1" in done.note
+
+
+def test_other_network_cards_have_traffic_and_a_note_instead_of_allowances(planned, cluster):
+    cluster.on_client = answering(cluster, names="lab-node")
+    assert read(planned, cluster) == Counted(nodes=4, note=NO_ENA)
+    (interface,) = stored(planned).before["node-a"].values()
+    assert interface.keys() == set(counters.traffic(TEXT["lab-node"])["eth0"])
+
+
+@pytest.mark.parametrize(
+    "error", [ClusterUnreachable("no route"), ApiException(status=422, reason="denied by policy")]
+)
+def test_a_cluster_that_refuses_is_a_note_and_never_a_failure(planned, cluster, error):
+    def refuse(pod):
+        raise error
+
+    cluster.on_client = refuse
+    done = read(planned, cluster)
+    assert done.nodes == 0
+    assert "not read before the trials" in done.note
+
+
+def test_a_reading_afterwards_alone_is_kept_and_says_that_the_other_is_missing(planned, cluster):
+    done = read(planned, cluster, "after")
+    assert done == Counted(nodes=4, note="not read before the trials")
+    kept = stored(planned)
+    assert (kept.before, kept.after.keys()) == ({}, ALL_NODES)
+
+
+def test_the_handler_reads(planned, cluster, monkeypatch):
+    from handlers import count as handler
+    from tests.unit.test_handlers import Context
+
+    given = Given(settings=HOST_SETTINGS, cluster=cluster, store=planned)
+    monkeypatch.setattr(handler, "resources", given)
+    assert handler.handler({"run_id": RUN, "when": "before"}, Context())["nodes"] == 4

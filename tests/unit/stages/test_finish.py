@@ -1,0 +1,106 @@
+"""How a run's end is written down, and what its execution says to whoever looks at it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rackrate.results.build import RunFailure
+from rackrate.stages.finish import finish
+from tests.unit.given import Given
+from tests.unit.report.samples import analysis
+
+RUN, ARN = "run-1", "arn:aws:states:us-east-1:123456789012:execution:rackrate:run-1"
+PAGE = f"runs/{RUN}/report.html"
+DASHBOARD = "https://us-east-1.console.aws.amazon.com/cloudwatch/home"
+
+
+@pytest.fixture
+def ended(store):
+    """A run that was analysed and reported."""
+    store.start_run(
+        RUN,
+        "running",
+        "2026-11-21T08:00:00Z",
+        trials_failed=0,
+        conclusion="It is better.",
+        lab_scale=None,
+    )
+    store.put(RUN, "analysis.json", analysis())
+
+    def do(*, failure=None, page=PAGE, dashboard_url=None):
+        return finish(
+            RUN,
+            Given(store=store),
+            execution_arn=ARN,
+            failure=failure,
+            report_key=page,
+            dashboard_url=dashboard_url,
+        )
+
+    return do
+
+
+def test_a_good_run_says_what_it_found_in_a_few_words_with_links(ended):
+    output = ended(dashboard_url=DASHBOARD).output
+    assert (output.status, output.conclusion) == ("succeeded", "It is better.")
+    assert output.verdicts == (
+        "treatment against baseline: tcp-1 throughput is better, 1.92 times (1.90 to 1.95), as the"
+        " documented limits explain (single-flow)",
+        "treatment against baseline: rtt is inconclusive, 0.963 times (0.921 to 1.01): about 7 more"
+        " blocks would settle it",
+        "treatment since run-20261120-090000-ab12: tcp-1 throughput shows no meaningful"
+        " difference, 0.962 times (0.951 to 0.973)",
+    )
+    assert output.report.startswith(f"https://results.s3.us-east-1.amazonaws.com/{PAGE}?")
+    assert "at most 12 hours, often less" in output.report_valid
+    assert f"s3://results/{PAGE}" in output.report_valid
+    assert output.dashboard == DASHBOARD
+    assert output.results == f"s3://results/runs/{RUN}/"
+
+
+def test_a_stack_without_a_dashboard_has_none_to_show(ended):
+    assert ended().output.dashboard is None
+
+
+def test_the_scale_of_a_lab_stands_beside_its_figures(ended, store):
+    store.update_run(RUN, lab_scale=0.05)
+    said = ended().output.conclusion
+    assert said == "It is better. The network of these nodes is scaled by 0.05 on purpose."
+
+
+def test_a_failed_run_keeps_its_cause_and_says_where_its_report_is(ended, store):
+    document = {"errorType": "TrialsLost", "errorMessage": "24 of 36", "stackTrace": ["x"]}
+    done = ended(failure=RunFailure("TrialsLost", json.dumps(document)))
+    assert done.output is None
+    assert json.loads(done.cause) == {
+        **document,
+        "errorMessage": f"24 of 36\nThe report on what was measured: s3://results/{PAGE}",
+    }
+    assert json.loads(store.run(RUN).cause) == document, "the run's item has the error as it was"
+
+
+@pytest.mark.parametrize("cause", ["", "The state timed out", "[1]", '{"other": 1}', "12"])
+def test_a_cause_that_is_not_lambdas_document_is_kept_as_it_is(ended, cause):
+    told = ended(failure=RunFailure("States.Timeout", cause)).cause
+    assert told == f"{cause}\nThe report on what was measured: s3://results/{PAGE}".strip()
+
+
+def test_a_run_that_has_no_report_names_none(ended):
+    failure = RunFailure("InvalidPlan", '{"errorMessage": "blocks: no"}')
+    assert ended(failure=failure, page=None).cause == failure.cause
+
+
+def test_the_end_is_written_once(ended, store):
+    assert ended().ended.seconds is not None
+    assert ended(failure=RunFailure("Late", "too late")).ended.seconds is None
+    assert store.run(RUN).status == "succeeded"
+
+
+def test_an_invalid_plan_is_recorded_although_nothing_was_planned(store):
+    failure = RunFailure("InvalidPlan", json.dumps({"errorMessage": "blocks: no"}))
+    finish(RUN, Given(store=store), execution_arn=ARN, failure=failure, report_key=None)
+    run = store.run(RUN)
+    assert (run.status, run.error) == ("invalid", "InvalidPlan")
+    assert store._get_item(f"run#{RUN}", "run")["gsi1sk"] == run.started_at, "the index lists it"

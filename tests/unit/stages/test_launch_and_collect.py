@@ -1,0 +1,237 @@
+"""Items of the schedule: their pods are started, watched and read, and their trials stored."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+
+import pytest
+
+from rackrate.errors import ClusterUnreachable, ServersNotReady
+from rackrate.measure import manifests
+from rackrate.results.build import RunFailure
+from rackrate.stages.collect import collect, give_up
+from rackrate.stages.launch import launch
+from tests.unit.stages.runs import PODS, RUN, trials
+
+
+def raw_names(s3):
+    listed = s3.list_objects_v2(Bucket="results", Prefix=f"runs/{RUN}/raw/")
+    return [entry["Key"] for entry in listed.get("Contents", [])]
+
+
+def test_an_item_measures_each_arm_at_once_and_removes_its_pods(deploy, measure, cluster, store):
+    launched = measure(deploy()[0])
+    assert launched.pods == 2
+    assert 1 <= launched.wait_seconds <= 6
+    found = trials(store)
+    assert len(found) == 6 and {trial.status for trial in found} == {"measured"}
+    assert {trial.arm for trial in found} == {"treatment", "baseline"}
+    assert cluster.of_role("client") == []
+    run = store.run(RUN)
+    assert (run.trials_measured, run.trials_failed, run.block) == (6, 0, 1)
+    assert run.phase == "block 1 of 6"
+
+
+def test_a_trial_carries_its_unit_its_nodes_and_its_times(deploy, measure, store):
+    measure(deploy()[0])
+    trial = next(t for t in trials(store) if t.test == "rtt" and t.arm == "treatment")
+    assert (trial.metric, trial.unit, trial.placement) == ("rtt", "s", "cluster")
+    assert trial.value == trial.values["rtt"] == pytest.approx(45e-6)
+    assert (trial.client_network, trial.server_network) == ("pod", "pod")
+    assert not trial.warm_up
+    assert trial.client_node.instance_type == "c5.large"
+    assert trial.server_node.instance_id.startswith("i-node-")
+    assert trial.started_at < trial.finished_at
+
+
+def test_raw_values_and_series_of_all_trials_of_a_call_are_in_one_object(
+    deploy, measure, store, s3
+):
+    measure(deploy()[0])
+    (key,) = {trial.samples_key for trial in trials(store)}
+    name = key.removeprefix(f"runs/{RUN}/")
+    assert re.fullmatch(r"samples/0001-1\.1\.[0-9a-f]{8}\.json\.gz", name)
+    found = store.raw_values(trials(store))
+    assert set(found) == {trial.id for trial in store.trials(RUN)}
+    for trial_key, trial in store.trials(RUN).items():
+        raw = found[trial_key.id]
+        assert {kind: len(values) for kind, values in raw.samples.items()} == trial.samples
+        if trial.test == "rtt":
+            assert trial.value == pytest.approx(statistics.median(raw.samples["rtt"]))
+        else:
+            starts = [interval.start_seconds for interval in raw.series]
+            assert starts == sorted(starts)
+            assert all(interval.bits_per_second > 0 for interval in raw.series)
+
+
+def test_an_item_of_which_nothing_was_measured_leaves_no_raw_values(
+    deploy, measure, cluster, store, s3
+):
+    cluster.on_client = lambda pod: cluster.finish(pod, {"rtt": 137, "tcp-1": 137, "tcp-8": 137})
+    measure(deploy()[0])
+    listed = s3.list_objects_v2(Bucket="results", Prefix=f"runs/{RUN}/samples/")
+    assert listed["KeyCount"] == 0
+    assert not any(trial.samples_key for trial in trials(store))
+
+
+def test_raw_output_is_stored_exactly_as_printed(deploy, measure, cluster, store, s3):
+    measure(deploy()[0])
+    trial = next(t for t in trials(store) if t.test == "tcp-1")
+    body = s3.get_object(Bucket="results", Key=trial.raw_key)["Body"]
+    assert body.read().decode() in cluster.logs.values()
+    assert trial.raw_key.endswith(".1.txt")
+
+
+def test_a_pod_that_died_leaves_failed_trials_with_reasons_and_no_zeros(
+    deploy, measure, cluster, store
+):
+    cluster.on_client = lambda pod: cluster.finish(pod, {"rtt": 137, "tcp-1": 137, "tcp-8": 137})
+    measure(deploy()[0])
+    found = trials(store)
+    assert {trial.status for trial in found} == {"failed"}
+    assert all(trial.reason and trial.value is None for trial in found)
+    assert store.run(RUN).trials_failed == 6
+
+
+def test_a_pod_that_vanished_is_a_failure_not_a_hang(deploy, measure, cluster, store):
+    def vanish(pod):
+        if pod["metadata"]["labels"][manifests.ARM] == "treatment":
+            del cluster.objects[f"{PODS}/{pod['metadata']['name']}"]
+        else:
+            cluster.succeed(pod)
+
+    cluster.on_client = vanish
+    measure(deploy()[0])
+    by_arm = {trial.arm: trial for trial in trials(store)}
+    assert by_arm["baseline"].status == "measured"
+    assert "deleted" in by_arm["treatment"].reason
+
+
+def test_output_that_does_not_parse_is_a_failure_with_its_text_kept(
+    deploy, measure, cluster, store, s3
+):
+    def garble(pod):
+        cluster.logs[pod["metadata"]["name"], "tcp-1"] = '{"error": "server is busy"}'
+        cluster.succeed(pod)
+
+    cluster.on_client = garble
+    measure(deploy()[0])
+    failed = [trial for trial in trials(store) if trial.status == "failed"]
+    assert {trial.test for trial in failed} == {"tcp-1"}
+    assert all("server is busy" in trial.reason for trial in failed)
+    assert all(trial.raw_key in raw_names(s3) for trial in failed)
+
+
+def test_pods_that_are_not_finished_are_collected_later(deploy, cluster, store, resources):
+    item = deploy()[0]
+    cluster.on_client = lambda pod: None
+    launched = launch(RUN, item, resources)
+
+    def collected(deadline):
+        return collect(RUN, item, resources, attempt=1, deadline=deadline, watch_seconds=1)
+
+    assert collected(launched.deadline).finished is False
+    assert trials(store) == []
+    assert collected(time.time() - 1).finished is True
+    assert {trial.status for trial in trials(store)} == {"failed"}
+    assert cluster.of_role("client") == []
+
+
+def test_doing_an_item_again_measures_nothing_again(deploy, measure, store):
+    item = deploy()[0]
+    measure(item)
+    before = trials(store)
+    assert measure(item).pods == 0
+    assert trials(store) == before
+
+
+def test_collecting_twice_counts_once(deploy, store, resources):
+    item = deploy()[0]
+    launch(RUN, item, resources)
+    for _ in range(2):
+        deadline = time.time() + 60
+        collect(RUN, item, resources, attempt=1, deadline=deadline, watch_seconds=1)
+    assert store.run(RUN).trials_measured == 6
+    assert store.run(RUN).trials_failed == 0
+
+
+def test_a_makeup_repeats_only_what_was_lost(deploy, measure, cluster, store, s3):
+    items = deploy()
+    cluster.on_client = lambda pod: cluster.finish(pod, {items[0].tests[-1].name: 1})
+    measure(items[0])
+    cluster.on_client = cluster.succeed
+    for item in items[1:6]:
+        measure(item)
+    assert store.run(RUN).trials_failed == 2
+    kept = {t.test: t for t in trials(store) if t.block == 1 and t.attempt == 1}
+    launched = measure(items[6])
+    assert (launched.pods, launched.attempt) == (2, 2)
+    repeated = [trial for trial in trials(store) if trial.attempt == 2]
+    assert {trial.test for trial in repeated} == {items[0].tests[-1].name}
+    assert {trial.status for trial in repeated} == {"measured"}
+    run = store.run(RUN)
+    assert (run.trials_measured, run.trials_failed) == (36, 0)
+    assert any(name.endswith(".2.txt") for name in raw_names(s3))
+    assert kept
+    assert measure(items[7]).pods == 0
+
+
+def test_a_server_that_is_gone_fails_the_item_not_the_run(deploy, cluster, store, resources):
+    item = deploy()[0]
+    for pod in cluster.of_role("server"):
+        del cluster.objects[f"{PODS}/{pod['metadata']['name']}"]
+    with pytest.raises(ServersNotReady, match="gone or not ready"):
+        launch(RUN, item, resources)
+    give_up(RUN, item, RunFailure("ServersNotReady", "gone"), resources)
+    assert {trial.reason for trial in trials(store)} == {"ServersNotReady: gone"}
+    assert store.run(RUN).trials_failed == 6
+
+
+def test_giving_up_works_without_a_cluster(deploy, store, resources):
+    item = deploy()[0]
+    lost = resources.but(cluster=ClusterUnreachable("no route"))
+    give_up(RUN, item, RunFailure("ClusterUnreachable", "no route"), lost)
+    assert len(trials(store)) == 6
+
+
+# -- the warm-up
+
+
+def warm_up(store):
+    return store.items(RUN, "warm_up.json")
+
+
+def test_every_pair_is_warmed_up_by_one_short_test_that_counts_for_nothing(deploy, measure, store):
+    deploy()
+    for item in warm_up(store):
+        measure(item)
+    found = trials(store)
+    assert [(t.block, t.test, t.warm_up) for t in found] == [(0, "tcp-1", True)] * 2
+    assert {trial.status for trial in found} == {"measured"}
+    run = store.run(RUN)
+    assert (run.trials_measured, run.trials_failed, run.block) == (0, 0, 0)
+    assert run.phase == "warm-up"
+
+
+def test_a_warm_up_that_failed_is_repeated_by_its_own_makeup(deploy, measure, cluster, store):
+    deploy()
+    *items, makeup = warm_up(store)
+    cluster.on_client = lambda pod: cluster.finish(pod, {"tcp-1": 1})
+    for item in items:
+        measure(item)
+    assert store.run(RUN).trials_failed == 0
+    cluster.on_client = cluster.succeed
+    assert measure(makeup).attempt == 2
+    assert {(t.block, t.status) for t in trials(store)} == {(0, "measured")}
+
+
+def test_a_makeup_of_the_blocks_leaves_a_failed_warm_up_alone(deploy, measure, cluster, store):
+    items = deploy()
+    cluster.on_client = lambda pod: cluster.finish(pod, {"tcp-1": 1})
+    measure(warm_up(store)[0])
+    cluster.on_client = cluster.succeed
+    for item in items:
+        measure(item)
+    assert {t.status for t in trials(store) if t.block == 0} == {"failed"}

@@ -1,0 +1,297 @@
+"""Planning: what is stored of a plan, and what earlier runs a run can be compared with."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from rackrate.errors import InvalidPlan, NodesUnavailable
+from rackrate.measure.nodes import cni
+from rackrate.plan.estimate import EstimateSummary, Traffic
+from rackrate.plan.schedule import block_items
+from tests.unit import builders
+from tests.unit.samples import HOST_SETTINGS, SETTINGS
+from tests.unit.stages.runs import PLAN, RUN, Eks
+
+HOST = {
+    "name": "host-to-pod",
+    "nodes": "treatment",
+    "client_network": "host",
+    "server_network": "pod",
+}
+
+
+@pytest.fixture
+def settings():
+    return HOST_SETTINGS
+
+
+@pytest.fixture
+def earlier(plan, store):
+    """A run that was planned and ended."""
+
+    def do(raw, status="succeeded"):
+        plan(raw, run_id="before")
+        store.update_run("before", status=status)
+
+    return do
+
+
+def refusal(plan, raw):
+    with pytest.raises(InvalidPlan) as caught:
+        plan(raw)
+    (fault,) = caught.value.faults
+    assert fault.path == "compare_with"
+    return str(fault)
+
+
+def test_a_run_is_recorded_with_its_schedule_and_estimates(plan, store):
+    found = plan()
+    assert (found.blocks, found.trials, found.dry_run) == (6, 36, False)
+    assert found.schedule_key == f"runs/{RUN}/schedule.json"
+    run = store.run(RUN)
+    assert (run.status, run.trials_planned, run.seed) == ("running", 36, 42)
+    assert run.expected_seconds > 6 * run.expected_block_seconds
+    stored = store.plan(RUN)
+    assert [arm.network.peak_bits_per_second for arm in stored.arms] == [10e9, 10e9]
+    assert stored.estimates.bytes_per_node["node-a"].sent > 1e9
+
+
+def test_planning_again_gives_the_same_schedule_and_keeps_the_start(plan, store):
+    plan()
+    before, started = store.items(RUN), store.run(RUN).started_at
+    plan()
+    assert store.items(RUN) == before
+    assert store.run(RUN).started_at == started
+
+
+def test_a_dry_run_is_recorded_as_such(plan, store):
+    assert plan({**PLAN, "dry_run": True}).dry_run is True
+    assert store.run(RUN).status == "dry_run"
+
+
+def test_faults_of_the_plan_and_of_the_nodes_are_told_together(plan, cluster, store):
+    cluster.nodes = cluster.nodes[1:]
+    with pytest.raises(InvalidPlan) as caught:
+        plan({"blocks": 0})
+    assert {fault.path for fault in caught.value.faults} == {"blocks", "arms[0]"}
+    assert store.run(RUN) is None
+
+
+def test_nodes_that_are_missing_for_a_reason_eks_knows_are_not_the_users_fault(plan, cluster):
+    cluster.nodes = cluster.nodes[1:]
+    eks = Eks(("InsufficientInstanceCapacity", "no c5.large in this group"))
+    with pytest.raises(NodesUnavailable, match=r"no c5\.large in this group"):
+        plan(eks=eks)
+
+
+def test_the_node_group_that_is_to_blame_is_named_by_its_nodes_where_only_a_label_is_known(
+    plan, cluster
+):
+    arms = tuple(replace(arm, node_group="") for arm in SETTINGS.arms)
+    cluster.nodes[0]["status"]["conditions"][0]["status"] = "False"
+    eks = Eks(("Ec2SubnetInvalidConfiguration", "no addresses left"))
+    with pytest.raises(NodesUnavailable, match=r"node group ng-1: .*no addresses left"):
+        plan(eks=eks, settings=replace(SETTINGS, arms=arms))
+    assert eks.asked == ["ng-1"]
+
+
+def test_too_few_nodes_of_no_known_node_group_are_told_by_their_label(plan, cluster):
+    arms = tuple(replace(arm, node_group="", selector={"rack": arm.name}) for arm in SETTINGS.arms)
+    with pytest.raises(InvalidPlan, match="enlarge the nodes labelled rack=treatment"):
+        plan(eks=Eks(), settings=replace(SETTINGS, arms=arms))
+
+
+def test_ena_express_of_an_arm_is_stored(plan, store):
+    arms = (replace(SETTINGS.arms[0], ena_express=True), SETTINGS.arms[1])
+    plan(settings=replace(SETTINGS, arms=arms))
+    stored = store.plan(RUN)
+    assert [arm.ena_express for arm in stored.arms] == [True, False]
+
+
+def test_a_network_scale_is_noted_and_lowers_the_ceilings(plan, cluster, store):
+    for found in cluster.nodes:
+        found["metadata"]["labels"]["rackrate.dev/network-scale"] = "0.1"
+    plan()
+    assert store.run(RUN).lab_scale == 0.1
+    used = store.plan(RUN).estimates.bytes_per_node
+    # 2 s at 1 Gbit/s for each throughput test of the treatment arm, in three of six blocks; and
+    # 1 s of warm-up, from the node whose name sorts first.
+    assert used["node-a"] == Traffic(sent=1_625_000_000, received=1_500_000_000)
+
+
+def test_arms_are_stored_with_their_nodes_and_networks(plan, store):
+    plan({"arms": ["treatment", HOST, "baseline"]})
+    stored = store.plan(RUN)
+    assert [
+        (a.name, a.stack_arm, a.client_network, a.server_network, a.placement) for a in stored.arms
+    ] == [
+        ("treatment", "treatment", "pod", "pod", "cluster"),
+        ("host-to-pod", "treatment", "host", "pod", "cluster"),
+        ("baseline", "baseline", "pod", "pod", "none"),
+    ]
+    assert stored.arms[1].node_names == ("node-a", "node-b")
+    assert stored.plan.to_json()["arms"] == ["treatment", HOST, "baseline"]
+    pairs = [pair for item in block_items(store.items(RUN)) for pair in item.pairs]
+    networks = {(pair.arm, pair.client_network, pair.server_network) for pair in pairs}
+    assert ("host-to-pod", "host", "pod") in networks
+
+
+def test_the_plan_tells_what_will_be_compared_before_it_is(plan, store):
+    plan({})
+    metrics = store.plan(RUN).metrics
+    assert [(each.test, each.metric, each.better) for each in metrics] == [
+        ("tcp-1", "throughput", "higher"),
+        ("tcp-8", "throughput", "higher"),
+        ("rtt", "rtt", "lower"),
+    ]
+
+
+def test_a_stack_without_host_networking_refuses_it(plan, store):
+    with pytest.raises(InvalidPlan, match=r"arms\[1\]\.client_network: .*HostNetwork=true"):
+        plan({"arms": ["baseline", HOST]}, settings=SETTINGS)
+    assert store.run(RUN) is None
+
+
+def test_a_warm_up_has_a_schedule_of_its_own_and_is_none_of_the_trials(plan, store):
+    found = plan({"blocks": 2})
+    assert (found.warm_up, found.warm_up_key) == (True, f"runs/{RUN}/warm_up.json")
+    items = store.items(RUN, "warm_up.json")
+    assert [item.kind for item in items] == ["block", "makeup"]
+    assert items[0].block == 0
+    assert found.trials == store.run(RUN).trials_planned == 2 * 3 * 2
+
+
+def test_without_a_warm_up_none_is_stored(plan, store, s3):
+    assert plan({"warm_up": False}).warm_up is False
+    listed = s3.list_objects_v2(Bucket="results", Prefix=f"runs/{RUN}/")["Contents"]
+    names = {entry["Key"].rpartition("/")[2] for entry in listed}
+    assert names == {"plan.json", "schedule.json", "counters.json"}
+
+
+def test_a_person_reads_the_estimate_in_the_executions_output(plan, store):
+    found = plan({"dry_run": True}).estimate
+    stored = store.plan(RUN).estimates
+    assert found.seconds == stored.seconds > 6 * 25
+    assert found.trials == 36
+    assert found.usd == pytest.approx(stored.cost.usd, abs=1e-4)
+    assert found.usd > 0
+    most = max(traffic.most for traffic in stored.bytes_per_node.values())
+    assert found.most_bytes_per_node == most > 1e9
+    assert len(json.dumps(found.to_json())) < 4096
+
+
+def test_a_cost_of_which_no_price_is_known_is_none_and_not_nothing():
+    assert EstimateSummary.of(builders.estimates()).usd is None
+
+
+# -- comparing with an earlier run
+
+
+@pytest.mark.parametrize("status", ["succeeded", "degraded"])
+def test_a_run_can_be_compared_with_an_earlier_one_that_ended_well(plan, earlier, store, status):
+    earlier({"blocks": 3}, status)
+    plan({"compare_with": "before"})
+    assert store.plan(RUN).plan.compare_with == "before"
+
+
+def test_a_run_that_is_not_there_is_named(plan):
+    said = refusal(plan, {"compare_with": "nowhere"})
+    assert "there is no run and no baseline 'nowhere'" in said
+
+
+@pytest.mark.parametrize("status", ["running", "failed", "aborted", "dry_run", "invalid"])
+def test_a_run_that_did_not_end_well_is_nothing_to_compare_with(plan, earlier, status):
+    earlier({}, status)
+    assert f"is {status!r}" in refusal(plan, {"compare_with": "before"})
+
+
+def test_runs_without_a_test_in_common_are_not_compared(plan, earlier):
+    earlier({"tests": ["tcp-1"]})
+    said = refusal(plan, {"tests": ["rtt"], "compare_with": "before"})
+    assert "none of this plan's tests" in said
+    assert "use one of tcp-1" in said
+
+
+def test_tests_of_one_name_and_other_options_are_not_compared(plan, earlier):
+    earlier({"tests": ["tcp-1", "rtt"]})
+    tests = [{"name": "tcp-1", "seconds": 3, "streams": 2}, "rtt"]
+    said = refusal(plan, {"tests": tests, "compare_with": "before"})
+    assert re.search("'tcp-1' with other seconds, streams", said)
+    assert plan({"tests": ["rtt", "tcp-8"], "compare_with": "before"}), "one in common will do"
+
+
+def test_runs_without_an_arm_in_common_are_not_compared(plan, earlier):
+    earlier({"arms": [HOST, "baseline"]})
+    pods = {**HOST, "client_network": "pod", "server_network": "host"}
+    raw = {"arms": [pods, "treatment"], "baseline": "treatment", "compare_with": "before"}
+    assert "none of this plan's arms" in refusal(plan, raw)
+    assert plan({"compare_with": "before"}), "the baseline is the same"
+
+
+def named(store, name, run_id):
+    """Sets a baseline as the command line does."""
+    item = {"pk": f"baseline#{name}", "sk": "baseline", "name": name, "run_id": run_id}
+    store._dynamodb.put_item(
+        TableName="results", Item={key: {"S": value} for key, value in item.items()}
+    )
+
+
+def test_a_baseline_stands_for_its_run_and_the_stored_plan_has_both(plan, earlier, store):
+    earlier({})
+    named(store, "last-good", "before")
+    plan({"compare_with": "last-good"})
+    stored = store.plan(RUN)
+    assert stored.plan.compare_with == "before", "the name may be another run's tomorrow"
+    assert stored.compare_with_baseline == "last-good"
+
+
+def test_a_run_comes_before_a_baseline_of_the_same_name(plan, earlier, store):
+    earlier({})
+    named(store, "before", "nowhere")
+    plan({"compare_with": "before"})
+    stored = store.plan(RUN)
+    assert (stored.plan.compare_with, stored.compare_with_baseline) == ("before", None)
+
+
+def test_a_baseline_whose_run_is_gone_is_named(plan, store):
+    named(store, "old", "forgotten")
+    assert "the run of the baseline 'old' is gone" in refusal(plan, {"compare_with": "old"})
+
+
+def test_a_baselines_run_is_checked_like_any_other(plan, earlier, store):
+    earlier({}, status="failed")
+    named(store, "bad", "before")
+    assert "the run 'before' is 'failed'" in refusal(plan, {"compare_with": "bad"})
+
+
+def aws_node(image="602401143452.dkr.ecr.us-east-1.amazonaws.com/amazon-k8s-cni:v1.20.4"):
+    containers = [{"name": "other", "image": "x/y:1"}, {"name": "aws-node", "image": image}]
+    return {
+        "spec": {"template": {"spec": {"containers": containers}}},
+        "status": {"desiredNumberScheduled": 4, "updatedNumberScheduled": 4},
+    }
+
+
+def cnis(store):
+    return {node.cni for arm in store.plan(RUN).arms for node in arm.nodes}
+
+
+def test_the_cni_is_among_the_facts_of_every_node(plan, cluster, store):
+    cluster.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node"] = aws_node()
+    plan({})
+    assert cnis(store) == {"amazon-k8s-cni:v1.20.4"}
+
+
+def test_a_cluster_with_another_cni_says_nothing_of_it(plan, store):
+    plan({})
+    assert cnis(store) == {None}
+
+
+def test_a_cni_that_is_just_being_updated_is_not_known():
+    updating = aws_node()
+    updating["status"]["updatedNumberScheduled"] = 3
+    assert (cni(aws_node()), cni(updating)) == ("amazon-k8s-cni:v1.20.4", None)

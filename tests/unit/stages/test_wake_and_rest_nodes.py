@@ -1,0 +1,398 @@
+"""Stacks without nodes between runs: when nodes are woken, for whom, and when they rest."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from rackrate.errors import InvalidPlan, NodesUnavailable, Throttled
+from rackrate.stages import rest_nodes as resting
+from rackrate.stages.await_servers import Readiness
+from rackrate.stages.finish import finish
+from rackrate.stages.rest_nodes import RUN_LIMIT_SECONDS, rest_nodes
+from rackrate.stages.teardown import sweep, teardown_stopped
+from rackrate.stages.wake_nodes import WAKING_SECONDS, wake_nodes
+from tests.unit.samples import SETTINGS, node
+from tests.unit.stages.runs import ARN, EXECUTIONS, RUN, States
+
+OTHER = "run-2"
+IDLE = replace(SETTINGS, idle_scale_to_zero=True)
+GROUPS = ("ng-1", "ng-2")
+NO_CAPACITY = {"code": "InsufficientInstanceCapacity", "message": "no c5.large in this zone"}
+
+
+def refused(code):
+    return ClientError({"Error": {"Code": code, "Message": "because"}}, "UpdateNodegroupConfig")
+
+
+class Eks:
+    """Two node groups that keep the size they are asked for; their nodes come when tests say so."""
+
+    def __init__(self):
+        self.groups = {
+            name: {
+                "status": "ACTIVE",
+                "instanceTypes": ["c5.large"],
+                "scalingConfig": {"minSize": 0, "desiredSize": 0, "maxSize": 2},
+                "health": {"issues": []},
+            }
+            for name in GROUPS
+        }
+        self.updates = []
+        self.refusals = []
+
+    def describe_nodegroup(self, *, clusterName, nodegroupName):
+        assert nodegroupName, "the client itself refuses an empty name"
+        if nodegroupName not in self.groups:
+            raise refused("ResourceNotFoundException")
+        return {"nodegroup": self.groups[nodegroupName]}
+
+    def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.updates.append((nodegroupName, scalingConfig["desiredSize"]))
+        self.groups[nodegroupName]["scalingConfig"] = scalingConfig
+
+    def desired(self):
+        return [self.groups[name]["scalingConfig"]["desiredSize"] for name in GROUPS]
+
+
+@pytest.fixture
+def settings():
+    return IDLE
+
+
+@pytest.fixture
+def eks():
+    return Eks()
+
+
+@pytest.fixture
+def resources(resources, eks):
+    return resources.but(eks=eks)
+
+
+@pytest.fixture
+def sleeping(cluster):
+    """The cluster before anyone asked for nodes."""
+    cluster.nodes = []
+    return cluster
+
+
+def boot(cluster, *groups):
+    """Two nodes of each group become Ready."""
+    cluster.nodes += [node(f"{group}-{n}", group) for group in groups for n in (1, 2)]
+
+
+@pytest.fixture
+def wake(sleeping, resources):
+    def do(raw=None, run=RUN, settings=IDLE):
+        return wake_nodes(
+            raw if raw is not None else {},
+            resources.but(settings=settings),
+            run_id=run,
+            execution_arn=EXECUTIONS + run,
+        )
+
+    return do
+
+
+def let_pass(store, seconds, run=RUN):
+    """The run began so many seconds earlier."""
+    began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
+    store.update_run(run, started_at=began.isoformat())
+
+
+class TestWake:
+    @pytest.mark.parametrize("raw", [{"blocks": 0}, [], {"arms": ["treatment"]}])
+    def test_an_invalid_plan_wakes_no_node_and_records_no_run(self, wake, store, eks, raw):
+        with pytest.raises(InvalidPlan):
+            wake(raw)
+        assert eks.updates == []
+        assert store.run(RUN) is None
+
+    def test_a_plan_too_large_for_the_nodes_the_stack_is_to_have_wakes_none(self, wake, eks):
+        plan = {"pairing": "mesh", "blocks": 1000}
+        with pytest.raises(InvalidPlan, match="more than"):
+            wake(plan, settings=replace(IDLE, node_count=100))
+        assert eks.updates == []
+
+    def test_a_dry_run_wakes_no_node(self, wake, store, eks):
+        assert wake({"dry_run": True}) == Readiness(ready=True, wait_seconds=0)
+        assert eks.updates == []
+        assert store.run(RUN) is None
+
+    def test_the_run_is_on_record_before_nodes_are_asked_for(self, wake, store, eks):
+        eks.refusals = [RuntimeError("EKS is down")]
+        with pytest.raises(RuntimeError):
+            wake()
+        run = store.run(RUN)
+        assert (run.status, run.phase) == ("running", "waking nodes")
+        assert run.execution_arn == ARN
+
+    def test_every_arm_is_asked_for_all_its_nodes_and_may_go_back_to_none(self, wake, eks):
+        found = wake()
+        assert (found.ready, found.wait_seconds > 0) == (False, True)
+        assert eks.updates == [("ng-1", 2), ("ng-2", 2)]
+        sizes = eks.groups["ng-1"]["scalingConfig"]
+        assert (sizes["minSize"], sizes["maxSize"]) == (0, 2)
+
+    def test_ready_only_when_every_node_of_every_arm_is(self, wake, sleeping, store):
+        wake()
+        boot(sleeping, "ng-1")
+        assert wake().ready is False
+        assert store.run(RUN).phase == "waking nodes, 2 of 4 Ready"
+        boot(sleeping, "ng-2")
+        sleeping.nodes[-1]["status"]["conditions"][0]["status"] = "False"
+        assert wake().ready is False
+        sleeping.nodes[-1]["status"]["conditions"][0]["status"] = "True"
+        assert wake() == Readiness(ready=True, wait_seconds=0)
+
+    def test_nodes_of_one_arm_do_not_stand_in_for_those_of_another(self, wake, sleeping):
+        wake()
+        boot(sleeping, "ng-1")
+        sleeping.nodes += [node(f"more-{n}", "ng-1") for n in (1, 2)]
+        assert wake().ready is False
+
+    def test_a_node_group_that_is_being_updated_is_asked_again(self, wake, eks):
+        eks.refusals = [refused("ResourceInUseException")]
+        wake()
+        assert eks.updates == [("ng-2", 2)]
+        wake()
+        assert eks.updates == [("ng-2", 2), ("ng-1", 2)]
+
+    def test_nodes_that_another_run_puts_to_rest_meanwhile_are_asked_for_again(
+        self, wake, sleeping, eks
+    ):
+        # The other run looked into the table before this one was in it.
+        boot(sleeping, *GROUPS)
+        for group in eks.groups.values():
+            group["scalingConfig"]["desiredSize"] = 2
+        assert wake().ready is False, "the first answer is never the last word"
+        for group in eks.groups.values():
+            group["scalingConfig"]["desiredSize"] = 0
+        assert wake().ready is False
+        assert eks.desired() == [2, 2]
+
+    def test_nodes_are_not_ready_while_their_group_is_still_being_updated(
+        self, wake, sleeping, eks
+    ):
+        wake()
+        boot(sleeping, *GROUPS)
+        eks.groups["ng-2"]["status"] = "UPDATING"
+        assert wake().ready is False
+
+    def test_a_new_health_issue_ends_the_wait_with_eks_own_words(self, wake, eks):
+        wake()
+        eks.groups["ng-1"]["health"]["issues"] = [NO_CAPACITY]
+        with pytest.raises(NodesUnavailable, match=r"ng-1: .*no c5\.large in this zone"):
+            wake()
+
+    def test_a_group_that_turns_degraded_ends_the_wait(self, wake, eks):
+        wake()
+        eks.groups["ng-2"]["status"] = "DEGRADED"
+        with pytest.raises(NodesUnavailable, match="node group ng-2 is DEGRADED"):
+            wake()
+
+    def test_a_trouble_from_before_does_not_keep_a_group_from_being_woken(
+        self, wake, sleeping, eks
+    ):
+        eks.groups["ng-1"] |= {"status": "DEGRADED", "health": {"issues": [NO_CAPACITY]}}
+        wake()
+        assert wake().ready is False
+        boot(sleeping, *GROUPS)
+        assert wake().ready is True
+
+    def test_nodes_that_had_their_time_are_given_up_with_what_eks_says(self, wake, store, eks):
+        eks.groups["ng-1"]["health"]["issues"] = [NO_CAPACITY]
+        wake()
+        let_pass(store, WAKING_SECONDS + 10)
+        with pytest.raises(NodesUnavailable, match=r"(?s)0 of 4 nodes are Ready.*no c5\.large"):
+            wake()
+
+    def test_a_group_that_is_deleted_is_not_waited_for(self, wake, eks):
+        wake()
+        eks.groups["ng-1"]["status"] = "DELETING"
+        with pytest.raises(NodesUnavailable, match="DELETING"):
+            wake()
+
+    def test_a_size_that_eks_refuses_is_no_reason_to_wait(self, wake, eks):
+        eks.refusals = [refused("InvalidRequestException")]
+        with pytest.raises(NodesUnavailable, match="ng-1 cannot be resized: because"):
+            wake()
+
+    @pytest.mark.parametrize("name", ["", "gone"])
+    def test_a_group_that_is_not_there_cannot_be_woken(self, wake, eks, name):
+        arms = (replace(IDLE.arms[0], node_group=name), IDLE.arms[1])
+        with pytest.raises(NodesUnavailable, match=f"treatment: there is no node group '{name}'"):
+            wake(settings=replace(IDLE, arms=arms))
+        assert eks.updates == []
+
+    def test_throttling_is_tried_again_by_the_machine(self, wake, eks):
+        eks.refusals = [refused("ThrottlingException")]
+        with pytest.raises(Throttled):
+            wake()
+
+
+class TestRest:
+    def test_after_the_last_run_no_node_is_left(self, wake, eks, resources):
+        wake()
+        assert rest_nodes(RUN, resources).rested == GROUPS
+        assert eks.desired() == [0, 0]
+        assert eks.groups["ng-1"]["scalingConfig"]["maxSize"] == 2
+
+    def test_nodes_stay_while_another_run_needs_them(self, wake, eks, resources):
+        wake(run=OTHER)
+        wake()
+        assert rest_nodes(RUN, resources).needed_by == (OTHER,)
+        assert eks.desired() == [2, 2]
+
+    def test_of_two_runs_that_end_together_the_later_one_turns_off_the_light(self, wake, resources):
+        wake(run=OTHER)
+        wake()
+        rest_nodes(RUN, resources)  # neither has written its end yet
+        assert rest_nodes(OTHER, resources).rested == GROUPS
+
+    def test_a_record_older_than_any_run_can_be_keeps_no_node_awake(self, wake, store, resources):
+        wake(run=OTHER)
+        wake()
+        let_pass(store, RUN_LIMIT_SECONDS + 60, run=OTHER)
+        assert rest_nodes(RUN, resources).rested == GROUPS
+
+    def test_a_run_as_long_as_the_machine_allows_keeps_its_nodes(self, wake, store, resources):
+        wake(run=OTHER)
+        wake()
+        let_pass(store, RUN_LIMIT_SECONDS - 3600, run=OTHER)
+        assert rest_nodes(RUN, resources).needed_by == (OTHER,)
+
+    def test_groups_without_nodes_are_left_alone(self, eks, resources):
+        assert rest_nodes(RUN, resources).rested == GROUPS
+        assert eks.updates == []
+
+    def test_a_stack_that_does_not_idle_keeps_its_nodes(self, wake, eks, resources):
+        wake()
+        assert rest_nodes(RUN, resources.but(settings=SETTINGS)).rested == ()
+        assert eks.desired() == [2, 2]
+
+    def test_a_group_in_the_middle_of_an_update_is_waited_for(
+        self, wake, eks, monkeypatch, resources
+    ):
+        monkeypatch.setattr(resting, "_POLL_SECONDS", 0.01)
+        wake()
+        eks.refusals = [refused("ResourceInUseException")] * 2
+        assert rest_nodes(RUN, resources).busy == ()
+        assert eks.desired() == [0, 0]
+
+    def test_a_group_that_stays_busy_is_left_to_the_sweep(self, wake, eks, monkeypatch, resources):
+        monkeypatch.setattr(resting, "PATIENCE_SECONDS", 0)
+        wake()
+        eks.refusals = [refused("ResourceInUseException")]
+        found = rest_nodes(RUN, resources)
+        assert (found.busy, found.rested) == (("ng-1",), ("ng-2",))
+
+
+class TestCleaning:
+    def sweep(self, resources, status):
+        return sweep(resources.but(step_functions=States(status)))
+
+    def test_an_aborted_run_leaves_no_node(self, wake, sleeping, store, eks, resources):
+        wake()
+        detail = {"name": RUN, "status": "ABORTED", "executionArn": ARN}
+        teardown_stopped(detail, resources)
+        assert eks.desired() == [0, 0]
+        assert store.run(RUN).status == "aborted"
+
+    def test_a_run_that_ends_badly_leaves_the_nodes_of_another(
+        self, wake, sleeping, eks, resources
+    ):
+        wake(run=OTHER)
+        wake()
+        detail = {"name": RUN, "status": "FAILED", "executionArn": ARN}
+        done = teardown_stopped(detail, resources)
+        assert done.nodes.needed_by == (OTHER,)
+        assert eks.desired() == [2, 2]
+
+    def test_the_sweep_rests_nodes_that_nobody_needs(self, sleeping, eks, resources):
+        for group in eks.groups.values():
+            group["scalingConfig"]["desiredSize"] = 2
+        self.sweep(resources, "SUCCEEDED")
+        assert eks.desired() == [0, 0]
+
+    def test_the_sweep_rests_nodes_of_a_run_it_finds_dead(self, wake, sleeping, eks, resources):
+        wake()
+        self.sweep(resources, "TIMED_OUT")
+        assert eks.desired() == [0, 0]
+
+    @pytest.mark.parametrize("how", ["sweep", "event"])
+    def test_an_index_that_lags_behind_keeps_no_node_awake(
+        self, wake, sleeping, store, eks, monkeypatch, how, resources
+    ):
+        wake()
+        before = store.running_runs()
+        monkeypatch.setattr(store, "running_runs", lambda: before)
+        if how == "sweep":
+            self.sweep(resources, "ABORTED")
+        else:
+            detail = {"name": RUN, "status": "ABORTED", "executionArn": ARN}
+            teardown_stopped(detail, resources)
+        assert store.run(RUN).status == "aborted"
+        assert eks.desired() == [0, 0]
+
+    def test_the_sweep_leaves_the_nodes_of_a_run_that_lives(self, wake, sleeping, eks, resources):
+        wake()
+        assert self.sweep(resources, "RUNNING").nodes.needed_by == (RUN,)
+        assert eks.desired() == [2, 2]
+
+    @pytest.mark.parametrize(
+        ("expected", "age", "overdue"),
+        [(None, 1700, ()), (None, 1900, (RUN,)), (600, 2900, ()), (600, 3100, (RUN,))],
+    )
+    def test_a_run_is_overdue_after_twice_its_time_and_half_an_hour(
+        self, wake, sleeping, store, expected, age, overdue, resources
+    ):
+        wake()
+        if expected is not None:
+            store.update_run(RUN, expected_seconds=expected)
+        let_pass(store, age)
+        assert self.sweep(resources, "RUNNING").overdue == overdue
+        assert self.sweep(resources, "SUCCEEDED").overdue == ()
+
+
+class TestPlan:
+    def test_a_dry_run_is_planned_on_placeholders_of_the_groups_instance_type(
+        self, sleeping, store, eks, plan
+    ):
+        found = plan({"dry_run": True, "blocks": 6})
+        assert (found.dry_run, found.trials) == (True, 36)
+        stored = store.plan(RUN)
+        assert stored.placeholder_nodes is True
+        treatment = stored.arms[0]
+        assert treatment.node_names == ("treatment-1", "treatment-2")
+        assert {node.instance_type for node in treatment.nodes} == {"c5.large"}
+        assert treatment.network.peak_bits_per_second == 10e9
+        assert eks.updates == []
+
+    def test_a_run_is_planned_on_the_nodes_that_woke_and_says_so(self, wake, sleeping, store, plan):
+        wake()
+        boot(sleeping, *GROUPS)
+        plan({})
+        stored = store.plan(RUN)
+        assert stored.placeholder_nodes is False
+        assert stored.arms[0].node_names == ("ng-1-1", "ng-1-2")
+        assert {node.node_group for node in stored.arms[0].nodes} == {"ng-1"}
+
+    def test_the_time_it_took_to_wake_is_part_of_the_time_a_run_takes(
+        self, wake, sleeping, store, resources, plan
+    ):
+        wake()
+        boot(sleeping, *GROUPS)
+        let_pass(store, 300)
+        plan({})
+        run = store.run(RUN)
+        estimated = store.plan(RUN).estimates.seconds
+        assert run.expected_seconds == pytest.approx(estimated + 300, abs=30)
+        finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
+        assert store.run(RUN).seconds == pytest.approx(300, abs=30)

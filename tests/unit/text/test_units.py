@@ -1,0 +1,153 @@
+"""Figures keep their value and their unit, and none says more than it knows."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rackrate_text.units import (
+    UNITS,
+    UNKNOWN,
+    dollars,
+    duration,
+    percent,
+    prefixed,
+    quantity,
+    ratio,
+    times,
+    unit_of,
+)
+
+POWERS = {"T": 12, "G": 9, "M": 6, "k": 3, "": 0, "m": -3, "µ": -6, "n": -9}
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (9.5e9, "bit/s", "9.50 Gbit/s"),
+        (987.4e6, "bit/s", "987 Mbit/s"),
+        (155e-6, "s", "155 µs"),
+        (84.54e-6, "s", "84.5 µs"),
+        (999.96, "bit/s", "1.00 kbit/s"),
+        (0, "s", "0 s"),
+        (1, "s", "1.00 s"),
+        (5e13, "bit/s", "50.0 Tbit/s"),
+        (1.049e6, "B", "1.05 MB"),
+        (2e-10, "s", "0.200 ns"),
+        (1234, "s", "1230 s"),
+        (19_840, "transactions/s", "19 800 transactions/s"),
+        (1_234_567, "packets/s", "1 230 000 packets/s"),
+        (0.0123, "requests/s", "0.0123 requests/s"),
+        (2e15, "bit/s", ">1000 Tbit/s"),
+        (1e-13, "s", "<0.001 ns"),
+    ],
+)
+def test_values_have_three_digits_and_a_prefix_only_where_the_unit_takes_one(value, unit, text):
+    assert quantity(value, unit).replace("\u202f", " ") == text
+
+
+@given(st.floats(1e-12, 1e15), st.sampled_from([*UNITS, "transactions/s"]))
+def test_no_digit_that_matters_is_lost(value, unit):
+    number, written = quantity(value, unit).split(" ")
+    if number.startswith("<"):
+        assert value < 1e-3
+    else:
+        power = POWERS[written.removesuffix(unit)]
+        assert float(number.replace("\u202f", "")) * 10**power == pytest.approx(value, rel=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.85, "0.850"),
+        (1.9834, "1.98"),
+        (12.04, "12.0"),
+        (112.6, "113"),
+        (0.01234, "0.012"),
+        (1000, "1000"),
+        (1000.1, ">1000"),
+        (math.inf, ">1000"),
+        (0.001, "0.001"),
+        (0.00099, "<0.001"),
+        (0, "0"),
+    ],
+)
+def test_a_ratio_is_no_finer_than_three_decimals_and_bounded_at_both_ends(value, text):
+    assert ratio(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.99163, "99.2 %"),
+        (0.05, "5 %"),
+        (0.07, "7 %"),
+        (1, "100 %"),
+        (0.0042, "0.42 %"),
+        (1e-7, "<0.001 %"),
+        (20, ">1000 %"),
+    ],
+)
+def test_shares_are_percentages_of_at_most_three_digits(share, text):
+    assert percent(share) == text
+
+
+def test_fractions_of_a_cent_are_not_nothing():
+    told = [dollars(usd) for usd in (0, 0.001, 0.03, 12.345, 1234.5)]
+    assert told == ["$0.00", "<$0.01", "$0.03", "$12.35", "$1,234.50"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (125, "2 min 05 s"), (3780, "1 h 03 min")],
+)
+def test_durations_are_written_for_people(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_a_ratio_is_told_with_its_interval_where_there_is_one():
+    assert times(1.98, (1.97, 2000)) == "1.98 times (1.97 to >1000)"
+    assert times(1.98, None) == "1.98 times"
+    assert times(None, None) == ""
+
+
+@given(st.floats())
+@example(math.inf)
+@example(math.nan)
+@example(5e-324)
+@example(-0.0)
+@example(1.795e308)
+def test_any_number_has_a_figure_without_an_exponent(value):
+    figures = [
+        *(quantity(value, unit) for unit in [*UNITS, "transactions/s"]),
+        ratio(value),
+        percent(value),
+        dollars(value),
+        duration(value),
+    ]
+    for figure in figures:
+        assert figure == UNKNOWN or re.fullmatch(r"[<>]?-?\$?-?[\d.,\u202f]+( .+)?", figure)
+        assert not re.search(r"\de", figure)
+
+
+def test_what_is_not_known_is_no_zero():
+    assert {quantity(None, "s"), ratio(None), percent(None), dollars(None), duration(None)} == {
+        UNKNOWN
+    }
+
+
+def test_an_axis_has_one_unit_for_all_its_ticks():
+    assert prefixed(9.6e8, "bit/s") == (1e6, "Mbit/s")
+    assert prefixed(0, "s") == (1.0, "s")
+    assert prefixed(90_000, "packets/s") == (1.0, "packets/s")
+    assert prefixed(2e6, "packets/s") == (1e6, "million packets/s")
+
+
+def test_a_unit_that_nobody_knows_names_the_file_to_edit():
+    assert unit_of("transactions/s").column == "transactions_per_second"
+    with pytest.raises(ValueError, match=r"rackrate_text/units\.py"):
+        unit_of("furlong")

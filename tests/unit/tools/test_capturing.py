@@ -1,0 +1,106 @@
+"""scripts/capture.py brings about what it says, with a made-up tool on the loopback interface."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from typing import ClassVar
+
+import pytest
+import yaml
+
+from rackrate.tools import Metric, Port, Server, TestBase
+from scripts.capture import NO_ROUTE, UNREACHABLE, CaptureError, Run, failures, keep, printed_by
+from tests.unit.tools.captures import INDEX, Printed
+
+CLIENT = """
+import socket, sys, time
+print("starting", file=sys.stderr, flush=True)
+if sys.argv[3:]:
+    sys.exit("what is " + sys.argv[3])
+try:
+    with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=9) as server:
+        print("server says", server.recv(10).decode() or "nothing", flush=True)
+        print("server ends with", server.recv(10).decode() or "nothing", flush=True)
+except KeyboardInterrupt:
+    print("summary")
+except OSError as error:
+    print(error.strerror)
+"""
+SERVER = """
+import socket, sys, time
+with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as listening:
+    client, _ = listening.accept()
+    client.send(b"hello")
+    time.sleep(4)
+    client.send(b"bye")
+    time.sleep(60)
+"""
+with socket.create_server(("127.0.0.1", 0)) as chosen:
+    PORT = chosen.getsockname()[1]
+
+
+class MadeUp(TestBase):
+    """A tool whose name no module can have."""
+
+    __test__: ClassVar[bool] = False
+
+    tool: str = "no-such-tool"
+    seconds: float = 4.0
+    expected_seconds: ClassVar[float] = 4.0
+    metrics: ClassVar = (Metric("greetings", "greetings/s", "higher", "a count"),)
+    server: ClassVar = Server("greeter", (sys.executable, "-c", SERVER, str(PORT)), (Port(PORT),))
+
+    def argv(self, server: str) -> list[str]:
+        return [sys.executable, "-c", CLIENT, server, str(PORT)]
+
+    def warm_up(self) -> MadeUp:
+        return self
+
+
+TEST = MadeUp(name="made")
+
+
+def test_a_run_that_succeeds_is_captured_with_both_outputs_in_order():
+    assert printed_by(Run(TEST)) == b"starting\nserver says hello\nserver ends with bye\n"
+
+
+@pytest.mark.parametrize(
+    ("situation", "printed"),
+    [
+        ("refused", b"starting\nConnection refused\n"),
+        ("interrupted", b"starting\nserver says hello\nsummary\n"),
+        ("terminated", b"starting\nserver says hello\n"),
+        ("killed", b"starting\nserver says hello\n"),
+        ("server-died", b"starting\nserver says hello\nserver ends with nothing\n"),
+        ("wrong-option", b"starting\nwhat is --no-such-option\n"),
+    ],
+)
+def test_each_failure_is_brought_about(situation, printed):
+    assert printed_by(failures(TEST)[situation]) == printed
+
+
+def test_what_cannot_be_reached_has_addresses_of_its_own():
+    found = failures(TEST)
+    assert found["unreachable"].address == UNREACHABLE
+    assert found["no-route"].address == NO_ROUTE
+
+
+def test_a_server_that_does_not_start_is_no_capture_of_a_refusal():
+    class Broken(MadeUp):
+        server: ClassVar = Server("x", (sys.executable, "-c", "exit('broken')"), (Port(PORT),))
+
+    with pytest.raises(CaptureError, match="does not listen, and says: broken"):
+        printed_by(Run(Broken(name="made")))
+
+
+def test_what_nobody_has_read_yet_fails_its_tests(tmp_path):
+    for _ in range(2):
+        keep(tmp_path, "fine", MadeUp(name="made", seconds=3), b"printed", good=True)
+        keep(tmp_path, "refused", TEST, b"{}", good=False)
+    assert {path.name for path in tmp_path.iterdir()} == {"fine.txt", "refused.json", INDEX}
+    said = yaml.safe_load((tmp_path / INDEX).read_text())
+    assert said["fine"]["test"] == {"seconds": 3}
+    assert said["refused"].keys() == {"test", "refused"}
+    with pytest.raises(ValueError, match="no printed figure"):
+        Printed.read(said["fine"]["printed"]["greetings"])

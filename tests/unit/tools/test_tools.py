@@ -1,0 +1,576 @@
+"""The tools' command lines, and the parsers on output that true tools printed (tests/unit/data).
+
+Every captured output is tried in tests/unit/tools/test_captures.py; here is what is special.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from rackrate import tools
+from rackrate.tools import Interval, Measurement, ParseError, Throughput, iperf3, ping
+from rackrate.tools.base import LOG_BYTES, interval_seconds, merged_remainder
+from tests.unit.tools.captures import DATA
+
+ONE = iperf3.Test(name="tcp-1", streams=1, seconds=2)
+EIGHT = iperf3.Test(name="tcp-8", streams=8, seconds=1)
+FIVE_SECONDS = iperf3.Test(name="tcp-1", seconds=5)
+TEN = ping.Test(name="rtt", count=10)
+TWENTY = ping.Test(name="rtt", count=20)
+
+
+def read(tool, name):
+    return (DATA / tool / name).read_text()
+
+
+def test_tools_are_the_files_of_the_package():
+    assert {"iperf", "iperf3", "ping", "sockperf"} <= set(tools.names())
+    with pytest.raises(KeyError):
+        tools.test_class("base")
+
+
+def made(tool, **fields):
+    return tools.load_test({"name": "made", "tool": tool, **fields})
+
+
+@pytest.mark.parametrize(
+    ("tool", "fields", "expected"),
+    [
+        (
+            "iperf3",
+            {"seconds": 2},
+            "iperf3 --client 10.0.0.9 --port 5201 --json --time 2 --parallel 1 --interval 1"
+            " --connect-timeout 5000",
+        ),
+        (
+            "iperf3",
+            {
+                "streams": 8,
+                "reverse": True,
+                "omit_seconds": 2,
+                "mss_bytes": 1400,
+                "window_bytes": 65536,
+                "bits_per_second": 1_000_000_000,
+            },
+            "iperf3 --client 10.0.0.9 --port 5201 --json --time 10 --parallel 8 --interval 1"
+            " --connect-timeout 5000 --reverse --omit 2 --set-mss 1400 --window 65536"
+            " --bitrate 125000000",
+        ),
+        (
+            "iperf3",
+            {
+                "protocol": "udp",
+                "bidirectional": True,
+                "bits_per_second": 9_000_000,
+                "length_bytes": 1200,
+            },
+            "iperf3 --client 10.0.0.9 --port 5201 --json --time 10 --parallel 1 --interval 1"
+            " --connect-timeout 5000 --udp --bidir --length 1200 --bitrate 9000000",
+        ),
+        (
+            "iperf",
+            {"streams": 32},
+            "iperf --client 10.0.0.9 --port 5001 --parallel 32 --time 10 --interval 1"
+            " --enhanced --format b",
+        ),
+        ("ping", {"count": 10}, "ping -n -D -c 10 -i 0.2 -W 2 -s 56 10.0.0.9"),
+        (
+            "ping",
+            {"size_bytes": 8972, "dont_fragment": True, "interval_seconds": 0.002},
+            "ping -n -D -c 30 -i 0.002 -W 2 -s 8972 -M do 10.0.0.9",
+        ),
+        (
+            "sockperf",
+            {},
+            "sockperf ping-pong --ip 10.0.0.9 --port 11111 --tcp --time 10 --msg-size 64"
+            " --mps 1000 --full-rtt --full-log /dev/stdout",
+        ),
+        (
+            "sockperf",
+            {
+                "mode": "under-load",
+                "protocol": "udp",
+                "messages_per_second": 20_000,
+                "reply_every": 10,
+            },
+            "sockperf under-load --ip 10.0.0.9 --port 11111 --time 10 --msg-size 64"
+            " --mps 20000 --reply-every 10 --full-rtt --full-log /dev/stdout",
+        ),
+    ],
+)
+def test_a_tool_is_given_plain_arguments(tool, fields, expected):
+    assert " ".join(made(tool, **fields).argv("10.0.0.9")) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "fields", "field", "words"),
+    [
+        ("iperf3", {"protocol": "udp"}, "bits_per_second", "is missing.*set the rate"),
+        (
+            "iperf3",
+            {"reverse": True, "bidirectional": True},
+            "bidirectional",
+            "does not go with reverse; set only one",
+        ),
+        ("iperf3", {"length_bytes": 1200}, "length_bytes", "only for UDP; remove it"),
+        (
+            "iperf3",
+            {"protocol": "udp", "bits_per_second": 9000, "mss_bytes": 1400},
+            "mss_bytes",
+            "only for TCP; remove it",
+        ),
+        (
+            "iperf3",
+            {"streams": 100, "bits_per_second": 9000},
+            "bits_per_second",
+            "less than 1000 for each of 100 streams; set it to 100000 or more",
+        ),
+        (
+            "iperf3",
+            {"streams": 128, "bidirectional": True, "seconds": 3600},
+            "seconds",
+            "longer than a container's log with 256 streams; set seconds to 1442 or less",
+        ),
+        ("iperf", {"streams": 0}, "streams", "greater than or equal to 1"),
+        ("ping", {"count": 65_536}, "count", "less than or equal to 65535"),
+        ("ping", {"interval_seconds": float("nan")}, "interval_seconds", "finite"),
+        (
+            "sockperf",
+            {"seconds": 60},
+            "messages_per_second",
+            "60000 responses.*more than the 50000.*lower it or seconds",
+        ),
+        (
+            "sockperf",
+            {"messages_per_second": 10},
+            "messages_per_second",
+            "too few for a 99th percentile.*raise it or seconds",
+        ),
+        ("sockperf", {"reply_every": 2}, "reply_every", "only under load"),
+    ],
+)
+def test_fields_that_do_not_go_together_are_refused_with_a_remedy(tool, fields, field, words):
+    with pytest.raises(ValidationError, match=words) as caught:
+        made(tool, **fields)
+    (error,) = caught.value.errors()
+    assert error["loc"] == (field,)
+    if error["type"] == "rule":
+        assert error["msg"].endswith(error["ctx"]["remedy"])
+
+
+@pytest.mark.parametrize("tool", tools.names())
+def test_every_test_tells_its_metrics_server_and_warm_up(tool):
+    test = made(tool)
+    assert test.primary is test.metrics[0] or test.primary == test.metrics[0]
+    warm_up = test.warm_up()
+    assert (warm_up.name, warm_up.tool) == (test.name, test.tool)
+    assert warm_up.expected_seconds <= 1 < test.expected_seconds
+    if test.server is not None:
+        assert test.server.ports, "nobody could connect to it"
+
+
+def test_all_programs_that_are_started_are_named_so_that_images_have_them():
+    for tool in tools.names():
+        for test in tools.examples(tool):
+            started = {test.argv("10.0.0.9")[0], *(test.server.argv[:1] if test.server else ())}
+            assert started <= test.programs.keys(), tool
+
+
+def test_no_two_servers_want_one_name_or_one_port():
+    """A plan may have tests of all tools, whose servers share a pod."""
+    examples = [test for tool in tools.names() for test in tools.examples(tool)]
+    servers = {test.server for test in examples if test.server is not None}
+    ports = [port for server in servers for port in server.ports]
+    assert len({server.name for server in servers}) == len(servers)
+    assert len(set(ports)) == len(ports)
+
+
+def test_a_column_means_the_same_whichever_tool_fills_it():
+    details = tools.details()
+    assert len({each.name for each in details}) == len(details)
+    assert len({each.column_name for each in details}) == len(details)
+
+
+def test_a_name_of_the_catalogue_is_one_tools():
+    names = [name for tool in tools.names() for name in tools.test_class(tool).catalogue]
+    assert sorted(names) == sorted(tools.catalogue())
+
+
+def test_servers_of_different_protocols_have_different_names():
+    servers = [made("sockperf", protocol=protocol).server for protocol in ("tcp", "udp")]
+    assert [(each.name, each.ports[0].protocol) for each in servers] == [
+        ("sockperf-tcp", "TCP"),
+        ("sockperf-udp", "UDP"),
+    ]
+
+
+def test_what_a_test_offers_is_the_rate_it_limits_itself_to():
+    assert made("iperf3").throughput == Throughput(1)
+    assert made("iperf", streams=32).throughput == Throughput(32)
+    limited = made("iperf3", streams=4, bits_per_second=10**9).throughput
+    assert limited == Throughput(4, offered_bits_per_second=1e9)
+
+
+def test_a_test_says_in_which_directions_it_sends():
+    assert made("iperf3", reverse=True).throughput == Throughput(1, forward=False, reverse=True)
+    assert made("iperf3", bidirectional=True).throughput.directions == 2
+
+
+@pytest.mark.parametrize("tool", ["ping", "sockperf"])
+def test_a_test_of_latency_is_none_of_throughput(tool):
+    assert made(tool).throughput is None
+
+
+@pytest.mark.parametrize(
+    ("streams", "version", "threads"),
+    [
+        (8, "iperf 3.12", 1),
+        (8, "iperf 3.16", 8),
+        (8, "iperf 3.20", 8),
+        (8, "iperf 4.0", 8),
+        (1, "iperf 3.18", 1),
+        (8, None, 8),
+        (8, "who knows", 8),
+    ],
+)
+def test_streams_have_threads_of_their_own_since_iperf3_3_16(streams, version, threads):
+    assert made("iperf3", streams=streams).threads(version) == threads
+
+
+def test_both_directions_have_threads():
+    assert made("iperf3", streams=8, bidirectional=True).threads("iperf 3.16") == 16
+
+
+def test_iperf_has_a_thread_for_each_stream():
+    assert made("iperf", streams=4).threads("2.1.8") == 4
+
+
+def test_a_node_that_lets_nobody_ping_is_told_what_to_set():
+    printed = (
+        "ping: socktype: SOCK_RAW\nping: socket: Operation not permitted\n"
+        "ping: => missing cap_net_raw+p capability or setuid?\n"
+    )
+    with pytest.raises(ParseError, match=r"net\.ipv4\.ping_group_range"):
+        tools.parse(made("ping"), printed)
+
+
+@given(st.integers(1, 3600), st.integers(1, 256), st.integers(100, 2000))
+def test_a_report_never_outgrows_a_containers_log(seconds, streams, size):
+    interval = interval_seconds(seconds, streams, bytes_per_interval=size)
+    assert seconds / interval * streams * size <= LOG_BYTES
+    assert interval == 1 or seconds / (interval - 1) * streams * size > LOG_BYTES
+
+
+def test_an_iperf_of_a_second_reports_half_of_it_so_that_its_summary_can_be_told_from_a_part():
+    argv = made("iperf", seconds=1, streams=32).argv("10.0.0.9")
+    assert argv[argv.index("--interval") + 1] == "0.5"
+
+
+def test_a_remainder_of_an_interval_is_merged_without_losing_bits():
+    series = [Interval(0, 1, 100.0, 1, 10), Interval(1, 2, 200.0, 2, 20)]
+    assert merged_remainder(series) == tuple(series)
+    assert merged_remainder([]) == ()
+    (*_, last) = merged_remainder([*series, Interval(2, 2.25, 1000.0, 3, None)])
+    assert last == Interval(1, 2.25, (200 * 1 + 1000 * 0.25) / 1.25, 5, 20)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0])
+def test_no_measurement_holds_an_impossible_number(number):
+    for measurement in (
+        {"values": {"rtt": number}},
+        {"values": {"rtt": 1.0}, "samples": {"rtt": (1.0, number)}},
+        {"values": {"rtt": 1.0}, "details": {"loss_ratio": number}},
+    ):
+        with pytest.raises(ParseError):
+            Measurement(**measurement)
+
+
+def test_iperf3s_value_is_what_the_receiver_got():
+    text = read("iperf3", "one-stream.json")
+    found = tools.parse(ONE, text)
+    end = json.loads(text)["end"]
+    assert found.values["throughput"] == end["sum_received"]["bits_per_second"]
+    assert found.values["throughput"] != end["sum_sent"]["bits_per_second"]
+    assert len(found.series) == 2
+    assert found.details["retransmits"] == end["sum_sent"]["retransmits"]
+    assert found.version == "iperf 3.12"
+
+
+def test_iperf3_sums_its_streams():
+    text = read("iperf3", "eight-streams.json")
+    streams = json.loads(text)["end"]["streams"]
+    assert len(streams) == 8
+    total = sum(stream["receiver"]["bytes"] for stream in streams)
+    assert tools.parse(EIGHT, text).details["received_bytes"] == total
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("connection-refused.json", "Connection refused"),
+        ("server-busy.json", "server is busy"),
+        ("server-died.json", "control socket has closed"),
+        ("interrupted.json", "the client has terminated"),
+        ("killed.json", "printed nothing"),
+    ],
+)
+def test_iperf3_that_failed_is_no_measurement(name, reason):
+    with pytest.raises(ParseError, match=reason):
+        tools.parse(FIVE_SECONDS, read("iperf3", name))
+
+
+def changed(path, value):
+    report = json.loads(read("iperf3", "one-stream.json"))
+    parent = report
+    for key in path[:-1]:
+        parent = parent[key]
+    if value is None:
+        del parent[path[-1]]
+    else:
+        parent[path[-1]] = value
+    return json.dumps(report)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (("end", "sum_received", "bits_per_second"), 0, "receiver got nothing"),
+        (("end", "sum_received"), None, "lacks end.sum_received"),
+        (("end", "sum_received", "bits_per_second"), "fast", "no number"),
+        (("end", "sum_received", "bits_per_second"), True, "no number"),
+        (("end", "sum_received", "seconds"), 0.7, "ended after 0.7 s of 2 s"),
+        (("end",), None, "lacks"),
+    ],
+)
+def test_iperf3s_receiver_must_have_got_something_for_the_whole_time(path, value, reason):
+    with pytest.raises(ParseError, match=reason):
+        tools.parse(ONE, changed(path, value))
+
+
+def test_iperf3_without_a_count_of_retransmits_is_measured_all_the_same():
+    text = changed(("end", "sum_sent", "retransmits"), None)
+    assert "retransmits" not in tools.parse(ONE, text).details
+
+
+def test_pings_value_is_the_median_round_trip_in_seconds():
+    found = tools.parse(TEN, read("ping", "ten-replies.txt"))
+    assert len(found.samples["rtt"]) == 10
+    assert found.samples["rtt"][0] == pytest.approx(151e-6)
+    assert found.values["rtt"] == pytest.approx(45e-6)
+    assert found.details["received"] == 10
+    assert found.details["min_seconds"] == pytest.approx(20e-6)
+
+
+def test_ping_with_some_packets_lost_is_a_measurement_that_says_so():
+    lines = read("ping", "ten-replies.txt").splitlines()
+    text = "\n".join([*lines[:3], *lines[5:]]).replace("10 received", "8 received")
+    found = tools.parse(TEN, text)
+    assert (found.details["transmitted"], found.details["received"]) == (10, 8)
+
+
+def test_an_answer_that_came_twice_counts_once():
+    lines = read("ping", "ten-replies.txt").splitlines()
+    text = "\n".join([*lines[:2], f"{lines[1]} (DUP!)", *lines[2:]])
+    assert len(tools.parse(TEN, text).samples["rtt"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("interrupted.txt", "interrupted after 5 of 20"),
+        ("killed.txt", "truncated"),
+        ("no-reply.txt", "none of 3 packets"),
+        ("unreachable.txt", "none of 3 packets"),
+        ("unknown-host.txt", "Name or service not known"),
+    ],
+)
+def test_ping_that_failed_is_no_measurement(name, reason):
+    with pytest.raises(ParseError, match=reason):
+        tools.parse(TWENTY, read("ping", name))
+
+
+def captured(tool, version, name, **fields):
+    (path,) = (DATA / tool / version).glob(f"{name}.*")
+    return made(tool, **fields), path.read_text()
+
+
+def test_the_two_directions_of_a_bidirectional_test_are_kept_apart():
+    test, text = captured(
+        "iperf3", "3.18", "tcp-bidirectional", seconds=2, streams=2, bidirectional=True
+    )
+    end = json.loads(text)["end"]
+    found = tools.parse(test, text)
+    forward, reverse = (
+        end[name]["bits_per_second"] for name in ("sum_received", "sum_received_bidir_reverse")
+    )
+    assert found.values["throughput"] == forward + reverse
+    assert found.details["forward_bits_per_second"] == forward
+    assert found.details["reverse_bits_per_second"] == reverse
+    # Only the two streams that the client sends on have a window it knows.
+    first = json.loads(text)["intervals"][0]
+    windows = [each["snd_cwnd"] for each in first["streams"] if each["sender"]]
+    assert len(windows) == 2
+    assert found.series[0].congestion_window_bytes == sum(windows)
+
+
+def test_iperf3s_omitted_intervals_are_left_out_of_the_series():
+    test, text = captured("iperf3", "3.18", "tcp-omit", seconds=2, omit_seconds=1)
+    assert len(json.loads(text)["intervals"]) == 3
+    found = tools.parse(test, text)
+    assert [round(each.end_seconds) for each in found.series] == [1, 2]
+
+
+def test_udps_value_is_what_arrived_and_its_loss_is_kept():
+    test, text = captured(
+        "iperf3",
+        "3.18",
+        "udp-more-than-fits",
+        protocol="udp",
+        seconds=2,
+        bits_per_second=2 * 10**9,
+        length_bytes=1400,
+    )
+    found = tools.parse(test, text)
+    end = json.loads(text)["end"]
+    assert found.values["throughput"] == end["sum_received"]["bits_per_second"]
+    assert found.values["throughput"] < end["sum_sent"]["bits_per_second"]
+    lost, packets = found.details["lost_packets"], found.details["packets"]
+    assert found.details["loss_ratio"] == lost / packets == pytest.approx(0.2015, abs=1e-4)
+
+
+def test_a_warning_before_iperf3s_report_does_not_spoil_it():
+    test, text = captured(
+        "iperf3",
+        "3.18",
+        "udp-fragmented",
+        protocol="udp",
+        seconds=1,
+        bits_per_second=50_000_000,
+        length_bytes=8000,
+    )
+    assert text.startswith("warning:")
+    assert tools.parse(test, text).values["throughput"] == pytest.approx(50e6, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"streams": 2},
+        {"reverse": True},
+        {"bidirectional": True},
+        {"omit_seconds": 1},
+        {"protocol": "udp", "bits_per_second": 10**9},
+    ],
+)
+def test_iperf3s_report_of_another_test_is_refused(fields):
+    with pytest.raises(ParseError, match=r"another test|lacks end\.sum_received_bidir"):
+        tools.parse(made("iperf3", seconds=2, **fields), read("iperf3", "one-stream.json"))
+
+
+def test_a_stream_that_is_missing_from_iperf3s_report_is_noticed():
+    report = json.loads(read("iperf3", "eight-streams.json"))
+    del report["end"]["streams"][3]
+    with pytest.raises(ParseError, match="7 of 8 streams"):
+        tools.parse(EIGHT, json.dumps(report))
+
+
+def test_iperfs_value_is_the_last_sum_line():
+    test, text = captured("iperf", "2.1.8", "thirty-two-streams", seconds=2, streams=32)
+    last = [line for line in text.splitlines() if line.startswith("[SUM]")][-1]
+    assert f"{tools.parse(test, text).values['throughput']:.0f} bits/sec" in last
+
+
+@pytest.mark.parametrize("version", ["2.0.14a", "2.1.8", "2.2.1"])
+def test_iperfs_stream_that_did_not_connect_is_noticed(version):
+    """The sum of the streams that are left is not the measurement that was asked for."""
+    test, text = captured("iperf", version, "two-streams", seconds=2, streams=2)
+    with pytest.raises(ParseError, match="2 of 3 streams"):
+        tools.parse(test.model_copy(update={"streams": 3}), text)
+    with pytest.raises(ParseError, match="2 streams where the test asks for 1"):
+        tools.parse(test.model_copy(update={"streams": 1}), text)
+
+
+def test_iperfs_windows_are_summed_over_its_streams():
+    test, text = captured("iperf", "2.2.1", "two-streams", seconds=2, streams=2)
+    first = [line for line in text.splitlines() if "0.0000-1.0000 sec" in line][:2]
+    windows = [int(line.split("/")[3].split("K")[0]) for line in first]
+    assert tools.parse(test, text).series[0].congestion_window_bytes == sum(windows) * 1024
+
+
+def test_sockperfs_values_come_from_its_raw_values_whole_round_trips():
+    test, text = captured("sockperf", "3.7", "tcp-ping-pong", seconds=2, messages_per_second=200)
+    found = tools.parse(test, text)
+    rows = [line.split(", ") for line in text.splitlines() if line.count(", ") == 3][1:]
+    assert len(found.samples["latency"]) == len(rows) > 200
+    for sample, (_, sent, received, microseconds) in zip(
+        found.samples["latency"], rows, strict=True
+    ):
+        assert sample == pytest.approx(float(received) - float(sent), abs=1e-9)
+        assert sample == pytest.approx(float(microseconds) / 1e6, abs=2e-9)
+    assert found.values["latency"] == pytest.approx(
+        sum(sorted(found.samples["latency"])[(len(rows) - 1) // 2 : len(rows) // 2 + 1])
+        / (2 - len(rows) % 2)
+    )
+    assert found.values["latency_p99"] in found.samples["latency"]
+
+
+def test_half_round_trips_are_not_taken_for_whole_ones():
+    test, text = captured("sockperf", "3.7", "tcp-ping-pong", seconds=2, messages_per_second=200)
+    with pytest.raises(ParseError, match="no log"):
+        tools.parse(test, text.replace("rtt(usec)", "latency(usec)"))
+
+
+def test_a_message_in_the_middle_of_sockperfs_log_costs_no_row():
+    """sockperf's threads print at the same time; seen with 3.6 under load."""
+    test, text = captured("sockperf", "3.7", "tcp-ping-pong", seconds=2, messages_per_second=200)
+    whole = tools.parse(test, text)
+    header = text.index("packet, txTime")
+    place = text.index("\n7, ", header) + 6
+    message = "sockperf: Test end (interrupted by signal 2)\n"
+    assert tools.parse(test, text[:place] + message + text[place:]) == whole
+
+
+def test_sockperfs_row_that_was_dropped_is_noticed():
+    test, text = captured("sockperf", "3.7", "tcp-ping-pong", seconds=2, messages_per_second=200)
+    lines = text.splitlines(keepends=True)
+    last = max(i for i, line in enumerate(lines) if line.count(", ") == 3)
+    with pytest.raises(ParseError, match="summary tells of"):
+        tools.parse(test, "".join([*lines[:last], *lines[last + 1 :]]))
+
+
+def test_pings_lost_packets_are_counted_and_are_no_samples():
+    test, text = captured("ping", "20240905", "some-lost", count=30, interval_seconds=0.05)
+    found = tools.parse(test, text)
+    assert len(found.samples["rtt"]) == found.details["received"] == 22
+    assert found.details["loss_ratio"] == pytest.approx(8 / 30)
+
+
+def test_pings_times_are_in_the_order_of_sending():
+    test, text = captured("ping", "20240905", "reordered", count=20, interval_seconds=0.005)
+    numbers = [int(each) for each in re.findall(r"icmp_seq=(\d+)", text)]
+    assert numbers != sorted(numbers)
+    first = re.search(r"icmp_seq=1 .*time=([0-9.]+)", text)
+    assert tools.parse(test, text).samples["rtt"][0] == pytest.approx(float(first[1]) / 1000)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("time=0.030 ms", "time=0.000 ms", "a time of zero"),
+        ("icmp_seq=3 ", "icmp_seq=2 ", "there are 9 replies"),
+        ("10 received", "9 received", "summary tells of 9"),
+        ("rtt min/avg/max/mdev = 0.", "rtt min/avg/max/mdev = 1.", "where the replies say"),
+        ("10 packets transmitted", "11 packets transmitted", "11 packets"),
+    ],
+)
+def test_pings_summary_has_to_be_that_of_its_replies(old, new, reason):
+    text = read("ping", "ten-replies.txt")
+    assert old in text
+    with pytest.raises(ParseError, match=reason):
+        tools.parse(TEN, text.replace(old, new))

@@ -1,0 +1,195 @@
+"""What a run's trials say: verdicts, summaries, marks, regressions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rackrate import tools
+from rackrate.measure.trials import RawValues
+from rackrate.plan.arms import InstanceNetwork, Node
+from rackrate.plan.schedule import TrialKey
+from rackrate.verdict.analysis import against_earlier_run, analyze_run
+from rackrate.verdict.evidence import Evidence
+from rackrate.verdict.model import Baseline
+from tests.unit import builders
+
+TCP = tools.load_test({"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10})
+RTT = tools.load_test({"name": "rtt", "tool": "ping", "count": 30, "interval_seconds": 0.2})
+NETWORK = InstanceNetwork(baseline_bits_per_second=0.75e9, peak_bits_per_second=10e9)
+NODES = {"treatment": ("node-a", "node-b"), "baseline": ("node-c", "node-d")}
+
+
+def evidence(values, *, tests=(TCP, RTT), raw=None, **plan):
+    """A run whose trials have `values[test, arm][block - 1]`; None is a trial that failed."""
+    trials = {}
+    named = {test.name: test for test in tests}
+    for (test, name), series in values.items():
+        if test not in named:
+            continue
+        details = {"retransmits": 3} if test == "tcp-1" else {"loss_ratio": 0.1}
+        for block, value in enumerate(series, start=1):
+            key = TrialKey(block, name, test, *NODES[name])
+            trials[key] = builders.trial_of(key, named[test], value, details=details)
+    arms = [
+        builders.usual_arm(
+            name,
+            [Node(name=node, cpus=2, instance_type="c5.large") for node in nodes],
+            network=NETWORK,
+        )
+        for name, nodes in NODES.items()
+    ]
+    return Evidence(
+        planned_run=builders.planned_run(builders.plan(tests=tests, **{"seed": 7, **plan}), arms),
+        planned=tuple(sorted(trials)),
+        trials=trials,
+        raw=raw or {},
+    )
+
+
+FAST = [9.5e9, 9.49e9, 9.51e9, 9.5e9, 9.48e9, 9.52e9]
+SLOW = [4.94e9, 4.95e9, 4.93e9, 4.96e9, 4.94e9, 4.95e9]
+NEAR = [155e-6, 156e-6, 154e-6, 155e-6, 157e-6, 155e-6]
+FAR = [457e-6, 455e-6, 459e-6, 457e-6, 456e-6, 458e-6]
+VALUES = {
+    ("tcp-1", "treatment"): FAST,
+    ("tcp-1", "baseline"): SLOW,
+    ("rtt", "treatment"): NEAR,
+    ("rtt", "baseline"): FAR,
+}
+
+
+def verdict_on(analysis, test):
+    (found,) = (v for v in analysis.verdicts if v.test == test)
+    return found
+
+
+def test_each_arm_but_the_baseline_has_a_verdict_on_each_metric_of_each_test():
+    analysis = analyze_run(evidence(VALUES))
+    assert [(v.test, v.metric, v.arm, v.verdict) for v in analysis.verdicts] == [
+        ("tcp-1", "throughput", "treatment", "better"),
+        ("rtt", "rtt", "treatment", "better"),
+    ]
+
+
+def test_intervals_are_corrected_for_all_verdicts_of_the_run():
+    both = verdict_on(analyze_run(evidence(VALUES)), "tcp-1")
+    alone = verdict_on(analyze_run(evidence(VALUES, tests=(TCP,))), "tcp-1")
+    assert both.confidence_simultaneous == pytest.approx(0.975)
+    assert alone.confidence_simultaneous == pytest.approx(0.95)
+    assert both.ci_simultaneous[0] < alone.ci_simultaneous[0]
+    assert both.ci95 == alone.ci95
+
+
+def test_a_claim_says_what_it_is_about_and_what_it_rests_on():
+    claim = verdict_on(analyze_run(evidence(VALUES)), "tcp-1").claim
+    assert "about these nodes" in claim
+    assert "1 pair of nodes in each arm and 6 blocks" in claim
+
+
+def test_the_ceiling_explains_a_throughput_and_leaves_latency_alone():
+    analysis = analyze_run(evidence(VALUES))
+    ceiling = verdict_on(analysis, "tcp-1").ceiling
+    assert (ceiling.arm, ceiling.baseline, ceiling.explains) == (10e9, 5e9, True)
+    assert ceiling.arm_share == pytest.approx(0.95)
+    assert verdict_on(analysis, "rtt").ceiling is None
+
+
+def test_failed_trials_are_left_out_and_never_zero():
+    values = {**VALUES, ("tcp-1", "treatment"): [*FAST[:5], None]}
+    found = verdict_on(analyze_run(evidence(values)), "tcp-1")
+    assert found.blocks == 5
+    assert found.arm_median == pytest.approx(9.5e9)
+
+
+def test_warm_up_trials_are_in_no_figure():
+    warm = evidence(VALUES)
+    key = TrialKey(0, "treatment", "tcp-1", *NODES["treatment"])
+    trials = {**warm.trials, key: builders.trial_of(key, TCP, 1.0)}
+    assert analyze_run(replace(warm, trials=trials)) == analyze_run(warm)
+
+
+def test_percentiles_are_of_raw_values_pooled_over_trials_not_of_percentiles():
+    run = evidence(VALUES)
+    # One trial has most of the values, all high: an average of medians would not see it.
+    raw = {}
+    for key in run.planned:
+        if (key.test, key.arm) == ("rtt", "treatment"):
+            times = (900e-6,) * 95 if key.block == 1 else (100e-6,)
+            raw[key.id] = RawValues(samples={"rtt": times})
+    found = summaries_of(replace(run, raw=raw))
+    pooled = found["rtt", "treatment"].percentiles
+    assert (pooled.samples, pooled.p50) == (100, 900e-6)
+    assert found["rtt", "baseline"].percentiles is None
+    assert found["tcp-1", "treatment"].percentiles is None
+
+
+def summaries_of(run):
+    return {(each.test, each.arm): each for each in analyze_run(run).summaries}
+
+
+def test_summaries_tell_loss_retransmits_and_spread():
+    found = summaries_of(evidence(VALUES))
+    assert found["tcp-1", "treatment"].retransmits == 18
+    assert found["tcp-1", "treatment"].loss_ratio is None
+    assert found["rtt", "baseline"].loss_ratio == pytest.approx(0.1)
+    assert found["tcp-1", "baseline"].spread_between_blocks < 0.01
+    assert found["tcp-1", "baseline"].spread_between_pairs is None
+
+
+def test_marks_name_their_trial_and_are_counted_with_their_verdict():
+    run = evidence(VALUES)
+    key = next(k for k in run.planned if k.test == "tcp-1" and k.arm == "treatment")
+    details = {**run.trials[key].details, "client_cpu_percent": 99.0}
+    busy = builders.trial_of(key, TCP, FAST[0], details=details, tool_version="iperf 3.12")
+    analysis = analyze_run(replace(run, trials={**run.trials, key: busy}))
+    (mark,) = analysis.marks
+    assert (mark.mark, mark.key) == ("client_cpu", key)
+    assert mark.text
+    assert verdict_on(analysis, "tcp-1").marks == {"client_cpu": 1}
+    assert verdict_on(analysis, "tcp-1").verdict == "better", "a mark drops nothing"
+
+
+def test_nothing_measured_is_inconclusive_everywhere():
+    nothing = {key: [None] * 6 for key in VALUES}
+    analysis = analyze_run(evidence(nothing))
+    assert {v.verdict for v in analysis.verdicts} == {"inconclusive"}
+    assert {s.median for s in analysis.summaries} == {None}
+
+
+# -- regressions
+
+
+def test_a_run_is_judged_against_an_earlier_one_by_the_same_statistics():
+    slower = {**VALUES, ("tcp-1", "treatment"): [value * 0.8 for value in FAST]}
+    earlier = against_earlier_run(evidence(slower), evidence(VALUES), name="run-before")
+    words = {(v.test, v.arm): v.verdict for v in earlier.verdicts}
+    assert words == {
+        ("tcp-1", "treatment"): "worse",
+        ("tcp-1", "baseline"): "no meaningful difference",
+        ("rtt", "treatment"): "no meaningful difference",
+        ("rtt", "baseline"): "no meaningful difference",
+    }
+    assert {v.baseline for v in earlier.verdicts} == {Baseline("run-before", is_earlier_run=True)}
+    assert earlier.verdicts[0].confidence_simultaneous == pytest.approx(1 - 0.05 / 4)
+    assert earlier.warnings == []
+
+
+def test_what_two_runs_do_not_share_is_named_and_not_compared():
+    longer = TCP.model_copy(update={"seconds": 20})
+    earlier = against_earlier_run(
+        evidence(VALUES, tests=(longer, RTT)), evidence(VALUES), name="run-before"
+    )
+    assert {v.test for v in earlier.verdicts} == {"rtt"}
+    assert any("tcp-1" in warning for warning in earlier.warnings)
+
+
+def test_what_an_earlier_run_showed_is_part_of_the_analysis():
+    run = evidence(VALUES)
+    earlier = against_earlier_run(run, evidence(VALUES, blocks=9), name="run-before")
+    analysis = analyze_run(run, replace(earlier, warnings=["second"]), ["first"])
+    assert analysis.regressions == tuple(earlier.verdicts)
+    assert [each.what for each in analysis.regression_differences] == ["blocks"]
+    assert analysis.warnings == ("first", "second")
+    assert analyze_run(run).regression_differences is None

@@ -1,0 +1,211 @@
+"""What differed between two runs, as far as rackrate records it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackrate.measure.trials import Trial
+from rackrate.plan.arms import Arm, Node
+from rackrate.plan.model import Plan
+from rackrate.verdict.differences import ARM_FACTS, NODE_FACTS, PLAN_FIELDS, differences
+from rackrate.verdict.model import Difference
+from tests.unit.verdict.test_analysis import RTT, TCP, VALUES, evidence
+
+#: What a node tells here, by field.
+FACTS = {
+    "instance_type": "c5.large",
+    "cni": "one",
+    "kernel": "one",
+    "network_scale": 0.05,
+    "zone": "one",
+    "region": "one",
+    "image": "one",
+    "os_image": "one",
+    "architecture": "one",
+    "cpus": 2,
+    "kubernetes": "one",
+    "container_runtime": "one",
+    "network_layers": ("nn-1", "nn-2"),
+}
+#: Something else than a run, an arm or a node has by default, by field.
+OTHERS = {
+    "network_scale": 0.5,
+    "cpus": 4,
+    "network_layers": ("two",),
+    "ena_express": True,
+    "baseline": "treatment",
+    "blocks": 12,
+    "pairing": "ring",
+    "direction": "both",
+    "load": "together",
+    "warm_up": False,
+    "threshold": 0.1,
+    "tolerated_loss": 0.2,
+}
+
+
+def run(**plan):
+    """A run of which everything is recorded."""
+    return of_every_node(evidence(VALUES, **plan), **FACTS)
+
+
+def with_arms(run, change):
+    """The same run after `change` of its arms."""
+    planned = run.planned_run.model_copy(update={"arms": change(run.planned_run.arms)})
+    return replace(run, planned_run=planned)
+
+
+def with_arm(run, place, **changes):
+    def change(arms):
+        return (*arms[:place], arms[place].model_copy(update=changes), *arms[place + 1 :])
+
+    return with_arms(run, change)
+
+
+def of_every_node(run, **facts):
+    for place, arm in enumerate(run.planned_run.arms):
+        nodes = tuple(node.model_copy(update=facts) for node in arm.nodes)
+        run = with_arm(run, place, nodes=nodes)
+    return run
+
+
+def told(*found):
+    return [Difference(what=what, run=ours, other=theirs) for what, ours, theirs in found]
+
+
+def test_a_run_differs_from_itself_in_nothing():
+    found = differences(run(), run())
+    assert (found.found, found.untold) == ([], [])
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_every_fact_of_nodes_is_told_with_both_values(fact):
+    other = OTHERS.get(fact, "two")
+    (difference,) = differences(of_every_node(run(), **{fact: other}), run()).found
+    assert difference.what in NODE_FACTS
+    for said, value in ((difference.run, other), (difference.other, FACTS[fact])):
+        assert all(str(part) in said for part in (value if isinstance(value, tuple) else [value]))
+
+
+def test_no_fact_of_a_node_is_forgotten():
+    assert set(Node.model_fields) - {"name", "instance_id", "node_group"} == set(FACTS)
+    assert len(FACTS) == len(NODE_FACTS)
+
+
+def test_what_only_one_arm_has_otherwise_names_the_arm():
+    one, other = run().planned_run.arms[1].nodes
+    newer_kernel = (one.model_copy(update={"kernel": "two"}), other)
+    assert differences(with_arm(run(), 1, nodes=newer_kernel), run()).found == told(
+        ("kernel of baseline", "one, two", "one")
+    )
+
+
+FACTS_OF_ARMS = (
+    *("placement", "ena_express", "client_network", "server_network", "stack_arm", "node_group"),
+)
+
+
+@pytest.mark.parametrize("fact", FACTS_OF_ARMS)
+def test_every_fact_of_arms_is_told(fact):
+    other = OTHERS.get(fact, "other")
+    (difference,) = differences(with_arm(run(), 0, **{fact: other}), run()).found
+    what, _, arm = difference.what.rpartition(" of ")
+    assert (what in ARM_FACTS, arm) == (True, "treatment")
+    assert difference.run == {True: "true"}.get(other, other)
+
+
+def test_no_fact_of_an_arm_is_forgotten():
+    # What the nodes or the arm's instances tell is told of them.
+    apart = {"name", "baseline", "selector", "network", "network_scale", "nodes"}
+    assert set(Arm.model_fields) - apart == set(FACTS_OF_ARMS)
+    assert len(FACTS_OF_ARMS) == len(ARM_FACTS)
+
+
+@pytest.mark.parametrize("field", PLAN_FIELDS)
+def test_every_field_of_the_plan_is_told_with_both_values(field):
+    ours, theirs = run(**{field: OTHERS[field]}), run()
+    (difference,) = differences(ours, theirs).found
+    assert difference.what == field
+    for said, each in ((difference.run, ours), (difference.other, theirs)):
+        assert said == str(getattr(each.planned_run.plan, field)).lower()
+
+
+def test_no_field_of_a_plan_is_forgotten():
+    apart = {"arms", "tests", "seed", "compare_with", "dry_run"}
+    assert set(Plan.model_fields) == set(PLAN_FIELDS) | apart
+
+
+def test_seeds_are_no_difference():
+    assert differences(run(seed=1), run(seed=2)).found == []
+
+
+def test_parameters_of_a_test_are_told_one_by_one():
+    longer = TCP.model_copy(update={"seconds": 20, "streams": 4})
+    assert differences(run(tests=(longer, RTT)), run()).found == told(
+        ("streams of the test tcp-1", "4", "1"),
+        ("seconds of the test tcp-1", "20", "10"),
+    )
+
+
+def test_tests_and_arms_that_only_one_run_has_are_told():
+    without_treatment = with_arms(run(tests=(TCP,)), lambda arms: arms[1:])
+    assert differences(without_treatment, run()).found == told(
+        ("arms", "baseline", "baseline, treatment"),
+        ("tests", "tcp-1", "rtt, tcp-1"),
+    )
+
+
+def test_versions_of_tools_are_those_of_measured_trials():
+    def with_version(version, made):
+        def told_by(trial: Trial):
+            return version if trial.is_measured else "another"
+
+        trials = {
+            key: trial.model_copy(update={"tool_version": told_by(trial)})
+            for key, trial in made.trials.items()
+        }
+        return replace(made, trials=trials)
+
+    lost = {**VALUES, ("rtt", "baseline"): [None] * 6}
+    ours, theirs = (of_every_node(evidence(values), **FACTS) for values in (VALUES, lost))
+    found = differences(with_version("2.0", ours), with_version("1.0", theirs)).found
+    assert found == told(*((f"version of {tool}", "2.0", "1.0") for tool in ("iperf3", "ping")))
+
+
+def test_other_nodes_are_told_by_their_instances_and_many_by_their_number():
+    many = tuple(Node(name=f"n{i}", instance_id=f"i-{i}", **FACTS) for i in range(1000))
+    assert differences(with_arm(run(), 0, nodes=many), run()).found == told(
+        ("nodes of treatment", "i-0, i-1, i-10, i-100 and 996 more", "node-a, node-b")
+    )
+
+
+def test_a_difference_beyond_what_is_shown_is_still_one():
+    ours, theirs = (
+        with_arm(run(), 0, nodes=[Node(name=f"n{i}", **FACTS) for i in (1, 2, 3, 4, last)])
+        for last in (5, 6)
+    )
+    assert [each.what for each in differences(ours, theirs).found] == ["nodes of treatment"]
+
+
+def test_what_only_one_run_recorded_is_neither_the_same_nor_another():
+    found = differences(run(), evidence(VALUES))
+    assert found.found == told(("scale of the lab's network", "0.05", "1")), (
+        "a network that is not scaled has no label"
+    )
+    assert "CNI" in found.untold
+    assert "kernel" in found.untold
+
+
+TEXTS = st.text(min_size=1)
+
+
+@given(st.sampled_from([f for f in FACTS if f not in OTHERS]), TEXTS, TEXTS)
+def test_differences_are_the_same_from_either_side(fact, one, other):
+    ours, theirs = (of_every_node(run(), **{fact: value}) for value in (one, other))
+    there, back = differences(ours, theirs).found, differences(theirs, ours).found
+    assert told(*((d.what, d.other, d.run) for d in there)) == back
+    assert len(there) == (one != other)

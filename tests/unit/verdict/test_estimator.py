@@ -1,0 +1,416 @@
+"""The verdict, on cases whose answer is known; how often it is right: benchmarks/verdict.py."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackrate.plan.fields import LEAST_BLOCKS
+from rackrate.verdict.estimator import (
+    Value,
+    estimate,
+    estimate_steadiness,
+    percentiles,
+    spread,
+    student_t,
+)
+
+
+def one_pair(values, nodes="ab"):
+    return [Value(block, nodes[0], nodes[1], value) for block, value in enumerate(values, start=1)]
+
+
+def many_pairs(matrix, arm="x"):
+    """Rows are pairs that share no node, columns are blocks."""
+    return [
+        Value(block, f"{arm}{row}-client", f"{arm}{row}-server", value)
+        for row, values in enumerate(matrix)
+        for block, value in enumerate(values, start=1)
+    ]
+
+
+def verdict(arm, baseline, better="higher", threshold=0.05, **more):
+    return estimate(
+        one_pair(arm), one_pair(baseline, "cd"), better=better, threshold=threshold, **more
+    )
+
+
+STEADY = [4.94, 4.95, 4.93, 4.96, 4.94, 4.95]
+FAST = [9.5, 9.49, 9.51, 9.5, 9.48, 9.52]
+
+
+# -- the words
+
+
+def test_twice_the_throughput_is_better():
+    found = verdict(FAST, STEADY)
+    assert found.verdict == "better"
+    assert found.ratio == pytest.approx(9.5 / 4.945, rel=1e-3)
+    low, high = found.ci95
+    assert low < found.ratio < high
+    assert high - low < 0.03
+    assert (found.arm_median, found.baseline_median) == (9.5, 4.945)
+
+
+def test_half_the_throughput_is_worse():
+    assert verdict(STEADY, FAST).verdict == "worse"
+
+
+def test_less_latency_is_better():
+    found = verdict([155e-6] * 6, [457e-6] * 6, better="lower")
+    assert (found.verdict, found.ratio) == ("better", pytest.approx(155 / 457))
+    assert verdict([457e-6] * 6, [155e-6] * 6, better="lower").verdict == "worse"
+
+
+def test_the_same_values_make_no_meaningful_difference():
+    found = verdict(STEADY, STEADY)
+    assert found.verdict == "no meaningful difference"
+    assert found.ci95 == (1.0, 1.0), "what moves both arms in a block cancels"
+
+
+def test_scattered_values_are_inconclusive_and_say_what_would_settle_them():
+    found = verdict([4.9, 5.9, 5.3, 5.8, 4.8, 5.9], [5, 5, 5.1, 5, 5.1, 5])
+    assert found.verdict == "inconclusive"
+    assert found.reason
+    assert found.more_blocks > 6
+
+
+def test_a_difference_below_the_threshold_does_not_matter():
+    arm = [1.03 * value for value in STEADY]
+    assert verdict(arm, STEADY).verdict == "no meaningful difference"
+    assert verdict(arm, STEADY, threshold=0.01).verdict == "better"
+
+
+def test_a_difference_that_may_be_too_small_to_matter_is_told_as_a_difference():
+    found = verdict([5.20, 5.30, 5.15, 5.28, 5.22, 5.25], STEADY)
+    assert found.verdict == "inconclusive"
+    assert "there is a difference" in found.reason
+
+
+def test_the_interval_is_students_over_blocks():
+    differences = np.log(FAST) - np.log(STEADY)
+    half = 2.5706 * differences.std(ddof=1) / math.sqrt(6)
+    found = verdict(FAST, STEADY)
+    # These differences alternate, so nothing widens the interval.
+    assert found.ci95 == pytest.approx(
+        (math.exp(differences.mean() - half), math.exp(differences.mean() + half)), rel=1e-4
+    )
+
+
+# -- too little to say anything
+
+
+def test_nothing_in_common_is_inconclusive_and_has_no_ratio():
+    found = estimate(
+        [Value(1, "a", "b", 1.0)], [Value(2, "c", "d", 1.0)], better="higher", threshold=0.05
+    )
+    assert (found.verdict, found.ratio, found.ci95, found.blocks) == ("inconclusive", None, None, 0)
+
+
+def test_no_values_at_all_are_inconclusive():
+    found = estimate([], [], better="higher", threshold=0.05)
+    assert (found.verdict, found.arm_median) == ("inconclusive", None)
+
+
+def test_one_block_has_a_ratio_but_no_interval():
+    found = verdict([2.0], [1.0])
+    assert (found.ratio, found.ci95, found.verdict) == (pytest.approx(2.0), None, "inconclusive")
+    assert found.more_blocks == LEAST_BLOCKS - 1
+
+
+def test_five_blocks_cannot_support_a_verdict_however_clear():
+    found = verdict(FAST[:5], STEADY[:5])
+    assert found.verdict == "inconclusive"
+    assert "6" in found.reason
+    assert found.more_blocks == 1
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.inf])
+def test_a_value_without_a_logarithm_makes_no_ratio(bad):
+    found = verdict([*FAST[:5], bad], STEADY)
+    assert (found.ratio, found.verdict) == (None, "inconclusive")
+    assert "not positive" in found.reason
+
+
+# -- the design
+
+
+def test_a_common_disturbance_of_a_block_cancels():
+    moment = np.array([1.0, 0.6, 1.0, 0.5, 1.0, 0.9])
+    found = verdict(list(np.array(FAST) * moment), list(np.array(STEADY) * moment))
+    assert found.ci95 == pytest.approx(verdict(FAST, STEADY).ci95, rel=0.02)
+
+
+def test_runs_of_different_times_are_not_paired():
+    moment = np.array([1.0, 0.6, 1.0, 0.5, 1.0, 0.9])
+    ours, theirs = list(np.array(FAST) * moment), list(np.array(STEADY) * moment)
+    unpaired = verdict(ours, theirs, paired=False)
+    paired = verdict(ours, theirs)
+    assert unpaired.ratio == pytest.approx(paired.ratio)
+    assert unpaired.ci95[0] < paired.ci95[0] < paired.ci95[1] < unpaired.ci95[1]
+
+
+def test_runs_with_other_numbers_of_blocks_can_be_compared():
+    found = verdict(FAST * 2, STEADY, paired=False)
+    assert (found.verdict, found.blocks) == ("better", 6)
+
+
+def test_few_pairs_make_a_claim_about_these_nodes_only():
+    arm = many_pairs([FAST] * 5)
+    found = estimate(arm, many_pairs([STEADY] * 5, "y"), better="higher", threshold=0.05)
+    assert (found.scope, found.arm_pairs) == ("these nodes", 5)
+
+
+def test_six_pairs_make_a_claim_about_the_placement():
+    found = estimate(
+        many_pairs([FAST] * 6), many_pairs([STEADY] * 6, "y"), better="higher", threshold=0.05
+    )
+    assert (found.scope, found.arm_pairs, found.baseline_pairs) == ("the placement", 6, 6)
+
+
+def test_the_luck_of_pairs_widens_a_claim_about_the_placement():
+    luck = np.array([[1.0], [0.6], [1.1], [0.7], [1.2], [0.9]])
+    chance = np.random.default_rng(1)
+    noise = chance.normal(1, 0.01, (6, 6))
+    baseline = many_pairs(np.ones((6, 6)) * luck[::-1] * noise, "y")
+    of_placement = estimate(
+        many_pairs(np.ones((6, 6)) * luck * noise), baseline, better="higher", threshold=0.05
+    )
+    of_nodes = estimate(
+        many_pairs((np.ones((6, 6)) * luck * noise)[:5]),
+        many_pairs((np.ones((6, 6)) * luck[::-1] * noise)[:5], "y"),
+        better="higher",
+        threshold=0.05,
+    )
+    width = {c.scope: math.log(c.ci95[1] / c.ci95[0]) for c in (of_placement, of_nodes)}
+    assert width["the placement"] > 5 * width["these nodes"]
+
+
+def test_pairs_that_share_nodes_do_not_count_as_independent():
+    # A mesh of four nodes has six pairs, but a slow node slows three of them.
+    nodes = "abcd"
+    mesh = [
+        Value(block, one, other, 5.0 + block / 100)
+        for block in range(1, 7)
+        for i, one in enumerate(nodes)
+        for other in nodes[i + 1 :]
+    ]
+    found = estimate(mesh, mesh, better="higher", threshold=0.05)
+    assert (found.arm_pairs, found.scope) == (6, "these nodes")
+
+
+def test_a_large_mesh_speaks_of_the_placement_by_its_nodes():
+    names = [f"n{i}" for i in range(8)]
+    chance = np.random.default_rng(3)
+    speed = dict(zip(names, chance.normal(1, 0.1, 8), strict=True))
+    mesh = [
+        Value(block, one, other, 5 * speed[one] * speed[other])
+        for block in range(1, 7)
+        for i, one in enumerate(names)
+        for other in names[i + 1 :]
+    ]
+    found = estimate(mesh, [v._replace(value=5.0) for v in mesh], better="higher", threshold=0.05)
+    assert found.scope == "the placement"
+    # The nodes' luck enters twice in every pair; eight nodes are the sample, not 28 pairs.
+    logs = np.log([speed[name] for name in names])
+    half = student_t(0.95, 7) * 2 * logs.std(ddof=1) / math.sqrt(8)
+    assert math.log(found.ci95[1] / found.ci95[0]) == pytest.approx(2 * half, rel=0.1)
+
+
+def test_both_directions_of_a_pair_are_one_pair():
+    there = one_pair(FAST)
+    back = [v._replace(client=v.server, server=v.client, value=v.value * 1.02) for v in there]
+    found = estimate([*there, *back], one_pair(STEADY, "cd"), better="higher", threshold=0.05)
+    assert found.arm_pairs == 1
+    assert found.ratio == pytest.approx(verdict(FAST, STEADY).ratio * math.sqrt(1.02), rel=1e-3)
+
+
+def test_a_lost_trial_of_a_slow_pair_does_not_make_its_block_fast():
+    matrix = np.array([[9.5] * 6, [5.0] * 6])
+    whole = many_pairs(matrix)
+    lost = [v for v in whole if not (v.block == 3 and v.client == "x1-client")]
+    baseline = many_pairs([[4.0] * 6, [4.0] * 6], "y")
+    complete = estimate(whole, baseline, better="higher", threshold=0.05)
+    missing = estimate(lost, baseline, better="higher", threshold=0.05)
+    assert missing.ratio == pytest.approx(complete.ratio)
+    assert missing.ci95 == pytest.approx(complete.ci95)
+
+
+# -- many verdicts, and what would settle one
+
+
+def test_more_verdicts_of_one_run_need_more_evidence():
+    alone, among_many = verdict(FAST, STEADY), verdict(FAST, STEADY, family=6)
+    assert among_many.ci95 == alone.ci95
+    assert among_many.ci_simultaneous[0] < alone.ci_simultaneous[0]
+    assert among_many.confidence_simultaneous == pytest.approx(1 - 0.05 / 6)
+
+
+def test_the_suggested_blocks_would_settle_it_if_the_rest_is_alike():
+    values = [5.2, 5.6, 5.1, 5.7, 5.3, 5.4]
+    found = verdict(values, [5.0] * 6)
+    assert found.verdict == "inconclusive"
+    more = math.ceil(found.more_blocks / 6)
+    assert verdict(values * (1 + more), [5.0] * 6 * (1 + more)).verdict == "better"
+
+
+def test_a_difference_of_just_the_threshold_is_not_settled_by_any_number_of_blocks():
+    arm = [1.05 * math.exp(e) for e in (0.02, -0.02, 0.02, -0.02, 0.02, -0.02)]
+    found = verdict(arm, [1.0] * 6)
+    assert (found.verdict, found.more_blocks) == ("inconclusive", None)
+
+
+def test_when_pairs_differ_more_blocks_are_not_suggested_but_pairs_are():
+    luck = [0.8, 1.3, 1.0, 0.9, 1.4, 1.1]
+    chance = np.random.default_rng(5)
+    rows = [[1.12 * v * e for e in chance.normal(1, 0.002, 6)] for v in luck]
+    found = estimate(
+        many_pairs(rows), many_pairs([[1.0] * 6] * 6, "y"), better="higher", threshold=0.05
+    )
+    assert (found.verdict, found.more_blocks) == ("inconclusive", None)
+    assert found.more_pairs > 1
+
+
+def test_alike_neighbours_widen_the_interval():
+    drift = np.concatenate([np.linspace(1.0, 1.2, 15), np.linspace(1.2, 1.0, 15)])
+    shuffled = np.random.default_rng(2).permutation(drift)
+    width = [
+        math.log(found.ci95[1] / found.ci95[0])
+        for found in (verdict(list(drift), [1.0] * 30), verdict(list(shuffled), [1.0] * 30))
+    ]
+    assert width[0] > 1.5 * width[1]
+
+
+# -- steadiness
+
+
+def steadiness(arm, baseline, **more):
+    return estimate_steadiness(one_pair(arm), one_pair(baseline, "cd"), seed=1, **more)
+
+
+CALM = [1.0, 1.01, 0.99, 1.0, 1.015, 0.985, 1.0, 1.01, 0.99, 1.005, 0.995, 1.0]
+WILD = [1.0, 1.3, 0.7, 1.1, 0.75, 1.25, 0.9, 1.2, 0.8, 1.15, 0.7, 1.3]
+
+
+def test_less_scatter_is_steadier():
+    found = steadiness(CALM, WILD)
+    assert (found.verdict, found.arm < found.baseline) == ("better", True)
+    assert steadiness(WILD, CALM).verdict == "worse"
+
+
+def test_two_arms_that_hardly_scatter_are_equally_steady():
+    found = steadiness([1.0, 1.001] * 6, [1.0, 1.004] * 6)
+    assert found.verdict == "no meaningful difference"
+
+
+def test_one_bad_moment_is_not_unsteadiness():
+    found = steadiness(CALM, [*CALM[:11], 0.5])
+    assert found.verdict == "inconclusive"
+
+
+def test_two_bad_moments_of_six_could_be_chance():
+    calm = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0]
+    found = steadiness(calm, [0.7, 1.0, 0.98, 1.02, 0.71, 1.0])
+    assert found.verdict == "inconclusive"
+
+
+def test_too_few_blocks_have_no_steadiness_verdict():
+    found = steadiness(CALM[:4], WILD[:4])
+    assert found.verdict == "inconclusive"
+    assert found.ratio < 1
+
+
+def test_steadiness_of_a_placement_is_that_of_its_pairs():
+    even = many_pairs([[1.0 + 0.02 * (row % 2)] * 6 for row in range(10)])
+    uneven = many_pairs([[1.0 + 0.09 * row] * 6 for row in range(10)], "y")
+    assert estimate_steadiness(even, uneven, seed=1).verdict == "better"
+
+
+def test_spread_tells_blocks_from_pairs():
+    blocks_differ = spread(many_pairs([[1.0, 1.1, 0.9, 1.0, 1.1, 0.9]] * 6))
+    pairs_differ = spread(many_pairs([[v] * 6 for v in (1.0, 1.1, 0.9, 1.0, 1.1, 0.9)]))
+    assert blocks_differ.between_blocks == pytest.approx(0.09, abs=0.02)
+    assert blocks_differ.between_pairs == pytest.approx(0.0, abs=1e-9)
+    assert pairs_differ.between_pairs == pytest.approx(0.09, abs=0.02)
+    assert pairs_differ.between_blocks == pytest.approx(0.0, abs=1e-9)
+
+
+def test_spread_of_one_pair_and_of_nothing_is_unknown():
+    assert spread(one_pair([1.0, 1.1])).between_pairs is None
+    assert spread([]).between_blocks is None
+
+
+# -- percentiles, Student's t
+
+
+def test_percentiles_are_of_pooled_raw_values_and_only_where_there_are_enough():
+    found = percentiles(np.arange(1, 201) / 200)
+    assert found.samples == 200
+    assert found.p50 == pytest.approx(0.5, abs=0.01)
+    assert found.p99 == pytest.approx(0.99, abs=0.01)
+    assert found.p99_9 is None, "no value of 200 lies beyond it"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "freedom", "expected"),
+    [  # tables of Student's t, two-sided
+        (0.95, 1, 12.7062),
+        (0.95, 5, 2.5706),
+        (0.95, 11, 2.2010),
+        (0.99, 5, 4.0321),
+        (0.90, 29, 1.6991),
+        (0.95, 1e6, 1.9600),
+    ],
+)
+def test_students_t_is_that_of_the_tables(confidence, freedom, expected):
+    assert student_t(confidence, freedom) == pytest.approx(expected, abs=2e-4)
+
+
+# -- properties
+
+positive = st.floats(min_value=1e-6, max_value=1e12)
+series = st.lists(positive, min_size=6, max_size=14)
+
+
+@settings(max_examples=60, deadline=None)
+@given(series, series, st.floats(min_value=0.01, max_value=1))
+def test_arms_changed_about_turn_the_verdict_about(arm, baseline, threshold):
+    size = min(len(arm), len(baseline))
+    forth = verdict(arm[:size], baseline[:size], threshold=threshold)
+    back = verdict(baseline[:size], arm[:size], threshold=threshold)
+    opposite = {"better": "worse", "worse": "better"}
+    assert back.verdict == opposite.get(forth.verdict, forth.verdict)
+    assert back.ratio == pytest.approx(1 / forth.ratio, rel=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(series, positive, st.permutations(range(6)))
+def test_units_of_measurement_do_not_matter(values, factor, order):
+    baseline = [values[i] for i in order]
+    one = verdict(values[:6], baseline)
+    other = verdict([v * factor for v in values[:6]], [v * factor for v in baseline])
+    assert other.verdict == one.verdict or one.ratio == pytest.approx(1.0, rel=0.5)
+    assert other.ci95 == pytest.approx(one.ci95, rel=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 8), st.integers(0, 9), positive), max_size=80), st.data())
+def test_any_values_get_a_word_and_consistent_figures(cells, data):
+    values = [Value(block, f"c{pair}", f"s{pair}", value) for block, pair, value in cells]
+    cut = data.draw(st.integers(0, len(values)))
+    found = estimate(values[:cut], values[cut:], better="higher", threshold=0.05, family=3)
+    assert found.verdict in ("better", "worse", "no meaningful difference", "inconclusive")
+    if found.ci95 is not None:
+        assert found.ci_simultaneous[0] <= found.ci95[0] * (1 + 1e-9)
+        assert found.ci95[0] <= found.ratio * (1 + 1e-9)
+        assert found.ratio <= found.ci95[1] * (1 + 1e-9)
+    if found.verdict in ("better", "worse"):
+        low, high = found.ci_simultaneous
+        assert low > 1.05 or high < 1 / 1.05
+    assert (found.reason is None) == (found.verdict != "inconclusive")
+    estimate_steadiness(values[:cut], values[cut:], seed=1)
+    spread(values)

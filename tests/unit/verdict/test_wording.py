@@ -1,0 +1,238 @@
+"""The sentence says all that matters, of whom, and in correct words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackrate.verdict import wording
+from rackrate.verdict.model import Baseline, Pairs, Steadiness
+from tests.unit.report.samples import inconclusive, mark, regression, verdict
+
+PLAIN = {"ceiling": None, "steadiness": None}
+ALONE = {**PLAIN, "ci_simultaneous": None, "confidence_simultaneous": None}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sentence"),
+    [
+        (
+            [verdict(**PLAIN)],
+            "treatment against baseline, on these nodes: tcp-1 throughput is better, 1.92 times"
+            " (1.90 to 1.95). In brackets: 95 % intervals.",
+        ),
+        (
+            [verdict(), inconclusive()],
+            "treatment against baseline, on these nodes: tcp-1 throughput is better, 1.92 times"
+            " (1.90 to 1.95), as the documented limits explain (single-flow); rtt is inconclusive,"
+            " 0.963 times (0.921 to 1.01): about 7 more blocks would settle it; tcp-1 throughput is"
+            " steadier, spread 0.364 times (0.210 to 0.630). In brackets: intervals that hold for"
+            " all verdicts at once with 95 %.",
+        ),
+        (
+            [verdict(**PLAIN, scope="the placement", pairs=Pairs(arm=6, baseline=6))],
+            "treatment against baseline, for the placement, from 6 pairs an arm: tcp-1 throughput"
+            " is better, 1.92 times (1.90 to 1.95). In brackets: 95 % intervals.",
+        ),
+        (
+            [verdict(**ALONE, verdict="no meaningful difference", ratio=1.001, ci95=(0.99, 1.01))],
+            "treatment against baseline, on these nodes: tcp-1 throughput shows no meaningful"
+            " difference, 1.00 times (0.990 to 1.01). In brackets: 95 % intervals.",
+        ),
+        (
+            [
+                verdict(
+                    **ALONE | {"ci95": None},
+                    verdict="inconclusive",
+                    reason="one block; an interval of 95 % needs 6",
+                )
+            ],
+            "treatment against baseline, on these nodes: tcp-1 throughput is inconclusive, 1.92"
+            " times: one block; an interval of 95 % needs 6.",
+        ),
+        (
+            [
+                verdict(
+                    **ALONE | {"ci95": None, "ratio": None},
+                    verdict="inconclusive",
+                    reason="no block has values of both arms",
+                )
+            ],
+            "treatment against baseline, on these nodes: tcp-1 throughput is inconclusive: no block"
+            " has values of both arms.",
+        ),
+        ([], "Nothing can be said: no arm could be compared with the baseline."),
+    ],
+)
+def test_the_sentence_of(verdicts, sentence):
+    assert wording.sentence(verdicts) == sentence
+
+
+def test_each_arm_and_each_claim_has_its_own_sentence():
+    text = wording.sentence(
+        [
+            verdict(**PLAIN),
+            verdict(**PLAIN, test="tcp-8"),
+            verdict(**PLAIN, arm="spread"),
+            verdict(**PLAIN, test="udp", scope="the placement", pairs=Pairs(arm=6, baseline=7)),
+        ]
+    )
+    assert text.count("treatment against baseline, on these nodes: ") == 1
+    assert text.count("spread against baseline, on these nodes: ") == 1
+    assert "treatment against baseline, for the placement, from 6 and 7 pairs: udp" in text
+
+
+def test_too_few_blocks_are_a_need_and_not_a_forecast():
+    few = wording.sentence([inconclusive(blocks=5, more_blocks=1)])
+    assert ": at least 1 more block is needed" in few and "settle" not in few
+    assert ": at least 4 more blocks are needed" in wording.sentence(
+        [inconclusive(blocks=2, more_blocks=4)]
+    )
+
+
+def test_pairs_are_asked_for_where_blocks_cannot_settle_it():
+    text = wording.sentence([inconclusive(more_blocks=None, more_pairs=4)])
+    assert ": about 4 more pairs of nodes in each arm would settle it" in text
+
+
+def test_one_more_block_is_singular_and_a_settled_verdict_asks_for_none():
+    assert "about 1 more block would settle it" in wording.sentence([inconclusive(more_blocks=1)])
+    assert "settle" not in wording.sentence([verdict(more_blocks=3)])
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("better", "tcp-1 throughput is steadier, spread 0.364 times (0.210 to 0.630)"),
+        ("worse", "tcp-1 throughput is less steady, spread 0.364 times"),
+    ],
+)
+def test_steadiness_is_said_when_the_arms_differ_in_it(word, said):
+    decided = verdict().steadiness.model_copy(update={"verdict": word})
+    assert said in wording.sentence([verdict(steadiness=decided)])
+
+
+@pytest.mark.parametrize("word", ["inconclusive", "no meaningful difference"])
+def test_steadiness_that_does_not_differ_is_left_out(word):
+    alike = verdict().steadiness.model_copy(update={"verdict": word})
+    for steadiness in (None, alike):
+        assert "stead" not in wording.sentence([verdict(steadiness=steadiness)])
+
+
+def test_an_interval_over_hundreds_of_powers_of_ten_is_told_by_its_bounds():
+    said = wording.sentence(
+        [inconclusive(ci_simultaneous=(1e-280, 1e300))], [], marks=[], measured=4
+    )
+    assert "(<0.001 to >1000)" in said
+
+
+def test_a_limit_that_does_not_explain_is_left_out():
+    ceiling = verdict().ceiling.model_copy(update={"explains": False})
+    assert "limits" not in wording.sentence([verdict(ceiling=ceiling)])
+    assert "limits" not in wording.sentence([verdict(verdict="inconclusive")])
+
+
+def test_a_regression_names_the_earlier_run_once():
+    text = wording.sentence([verdict()], [regression()])
+    assert "treatment since run-20261120-090000-ab12, on these nodes: tcp-1" in text
+    assert "treatment since run nightly" in wording.sentence(
+        [], [regression(baseline=Baseline("nightly", is_earlier_run=True))]
+    )
+
+
+# -- marks
+
+
+def test_marks_are_counted_by_trial_and_the_commonest_comes_first():
+    marks = [mark(1), mark(2), mark(2), mark(1, mark="ena_allowance")]
+    assert wording.mark_notes(marks, 36) == [
+        "2 of 36 trials may have been limited by the client's CPU.",
+        "1 of 36 trials ran on a node whose network card exceeded an allowance.",
+    ]
+
+
+def test_a_single_marked_trial_is_singular():
+    assert wording.mark_notes([mark(1)], 1) == [
+        "1 of 1 trial may have been limited by the client's CPU."
+    ]
+    assert wording.mark_notes([mark(1, mark="burst_drop_in_trial")], 2) == [
+        "1 of 2 trials fell to what the instance sustains while it ran: its burst was over."
+    ]
+
+
+def test_a_mark_without_words_is_named():
+    assert wording.mark_notes([mark(1, mark="moon"), mark(2, mark="moon")], 9) == [
+        "2 of 9 trials bear the mark moon."
+    ]
+
+
+def test_only_many_marks_reach_the_conclusion():
+    few = wording.sentence([verdict()], marks=[mark(1)], measured=36)
+    many = wording.sentence([verdict()], marks=[mark(n) for n in range(1, 13)], measured=36)
+    assert "CPU" not in few
+    assert many.endswith(" 12 of 36 trials may have been limited by the client's CPU.")
+
+
+# -- any combination
+
+
+INTERVALS = st.none() | st.just((0.9, 1.1))
+WORDS = st.sampled_from(["better", "worse", "no meaningful difference", "inconclusive"])
+VERDICTS = st.builds(
+    verdict,
+    test=st.sampled_from(["tcp-1", "rtt"]),
+    metric=st.sampled_from(["throughput", "rtt"]),
+    arm=st.sampled_from(["treatment", "spread"]),
+    ratio=st.none() | st.just(1.0),
+    ci95=INTERVALS,
+    ci_simultaneous=INTERVALS,
+    verdict=WORDS,
+    reason=st.none() | st.just("a reason"),
+    scope=st.sampled_from(["these nodes", "the placement"]),
+    pairs=st.just(Pairs(arm=1, baseline=1)) | st.just(Pairs(arm=1, baseline=2)),
+    more_pairs=st.none() | st.integers(0, 9),
+    blocks=st.integers(0, 9),
+    more_blocks=st.none() | st.integers(0, 50),
+    ceiling=st.none() | st.just(verdict().ceiling),
+    steadiness=st.none()
+    | st.builds(
+        Steadiness,
+        arm=st.none(),
+        baseline=st.none(),
+        ratio=st.none() | st.just(1.0),
+        ci95=INTERVALS,
+        verdict=WORDS,
+        reason=st.none(),
+    ),
+)
+
+
+@given(st.lists(VERDICTS, max_size=6), st.lists(VERDICTS, max_size=2), st.integers(0, 5))
+def test_any_combination_reads_as_sentences(verdicts, regressions, marked):
+    text = wording.sentence(
+        verdicts, regressions, marks=[mark(n) for n in range(marked)], measured=5
+    )
+    assert text.endswith(".")
+    assert "None" not in text
+    for wrong in (
+        "  ",
+        "..",
+        ".,",
+        ",,",
+        ",.",
+        ";.",
+        ":.",
+        "( ",
+        " )",
+        "()",
+        " ,",
+        " ;",
+        " :",
+        ") (",
+    ):
+        assert wrong not in text, wrong
+    assert text.count("(") == text.count(")")
+    assert not re.search(r"\b1 (pairs|blocks|more blocks)\b", text)
