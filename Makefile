@@ -63,7 +63,7 @@ test: setup ## All tests (root)
 	@$(python) -m pytest $(both_cores) $(unit)
 	@$(python) -m pytest $(both_cores) $(integration)
 	@$(python) -m pytest $(both_cores) $(emulation)
-	@$(python) -m pytest tests/lab
+	@$(MAKE) --no-print-directory test-lab
 
 .PHONY: test-unit
 test-unit: setup ## The quick tests, on both cores; they need no root
@@ -84,8 +84,9 @@ test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.
 	@$(MAKE) --no-print-directory site
 
 .PHONY: test-lab
-test-lab: setup ## The tests of the true system in the lab (root)
-	@$(python) -m pytest tests/lab
+test-lab: setup ## The tests of the true system in the lab; those that measure run alone (root)
+	@$(python) -m pytest --numprocesses 2 --dist loadgroup --ignore tests/lab/measured tests/lab
+	@$(python) -m pytest tests/lab/measured
 
 .PHONY: lint
 lint: setup ## Formatter, linters and type checker

@@ -267,9 +267,10 @@ def _inside(settings: Settings, listeners: list[int]) -> None:
     control_groups.enter("services")
     os.unshare(os.CLONE_NEWNS | os.CLONE_NEWNET | os.CLONE_NEWIPC)
     for command in (
-        # Nothing mounted here shows outside; inside, the kubelets need shared mounts.
-        ["mount", "--make-rprivate", "/"],
-        ["mount", "-t", "proc", "-o", "nosuid,nodev,noexec", "proc", "/proc"],
+        # Nothing mounted here shows outside; inside, the kubelets need shared mounts. Until /run
+        # is the lab's own, mount must not keep its table there.
+        ["mount", "--no-mtab", "--make-rprivate", "/"],
+        ["mount", "--no-mtab", "-t", "proc", "-o", "nosuid,nodev,noexec", "proc", "/proc"],
         *(
             ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(path)]
             for path in (Path("/run"), *BUILT_IN_DIRECTORIES)

@@ -1,4 +1,9 @@
-"""One lab for all tests that use it, with the stack deployed as a user would find it."""
+"""The labs of the tests: one for each process of pytest, with the stack deployed as users find it.
+
+Processes run side by side (`-n 2 --dist loadgroup`), each with a lab in a cache of its own. Tests
+that measure are in tests/lab/measured, which runs alone: other work on the machine would be in the
+figures.
+"""
 
 from __future__ import annotations
 
@@ -9,41 +14,111 @@ from pathlib import Path
 
 import pytest
 
-from lab import daemon
-from lab.up import bring_up
-from tests.lab.machine import Traces, lab_processes, what_is_left
+from lab import daemon, stack
+from lab.up import bring_up, prepare
+from tests.lab import permissions
+from tests.lab.machine import Traces, lab_processes, private_cache, what_is_left
 from tests.lab.running import Lab
 
 HERE = Path(__file__).parent
+# In one process: those that delete or update the stack which the others use come last.
+ORDER = (
+    *("test_daemon", "test_stack_updates", "test_existing_cluster", "test_toggles"),
+    *("test_ena_express", "test_permissions"),
+)
+# What runs beside the tests of the stack that they share.
+GROUPS = {"test_daemon": "without a stack", "test_toggles": "other stacks"}
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """A run whose processes come after this one starts records of its own."""
+    if not hasattr(session.config, "workerinput") and not alone(session.config):
+        permissions.forget()
+
+
+def alone(config: pytest.Config) -> bool:
+    """Are only the measuring tests run, after the others?"""
+    paths = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    return all(path.is_relative_to(HERE / "measured") for path in paths)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests here need root. Those that need the machine to themselves come first. The updates
-    of the stack that all share come after those that measure with it, and the toggles last: they
-    delete it.
-    """
+    """All tests here need root. What measures comes first, what ends the shared stack last."""
+
+    def place(item: pytest.Item) -> int:
+        stem = item.path.stem
+        if stem in ORDER:
+            return ORDER.index(stem) + 1
+        return -1 if "measured" in item.path.parts else 0
+
     own = [item for item in items if item.path.is_relative_to(HERE)]
     for item in own:
         item.add_marker(pytest.mark.lab)
-    shared = [item for item in own if "lab" in getattr(item, "fixturenames", ())]
-    alone = [item for item in own if item not in shared]
-    last = ("test_stack_updates", "test_toggles")
-    shared.sort(key=lambda item: last.index(stem) + 1 if (stem := item.path.stem) in last else 0)
-    items[:] = [item for item in items if item not in own] + alone + shared
+        group = GROUPS.get(item.path.stem, "shared stack")
+        item.add_marker(pytest.mark.xdist_group(group))
+    items[:] = [item for item in items if item not in own] + sorted(own, key=place)
+
+
+class Labs:
+    """The one lab of this process, brought up by the first test that needs it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self._before = directory, Traces.now()
+        self.up: Lab | None = None
+
+    def start(self, *, deployed: bool) -> Lab:
+        """The lab, with the default stack when it is to be deployed and it was not yet."""
+        if self.up is None:
+            status = bring_up(say, tied=True, deploy=deployed)
+            self.up = Lab(status, self._directory)
+            if not deployed:
+                stack.build()
+                stack.package(status)
+        elif deployed and not self.up.has_stack:
+            stack.deploy(self.up.status, say)
+        permissions.remember(self.up)
+        return self.up
+
+    def stop(self, name: str, files: set[str]) -> None:
+        """Take the lab down: nothing of it may be left but the record of its calls."""
+        if self.up is None:
+            return
+        permissions.write(permissions.of_lab(self.up, files), name)
+        processes, keeper = lab_processes(), daemon.keeper_pid()
+        daemon.stop()
+        if keeper is not None:
+            os.waitpid(keeper, 0)
+        assert what_is_left(self._before, processes) == {}
+
+
+def say(step: str) -> None:
+    """Tell what a lab is doing while it comes up."""
+    print(step, file=sys.stderr)
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The lab. When the tests are over it goes down, and nothing of it may be left."""
-    before = Traces.now()
-    status = bring_up(lambda step: print(step, file=sys.stderr), tied=True)
-    processes = lab_processes()
+def labs(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Labs]:
+    """Where the process gets its lab. When the tests are over, the lab goes down."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker:
+        prepare(say)
+        os.environ["XDG_CACHE_HOME"] = str(private_cache(worker))
+    found = Labs(tmp_path_factory.mktemp("runs"))
     try:
-        yield Lab(status, tmp_path_factory.mktemp("runs"))
-        processes |= lab_processes()
+        yield found
     finally:
-        keeper = daemon.keeper_pid()
-        daemon.stop()
-    if keeper is not None:
-        os.waitpid(keeper, 0)
-    assert what_is_left(before, processes) == {}
+        found.stop(worker or "alone", {item.path.name for item in request.session.items})
+
+
+@pytest.fixture(scope="session")
+def lab(labs: Labs) -> Lab:
+    """The lab with the stack deployed as a user would find it."""
+    return labs.start(deployed=True)
+
+
+@pytest.fixture(scope="session")
+def bare_lab(labs: Labs) -> Lab:
+    """The lab for tests that deploy stacks of their own."""
+    return labs.start(deployed=False)

@@ -19,10 +19,30 @@ WATCHED_DIRECTORIES = (
     *("/var/log/containers", "/etc", "/etc/cni", "/etc/containerd", "/etc/kubernetes", "/opt"),
     *("/opt/cni", "/usr/libexec", "/dev/shm"),
 )
+PRIVATE_CACHES = "test-labs"
 # What other programs of the machine make there while a test runs.
 FOREIGN = ("/run/user", "/run/systemd")
 
+# What a cache holds of one lab alone; everything else labs can share.
+OF_ONE_LAB = ("lab", "last-lab", PRIVATE_CACHES)
+
 Process = tuple[int, str]
+
+
+def private_cache(name: str) -> Path:
+    """A cache with all that the user's cache has made, for one more lab beside others.
+
+    Returns the value of XDG_CACHE_HOME for it. What is made later is made in the private one.
+    """
+    shared = cache_directory()
+    home = shared / PRIVATE_CACHES / name
+    private = home / "rackrate"
+    private.mkdir(parents=True, exist_ok=True)
+    for entry in shared.iterdir():
+        link = private / entry.name
+        if entry.is_dir() and entry.name not in OF_ONE_LAB and not link.exists():
+            link.symlink_to(entry)
+    return home
 
 
 @dataclass(frozen=True)
@@ -92,7 +112,7 @@ def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
     after = Traces.now()
     caches = {
         *("chromium", "debian", "go-toolchain", "images", "kubernetes", "last-lab"),
-        *("uv", "uv-cache"),
+        *("uv", "uv-cache", PRIVATE_CACHES),
     }
     left: dict[str, object] = {
         "processes": alive(processes | lab_processes()),

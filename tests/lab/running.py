@@ -46,6 +46,8 @@ class Lab:
 
     status: dict[str, Any]
     directory: Path
+    # What the roles of its stacks were allowed, by logical id (tests/lab/permissions.py).
+    policies: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _clients: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -92,6 +94,12 @@ class Lab:
         )
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
+
+    @property
+    def has_stack(self) -> bool:
+        """Is there the stack that most tests share?"""
+        found = self.aws("cloudformation").describe_stacks()["Stacks"]
+        return any(each["StackName"] == stack.STACK for each in found)
 
     # -- the cluster
 

@@ -16,7 +16,7 @@ import pytest
 from lab import daemon, stack
 from lab.errors import LabError
 from lab.up import Artifacts, bring_up, network_scale, prepare
-from tests.lab.machine import Process, Traces, alive, lab_processes, what_is_left
+from tests.lab.machine import Process, Traces, alive, lab_processes, private_cache, what_is_left
 from tests.lab.waiting import eventually
 
 
@@ -27,8 +27,12 @@ def artifacts() -> Artifacts:
 
 
 @pytest.fixture
-def untouched() -> Iterator[Traces]:
-    """The machine before; whatever a test did, no lab is there afterwards."""
+def untouched(artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traces]:
+    """The machine before; whatever a test did, no lab is there afterwards.
+
+    The test has a cache of its own, because a lab of the user's may be up.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(private_cache("daemon")))
     daemon.stop()
     yield Traces.now()
     daemon.stop()

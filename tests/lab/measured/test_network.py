@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from tests.lab.waiting import eventually
 PORT = 5301  # beside the pods' servers, which listen in namespaces of their own
 # Below a cap: TCP's and IP's headers (0.7 % of a jumbo frame) and the slow start of a short test.
 LEAST_SHARE = 0.85
+ATTEMPTS = 5
 
 # The kernel's time of arrival and not the program's: a busy processor wakes it late.
 RECEIVE = """
@@ -113,11 +115,20 @@ def test_bandwidth_is_capped_per_flow_and_per_instance_in_both_directions(
     lab: Lab, streams: int, inside_gigabits: float, outside_gigabits: float
 ) -> None:
     scale = lab.status["network_scale"]
-    figures = both_ways(lab, streams)
-    assert len(figures) == 4
-    for (group, _), bits_per_second in figures.items():
-        cap = (inside_gigabits if group else outside_gigabits) * 1e9 * scale
-        assert LEAST_SHARE * cap < bits_per_second < cap, figures
+    caps = {True: inside_gigabits * 1e9 * scale, False: outside_gigabits * 1e9 * scale}
+    missing = set(itertools.product((True, False), repeat=2))
+    seen = []
+    # Nothing may pass the cap, ever. That it can be reached shows once the machine lets it: other
+    # work on its cores slows a measurement down.
+    for _ in range(ATTEMPTS):
+        seen.append(both_ways(lab, streams))
+        for (group, backwards), bits_per_second in seen[-1].items():
+            assert bits_per_second < caps[group], seen
+            if bits_per_second > LEAST_SHARE * caps[group]:
+                missing.discard((group, backwards))
+        if not missing:
+            return
+    raise AssertionError(f"{missing} did not reach {LEAST_SHARE:.0%} of its cap: {seen}")
 
 
 def test_caps_of_an_arm_are_lowered_and_restored_while_the_lab_runs(lab: Lab) -> None:

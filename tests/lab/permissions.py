@@ -1,0 +1,70 @@
+"""What the roles of stacks were allowed and what they called, in every lab of a test run.
+
+The labs of a run are several and are gone when the record is read: each leaves a file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lab import daemon, stack
+from lab.aws.authorization.audit import RECORD_FILE, Call, deployed_policies, read_calls
+from tests.lab.running import Lab
+
+DIRECTORY = stack.REPOSITORY / "build" / "permissions"
+
+
+@dataclass(frozen=True)
+class Record:
+    """The statements of each role by its logical id, the calls, and the test files that ran."""
+
+    policies: dict[str, list[dict[str, Any]]]
+    calls: list[Call]
+    files: set[str]
+
+
+def remember(lab: Lab) -> None:
+    """Note the policies of the stacks as they are deployed in a lab now."""
+    found = deployed_policies(lab.aws("cloudformation"), lab.aws("iam"))
+    for role, statements in found.items():
+        known = lab.policies.setdefault(role, [])
+        known.extend(statement for statement in statements if statement not in known)
+
+
+def of_lab(lab: Lab, files: Iterable[str]) -> Record:
+    """The record of the lab that is up."""
+    calls = read_calls(daemon.state_directory() / "aws" / RECORD_FILE)
+    return Record(lab.policies, calls, set(files))
+
+
+def write(record: Record, name: str) -> None:
+    """Leave a lab's record for the test that reads all of them."""
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
+    written = {
+        "policies": record.policies,
+        "calls": [asdict(call) for call in record.calls],
+        "files": sorted(record.files),
+    }
+    (DIRECTORY / f"{name}.json").write_text(json.dumps(written), "utf-8")
+
+
+def forget() -> None:
+    """Remove the records of an earlier test run."""
+    shutil.rmtree(DIRECTORY, ignore_errors=True)
+
+
+def merged(own: Record) -> Record:
+    """A lab's record together with those that other labs left."""
+    policies = {role: list(statements) for role, statements in own.policies.items()}
+    calls, files = list(own.calls), set(own.files)
+    for path in sorted(DIRECTORY.glob("*.json")):
+        read = json.loads(path.read_text("utf-8"))
+        for role, statements in read["policies"].items():
+            policies.setdefault(role, []).extend(statements)
+        calls.extend(Call(**call) for call in read["calls"])
+        files.update(read["files"])
+    return Record(policies, calls, files)

@@ -1,0 +1,92 @@
+"""Stacks of .taskcat.yml, deployed in the lab by taskcat; what there is of them is looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client as kubernetes
+
+from lab import stack
+from tests.lab import permissions
+from tests.lab.account import holdings
+from tests.lab.running import Lab
+from tests.taskcat.deploying import Deployment, Taskcat, in_lab
+
+STORE = "/rackrate/taskcat"
+GUEST = "existing-cluster"
+
+
+@dataclass
+class Toggles:
+    """Deploys the tests of .taskcat.yml in a lab."""
+
+    lab: Lab
+    taskcat: Taskcat
+
+    @contextlib.contextmanager
+    def deployed(self, test: str, **override: str) -> Iterator[Deployment]:
+        """A stack that was created; when it is gone, nothing may be left of it."""
+        if test != GUEST and self.lab.has_stack:
+            # A lab has one cluster at a time.
+            stack.delete(self.lab.status, lambda step: None)
+        before = holdings(self.lab)
+        parameters = {"ToolImage": str(self.lab.status["tools_image"])} | override
+        with self.taskcat.deployed(test, parameters_override=parameters) as made:
+            assert made.created, f"{made.status}: {made.reasons}"
+            permissions.remember(self.lab)
+            yield made
+        assert holdings(self.lab) - before == set()
+
+    def refused(self, test: str, **override: str) -> str:
+        """Why a stack was not created; nothing of it may be left."""
+        before = holdings(self.lab)
+        with self.taskcat.deployed(test, parameters_override=override) as failed:
+            assert not failed.created
+        assert holdings(self.lab) - before == set()
+        return "\n".join(failed.reasons)
+
+    def tell(self, **names: str) -> None:
+        """Put what only an account's owner can name where taskcat looks for it."""
+        for name, value in names.items():
+            self.lab.aws("ssm").put_parameter(
+                Name=f"{STORE}/{name.replace('_', '-')}",
+                Value=value,
+                Type="String",
+                Overwrite=True,
+            )
+
+
+def packaged(lab: Lab) -> Path:
+    """The template with its artifacts in the lab's S3."""
+    return Path(lab.status["kubeconfig"]).with_name("packaged.yaml")
+
+
+def toggles_of(lab: Lab, directory: Path) -> Toggles:
+    """taskcat for a lab, with an empty directory to write to."""
+    return Toggles(lab, in_lab(lab.status, packaged(lab), directory))
+
+
+def nodes(lab: Lab) -> list[kubernetes.V1Node]:
+    """The nodes that the cluster has."""
+    return list(lab.core.list_node().items)
+
+
+def run_of(lab: Lab, made: Deployment) -> dict[str, Any]:
+    """The run that was made while the stack was created, as its results tell."""
+    found = lab.aws("s3").get_object(
+        Bucket=made.outputs["BucketName"],
+        Key=f"runs/{made.outputs['RunOnCreateId']}/results.json",
+    )
+    results: dict[str, Any] = json.loads(found["Body"].read())
+    return results
+
+
+def median(results: Mapping[str, Any], test: str, arm: str) -> float:
+    """An arm's median of a test, in the test's unit."""
+    (verdict,) = (v for v in results["verdicts"] if v["test"] == test)
+    return float(verdict["arm_median" if arm == "treatment" else "baseline_median"])
