@@ -27,7 +27,7 @@ from unittest import mock
 from benchmarks import deciding
 from rackrate.resources import Resources
 from rackrate.store import Store
-from tests.browser import chromium
+from scripts import chromium
 
 OPENS = 7
 MOST_SECONDS, MOST_BYTES = 3.0, 2_000_000
