@@ -122,6 +122,10 @@ docs: setup ## Write what follows from templates, models and tools anew: docs/, 
 site: setup ## Build the documentation as a site in build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 
+.PHONY: pictures
+pictures: setup ## Take the README's pictures of the page that make demo left (RESULTS=out/latest)
+	@$(python) -m scripts.pictures $(RESULTS)
+
 .PHONY: lock
 lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer versions
 	$(compile) --group dev $(LOCK) -o requirements/dev.txt
