@@ -22,7 +22,7 @@ class CodeBuildResponse(BaseResponse):
         return ActionResult({"project": self._service.put_project(self._get_params(), new=False)})
 
     def delete_project(self) -> ActionResult:
-        # As CodeBuild: deleting what is not there succeeds.
+        # As in CodeBuild, deleting a project that does not exist succeeds.
         self._service.projects.pop(self._get_param("name"), None)
         return ActionResult({})
 
