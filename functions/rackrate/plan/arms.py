@@ -1,4 +1,4 @@
-"""The arms of a run: what a plan says of one, and what it is with its nodes."""
+"""The arms of a run: as a plan chooses them, and with their nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 from rackrate.document import Document
 from rackrate.tools.base import NAME_PATTERN
 
-#: Whose network a pod uses: one of its own behind the cluster's CNI, or that of its node.
+#: The network that a pod uses: its own behind the cluster's CNI, or its node's.
 Network = Literal["pod", "host"]
 
 
@@ -29,7 +29,7 @@ class ArmChoice(Document):
 
     @property
     def is_plain(self) -> bool:
-        """Does its name say everything?"""
+        """Whether it only names an arm of the stack, and every other field has its default."""
         return self == ArmChoice(name=self.nodes, nodes=self.nodes)
 
 
@@ -41,13 +41,13 @@ class InstanceNetwork(Document):
 
     @property
     def bursts(self) -> bool:
-        """Is its peak known to be more than it can sustain?"""
+        """Whether its peak is known to be higher than its baseline."""
         baseline, peak = self.baseline_bits_per_second, self.peak_bits_per_second
         return baseline is not None and peak is not None and baseline < peak
 
 
 class Node(Document):
-    """What a node told of itself; null where it did not."""
+    """The facts about a node; null where the node does not report one."""
 
     name: str
     instance_id: str | None = None
@@ -101,5 +101,5 @@ class Arm(Document):
 
     @property
     def scale(self) -> float:
-        """The factor by which limits of its network are to be multiplied."""
+        """The factor by which to multiply the limits of its network."""
         return 1.0 if self.network_scale is None else self.network_scale

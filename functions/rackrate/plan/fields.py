@@ -1,6 +1,6 @@
-"""The fields of a plan: the models that plans are checked with.
+"""The fields of a plan: the models that validate plans.
 
-`docs/plan.schema.json` and `docs/plan.md` are made of these models and of the tools'.
+`make docs` generates `docs/plan.schema.json` and `docs/plan.md` from these models and the tools'.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from rackrate.document import Document
 
 DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
 
-#: Fewer blocks than this cannot support an interval of 95 %: the interval from the least to the
-#: greatest of n values covers their median with 1 - 2^(1-n), 94 % with five and 97 % with six.
+#: Fewer blocks cannot support a 95 % interval. The interval from the smallest to the largest of n
+#: values covers their median with probability 1 - 2^(1-n): 94 % for five and 97 % for six.
 LEAST_BLOCKS = 6
 MAX_ARMS = 10
 MAX_TESTS = 20
