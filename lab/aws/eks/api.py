@@ -40,7 +40,7 @@ class EksResponse(BaseResponse):
         return ActionResult({"cluster": self._control_planes.delete(self._get_param("name"))})
 
     def describe_cluster_versions(self) -> ActionResult:
-        # The lab has the versions of its clusters, and no calendar of their support.
+        # The lab lists the versions of its clusters, without dates of their support.
         wanted = self._get_param("clusterVersions")
         versions = {c.description["version"] for c in self._clusters.all()}
         return ActionResult(
