@@ -61,7 +61,7 @@ class CloudFormationResponse(BaseResponse):
         try:
             stack = self._stacks.find(self._get_param("StackName"))
         except StackError:
-            return EmptyResult()  # as CloudFormation: deleting what is not there succeeds
+            return EmptyResult()  # as in CloudFormation, deleting a missing stack succeeds
         with _refusals():
             self._engine.delete(stack)
         return EmptyResult()
@@ -318,7 +318,7 @@ class CloudFormationResponse(BaseResponse):
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-    """Turns StackError into the API's error."""
+    """Turn StackError into the API's error."""
     try:
         yield
     except StackError as error:
