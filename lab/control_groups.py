@@ -1,4 +1,4 @@
-"""The lab's control groups: a tree that shows the lab's memory use and finds what a lab left.
+"""The lab's control groups, which measure its memory and make it possible to clean up after it.
 
 Version 1 has a tree per controller, version 2 one for all. In both, `services` holds the lab's
 programs and `pods` the pods' containers. The tree is named after the cache. Each cache has one lab,

@@ -5,8 +5,8 @@
     inside    process 1 of a new PID, mount, network and IPC namespace: reaps orphans
       region  the emulated AWS, and below it every program of the lab
 
-When process 1 ends, the kernel ends every process of its PID namespace, and with the last of them
-the mounts, network namespaces and links go. So nothing of a lab can outlive it, however it was
+When process 1 ends, the kernel ends every process of its PID namespace. With the last of them go
+the mounts, network namespaces and links. So nothing of a lab can outlive it, however it was
 killed. Only files and empty control groups can stay, which the keeper, or the next `up`,
 removes.
 """

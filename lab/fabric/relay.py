@@ -1,9 +1,9 @@
 """The spine where the kernel has no netem: carries frames between racks after a fixed delay.
 
 Each rack has a TAP device on its bridge. The relay opens it with `IFF_VNET_HDR` and offloads, so
-that TCP's large segments stay whole and there are few frames. The relay is a learning switch: it
+that TCP's large segments stay whole and there are few frames. The relay is a learning switch. It
 holds a frame for the delay and then writes it, with its virtio-net header, to the rack where it
-last saw the destination, or to every other rack when it has not seen it.
+last saw the destination. When it has not seen the destination, it writes to every other rack.
 
 It runs as a process of its own in the fabric's network namespace: `python -m lab.fabric.relay
 DELAY_SECONDS`. It reads device names, one a line, from standard input and answers each with `ok` on

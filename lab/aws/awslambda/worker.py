@@ -112,8 +112,8 @@ class Worker:
         ).start()
         port = self._server.server_address[1]
         self._process = subprocess.Popen(
-            # With -S and only the runtime client on PYTHONPATH, a function must have everything
-            # else that it imports in its own archive, as on AWS.
+            # -S, and only the runtime client on PYTHONPATH: as on AWS, a function's other imports
+            # must be in its own archive.
             [sys.executable, "-S", "-s", "-m", "awslambdaric", handler],
             cwd=code,
             env={

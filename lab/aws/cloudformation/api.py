@@ -1,4 +1,4 @@
-"""The CloudFormation API, on moto's request parsing and response serialisation."""
+"""The CloudFormation API, on moto's request parsing and response serialization."""
 
 from __future__ import annotations
 

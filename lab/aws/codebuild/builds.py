@@ -1,11 +1,11 @@
 """AWS CodeBuild, with builds that build no container.
 
 The lab has no container engine, so a build does not run its buildspec's commands. It reads the
-source and the buildspec, writes a log, and pushes a manifest with the calls of a real push, all
-with the service role's credentials. The environment variables REPOSITORY_URI and IMAGE_TAG name the
-repository and the tag. The manifest's one layer says what it is. The lab's nodes do not pull
-either: for every reference that is pushed to the emulated registry they run the lab's own image of
-the tools. So the lab cannot tell whether a Dockerfile builds.
+source and the buildspec, writes a log, and pushes a manifest with the calls of a real push. It does
+all this with the service role's credentials. The environment variables REPOSITORY_URI and IMAGE_TAG
+name the repository and the tag. The manifest's one layer says what it is. The lab's nodes do not
+pull either: for every reference that is pushed to the emulated registry they run the lab's own
+image of the tools. So the lab cannot tell whether a Dockerfile builds.
 """
 
 from __future__ import annotations
