@@ -23,7 +23,7 @@ def name() -> str:
 
 
 def unified() -> bool:
-    """Whether the machine has control groups version 2 alone."""
+    """Whether the machine has only control groups version 2."""
     return (ROOT / "cgroup.controllers").exists()
 
 

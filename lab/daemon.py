@@ -172,7 +172,7 @@ def listen(first_port: int) -> socket.socket:
 def start(
     *, programs: Path, kubernetes: Path, images: Path, network_scale: float, lock: int, tied: bool
 ) -> int:
-    """Start a keeper as a child process and return its id. `lock` is handed over to it.
+    """Start a keeper as a child process and return its id. The keeper takes over `lock`.
 
     A tied lab goes down when the calling process ends for any reason.
     """

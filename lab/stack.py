@@ -110,10 +110,10 @@ def deploy(
     """Create a stack of the packaged template and wait until it is there.
 
     `parameters` override the lab's own: its ToolImage, and HostNetwork, so that every plan can be
-    run in the lab. The stack is created through CloudFormation's API: under an endpoint of http
-    `sam deploy` refuses the URLs that `sam package` writes. Raises LabError with the events'
-    reasons when it fails; the stack then stays as CloudFormation left it, to be looked at and
-    deleted.
+    run in the lab. This calls CloudFormation's API, because with an http endpoint `sam deploy`
+    refuses the URLs that `sam package` writes. Raises LabError with the events' reasons when it
+    fails. The stack then stays as CloudFormation left it, so that a user can look at it and delete
+    it.
     """
     packaged = packaged or package(status)
     cloudformation = _client(status, "cloudformation")

@@ -64,7 +64,7 @@ def bring_up(say: Say, *, tied: bool, deploy: bool = True) -> dict[str, Any]:
     scale = network_scale()
     lock = daemon.acquire_lock()
     try:
-        # `sam build` does not need the lab, so it can run while the lab waits.
+        # `sam build` does not need the lab, so it uses the processor while the lab starts.
         with ThreadPoolExecutor(max_workers=1) as pool:
             say("checking what is missing")
             artifacts = prepare(say)

@@ -21,14 +21,14 @@ def customer_key(key_id: str | None) -> str | None:
     if key is None or getattr(key, "key_manager", "CUSTOMER") == "AWS":
         return None
     if (key.description or "").startswith("Default master key that protects my"):
-        return None  # moto marks AWS-managed keys so
+        return None  # moto describes its AWS-managed keys like this
     return str(key.arn)
 
 
 def key_refusal(action: str, key_arn: str, role_arn: str, context: Context) -> str | None:
     """Why a key's own policy refuses a role, in AWS's words; None when it does not.
 
-    The policy must let the account's policies decide, or name the role.
+    The policy must delegate to the account's IAM policies, or name the role.
     """
     backend = kms_backends[ACCOUNT_ID][REGION]
     key_id = key_arn.rsplit("/", 1)[-1]

@@ -23,7 +23,7 @@ from lab.aws.cloudformation.template_urls import read_template_url
 
 
 class CloudFormationResponse(BaseResponse):
-    """One request."""
+    """Answers one request."""
 
     def __init__(
         self, *, engine: Engine, stacks: Stacks, change_sets: ChangeSets, clients: ClientFactory

@@ -8,7 +8,7 @@ from lab.aws.codebuild.builds import CodeBuild
 
 
 class CodeBuildResponse(BaseResponse):
-    """One request."""
+    """Answers one request."""
 
     def __init__(self, service: CodeBuild) -> None:
         super().__init__(service_name="codebuild")

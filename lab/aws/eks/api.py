@@ -12,7 +12,7 @@ from lab.aws.iam.identity import caller_arn
 
 
 class EksResponse(BaseResponse):
-    """One request."""
+    """Answers one request."""
 
     def __init__(
         self, *, clusters: Clusters, control_planes: ControlPlanes, node_groups: NodeGroups

@@ -1,9 +1,9 @@
 """A kubelet's settings in the user data of a launch template.
 
-Amazon Linux 2023 takes a MIME multi-part document, whose parts of type application/node.eks.aws are
-NodeConfig objects; nodeadm merges them in order and the last value wins
-(https://awslabs.github.io/amazon-eks-ami/nodeadm/). The last is EKS's own unless the image is
-custom, and it sets maxPods, which only a flag can then change
+Amazon Linux 2023 takes a MIME multi-part document. Parts of type application/node.eks.aws are
+NodeConfig objects. nodeadm merges them in order, and the last value wins
+(https://awslabs.github.io/amazon-eks-ami/nodeadm/). The last object is EKS's own unless the image
+is custom. It sets maxPods, which only a flag can then change
 (https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html). Bottlerocket takes
 TOML (https://bottlerocket.dev/en/os/latest/api/settings/kubernetes/).
 """
@@ -101,8 +101,8 @@ class KubeletSettings:
 def kubelet_settings(user_data: str | None, ami_type: str) -> KubeletSettings:
     """The kubelet's settings in base64 user data; none without user data.
 
-    `ami_type` is EKS's, such as AL2023_x86_64_STANDARD; of a CUSTOM one a bare NodeConfig is taken
-    too. Raises WrongForm and NeverJoins.
+    `ami_type` is EKS's, such as AL2023_x86_64_STANDARD. With CUSTOM, the user data may also be a
+    bare NodeConfig. Raises WrongForm and NeverJoins.
     """
     if not user_data:
         return KubeletSettings()
