@@ -1,4 +1,4 @@
-"""What the trials of a run say: verdicts, summaries and marks (analysis.json)."""
+"""The results of an analysis: verdicts, summaries and marks (analysis.json)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _EARLIER = "run "
 
 @dataclass(frozen=True)
 class Baseline:
-    """What an arm is compared with.
+    """The baseline of a verdict.
 
     Attributes:
         name: another arm's name, or an earlier run's id.
-        is_earlier_run: is it the same arm in an earlier run?
+        is_earlier_run: whether it is the same arm in an earlier run.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Baseline:
 
     @classmethod
     def read(cls, value: object) -> object:
-        """Reads what `written` gave; anything else is left to be refused."""
+        """Read what `written` returned; pass anything else on for pydantic to reject."""
         if not isinstance(value, str):
             return value
         if value.startswith(_EARLIER):
@@ -54,7 +54,7 @@ class Pairs(Document):
 
 
 class Steadiness(Document):
-    """How much the arms scatter: their blocks, or their pairs for a claim about the placement."""
+    """The arms' variability (CV) over blocks, or over pairs for a claim about the placement."""
 
     arm: float | None
     baseline: float | None
@@ -110,17 +110,17 @@ class Verdict(Document):
 
     @property
     def deciding_interval(self) -> Ends | None:
-        """The interval that decides the verdict: the simultaneous one where there is one."""
+        """The interval that decides the verdict: the adjusted one if there is one."""
         return self.ci_simultaneous or self.ci95
 
     @property
     def is_decided(self) -> bool:
-        """Is it known whether the arms differ?"""
+        """Whether the verdict is conclusive."""
         return self.verdict != "inconclusive"
 
 
 class Percentiles(Document):
-    """Of all raw values of an arm, pooled, in the metric's unit; null where they are too few."""
+    """Percentiles of an arm's pooled raw values, in the metric's unit; null for too few values."""
 
     p50: float | None
     p90: float | None
@@ -131,7 +131,7 @@ class Percentiles(Document):
 
 
 class Summary(Document):
-    """What an arm came to on one metric."""
+    """An arm's values of one metric, summarized."""
 
     test: str
     metric: str
@@ -149,7 +149,7 @@ class Summary(Document):
 
 
 class Mark(Document):
-    """What is to be known of a trial. It drops nothing."""
+    """A warning on a trial. Marked trials stay in the verdicts."""
 
     block: int
     arm: str
@@ -180,7 +180,7 @@ class Mark(Document):
 
 
 class Difference(Document):
-    """What differed between two runs."""
+    """A difference between two runs."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
