@@ -94,6 +94,7 @@ lint: setup ## Formatter, linters and type checker
 	.venv/bin/mypy
 	.venv/bin/cfn-lint
 	.venv/bin/yamllint --strict .
+	.venv/bin/rumdl check README.md CONTRIBUTING.md CHANGELOG.md docs lint
 	.venv/bin/shellcheck $(shell_scripts)
 	@$(MAKE) --no-print-directory taskcat-lint site
 
