@@ -66,7 +66,7 @@ class Ceiling(Document):
     """The arm's median as a share of its limit."""
     baseline_share: float | None
     explains: bool
-    """Do the limits explain how the arms compare?"""
+    """Whether the limits explain how the arms compare."""
     text: str
 
 

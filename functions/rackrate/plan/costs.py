@@ -110,7 +110,7 @@ class CostLine(Document):
     usd: float | None
     source: str
     paid_anyway: bool
-    """Is it paid without the run too?"""
+    """Whether you also pay it without the run."""
 
 
 class Cost(Document):
@@ -119,15 +119,15 @@ class Cost(Document):
     region: str
     lines: tuple[CostLine, ...]
     usd: float
-    """The sum of what is known."""
+    """The sum of the known amounts."""
     usd_of_run: float
-    """What would not be paid without the run."""
+    """The part that you pay only because of the run."""
     unknown: tuple[str, ...]
-    """What has no price, and so is not in the sum."""
+    """Items without a price, which are not in the sum."""
     notes: tuple[str, ...]
-    """Why prices are not the API's."""
+    """Why a price did not come from the API."""
     not_included: tuple[str, ...]
-    """What the lines leave out."""
+    """What the estimate does not include."""
     summary: tuple[str, ...]
     """A few lines for a console."""
 

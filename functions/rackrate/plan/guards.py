@@ -31,7 +31,7 @@ class Guard(Document):
     text: str
     """What was found."""
     remedy: str
-    """Empty where it would not trip."""
+    """Empty if it would not trip."""
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,9 @@ class Plan(Document):
         ],
         ...,
     ]
-    """The arms to measure, the baseline among them."""
+    """The arms to measure, including the baseline."""
     baseline: str
-    """The arm the others are compared with."""
+    """The arm that the others are compared with."""
     tests: tuple[AnyTest, ...]
     blocks: int
     pairing: PairingField

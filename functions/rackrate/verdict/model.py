@@ -59,10 +59,10 @@ class Steadiness(Document):
     arm: float | None
     baseline: float | None
     ratio: float | None
-    """Arm to baseline."""
+    """The arm's variability divided by the baseline's."""
     ci95: Ends | None
     verdict: Word
-    """Better is steadier."""
+    """`better` if the arm is steadier."""
     reason: str | None
     """Why it is inconclusive, or why the difference does not matter."""
 
@@ -84,11 +84,11 @@ class Verdict(Document):
     arm_median: float | None
     baseline_median: float | None
     ratio: float | None
-    """Of the geometric means, arm to baseline."""
+    """The arm's geometric mean divided by the baseline's."""
     ci95: Ends | None
-    """The 95 % interval of the ratio by itself."""
+    """The 95 % interval of the ratio alone."""
     ci_simultaneous: Ends | None
-    """The interval that decides: all those of the run hold at once with 95 %."""
+    """The interval that decides, adjusted so that all of the run have 95 % together."""
     confidence_simultaneous: float | None
     verdict: Word
     reason: str | None
@@ -98,14 +98,14 @@ class Verdict(Document):
     scope: Scope
     claim: str
     more_blocks: int | None
-    """How many more blocks would settle it."""
+    """About how many more blocks would settle it."""
     more_pairs: int | None
-    """How many more pairs of each arm would settle it."""
+    """About how many more pairs of each arm would settle it."""
     threshold: float
-    """The share below which a difference does not matter."""
+    """Differences below this share do not matter."""
     ceiling: Ceiling | None
     marks: dict[str, int]
-    """How many of its trials bear each mark."""
+    """Number of its trials with each mark."""
     steadiness: Steadiness | None
 
     @property
@@ -127,7 +127,7 @@ class Percentiles(Document):
     p99: float | None
     p99_9: float | None
     samples: int
-    """How many values these are of."""
+    """The number of raw values."""
 
 
 class Summary(Document):
@@ -185,7 +185,7 @@ class Difference(Document):
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     what: str
-    """Such as `kernel`, or `zone of baseline` where only one arm differs."""
+    """Such as `kernel`, or `zone of baseline` if only one arm differs."""
     run: str
     """Its value in this run."""
     other: Annotated[str, Field(alias="with")]
@@ -196,12 +196,12 @@ class Analysis(Document):
     """analysis.json."""
 
     method: str
-    """How the figures came about."""
+    """How the figures were computed."""
     verdicts: tuple[Verdict, ...]
     summaries: tuple[Summary, ...]
     marks: tuple[Mark, ...]
     regressions: tuple[Verdict, ...]
-    """Each arm against itself in the run that `compare_with` names."""
+    """Each arm compared with itself in the run that `compare_with` names."""
     regression_differences: tuple[Difference, ...] | None
-    """What differed between the two runs; null without an earlier run."""
+    """The recorded differences between the two runs; null without an earlier run."""
     warnings: tuple[str, ...]
