@@ -1,14 +1,14 @@
-# `make` lists what there is.
+# `make` lists the targets.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
 python := .venv/bin/python
-# Values in, values out, the templates and the documentation; then the command over real sockets, and
-# pages in a true browser; then the emulated AWS, which changes moto for the whole of its process.
+# unit: pure code, the templates and the documentation. integration: the command over real sockets, and
+# pages in a real browser. emulation: the emulated AWS, separate because it changes moto process-wide.
 unit := tests/unit tests/docs tests/templates tests/lint tests/taskcat tests/statemachine tests/lab_unit
 integration := tests/cli tests/browser
-# What may fail because of a new tool, all of it of the unit tests.
+# The unit tests that a new tool can break.
 tool := tests/unit/tools tests/unit/plan tests/unit/results tests/unit/measure tests/unit/test_image.py \
 	tests/docs/test_pages.py
 emulation := tests/lab_aws
