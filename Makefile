@@ -1,14 +1,14 @@
-# `make` lists what there is.
+# `make` lists the targets.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
 python := .venv/bin/python
-# Values in, values out, the templates and the documentation; then the command over real sockets, and
-# pages in a true browser; then the emulated AWS, which changes moto for the whole of its process.
+# unit: pure code, the templates and the documentation. integration: the command over real sockets, and
+# pages in a real browser. emulation: the emulated AWS, separate because it changes moto process-wide.
 unit := tests/unit tests/docs tests/templates tests/lint tests/taskcat tests/statemachine tests/lab_unit
 integration := tests/cli tests/browser
-# What may fail because of a new tool, all of it of the unit tests.
+# The unit tests that a new tool can break.
 tool := tests/unit/tools tests/unit/plan tests/unit/results tests/unit/measure tests/unit/test_image.py \
 	tests/docs/test_pages.py
 emulation := tests/lab_aws
@@ -95,6 +95,7 @@ lint: setup ## Formatter, linters and type checker
 	.venv/bin/mypy
 	.venv/bin/cfn-lint
 	.venv/bin/yamllint --strict .
+	.venv/bin/rumdl check README.md CONTRIBUTING.md CHANGELOG.md docs lint
 	.venv/bin/shellcheck $(shell_scripts)
 	@$(MAKE) --no-print-directory taskcat-lint site
 
@@ -122,6 +123,10 @@ docs: setup ## Write what follows from templates, models and tools anew: docs/, 
 .PHONY: site
 site: setup ## Build the documentation as a site in build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+
+.PHONY: pictures
+pictures: setup ## Take the README's pictures of the page that make demo left (RESULTS=out/latest)
+	@$(python) -m scripts.pictures $(RESULTS)
 
 .PHONY: lock
 lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer versions

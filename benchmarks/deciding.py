@@ -1,10 +1,10 @@
-"""What deciding costs: the analysis of a large run, its time and its memory.
+"""Measure the time and memory of the analysis of a large run.
 
-Plans a run of 1000 nodes with the real planner (two arms of 500, a ring of pairs in each, measured
-together), stores trials for it as the collector does (throughput with a series of intervals, round
-trips with every packet's time), and has the real `analyze` decide it, in a process of its own, from
-the real store: boto3 reads the trials page by page from a stand-in for DynamoDB and S3 on this
-machine's loopback. So decoding is in the figures; the network's distance and Lambda's are not.
+The real planner plans a run of 1000 nodes: two arms of 500, each with a ring of pairs, measured
+together. The benchmark stores trials as the collector does: throughput with a series of intervals,
+round trips with each packet's time. The real `analyze` then decides the run in a process of its
+own. Its boto3 reads the trials page by page from a stand-in for DynamoDB and S3 on the loopback
+interface. The figures therefore include decoding, but not the network to AWS and not Lambda.
 
 Run as `python -m benchmarks.deciding [--nodes N] [--blocks N]`, or as a part of
 `make bench-verdict`. Exit codes: 0 within 10 s and 1 GB, 1 not.
@@ -47,43 +47,43 @@ MOST_SECONDS, MOST_BYTES = 10.0, 1_000_000_000
 RUN = "deciding"
 STARTED_AT = datetime.datetime(2026, 11, 21, 15, 0, tzinfo=datetime.UTC)
 TABLE, BUCKET = "table", "bucket"
-#: DynamoDB's answer to a query holds at most so much.
+#: The largest answer of DynamoDB to a query.
 PAGE_BYTES = 1_000_000
-#: Share by which a trial differs from its pair, its pair from its arm; and what is told apart.
+#: Variability (CV) of a trial around its pair, and of a pair around its arm; the true ratio.
 TRIAL_NOISE, PAIR_NOISE, ADVANTAGE = 0.03, 0.05, 1.2
 
 
-# -- a stand-in for DynamoDB and S3, as far as the store uses them
+# -- a stand-in for what the store uses of DynamoDB and S3
 
 
 class Records:
-    """Items and objects. Also a client of either, for what is written in this process."""
+    """Items and objects. Also the client of DynamoDB and of S3 for the code of this process."""
 
     def __init__(self) -> None:
         self.items: dict[str, dict[str, Json]] = {}
         self.objects: dict[str, bytes] = {}
 
     def client(self, service: str, **_: Any) -> Records:
-        """As a boto3 session has it."""
+        """Stand in for the method of a boto3 session."""
         del service
         return self
 
     def put_object(self, *, Key: str, Body: bytes, **_: Any) -> Json:
-        """S3's."""
+        """Stand in for S3's method."""
         self.objects[Key] = Body
         return {}
 
     def get_object(self, *, Key: str, **_: Any) -> Json:
-        """S3's, of an object that is there."""
+        """Stand in for S3's method, for an object that exists."""
         return {"Body": io.BytesIO(self.objects[Key])}
 
     def put_item(self, *, Item: Json, **_: Any) -> Json:
-        """DynamoDB's; it overwrites."""
+        """Stand in for DynamoDB's method. It overwrites an item that exists."""
         self.items.setdefault(Item["pk"]["S"], {})[Item["sk"]["S"]] = Item
         return {}
 
     def update_item(self, **request: Any) -> Json:
-        """DynamoDB's, of updates that only set attributes."""
+        """Stand in for DynamoDB's method, for updates that only set attributes."""
         item = self.items.setdefault(request["Key"]["pk"]["S"], {}).setdefault(
             request["Key"]["sk"]["S"], dict(request["Key"])
         )
@@ -93,16 +93,17 @@ class Records:
         return {}
 
     def get_item(self, **request: Any) -> Json:
-        """DynamoDB's."""
+        """Stand in for DynamoDB's method."""
         key = request["Key"]
         item = self.items.get(key["pk"]["S"], {}).get(key["sk"]["S"])
         return {} if item is None else {"Item": item}
 
 
 class Pages:
-    """The items as DynamoDB's answers to queries, made ready beforehand: the store's time counts.
+    """The items as DynamoDB's answers to queries.
 
-    What is written while it is read is not seen.
+    They are encoded in advance, so that the benchmark measures the store's time and not the
+    stand-in's. Items written after that are not in the answers.
     """
 
     def __init__(self, records: Records) -> None:
@@ -121,7 +122,7 @@ class Pages:
         }
 
     def answer(self, request: Mapping[str, Any]) -> str:
-        """A page of the items of a partition whose sort keys begin alike, as JSON."""
+        """One page, as JSON, of a partition's items whose sort keys have a common prefix."""
         values = request["ExpressionAttributeValues"]
         partition = self._partitions.get(values[":pk"]["S"], [])
         start = request.get("ExclusiveStartKey", {}).get("sk", {}).get("S", "")
@@ -149,7 +150,7 @@ def _sort_key(entry: tuple[str, Json]) -> str:
 
 
 def serve(records: Records) -> http.server.ThreadingHTTPServer:
-    """Answer boto3 on the loopback: DynamoDB's actions by their header, objects by their path."""
+    """Serve boto3 on the loopback: the header names DynamoDB's action, the path S3's object."""
     pages = Pages(records)
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -174,7 +175,7 @@ def serve(records: Records) -> http.server.ThreadingHTTPServer:
                 self._answer(200, found, "application/octet-stream")
 
         def do_PUT(self) -> None:
-            # Encoded in chunks, which nothing reads back here; only its end matters.
+            # boto3 encodes the body in chunks. Nothing reads it back, so store it undecoded.
             records.objects[self._key()] = self.rfile.read(int(self.headers["Content-Length"]))
             self._answer(200, b"", "application/xml")
 
@@ -189,7 +190,7 @@ def serve(records: Records) -> http.server.ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing."""
+            """Log nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -200,7 +201,7 @@ def serve(records: Records) -> http.server.ThreadingHTTPServer:
 
 
 class Nodes:
-    """The cluster, as the planner asks it."""
+    """A stand-in for the cluster that answers the planner."""
 
     version = "1.36"
 
@@ -208,7 +209,7 @@ class Nodes:
         self._count = count
 
     def list(self, path: str, labels: str) -> list[Json]:
-        """The nodes with a label `name=value`: half of them are in each group."""
+        """The nodes with a label `name=value`. Each group has half of all nodes."""
         del path
         group = labels.partition("=")[2]
         third = 1 if group == "treatment" else 2
@@ -219,7 +220,7 @@ class Nodes:
 
     @staticmethod
     def peek(path: str) -> Json:
-        """The daemon set of the VPC CNI, the one object that is asked for by its name."""
+        """The DaemonSet of the VPC CNI, the only object that the planner asks for by name."""
         del path
         container = {"name": "aws-node", "image": "ecr.test/amazon-k8s-cni:v1.20.4-eksbuild.1"}
         return {"spec": {"template": {"spec": {"containers": [container]}}}}
@@ -252,11 +253,11 @@ def _node(name: str, group: str) -> Json:
 
 
 class InstanceTypes:
-    """EC2, as the planner asks it."""
+    """A stand-in for EC2 that answers the planner."""
 
     @staticmethod
     def describe_instance_types(**_: Any) -> Json:
-        """What EC2 says of a c5.large."""
+        """EC2's description of a c5.large."""
         card = {
             "NetworkCardIndex": 0,
             "BaselineBandwidthInGbps": 0.75,
@@ -270,7 +271,7 @@ class InstanceTypes:
 def planner(
     records: Records, *, nodes: int, tool_image: str = "tools", host_namespace: str = ""
 ) -> Resources:
-    """What the planner works with: a stack of so many nodes in two arms."""
+    """The planner's resources: a stack of `nodes` nodes in two arms."""
     arms = tuple(
         StackArm(name, placement, name == "baseline", name, {NODE_GROUP_LABEL: name})
         for name, placement in (("treatment", "cluster"), ("baseline", "none"))
@@ -289,7 +290,7 @@ def planner(
 
 
 def plan(records: Records, *, nodes: int, blocks: int) -> None:
-    """Store a run's plan and schedule: every test of the catalogue's three, all pairs of a ring."""
+    """Store a run's plan and schedule, with the three tests of the catalogue on a ring of pairs."""
     plan_run(
         {
             "tests": ["tcp-1", "tcp-8", "rtt"],
@@ -305,7 +306,7 @@ def plan(records: Records, *, nodes: int, blocks: int) -> None:
 
 
 def measure(records: Records) -> int:
-    """Store a measured trial for every planned one, and the warm-up's; returns how many count."""
+    """Store a measurement for every planned trial and the warm-up. Returns the count without it."""
     store = Store(TABLE, BUCKET, records)
     planned = store.plan(RUN)
     items, warm_ups = store.items(RUN), store.items(RUN, "warm_up.json")
@@ -337,7 +338,7 @@ def measure(records: Records) -> int:
 def _measurement(
     test: TestBase, advantage: float, noise: float, chance: random.Random
 ) -> Measurement:
-    """What a tool might have measured; `advantage` is the arm's, `noise` the trial's."""
+    """Make up a tool's measurement. `advantage` is the arm's ratio, `noise` the trial's CV."""
     if test.primary.unit == "s":
         centre = 400e-6 * noise / advantage
         times = tuple(centre * chance.lognormvariate(0, 0.2) for _ in range(30))
@@ -391,7 +392,7 @@ def _stored(trial: Trial, samples_key: str) -> Trial:
 
 
 def decide() -> None:
-    """Analyze the run that is served; print what it cost as JSON. In a process of its own."""
+    """Analyze the served run, and print its time and memory as JSON. Runs in its own process."""
     from rackrate.stages.analyze import analyze
 
     resources = Resources()
@@ -408,10 +409,10 @@ def decide() -> None:
 
 
 def peak_bytes() -> int:
-    """The most memory this process has held at once.
+    """The peak memory of this process, in bytes.
 
-    The kernel's own mark of this address space: getrusage's would count what the parent held when
-    it started this process.
+    VmHWM is the peak of this address space. The value of getrusage would include what the parent
+    held when it started this process.
     """
     for line in _lines(Path("/proc/self/status")):
         if line.startswith("VmHWM:"):
@@ -425,7 +426,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def judge(cost: Mapping[str, Any]) -> tuple[bool, str]:
-    """Whether it was cheap enough, and the line that says so."""
+    """Whether the analysis stayed within the limits, and a line that says so."""
     holds = cost["seconds"] < MOST_SECONDS and cost["peak_bytes"] < MOST_BYTES
     return holds, (
         f"{'PASS' if holds else 'FAIL'}  deciding took {cost['seconds']:.1f} s"
@@ -436,7 +437,7 @@ def judge(cost: Mapping[str, Any]) -> tuple[bool, str]:
 
 
 def main() -> int:
-    """Entry."""
+    """Run the benchmark. Returns the exit code."""
     parser = argparse.ArgumentParser(description="What deciding a large run costs.")
     parser.add_argument("--nodes", type=int, default=NODES, help="nodes of both arms together")
     parser.add_argument("--blocks", type=int, default=BLOCKS)

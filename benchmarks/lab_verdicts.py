@@ -1,16 +1,16 @@
-"""Whether verdicts are true on real traffic: many runs in one lab whose true difference is known.
+"""Check verdicts on real traffic: many runs in one lab whose true difference is known.
 
-Two series of runs, each run with a seed of its own, on a stack whose two arms are alike (no
-placement group, each node in a rack of its own):
+There are two series of runs, each run with its own seed. The stack's two arms are identical: no
+placement group, each node in its own rack.
 
-- A/A: nothing differs. A run with any verdict of difference has said what is not so.
-- A/B: the caps of the baseline's nodes are lower, so that the treatment's are 10 % higher. A run
-  whose verdict on a single flow's throughput is not "better" has missed it.
+- A/A: nothing differs. A run with any verdict of difference is a false positive.
+- A/B: the baseline's caps are lowered, so that the treatment's are 10 % higher. A run whose verdict
+  on a single flow's throughput is not "better" has missed the difference.
 
 Run as `python -m benchmarks.lab_verdicts [--runs N] [--only aa|ab] [--keep DIR]` (root), or as the
-last part of `make bench-verdict`. Each run's files are kept as soon as it is over; a benchmark that
-was stopped goes on where it was when it gets the same directory. Exit codes: 0 both criteria hold,
-1 one does not, 2 the machine or the input is not right.
+last part of `make bench-verdict`. Each run's files are stored when it ends, so a benchmark that was
+stopped continues when it gets the same directory. Exit codes: 0 both series pass, 1 one fails,
+2 the machine or the input is wrong.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from lab.up import bring_up
 Json = dict[str, Any]
 
 RUNS = 20
-#: The caps of the treatment's nodes over those of the baseline's in the A/B series.
+#: Ratio of the treatment's caps to the baseline's in the A/B series.
 CAP_RATIO = 1.10
-#: How many of a series' runs may be wrong: one of 20.
+#: The share of a series' runs that may be wrong.
 TOLERATED_SHARE = 1 / 20
 DIFFERENCES = ("better", "worse")
-#: The test and metric that must tell the caps apart: one flow, which its own cap limits.
+#: The test and metric that must detect the caps: a single flow, because its own cap limits it.
 DECISIVE = ("tcp-1", "throughput")
-#: Without host networking no counters are read, which the lab does not have.
+#: Host networking is off, because the run would read network counters that the lab lacks.
 PARAMETERS = {"TreatmentStrategy": "none", "NodeCount": "2", "HostNetwork": "false"}
 NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 ABOUT = "about.json"
 
-#: As short as is still fair: one second is some 2000 round trips of the lab. TCP fills a link whose
-#: queue holds 16 ms in the first few dozen of them.
+#: Short tests suffice: one second has about 2000 of the lab's round trips. TCP needs a few dozen of
+#: them to fill a link whose queue holds 16 ms.
 PLAN: Json = {
     "tests": [
         {"name": "tcp-1", "seconds": 1},
@@ -58,20 +58,20 @@ PLAN: Json = {
         {"name": "rtt", "count": 10, "interval_seconds": 0.1},
     ],
     "blocks": 6,
-    # One lab runs them all: only the first has links to warm up.
+    # All runs use one lab, so only the first would have links to warm up.
     "warm_up": False,
 }
 
 
 @dataclass(frozen=True)
 class Series:
-    """Runs of one kind; their seeds follow one another.
+    """Runs of one kind with consecutive seeds.
 
     Attributes:
-        name: as `--only` takes it.
-        title: what is true, for people.
-        first_seed: the first run's.
-        baseline_factor: what the caps of the baseline's nodes are multiplied by.
+        name: the value of `--only`.
+        title: the true difference, for people.
+        first_seed: the first run's seed.
+        baseline_factor: the factor for the caps of the baseline's nodes.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Series:
     baseline_factor: float
 
     def seeds(self, runs: int) -> range:
-        """The seeds of the first so many runs."""
+        """The seeds of the first `runs` runs."""
         return range(self.first_seed, self.first_seed + runs)
 
 
@@ -93,14 +93,14 @@ ALL = {series.name: series for series in (AA, AB)}
 
 
 def words(verdict: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What a verdict says of its metric's level and, where it tells, of its steadiness."""
+    """The verdict on a metric's level and, if there is one, on its variability."""
     yield f"{verdict['test']} {verdict['metric']}", verdict["verdict"]
     if steadiness := verdict.get("steadiness"):
         yield f"{verdict['test']} {verdict['metric']} steadiness", steadiness["verdict"]
 
 
 def is_wrong(series: Series, results: Mapping[str, Any] | None) -> bool:
-    """Did a run say what is not so, or miss what is so? One without verdicts proves nothing."""
+    """Whether a run has a false positive or a false negative, or has no verdicts."""
     verdicts = results["verdicts"] if results else []
     if not verdicts:
         return True
@@ -111,7 +111,7 @@ def is_wrong(series: Series, results: Mapping[str, Any] | None) -> bool:
 
 
 def criterion(series: Series, wrong: Sequence[bool]) -> tuple[bool, str]:
-    """Whether a series proves what it is for, and the line that says so."""
+    """Whether a series passes, and a line that says so."""
     runs, count = len(wrong), sum(wrong)
     tolerated = int(runs * TOLERATED_SHARE)
     holds = runs > 0 and count <= tolerated
@@ -123,7 +123,7 @@ def criterion(series: Series, wrong: Sequence[bool]) -> tuple[bool, str]:
 
 
 def rows(seed: int, results: Mapping[str, Any] | None, *, wrong: bool) -> list[str]:
-    """A run's lines of the table: a verdict in each."""
+    """A run's lines of the table, one for each verdict."""
     mark = "  <- wrong" if wrong else ""
     verdicts = results["verdicts"] if results else []
     if not verdicts:
@@ -140,7 +140,7 @@ def rows(seed: int, results: Mapping[str, Any] | None, *, wrong: bool) -> list[s
 
 
 def tally(runs: Sequence[Mapping[str, Any] | None]) -> list[str]:
-    """How often each verdict of a series had each word."""
+    """Count how often each verdict of a series was better, worse and so on."""
     counted: dict[str, Counter[str]] = {}
     for results in runs:
         for verdict in results["verdicts"] if results else []:
@@ -157,7 +157,7 @@ def tally(runs: Sequence[Mapping[str, Any] | None]) -> list[str]:
 
 @dataclass(frozen=True)
 class Kept:
-    """The directory of a benchmark's runs, one directory in it for each."""
+    """The directory of a benchmark's runs, with a directory for each run."""
 
     directory: Path
 
@@ -176,7 +176,7 @@ class Kept:
         path.write_text(json.dumps(about, indent=1), encoding="utf-8")
 
     def results(self, series: Series, seed: int) -> Json | None:
-        """A run's results, None before it has any."""
+        """A run's results, or None if it has none yet."""
         try:
             text = (self.directory / run_name(series, seed) / "results.json").read_text("utf-8")
         except FileNotFoundError:
@@ -185,7 +185,7 @@ class Kept:
         return found
 
     def has_all(self, series: Series, runs: int) -> bool:
-        """Are all runs of the series there?"""
+        """Whether all runs of the series have results."""
         return all(self.results(series, seed) for seed in series.seeds(runs))
 
 
@@ -195,7 +195,7 @@ def run_name(series: Series, seed: int) -> str:
 
 
 def functions_key() -> str:
-    """A digest of the functions' source: what the stack that makes the runs is made of."""
+    """A digest of the functions' source, to detect runs made with other functions."""
     directory = stack.REPOSITORY / "functions"
     sources = sorted(directory.rglob("*.py"))
     return key_of(*(part for path in sources for part in (path.name, path.read_bytes())))
@@ -206,7 +206,7 @@ def functions_key() -> str:
 
 @contextlib.contextmanager
 def lab_with_equal_arms() -> Iterator[Json]:
-    """A lab with a stack whose arms are alike; gives its status. Raises LabError."""
+    """Start a lab with a stack whose arms are identical. Yields its status. Raises LabError."""
     started = time.monotonic()
 
     def say(step: str) -> None:
@@ -223,7 +223,7 @@ def lab_with_equal_arms() -> Iterator[Json]:
 
 
 def run(status: Mapping[str, Any], plan: Mapping[str, Any], run_id: str, out: Path) -> None:
-    """Run a plan with the `rackrate` command, which leaves its files in `out`/`run_id`."""
+    """Run a plan with the `rackrate` command, which writes its files to `out`/`run_id`."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(plan, file)
         file.flush()
@@ -242,7 +242,7 @@ def run(status: Mapping[str, Any], plan: Mapping[str, Any], run_id: str, out: Pa
 
 
 def baseline_selector(status: Mapping[str, Any]) -> str:
-    """The label of the baseline's nodes, as a dry run finds them. Raises LabError."""
+    """Find the label of the baseline's nodes with a dry run. Raises LabError."""
     with tempfile.TemporaryDirectory() as directory:
         run_id = f"dry-{time.time_ns()}"
         run(status, PLAN | {"dry_run": True}, run_id, Path(directory))
@@ -258,7 +258,7 @@ def baseline_selector(status: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def caps_of_baseline(status: Mapping[str, Any], factor: float) -> Iterator[None]:
-    """Multiply the caps of the baseline's nodes by a factor for the length of the block."""
+    """Multiply the caps of the baseline's nodes by a factor within the `with` block."""
     selector = baseline_selector(status)
     for link in caps.change(selector, factor):
         print(f"{link.node}: {link.limits.flow / 1e6:.1f} Mb/s per flow", flush=True)
@@ -269,9 +269,9 @@ def caps_of_baseline(status: Mapping[str, Any], factor: float) -> Iterator[None]
 
 
 def measure(status: Mapping[str, Any] | None, series: Series, runs: int, kept: Kept) -> bool:
-    """Print every run of a series, made now if it is not there; does the criterion hold?
+    """Make the missing runs of a series and print every run. Returns whether the series passes.
 
-    `status` is the lab's, None when nothing is to be made.
+    `status` is the lab's. With None, no runs are made.
     """
     print(
         f"\n{series.title}, seeds {series.seeds(runs)[0]} to {series.seeds(runs)[-1]}", flush=True
@@ -291,7 +291,7 @@ def measure(status: Mapping[str, Any] | None, series: Series, runs: int, kept: K
 
 
 def main() -> int:
-    """Entry."""
+    """Run the benchmark. Returns the exit code."""
     parser = argparse.ArgumentParser(description="Verdicts on real traffic in the lab.")
     parser.add_argument("--runs", type=int, default=RUNS, help="runs of each series")
     parser.add_argument("--only", choices=sorted(ALL), help="one series alone")

@@ -1,9 +1,9 @@
-"""What the page of a large run costs: to write, in bytes, and until a browser shows it.
+"""Measure the page of a large run: the time to write it, its bytes, and the time to open it.
 
-Plans and measures a run of 1000 nodes as `benchmarks.deciding` does, has the real `analyze` and
-`report` write its objects, in a process of its own, and opens report.html in headless Chromium,
-each time in a browser that was just started. What is waited for is more than the first paint: all
-of the page laid out, the load event over and a frame drawn after it.
+Plans a run of 1000 nodes and stores its trials as `benchmarks.deciding` does. The real `analyze`
+and `report` write its objects in a process of their own. Then headless Chromium opens report.html
+several times, each time in a new browser. The benchmark waits for more than the first paint: the
+whole layout, the end of the load event, and a frame drawn after it.
 
 Run as `python -m benchmarks.opening [--nodes N] [--blocks N] [--opens N] [--keep FILE]`, or as
 `make bench-page`. Exit codes: 0 within 3 s and 2 MB, 1 not.
@@ -27,12 +27,12 @@ from unittest import mock
 from benchmarks import deciding
 from rackrate.resources import Resources
 from rackrate.store import Store
-from tests.browser import chromium
+from scripts import chromium
 
 OPENS = 7
 MOST_SECONDS, MOST_BYTES = 3.0, 2_000_000
 PAGE = f"runs/{deciding.RUN}/report.html"
-#: Milliseconds since the navigation began; the last once everything is laid out and drawn.
+#: Milliseconds since the start of the navigation. The last is taken after layout and drawing.
 TIMES = """async () => {
   const [load] = performance.getEntriesByType('navigation');
   const shown = await new Promise(done => {
@@ -53,7 +53,7 @@ SHOWN = "all laid out, drawn"
 
 
 def write() -> None:
-    """Analyze and report the run that is served; print what it took as JSON. In its own process."""
+    """Analyze and report the served run, and print the cost as JSON. Runs in its own process."""
     from rackrate.report.page import render_page
     from rackrate.stages import analyze, report
 
@@ -83,10 +83,10 @@ def write() -> None:
 
 
 def written(nodes: int, blocks: int) -> tuple[dict[str, Any], bytes]:
-    """What writing took, and report.html.
+    """Write the page in a child process. Returns the cost of writing, and report.html.
 
     Raises:
-        subprocess.CalledProcessError: it ended with an error, which it has printed.
+        subprocess.CalledProcessError: the child failed, after it printed the error.
     """
     records = deciding.Records()
     deciding.plan(records, nodes=nodes, blocks=blocks)
@@ -97,7 +97,7 @@ def written(nodes: int, blocks: int) -> tuple[dict[str, Any], bytes]:
         "AWS_ACCESS_KEY_ID": "none",
         "AWS_SECRET_ACCESS_KEY": "none",
         "AWS_DEFAULT_REGION": "us-east-1",
-        # What is put is read back: without the chunks that carry a checksum.
+        # The parent reads the objects back, so write them without the chunks of a checksum.
         "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
     }
     try:
@@ -117,7 +117,7 @@ def written(nodes: int, blocks: int) -> tuple[dict[str, Any], bytes]:
 
 
 def opened(page: Path, opens: int) -> list[dict[str, float]]:
-    """Seconds until each moment, of each opening."""
+    """Open the page `opens` times. Returns the seconds until each moment, for each opening."""
     program = chromium.find()
     found = []
     for _ in range(opens):
@@ -131,7 +131,7 @@ def opened(page: Path, opens: int) -> list[dict[str, float]]:
 
 
 def judge(size: int, times: Sequence[Mapping[str, float]]) -> tuple[bool, str]:
-    """Whether the page was small and quick enough, and the line that says so."""
+    """Whether the page stayed within the limits of size and time, and a line that says so."""
     shown = statistics.median(each[SHOWN] for each in times)
     holds = size < MOST_BYTES and shown < MOST_SECONDS
     return holds, (
@@ -142,7 +142,7 @@ def judge(size: int, times: Sequence[Mapping[str, float]]) -> tuple[bool, str]:
 
 
 def table(times: Sequence[Mapping[str, float]]) -> str:
-    """A line for each moment: median, least and most seconds."""
+    """A table with a line for each moment: median, minimum and maximum, in seconds."""
     lines = [f"{'seconds until':<22}{'median':>9}{'least':>9}{'most':>9}"]
     for moment in times[0]:
         values = [each[moment] for each in times]
@@ -152,7 +152,7 @@ def table(times: Sequence[Mapping[str, float]]) -> str:
 
 
 def main() -> int:
-    """Entry."""
+    """Run the benchmark. Returns the exit code."""
     parser = argparse.ArgumentParser(description="What the page of a large run costs.")
     parser.add_argument("--nodes", type=int, default=deciding.NODES, help="of both arms together")
     parser.add_argument("--blocks", type=int, default=deciding.BLOCKS)

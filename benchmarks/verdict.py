@@ -1,8 +1,8 @@
-"""What the verdicts are worth: simulated runs whose truth is known, judged by the code that judges.
+"""Test the estimator with simulated runs whose true ratio is known.
 
-Prints, with seeds, how often the 95 % interval holds the true ratio, how often a run without any
-difference gets a verdict of one, and how often a difference of 10 % is found. `*` marks what is not
-asked to pass: what no method could do with so few values, shown so that nobody is misled.
+Prints, with seeds, the coverage of the 95 % interval, the false-positive rate of runs without any
+difference, and the power to find a difference of 10 %. `*` marks cases that need not pass, because
+no method could decide them with so few values. They are printed to show the limits.
 Run as `make bench-verdict`, or `python -m benchmarks.verdict [--runs N]`.
 """
 
@@ -27,34 +27,34 @@ Noise = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
 RUNS = 2000
 BLOCKS = (6, 12, 30)
-TESTS = 3  # as many verdicts as the default plan makes
+TESTS = 3  # as in the default plan
 THRESHOLD = 0.05
-#: Where an interval of 95 % is exact, this many runs put the observed share between the limits.
+#: With an exact 95 % interval and this many runs, the observed coverage is between these limits.
 LOW, HIGH = 0.93, 0.97
 
 
 def log_normal(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Normal on the logarithm: multiplicative."""
+    """Normal on the logarithm, so multiplicative."""
     return chance.normal(0.0, 1.0, shape)
 
 
 def normal(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Normal on the values themselves, at a tenth of their level: skewed on the logarithm."""
+    """Normal on the values with a CV of 0.1, so skewed on the logarithm."""
     return np.log(np.maximum(1 + 0.1 * chance.normal(0.0, 1.0, shape), 0.1)) / 0.1
 
 
 def skewed(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Log-normal on the logarithm: a long tail on one side whatever one does."""
+    """Log-normal on the logarithm: a long tail on one side that no logarithm removes."""
     return (chance.lognormal(0.0, 0.6, shape) - math.exp(0.18)) / 0.78
 
 
 def bimodal(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Two levels, ten times the noise of each apart."""
+    """Two levels whose distance is ten times the noise of each."""
     return np.where(chance.random(shape) < 0.5, -1.0, 1.0) + chance.normal(0.0, 0.2, shape)
 
 
 def rare(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """One value in five is of a second, lower level: what six blocks may never meet."""
+    """One value in five is of a second, lower level. Six blocks may contain none of these."""
     return np.where(chance.random(shape) < 0.2, -2.0, 0.5) + chance.normal(0.0, 0.2, shape)
 
 
@@ -68,7 +68,7 @@ def drifting(correlation: float) -> Noise:
 
     def noise(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         steps = chance.normal(0.0, math.sqrt(1 - correlation**2), shape)
-        steps[..., 0] = chance.normal(0.0, 1.0, shape[:-1])  # begin as it goes on
+        steps[..., 0] = chance.normal(0.0, 1.0, shape[:-1])  # stationary from the start
         for index in range(1, shape[-1]):
             steps[..., index] += correlation * steps[..., index - 1]
         return steps
@@ -78,15 +78,15 @@ def drifting(correlation: float) -> Noise:
 
 @dataclass(frozen=True)
 class World:
-    """How values come about; every number is a standard deviation of a logarithm.
+    """A model of the values. Amounts and `trial` are standard deviations of the logarithm.
 
     Attributes:
-        noise: shape of an arm's noise from block to block, and how much.
-        shared: the same for what moves both arms in a block.
-        luck: the same for pairs of nodes.
+        noise: distribution of an arm's noise from block to block, with `amount`.
+        shared: the same for noise that both arms of a block share.
+        luck: the same for the differences between pairs of nodes.
         trial: normal noise of each trial.
-        pairs: how many pairs of nodes each arm has.
-        asked_from: the fewest blocks from which it has to pass.
+        pairs: number of pairs of nodes of each arm.
+        asked_from: the fewest blocks with which the case has to pass.
     """
 
     name: str
@@ -126,7 +126,7 @@ WORLDS = (
 
 
 def simulate(world: World, blocks: int, ratio: float, chance: np.random.Generator) -> list[Value]:
-    """One arm of one run, without what moves both arms."""
+    """Simulate one arm of a run, without the noise that both arms share."""
     pairs = world.pairs
     logs = np.full((pairs, blocks), math.log(ratio))
     logs += world.luck_amount * world.luck(chance, (pairs, 1))
@@ -146,7 +146,7 @@ def _values(logs: Floats) -> list[Value]:
 def both_arms(
     world: World, blocks: int, ratio: float, chance: np.random.Generator
 ) -> tuple[list[Value], list[Value]]:
-    """An arm and its baseline, measured in the same blocks; `ratio` is the truth."""
+    """Simulate an arm and its baseline in the same blocks. `ratio` is the true ratio."""
     moment = np.exp(world.shared_amount * world.shared(chance, (1, blocks)))[0]
     arms = (simulate(world, blocks, r, chance) for r in (ratio, 1.0))
     ours, theirs = ([v._replace(value=v.value * moment[v.block - 1]) for v in a] for a in arms)
@@ -154,13 +154,13 @@ def both_arms(
 
 
 def generator(*parts: object) -> tuple[int, np.random.Generator]:
-    """A seed that follows from what is simulated, and its generator."""
+    """A seed derived from the simulated case, and its generator."""
     seed = zlib.crc32("/".join(map(str, parts)).encode())
     return seed, np.random.default_rng(seed)
 
 
 def coverage(world: World, blocks: int, runs: int) -> tuple[float, int]:
-    """The share of runs whose interval holds the truth, and the seed."""
+    """The share of runs whose interval contains the true ratio, and the seed."""
     seed, chance = generator("coverage", world.name, blocks)
     held = 0
     for _ in range(runs):
@@ -172,7 +172,7 @@ def coverage(world: World, blocks: int, runs: int) -> tuple[float, int]:
 
 
 def false_differences(world: World, blocks: int, runs: int) -> tuple[float, float, int]:
-    """The shares of runs with a false verdict of difference, and of steadiness, and the seed."""
+    """The false-positive rates per run of the difference and of the variability, and the seed."""
     seed, chance = generator("false", world.name, blocks)
     wrong = unsteady = 0
     for number in range(runs):
@@ -192,7 +192,7 @@ def false_differences(world: World, blocks: int, runs: int) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class Power:
-    """How often a difference of 10 % under 3 % noise is found."""
+    """The power to find a difference of 10 % with 3 % noise."""
 
     beyond_threshold: float
     beyond_none: float
@@ -200,13 +200,13 @@ class Power:
 
 
 def power(pairs: int, tests: int, runs: int, blocks: int = 6) -> Power:
-    """10 % under noise of 3 % of every trial, at six blocks.
+    """The power to find a difference of 10 % with noise of 3 % in every trial.
 
     Args:
         pairs: pairs of each arm, each measured once in a block.
-        tests: how many verdicts the interval is corrected for.
-        runs: how many runs.
-        blocks: how many blocks.
+        tests: number of tests that the interval is adjusted for.
+        runs: number of runs.
+        blocks: number of blocks.
     """
     seed, chance = generator("power", pairs, tests, blocks)
     world = World("3 %", amount=0.0, shared_amount=0.05, trial=0.03, pairs=pairs)
@@ -221,10 +221,10 @@ def power(pairs: int, tests: int, runs: int, blocks: int = 6) -> Power:
 
 
 def best_possible(pairs: int, blocks: int = 6) -> float:
-    """The power of a test that knew the noise exactly: what no method can beat at that confidence.
+    """The power of a test that knows the noise exactly. No method has more at this confidence.
 
-    By the lemma of Neyman and Pearson, for normal noise of 3 % of each trial and an interval with
-    2.5 % beyond each end that must lie beyond the threshold.
+    By the Neyman-Pearson lemma, for normal noise of 3 % in each trial. The interval has 2.5 %
+    beyond each end and must be entirely past the threshold.
     """
     error = 0.03 * math.sqrt(2 / (pairs * blocks))
     room = math.log(1.1) - math.log1p(THRESHOLD)
@@ -232,7 +232,7 @@ def best_possible(pairs: int, blocks: int = 6) -> float:
 
 
 def report(runs: int) -> Iterator[tuple[str, bool]]:
-    """The lines of the proof, each with whether it holds."""
+    """The lines of the report, each with whether it passes."""
     yield f"Coverage of the 95 % interval, {runs} runs each; asked: 93 to 97 %", True
     for world in WORLDS:
         for blocks in BLOCKS:
@@ -272,7 +272,7 @@ def report(runs: int) -> Iterator[tuple[str, bool]]:
 
 
 def main() -> int:
-    """Prints the proof; 1 when something asked does not hold."""
+    """Print the report. Returns 1 when a case that has to pass does not."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--runs", type=int, default=RUNS, help="simulated runs of each case")
     runs = options.parse_args().runs

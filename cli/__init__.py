@@ -1,5 +1,5 @@
-"""The `rackrate` command: start a benchmark, watch it, read its verdict.
+"""The `rackrate` command: start a benchmark, watch it, print its verdict.
 
-It knows the deployed stack only by its public contract: the CloudFormation outputs, the state
-machine's executions, the table of runs and the bucket of results.
+The command uses only the public contract of the deployed stack: the CloudFormation outputs, the
+state machine's executions, the table of runs and the bucket of results.
 """

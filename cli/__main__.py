@@ -1,4 +1,4 @@
-"""`python -m rackrate_cli` is `rackrate`."""
+"""Entry point of `python -m rackrate_cli`, which is the same as `rackrate`."""
 
 from .main import app
 

@@ -1,4 +1,4 @@
-"""Named baselines: a run that others are compared with, under a name that stays."""
+"""Named baselines: fixed names for runs that you compare other runs with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from .errors import Refusal
 
-# The same letters as a run's id: wherever a run is asked for, a baseline may be named.
+# The same pattern as a run's id, because an argument that takes a run also takes a baseline.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 
 
@@ -32,7 +32,7 @@ class Baseline:
 
 
 def checked_name(name: str) -> str:
-    """The name as it is. Raises Refusal when it cannot be a baseline's name."""
+    """Return the name unchanged. Raises Refusal when it is not a valid baseline name."""
     if not _NAME.fullmatch(name) or name == "latest":
         raise Refusal(
             f'"{name}" cannot be a baseline\'s name; use 1 to 80 letters, digits, hyphens and'

@@ -1,4 +1,4 @@
-"""comparison.json, the part of it that no run's results have: what differed."""
+"""Read comparison.json: the differences between two runs, which no run's results have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = "rackrate.comparison.v1"
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that was not the same in both runs; the values are words."""
+    """A property that differs between the runs. The values are text."""
 
     what: str
     run: str
@@ -30,7 +30,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs compared. `baseline` is the name the other run was called by, or None."""
+    """A comparison of two runs. `baseline` is the baseline's name of the other run, or None."""
 
     run_id: str
     other_id: str
@@ -40,7 +40,7 @@ class Comparison:
 
     @classmethod
     def read(cls, text: bytes, comparison_id: str) -> Self:
-        """Parse comparison.json. Raises Refusal when it is of another schema or incomplete."""
+        """Parse comparison.json. Raises Refusal when it has another schema or is incomplete."""
         try:
             document = json.loads(text)
             told = document["comparison"]
@@ -67,12 +67,12 @@ class Comparison:
 
     @property
     def other_name(self) -> str:
-        """The other run, with its name as a baseline where it has one."""
+        """The other run, with its baseline name if it has one."""
         return f"{self.baseline} ({self.other_id})" if self.baseline else self.other_id
 
 
 def print_differences(output: Output, comparison: Comparison) -> None:
-    """What differed between the runs, before anything is said of what came of it."""
+    """Print what differed between the runs. The caller prints the verdicts after it."""
     if not comparison.differences:
         output.say("Nothing that rackrate knows of differed between the two runs.")
         return
@@ -93,7 +93,7 @@ def print_differences(output: Output, comparison: Comparison) -> None:
 
 
 def _words(value: Any) -> str:
-    """A value of the comparison as a person writes it."""
+    """A value of the comparison as text for people."""
     if value is None:
         return UNKNOWN
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What the shell offers for a run: those whose results are on this machine, without asking AWS."""
+"""Shell completion of a run: the runs whose results are on this machine, without asking AWS."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .run_ids import LATEST
 
 
 def complete_run(incomplete: str) -> list[str]:
-    """`latest` and the runs in out/, newest name first, as far as they begin so."""
+    """`latest` and the runs in out/ that begin with `incomplete`, newest name first."""
     try:
         runs = sorted((path.parent.name for path in Path("out").glob("*/plan.json")), reverse=True)
     except OSError:

@@ -1,4 +1,4 @@
-"""What the command says when it cannot go on: one sentence, and an exit code."""
+"""The errors that end a command, each with one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
 CONNECTION_ERRORS = (ConnectionError, HTTPClientError)
-"""botocore's errors of the network between this machine and AWS; they may pass."""
+"""botocore's errors of the network between this machine and AWS. They can be temporary."""
 
 _CREDENTIAL_CODES = {
     "AuthFailure",
@@ -35,13 +35,13 @@ _CREDENTIAL_CODES = {
     "UnrecognizedClientException",
 }
 PERMISSION_CODES = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
-"""What services call a call that the caller's policies do not allow."""
+"""The error codes of calls that the caller's policies do not allow."""
 
 
 class Refusal(Exception):
-    """The command ends here. The message is one sentence saying what and what to do.
+    """An error that ends the command. Its message is one sentence: what is wrong and what to do.
 
-    `exit_code` is 2 when the caller can mend it (input, credentials, name), 1 otherwise.
+    `exit_code` is 2 when the caller can correct it (input, credentials, name), and 1 otherwise.
     """
 
     def __init__(self, message: str, exit_code: int = EXIT_USAGE) -> None:
@@ -50,18 +50,18 @@ class Refusal(Exception):
 
 
 def error_code(error: ClientError) -> str:
-    """The service's own name of the error, for example `ValidationError`."""
+    """The service's code of the error, for example `ValidationError`."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def error_message(error: ClientError) -> str:
-    """The service's own words, without a closing full stop."""
+    """The service's message, without its final period."""
     message = str(error.response.get("Error", {}).get("Message", "") or error)
     return " ".join(message.split()).rstrip(".")
 
 
 def explain(error: BotoCoreError | ClientError) -> Refusal:
-    """The sentence for an AWS error that nobody nearer to it has explained."""
+    """Turn an AWS error into a Refusal. For errors that no caller has handled itself."""
     if isinstance(error, NoRegionError):
         return Refusal(
             "No AWS Region is set; set AWS_REGION or choose one with `aws configure set region`."

@@ -1,4 +1,4 @@
-"""What a dry run says: the time, the traffic, the cost and the guards, within 80 columns."""
+"""Print what a dry run estimates: time, traffic, cost and guards, within 80 columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NODES_SHOWN = 8
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that is paid for; None is what is not known. Amounts are US dollars."""
+    """One item of the cost, in US dollars. None means unknown."""
 
     what: str
     quantity: float
@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run costs, with what would be paid without it; `usd` is the sum of what is known."""
+    """The cost of a run, including lines that are paid without it. `usd` sums the known lines."""
 
     region: str
     lines: tuple[Line, ...]
@@ -49,7 +49,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Guard:
-    """A guard, and whether the plan as it is would trip it."""
+    """A guard, and whether the plan would trip it."""
 
     guard: str
     would_trip: bool
@@ -122,7 +122,7 @@ def _guard(document: Mapping[str, Any]) -> Guard:
 
 
 def print_estimate(console: Console, run: Run, estimate: Estimate | None) -> None:
-    """What a dry run says. `estimate` is None when the plan is not kept."""
+    """Print what a dry run estimates. `estimate` is None when plan.json is not in the bucket."""
     takes = "" if run.expected_seconds is None else f", about {duration(run.expected_seconds)}"
     trials = "" if run.trials_planned is None else f"{run.trials_planned} trials in "
     say(console, f"Dry run {run.run_id}: {trials}{run.blocks} blocks{takes}; nothing was measured.")
@@ -216,13 +216,13 @@ def _sentence(text: str) -> str:
 
 
 def _price(usd: float | None) -> str:
-    """A price as it is: rounding a millionth of a dollar to cents would say nothing."""
+    """A price per unit, unrounded, because some are millionths of a dollar."""
     if usd is None:
         return "unknown"
     return f"${usd:.10f}".rstrip("0").rstrip(".") if usd else "$0"
 
 
 def _amount(number: float, unit: str) -> str:
-    """What is counted is whole, what is measured has three digits."""
+    """Format a count as a whole number and a measured amount with three digits."""
     named = unit if number == 1 or not unit or unit.isupper() else f"{unit}s"
     return f"{number:.0f} {named}" if number.is_integer() else quantity(number, named)

@@ -1,4 +1,4 @@
-"""Why a run did not end well, in words."""
+"""Explain to people why a run failed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .watch import Outcome
 
 @dataclass(frozen=True)
 class RunFailure:
-    """Why a run failed: the error's name and its cause in words, maybe of several lines."""
+    """Why a run failed: the error's name and its cause as text of one or more lines."""
 
     error: str
     cause: str
 
 
 def failure_of(ended: Outcome) -> RunFailure | None:
-    """Why the run is not good; None when it is.
+    """Why the run failed. None when it did not.
 
-    The error is the execution's, else what the run's record says.
+    The error comes from the execution, or else from the run's record.
     """
     execution, record, run_id = ended.execution, ended.run, ended.run_id
     if execution.status == "SUCCEEDED":
@@ -60,7 +60,7 @@ def _abortion(run_id: str, record: Run | None) -> str:
 
 
 def explain_failure(output: Output, error: str, cause: str) -> list[str]:
-    """Say on standard error why a run failed: a line, and one for each detail; returns them."""
+    """Print on standard error why a run failed: a line, and one for each detail. Returns them."""
     lines = human(cause)
     if error == "InvalidPlan":
         many = "a fault" if len(lines) == 1 else f"{len(lines)} faults"
@@ -77,7 +77,7 @@ def explain_failure(output: Output, error: str, cause: str) -> list[str]:
 
 
 def human(cause: str) -> list[str]:
-    """The lines of a cause for people: Lambda wraps its message in JSON, states do not."""
+    """Split a cause into lines for people. Lambda wraps its message in JSON; states do not."""
     try:
         document = json.loads(cause)
     except ValueError:

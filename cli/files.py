@@ -1,4 +1,4 @@
-"""Copies of a run's files on this machine: out/<run id>/, and out/latest pointing there."""
+"""Copies of a run's files on this machine: out/<run id>/, and the link out/latest to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = ("results.json", "trials.csv", "report.html", "plan.json", "schedule.jso
 
 
 def prepare(out: Path) -> None:
-    """Make the directory, so that a run is not started whose results cannot be kept."""
+    """Make the directory before the run starts, so that its results can be stored at the end."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -31,14 +31,14 @@ def prepare(out: Path) -> None:
 
 @dataclass(frozen=True)
 class RawOutputs:
-    """How many raw outputs were copied, are not in the bucket, and were left there."""
+    """Number of raw outputs copied, missing in the bucket, and left there."""
 
     copied: int
     missing: int
     left: int
 
     def __str__(self) -> str:
-        """`36 copied`, and what else there is to say."""
+        """`36 copied`, with the missing and the left ones if there are any."""
         said = f"{self.copied} copied"
         if self.missing:
             said += f", {self.missing} not in the bucket any more"
@@ -50,10 +50,10 @@ class RawOutputs:
 def download(
     stack: Stack, run_id: str, out: Path, names: Sequence[str] = NAMES, *, latest: bool = True
 ) -> list[Path]:
-    """Copy what the run wrote to `out`/`run_id`; returns the copies, maybe none.
+    """Copy the run's files to `out`/`run_id`. Returns the copies, which may be none.
 
-    `latest` points to the run once it has results, unless the caller asks for an old one. Raises
-    Refusal when writing fails.
+    `latest` lets the link out/latest point to the run if it has results. Raises Refusal when
+    writing fails.
     """
     directory = out / run_id
     copies: list[Path] = []
@@ -77,10 +77,10 @@ def download(
 
 
 def download_raw(stack: Stack, run_id: str, out: Path, most: int | None = None) -> RawOutputs:
-    """Copy what the tools printed to `out`/`run_id`/raw, where the run's page looks for it.
+    """Copy the tools' raw outputs to `out`/`run_id`/raw, where the run's page links to them.
 
-    An output never changes once it is there, so copies that exist are kept. `most` leaves those
-    beyond it in the bucket. Raises Refusal when writing fails.
+    Raw outputs never change, so this keeps copies that exist. It copies at most `most` outputs.
+    Raises Refusal when writing fails.
     """
     keys = list(dict.fromkeys(stack.raw_keys(run_id)))
     wanted = keys[:most]
@@ -104,7 +104,7 @@ def download_raw(stack: Stack, run_id: str, out: Path, most: int | None = None) 
 
 
 def write(path: Path, content: bytes) -> Path:
-    """Write a file, its directory too. A reader, or a crash, never meets half a file."""
+    """Write a file and make its directory. The write is atomic: no reader sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:

@@ -1,4 +1,4 @@
-"""What stands around every command: a refusal is printed as one sentence and an exit code."""
+"""The wrapper of every command: it prints a refusal as one sentence and sets the exit code."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .output import Output
 
 
 class Commands(TyperGroup):
-    """The commands; what a program asks for wrongly (`--json`) is answered in JSON, too."""
+    """The group of commands. With `--json` it also prints usage errors as JSON."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. An option that does not exist is found here, before the command is."""
+        """Run the command. Errors of the arguments occur here, before the command itself runs."""
         is_json = "--json" in ctx.args
         try:
             return super().invoke(ctx)
         except TyperException as error:
-            # The sentence itself goes to standard error, by whoever called.
+            # The caller prints the sentence on standard error.
             if (words := getattr(error, "format_message", None)) is not None:
                 Output(is_json).document({"error": words()})
             raise
@@ -33,7 +33,7 @@ class Commands(TyperGroup):
 def one_sentence[**P](command: Callable[P, None]) -> Callable[P, None]:
     """Print a refusal as one line on standard error and end with its exit code.
 
-    A command that takes `as_json` then also says it on standard output, as `{"error": ...}`.
+    A command that takes `as_json` also prints it on standard output as `{"error": ...}`.
     """
 
     @wraps(command)

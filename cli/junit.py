@@ -2,10 +2,10 @@
 
 A run is a test suite. Its cases are the run itself, each verdict, and each requirement:
 
-- the run has an error when it failed;
-- a verdict fails when it is `worse`, unless a requirement about it is met all the same, and is
-  skipped, with the reason, when it is inconclusive;
-- a requirement fails when it is not met.
+- The run has an error when it failed.
+- A verdict fails when it is `worse`, unless a requirement about it is met.
+- An inconclusive verdict is skipped, with the reason.
+- A requirement fails when it is not met.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .failures import RunFailure
 from .requirements import Checked
 from .results import Results, Verdict
 
-# What XML 1.0 has no way to write, not even escaped (W3C, XML 1.0, section 2.2).
+# Characters that XML 1.0 does not allow, not even escaped (W3C, XML 1.0, section 2.2).
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -30,17 +30,17 @@ def junit_xml(
     checks: Sequence[Checked] = (),
     failure: RunFailure | None = None,
 ) -> bytes:
-    """The document, UTF-8, for any results.
+    """Build the document in UTF-8.
 
     Args:
         run_id: names the suite.
-        results: what the run found; None when it has no results.
+        results: the run's results, or None if it has none.
         checks: its requirements.
-        failure: why it failed; None when it did not.
+        failure: why it failed, or None if it did not.
     """
     suite = ET.Element("testsuite", name=_clean(f"rackrate {run_id}"))
     if results is not None and results.started_at:
-        # The format's timestamp has no zone; it is UTC as all our times are.
+        # The format's timestamp has no time zone. Ours is UTC.
         suite.set("timestamp", _clean(results.started_at[:19]))
     if results is not None:
         _add_properties(suite, results)
@@ -113,7 +113,7 @@ def _problem(case: ET.Element, tag: str, kind: str, message: str, text: str) -> 
 
 
 def _finding(verdict: Verdict) -> str:
-    """The verdict with its figures in one line."""
+    """The verdict and its figures on one line."""
     medians = (
         f"{quantity(verdict.arm_median, verdict.unit)} against"
         f" {quantity(verdict.baseline_median, verdict.unit)}"

@@ -41,8 +41,8 @@ def main(
 ) -> None:
     """Measure what a placement group buys the pods of an EKS cluster.
 
-    Exit codes: 0 good; 1 the run failed or a requirement is not met; 2 the request has to be
-    corrected; 130 interrupted.
+    Exit codes: 0 success; 1 the run failed or a requirement is not met; 2 the input is wrong;
+    130 interrupted.
     """
 
 

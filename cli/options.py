@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ JunitOption = Annotated[
 
 
 def check_junit(path: Path | None) -> None:
-    """Raise Refusal when a file could not be written there once the run is over."""
+    """Raise Refusal when the command could not write a file there at the end of the run."""
     if path is None:
         return
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""How a run ended: what is printed, what is kept, and the exit code."""
+"""Print how a run ended, store its files, and determine the exit code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .watch import Outcome
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of a run's end. `out` is where copies of its files go, None for nowhere."""
+    """What the user wants at the run's end. `out` is where to copy files, None for nowhere."""
 
     requirements: tuple[Requirement, ...] = ()
     out: Path | None = None
@@ -39,9 +39,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Left:
-    """What a run left in the bucket, as far as a terminal tells of it; None is what is not there.
+    """The files of a run that the command prints or returns. None means that a file is missing.
 
-    `document` is results.json as it is, `plan` plan.json, which only a dry run is asked for.
+    `document` is results.json unchanged. `plan` is plan.json, and only read for a dry run.
     """
 
     document: Any
@@ -51,7 +51,7 @@ class Left:
 
     @classmethod
     def of(cls, stack: Stack, run_id: str, record: Run | None) -> Left:
-        """Read it. Raises Refusal when it is not what this command knows."""
+        """Read the files. Raises Refusal when this command does not know their schema."""
         content = stack.file(run_id, "results.json")
         results = None if content is None else Results.read(content, run_id)
         document = None if content is None else json.loads(content, parse_constant=_unknown)
@@ -67,11 +67,11 @@ class Left:
 
 
 def _unknown(word: str) -> None:
-    """NaN and infinities, which Python's JSON has and JSON has not."""
+    """Replace NaN and infinities with null. Python's JSON writes them, but JSON lacks them."""
 
 
 def nothing_left() -> Left:
-    """What a run left that is not over."""
+    """The files of a run that is not over yet: none."""
     return Left(None, None, None, None)
 
 
@@ -88,7 +88,10 @@ def require_results(record: Run, left: Left) -> Results:
 def check_when_planned(
     stack: Stack, run_id: str, requirements: Sequence[Requirement]
 ) -> Callable[[], None] | None:
-    """What to do once the stack has planned the run: refuse what the plan can never give."""
+    """A check to call when the stack has planned the run. None without requirements.
+
+    The check raises Refusal for a requirement that the plan can never meet.
+    """
 
     def look() -> None:
         content = stack.file(run_id, "plan.json")
@@ -99,7 +102,7 @@ def check_when_planned(
 
 
 def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome, wanted: Wanted) -> int:
-    """Print how the run ended, keep what is wanted of it, and return the exit code."""
+    """Print how the run ended, store the wanted files, and return the exit code."""
     failure = failure_of(ended)
     copies: list[Path] = []
     if wanted.out is not None and _has_files(ended.run, stack, run_id):
@@ -149,12 +152,12 @@ def document(
 
 
 def files_of(stack: Stack, run_id: str) -> str:
-    """Where the run's files are."""
+    """The address of the run's files in the bucket."""
     return f"s3://{stack.bucket}/runs/{run_id}/"
 
 
 def print_left(output: Output, record: Run | None, left: Left) -> None:
-    """The verdicts, or a dry run's estimate."""
+    """Print the verdicts, or a dry run's estimate."""
     if left.results is not None:
         print_results(output.console, left.results)
     elif record is not None and record.status == "dry_run":
@@ -162,14 +165,14 @@ def print_left(output: Output, record: Run | None, left: Left) -> None:
 
 
 def check(output: Output, requirements: Sequence[Requirement], results: Results) -> list[Checked]:
-    """Check and print requirements. Raises Refusal for one that is about nothing there."""
+    """Check and print requirements. Raises Refusal for one that applies to no verdict."""
     checks = evaluate(requirements, results)
     print_checks(output.console, checks)
     return checks
 
 
 def complain_of_unmet(output: Output, checks: Sequence[Checked]) -> int:
-    """Complain of every requirement that is not met; returns the exit code."""
+    """Print every requirement that is not met on standard error. Returns the exit code."""
     unmet = [check for check in checks if not check.is_met]
     for each in unmet:
         output.complain(f'The requirement "{each.requirement.text}" is not met: {each.why}.')
@@ -177,7 +180,7 @@ def complain_of_unmet(output: Output, checks: Sequence[Checked]) -> int:
 
 
 def fetch_raw(output: Output, stack: Stack, run_id: str, out: Path) -> None:
-    """The raw outputs that the page links to; the verdict stands without them."""
+    """Copy the raw outputs that the page links to. An error is printed and has no other effect."""
     try:
         raw = files.download_raw(stack, run_id, out, files.RAW_WITH_A_RUN)
     except (BotoCoreError, ClientError) as error:
@@ -195,7 +198,7 @@ def _checks_of(
     try:
         return check(output, wanted.requirements, left.results)
     except Refusal:
-        # A run that failed may lack the verdict, and has its own exit code.
+        # A run that failed may lack the verdict, and sets its own exit code.
         if failure is None:
             raise
         return []
@@ -220,7 +223,7 @@ def _write_junit(path: Path, xml: bytes) -> None:
 def _end(
     output: Output, run_id: str, ended: Outcome, failure: RunFailure | None
 ) -> tuple[int, str | None]:
-    """Complain of a bad end; returns the exit code and the complaint."""
+    """Print why the run failed. Returns the exit code and the text, or 0 and None."""
     if failure is None:
         return 0, None
     execution = ended.execution

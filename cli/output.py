@@ -1,9 +1,9 @@
-"""Where a command's words go: text for people, or one JSON document for programs.
+"""The output of a command: text for people, or one JSON document for programs.
 
-Standard output carries the answer and nothing else; progress and complaints go to standard error.
-With `--json` the answer is exactly one JSON document, also when the command is refused: then it is
-`{"error": "<the sentence>"}`. A command therefore calls `document` once, last, and after it ends
-with `typer.Exit` alone.
+Standard output carries the answer and nothing else. Progress and errors go to standard error.
+With `--json` the answer is exactly one JSON document. After a refusal it is
+`{"error": "<the sentence>"}`. A command must therefore call `document` once, as its last output.
+After that it may only raise `typer.Exit`.
 """
 
 from __future__ import annotations
@@ -31,41 +31,41 @@ class Output:
     def __init__(self, is_json: bool = False) -> None:
         self.is_json = is_json
         self.console = Console(quiet=is_json)
-        """Standard output for people; it swallows everything with `--json`."""
+        """Standard output for people. It prints nothing with `--json`."""
         self.errors = Console(stderr=True)
         """Standard error, for progress."""
 
     def say(self, text: str, style: str = "") -> None:
-        """Plain words for people: nothing in them is markup."""
+        """Print plain text for people, without interpreting markup."""
         self.console.print(Text(text, style=style))
 
     def print(self, renderable: RenderableType) -> None:
-        """A table or another thing of rich, for people."""
+        """Print a table or another renderable of rich, for people."""
         self.console.print(renderable)
 
     def line(self, text: str) -> None:
-        """A line for people that is never wrapped, such as a path to copy."""
+        """Print a line for people without wrapping it, such as a path to copy."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """Plain words on standard error: how it goes, not what came of it."""
+        """Print progress on standard error, as plain text."""
         self.errors.print(Text(text))
 
     def document(self, value: Mapping[str, Any]) -> None:
-        """The answer for programs; nothing happens without `--json`."""
+        """Print the answer for programs. Does nothing without `--json`."""
         if self.is_json:
             self.json(value)
 
     def json(self, value: Mapping[str, Any]) -> None:
-        """JSON with and without `--json`, where a command prints nothing else."""
-        # What JSON has no word for must fail here and not at its reader.
+        """Print JSON with and without `--json`, for a command that prints nothing else."""
+        # A value that JSON cannot express must fail here and not in the program that reads it.
         print(json.dumps(value, indent=2, allow_nan=False))
 
     def complain(self, sentence: str) -> None:
-        """One line on standard error, with the name of who says it."""
+        """Print an error on standard error, as one line that begins with `rackrate:`."""
         complain(sentence)
 
 
 def complain(sentence: str) -> None:
-    """One line on standard error, with the name of who says it."""
+    """Print an error on standard error, as one line that begins with `rackrate:`."""
     print(f"rackrate: {sentence}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Read a plan from a file. What a plan may say is for the stack's state machine to judge."""
+"""Read a plan from a file. The stack's state machine checks its content."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 from .errors import Refusal
 
 MAXIMUM_BYTES = 256 * 1024
-"""Step Functions takes no larger input (AWS documentation, Step Functions service quotas)."""
+"""The largest input that Step Functions takes (AWS documentation, Step Functions quotas)."""
 
 type Json = bool | int | float | str | list[Json] | dict[str, Json] | None
 
 
 def read_plan(path: Path | None, seed: int | None = None, *, dry_run: bool = False) -> str:
-    """The plan as compact JSON text, ready to be an execution's input.
+    """Read the plan as compact JSON text, ready to be an execution's input.
 
-    `None` is the empty plan, which leaves every choice to the stack; `-` is standard input.
-    `seed` replaces the plan's own; `dry_run` asks for a dry run whatever the plan says. Raises
-    Refusal when this is not one JSON object of a size that Step Functions takes, or a comparison.
+    A `path` of None is the empty plan, which takes all defaults. `-` is standard input. `seed`
+    replaces the plan's own. `dry_run` asks for a dry run even if the plan does not. Raises Refusal
+    when the plan is not one JSON object, is too large for Step Functions, or is a comparison.
     """
     plan: dict[str, Json] = {}
     if path is not None:
@@ -87,7 +87,7 @@ def _parse(data: bytes, name: str) -> dict[str, Json]:
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    # JSON lets a name come twice and the last one wins, in silence; a plan must not.
+    # JSON parsers silently use the last of two equal names. In a plan that would hide a mistake.
     found: dict[str, Json] = {}
     for key, value in pairs:
         if key in found:

@@ -1,4 +1,4 @@
-"""Show how a run gets on: a live line in a terminal, one line per change elsewhere."""
+"""Show a run's progress: a live line in a terminal, one line per change elsewhere."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .runs import Run
 
 
 class TimeLeft:
-    """Estimate what is left of a run from the stack's own estimate and the blocks so far.
+    """Estimate a run's remaining time from the stack's estimate and the blocks so far.
 
-    All times are seconds since the run was started.
+    All times are seconds since the start of the run.
     """
 
     def __init__(self) -> None:
@@ -30,19 +30,19 @@ class TimeLeft:
         self._first_block_began: float | None = None
 
     def estimate(self, run: Run, elapsed: float) -> float | None:
-        """Seconds left, or None when the stack has not yet said how long a run takes."""
+        """Seconds left, or None while the stack has not yet estimated the run's duration."""
         if run.expected_seconds is None:
             return None
         if run.block < 1 or run.blocks < 1 or run.expected_block_seconds is None:
             return max(0.0, run.expected_seconds - elapsed)
         if self._first_block_began is None:
-            # Whoever begins to watch in the middle takes the blocks so far to have been on time.
+            # If the watching began in the middle of a run, assume earlier blocks were on time.
             so_far = (run.block - 1) * run.expected_block_seconds
             self._first_block_began = max(0.0, elapsed - so_far)
         if run.block != self._block:
             self._block, self._block_began = run.block, elapsed
         each = run.expected_block_seconds
-        # What the estimate holds besides blocks is spent before the first or after the last.
+        # The estimate also covers what happens before the first block and after the last one.
         around = max(0.0, run.expected_seconds - run.blocks * each)
         after = max(0.0, around - self._first_block_began)
         in_this_block = max(0.0, each - (elapsed - self._block_began))
@@ -50,7 +50,7 @@ class TimeLeft:
 
 
 class Display(Protocol):
-    """Where progress goes. `left` is seconds, None when unknown."""
+    """Shows progress. `left` is in seconds, None when unknown."""
 
     def __enter__(self) -> Self: ...
 
@@ -62,7 +62,7 @@ class Display(Protocol):
     ) -> None: ...
 
     def show(self, phase: str, block: int, blocks: int, elapsed: float, left: float | None) -> None:
-        """Show this state of the run."""
+        """Show the current state of the run."""
 
 
 class LiveDisplay:
@@ -124,7 +124,7 @@ class LineDisplay:
         pass
 
     def show(self, phase: str, block: int, blocks: int, elapsed: float, left: float | None) -> None:
-        """Print the state if it differs from the last one in more than time."""
+        """Print the state if the phase or the block has changed."""
         what = describe(phase, block, blocks)
         if what == self._last:
             return
@@ -141,14 +141,14 @@ def display_for(console: Console) -> Display:
 
 
 def describe(phase: str, block: int, blocks: int) -> str:
-    """The phase, and the block where the phase does not name it."""
+    """The phase, with the block if the phase does not name it."""
     if block > 0 and blocks > 0 and "block" not in phase:
         return f"{phase}, block {min(block, blocks)} of {blocks}"
     return phase
 
 
 def time_left(seconds: float) -> str:
-    """A rough figure: it is an estimate and should look like one."""
+    """The time left in a rounded form, because it is an estimate."""
     if seconds < 5:
         return "seconds left"
     return f"about {duration(5 * round(seconds / 5))} left"

@@ -1,11 +1,11 @@
-"""What `--require` asks of a run's verdicts: `tcp-1 better`, `rtt treatment not worse`. Pure.
+"""Requirements on a run's verdicts (`--require`): `tcp-1 better`, `rtt treatment not worse`. Pure.
 
     <test> [<metric>] [<arm>] <verdict> [or <verdict>]... [than before]
 
-A verdict is `better`, `worse`, `no meaningful difference` or `inconclusive`, and `not` before one
-means each of the others. Every verdict that the names fit has to be among those accepted, so that a
-requirement without an arm holds for all arms. `than before` asks of the comparison with the earlier
-run that the plan's `compare_with` names.
+A verdict is `better`, `worse`, `no meaningful difference` or `inconclusive`. `not` before a verdict
+accepts each of the others. All verdicts that the names select have to be accepted ones, so a
+requirement without an arm applies to all arms. `than before` selects the comparison with the
+earlier run that the plan's `compare_with` names.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ _SHOWN = 6
 
 @dataclass(frozen=True)
 class Requirement:
-    """One requirement. `names` are a metric, an arm, or a metric and an arm; `accepted` verdicts
-    meet it; `is_about_earlier` says that it is about the comparison with an earlier run.
+    """One requirement.
+
+    `names` are a metric, an arm, or a metric and an arm. `accepted` are the verdicts that meet it.
+    `is_about_earlier` says that it applies to the comparison with an earlier run.
     """
 
     text: str
@@ -44,7 +46,7 @@ class Requirement:
     is_about_earlier: bool
 
     def fits(self, subject: Subject) -> bool:
-        """Is the requirement about this? What is not known of a subject fits every name."""
+        """Whether the requirement applies to a subject. An unknown part fits every name."""
         if subject.test != self.test:
             return False
         if len(self.names) == 2:
@@ -59,7 +61,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a verdict is about; None is what is not known before the run."""
+    """What a verdict is about. None means unknown before the run."""
 
     test: str
     metric: str | None
@@ -71,7 +73,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Checked:
-    """A requirement, whether the run meets it, why, and the verdicts that it is about."""
+    """A requirement, whether the run meets it, why, and the verdicts that it applies to."""
 
     requirement: Requirement
     is_met: bool
@@ -84,12 +86,12 @@ class Checked:
 
 
 def parse_requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
-    """Read requirements. Raises Refusal for the first that cannot be one."""
+    """Parse requirements. Raises Refusal for the first invalid one."""
     return tuple(parse_requirement(text) for text in texts)
 
 
 def parse_requirement(text: str) -> Requirement:
-    """Read one requirement. Raises Refusal when it is none."""
+    """Parse one requirement. Raises Refusal when it is invalid."""
     words = text.split()
     if not words:
         raise Refusal('A requirement is empty; write, for example, --require "tcp-1 better".')
@@ -120,10 +122,10 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def check_plan(requirements: Sequence[Requirement], plan: Mapping[str, Any]) -> None:
-    """Check requirements against a plan before it is started, as far as the plan itself tells.
+    """Check requirements against a plan before the start.
 
-    What the plan leaves to the stack is not judged here. Raises Refusal for a requirement that the
-    run could never meet.
+    This cannot check what the plan leaves to the stack. Raises Refusal for a requirement that the
+    run can never meet.
     """
     tests = _names(plan.get("tests", list(DEFAULT_TESTS)))
     arms = _names(plan.get("arms"))
@@ -160,7 +162,7 @@ def check_planned(requirements: Sequence[Requirement], document: Mapping[str, An
 
 
 def evaluate(requirements: Sequence[Requirement], results: Results) -> list[Checked]:
-    """Which requirements the results meet. Raises Refusal for one that is about nothing in them."""
+    """Check requirements against results. Raises Refusal for one that applies to no verdict."""
     return [_evaluate(requirement, results) for requirement in requirements]
 
 
@@ -207,7 +209,7 @@ def _nothing_earlier(requirement: Requirement) -> Refusal:
 
 
 def _names(entries: object) -> list[str] | None:
-    """The names of a plan's tests or arms; None when they are not there or not names."""
+    """The names of a plan's tests or arms. None when they are missing or not names."""
     if not isinstance(entries, list):
         return None
     named = [entry.get("name") if isinstance(entry, dict) else entry for entry in entries]

@@ -1,4 +1,4 @@
-"""results.json, the part of it that a terminal shows."""
+"""Read the part of results.json that a terminal shows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ type Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The documented limit of both arms, in the verdict's unit; None where there is none.
+    """The documented limit of both arms, in the verdict's unit.
 
-    The shares are what each arm came to of its limit; `text` says whether the limits explain the
-    verdict.
+    The shares are each arm's median as a share of its limit. `text` says whether the limits
+    explain the verdict. None means unknown.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Steadiness:
-    """How much the arms scatter: a share of the median for each, and how they compare."""
+    """The arms' variability: for each a share of its median, and the ratio of the two."""
 
     arm: float | None
     baseline: float | None
@@ -45,10 +45,10 @@ class Steadiness:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One arm against the baseline on one metric of one test; None is what was not measured.
+    """One arm against the baseline on one metric of one test. None means not measured.
 
-    `earlier` is the earlier run that the arm is compared with; None where that is another arm.
-    `interval` is the one that decides: with the other verdicts' at once, where there are several.
+    `earlier` is the earlier run that the arm is compared with, or None for another arm.
+    `interval` is the one that the verdict depends on. It is adjusted for the number of tests.
     """
 
     test: str
@@ -73,12 +73,12 @@ class Verdict:
 
     @property
     def name(self) -> str:
-        """The test and its metric, or both at once where they are named alike."""
+        """The test and its metric, or one name where both have the same."""
         return self.test if self.metric == self.test else f"{self.test} {self.metric}"
 
     @property
     def lacks(self) -> str:
-        """What would settle it, `about 3 more blocks`; empty when that is not known."""
+        """What a clear verdict needs, such as `about 3 more blocks`. Empty when unknown."""
         for number, thing in ((self.more_blocks, "block"), (self.more_pairs, "pair")):
             if number:
                 return f"about {counted(number, f'more {thing}')}"
@@ -87,7 +87,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Failure:
-    """A trial that ran and failed, in one line, and why."""
+    """A trial that failed, in one line, and why."""
 
     trial: str
     reason: str
@@ -95,9 +95,9 @@ class Failure:
 
 @dataclass(frozen=True)
 class Results:
-    """A run's results. `placements` maps an arm's name to its placement strategy; `started_at` is
-    ISO 8601.
+    """A run's results.
 
+    `placements` maps an arm's name to its placement strategy. `started_at` is ISO 8601.
     `regressions` compare each arm with itself in an earlier run.
     """
 
@@ -120,9 +120,9 @@ class Results:
 
     @classmethod
     def read(cls, text: bytes, run_id: str, schema: str = SCHEMA) -> Self:
-        """Parse results.json, or what is laid out like it under another `schema`.
+        """Parse results.json, or a document of the same layout with another `schema`.
 
-        Raises Refusal when it is of another schema or incomplete.
+        Raises Refusal when it has another schema or is incomplete.
         """
         try:
             document = json.loads(text)
@@ -185,7 +185,7 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
 
 
 def _earlier(baseline: str) -> str | None:
-    """The run that results.json names as `run <id>` where it compares with an earlier run."""
+    """The earlier run's id, when `baseline` in results.json is `run <id>`."""
     kind, _, run_id = baseline.partition(" ")
     return run_id if kind == "run" and run_id else None
 

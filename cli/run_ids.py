@@ -1,4 +1,4 @@
-"""The names of runs: making one, checking one, and finding the run that a person means."""
+"""The ids of runs: make one, check one, and find the run that a user names."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .stack import Stack
 
 LATEST = "latest"
 
-# A run's id is an execution name, a key in the bucket and a directory here.
+# A run's id must be valid as an execution's name, in a bucket's key and as a directory here.
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 
 
 def new_run_id() -> str:
-    """An id that sorts by time (UTC) and that two people hardly make at once."""
+    """Make an id that sorts by time (UTC). Two people are unlikely to make the same one."""
     return f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def checked_run_id(name: str) -> str:
-    """The name as it is. Raises Refusal when it cannot be a run's id."""
+    """Return the name unchanged. Raises Refusal when it is not a valid run id."""
     if not _RUN_ID.fullmatch(name) or name == LATEST:
         raise Refusal(
             f'"{name}" cannot be a run\'s id; use 1 to 80 letters, digits, hyphens and'
@@ -32,7 +32,7 @@ def checked_run_id(name: str) -> str:
 
 
 def find_run(stack: Stack, name: str) -> Run:
-    """The run of this id, or the one that started last for `latest`. Raises Refusal if none."""
+    """The run of this id; for `latest` the one that started last. Raises Refusal if none."""
     if name == LATEST:
         newest = stack.runs(limit=1)
         if not newest:
@@ -47,7 +47,7 @@ def find_run(stack: Stack, name: str) -> Run:
 
 
 def find_finished_run(stack: Stack, name: str) -> Run:
-    """Like `find_run`; raises Refusal also while the run goes on."""
+    """Like `find_run`. Also raises Refusal while the run is not over."""
     found = find_run(stack, name)
     if not found.is_over:
         raise Refusal(
@@ -58,10 +58,9 @@ def find_finished_run(stack: Stack, name: str) -> Run:
 
 
 def find_measured_run(stack: Stack, name: str) -> Run:
-    """A run that is over and has measured; raises Refusal for any other.
+    """A run that is over and has measured. Raises Refusal for any other.
 
-    `latest` is the newest run that was meant to measure: a dry run or a refused plan is passed
-    over.
+    `latest` is the newest run that was meant to measure, so it skips dry runs and refused plans.
     """
     found = _newest_real_run(stack) if name == LATEST else find_run(stack, name)
     found = find_finished_run(stack, found.run_id)

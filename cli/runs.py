@@ -1,4 +1,4 @@
-"""A run as the table of runs tells it."""
+"""A run as stored in the table of runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TERMINAL = GOOD | {"failed", "aborted", "timed_out", "invalid"}
 
 @dataclass(frozen=True)
 class Run:
-    """One run. Times are ISO 8601, durations seconds; None is what is not known (yet)."""
+    """One run. Times are ISO 8601, durations in seconds. None means not known (yet)."""
 
     run_id: str
     status: str
@@ -34,7 +34,7 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """The terminal status is written once, last: nothing follows it."""
+        """Whether the run is over. The stack writes the final status once, as its last action."""
         return self.status in TERMINAL
 
     @classmethod
@@ -61,7 +61,7 @@ class Run:
 
 
 def as_document(run: Run) -> dict[str, Any]:
-    """The run for `--json`: its fields under their own names, `run_id` as `id`."""
+    """The run for `--json`: its fields by name, with `run_id` as `id`."""
     fields = asdict(run)
     return {"id": fields.pop("run_id"), **fields}
 

@@ -1,4 +1,4 @@
-"""The deployed stack: found by name, used by its outputs, and by nothing else."""
+"""The deployed stack. The command finds it by name and uses only its outputs and parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .baselines import Baseline
 from .errors import Refusal, error_code, error_message
 from .runs import GOOD, Run
 
-# A person waits: give up on a dead endpoint within seconds, not minutes.
+# Give up on a dead endpoint within seconds, because a person waits.
 _CONFIG = Config(
     connect_timeout=5,
     read_timeout=20,
@@ -28,7 +28,7 @@ _CONFIG = Config(
 
 @dataclass(frozen=True)
 class Execution:
-    """What Step Functions says of a run. `status` is its own word, for example SUCCEEDED."""
+    """A run's execution in Step Functions. `status` is its own value, for example SUCCEEDED."""
 
     status: str
     error: str
@@ -36,7 +36,10 @@ class Execution:
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """The execution of a run that is over, from its record: AWS forgets one after 90 days."""
+        """Build the execution of a run that is over from its record.
+
+        Step Functions deletes an execution 90 days after its end.
+        """
         ended = {"aborted": "ABORTED", "timed_out": "TIMED_OUT"}.get(run.status, "FAILED")
         status = "SUCCEEDED" if run.status in GOOD else ended
         return cls(status, run.error or "", run.cause or "")
@@ -49,8 +52,8 @@ class Execution:
 class Stack:
     """The public contract of one deployed stack.
 
-    `outputs` and `parameters` are CloudFormation's, by name; `status` is its word. Methods raise
-    Refusal for what only they can explain and botocore's errors for the rest.
+    `outputs` and `parameters` are CloudFormation's, by name. `status` is its stack status. Methods
+    raise Refusal for errors that only they can explain, and botocore's errors otherwise.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class Stack:
 
     @classmethod
     def find(cls, name: str) -> Stack:
-        """Look the stack up in the Region and account the environment names."""
+        """Look the stack up in the environment's Region and account."""
         session = session_of_environment()
         try:
             cloudformation = session.client("cloudformation", config=_CONFIG)
@@ -111,11 +114,11 @@ class Stack:
         return cls(name, outputs, session, parameters=parameters, status=status)
 
     def client(self, service: str, **options: Any) -> Any:
-        """A client of another service in the stack's Region, as impatient as our own."""
+        """A client of another service in the stack's Region, with the same short timeouts."""
         return client_of(self.session, service, **options)
 
     def start(self, run_id: str, plan: str) -> str:
-        """Start the execution `run_id` with the plan's JSON text; returns its ARN."""
+        """Start the execution `run_id` with the plan's JSON text. Returns its ARN."""
         try:
             return self._step_functions.start_execution(
                 stateMachineArn=self._state_machine, name=run_id, input=plan
@@ -128,7 +131,7 @@ class Stack:
             raise
 
     def execution(self, arn: str) -> Execution:
-        """How the execution fares now."""
+        """The execution's current state."""
         answer = self._step_functions.describe_execution(executionArn=arn)
         return Execution(answer["status"], answer.get("error", ""), answer.get("cause", ""))
 
@@ -137,7 +140,7 @@ class Stack:
         return f"{self._state_machine.replace(':stateMachine:', ':execution:', 1)}:{run_id}"
 
     def find_execution(self, run_id: str) -> Execution | None:
-        """How the run's execution fares; None when there is none of that name (any more)."""
+        """The current state of the run's execution. None when it does not exist (any more)."""
         try:
             return self.execution(self.execution_arn(run_id))
         except ClientError as error:
@@ -146,23 +149,23 @@ class Stack:
             raise
 
     def stop(self, arn: str, cause: str) -> None:
-        """Stop the execution; harmless when it is over."""
+        """Stop the execution. Does nothing when it is over."""
         self._step_functions.stop_execution(executionArn=arn, error="StoppedByCaller", cause=cause)
 
     def run(self, run_id: str) -> Run | None:
-        """The run's item, or None while (or when) there is none."""
+        """The run's item, or None if there is none (yet)."""
         item = self._table.get_item(
             Key={"pk": f"run#{run_id}", "sk": "run"}, ConsistentRead=True
         ).get("Item")
         return None if item is None else Run.from_item(item)
 
     def runs(self, limit: int, statuses: Collection[str] = ()) -> list[Run]:
-        """The newest `limit` runs, newest first; of these statuses, if any are named."""
+        """The newest `limit` runs, newest first. `statuses`, if any, selects by status."""
         query: dict[str, Any] = {
             "IndexName": "runs",
             "KeyConditionExpression": Key("gsi1pk").eq("runs"),
             "ScanIndexForward": False,
-            # Of what DynamoDB reads, a filter leaves less; pages of one run would take for ever.
+            # DynamoDB applies the filter after `Limit`, so small pages would need many requests.
             "Limit": max(limit, 100) if statuses else limit,
         }
         if statuses:
@@ -179,11 +182,11 @@ class Stack:
         return [item["raw_key"] for item in self._items(query) if item.get("raw_key")]
 
     def file(self, run_id: str, name: str) -> bytes | None:
-        """A file of the run from the bucket; None when it was not written."""
+        """A file of the run from the bucket. None when the run did not write it."""
         return self.content(f"runs/{run_id}/{name}")
 
     def content(self, key: str) -> bytes | None:
-        """An object of the bucket; None when there is none."""
+        """An object of the bucket. None when it does not exist."""
         try:
             return self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as error:
@@ -192,9 +195,9 @@ class Stack:
             raise
 
     def link(self, key: str, seconds: int) -> str:
-        """A presigned link: with it anybody can read the object for so long."""
-        # Version 4 is the only one that a bucket with a key of KMS takes. It holds for one host:
-        # the global one would send a reader on to the Region's.
+        """A presigned link, with which anybody can read the object for `seconds`."""
+        # A bucket with a KMS key takes only signature version 4, which is valid for one host.
+        # The global host would redirect to the Region's, so sign for the Region's.
         regional = Config(
             signature_version="s3v4",
             s3={"us_east_1_regional_endpoint": "regional", "addressing_style": "virtual"},
@@ -206,11 +209,9 @@ class Stack:
 
     @property
     def has_temporary_credentials(self) -> bool:
-        """Do the caller's credentials belong to a session, and end with it?"""
+        """Whether the caller's credentials belong to a session and expire with it."""
         credentials = self.session.get_credentials()
         return credentials is not None and bool(credentials.get_frozen_credentials().token)
-
-    # -- named baselines
 
     def baseline(self, name: str) -> Baseline | None:
         """The baseline of this name, or None."""
@@ -226,7 +227,7 @@ class Stack:
         return [Baseline.from_item(item) for item in self._items(query)]
 
     def set_baseline(self, baseline: Baseline) -> None:
-        """Keep the baseline; one of the same name is replaced."""
+        """Store the baseline. This replaces one of the same name."""
         self._table.put_item(
             Item={
                 **_baseline_key(baseline.name),
@@ -239,14 +240,14 @@ class Stack:
         )
 
     def remove_baseline(self, name: str) -> Baseline | None:
-        """Forget the baseline, not its run; returns what it was, None when there was none."""
+        """Remove the baseline and keep its run. Returns the baseline, or None without one."""
         item = self._table.delete_item(Key=_baseline_key(name), ReturnValues="ALL_OLD").get(
             "Attributes"
         )
         return None if not item else Baseline.from_item(item)
 
     def _items(self, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """All that a query finds, page by page."""
+        """All items that a query finds, page by page."""
         while True:
             page = self._table.query(**query)
             yield from page["Items"]
@@ -261,7 +262,7 @@ def _baseline_key(name: str) -> dict[str, str]:
 
 def session_of_environment() -> boto3.Session:
     """A session in the Region that the environment or the profile names."""
-    # Every other AWS SDK and tool reads AWS_REGION; boto3 only knows AWS_DEFAULT_REGION.
+    # Other AWS SDKs and tools read AWS_REGION. boto3 only reads AWS_DEFAULT_REGION.
     return boto3.Session(region_name=os.environ.get("AWS_REGION"))
 
 

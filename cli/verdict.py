@@ -1,4 +1,4 @@
-"""Print what a run found, within 80 columns."""
+"""Print a run's results within 80 columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"
 
 
 _WIDE = 120
-"""From this width on a list of runs has room for what they found."""
+"""The width from which a list of runs has room for their conclusions."""
 
 _STEADINESS = {
     "better": "steadier",
@@ -29,7 +29,7 @@ _STEADINESS = {
 
 
 def print_results(console: Console, results: Results) -> None:
-    """The verdict tables, the conclusion and whatever qualifies them."""
+    """Print the verdict tables, the conclusion, warnings and counts of trials."""
     for verdicts in _by_comparison(results.verdicts):
         console.print(verdict_table(results, verdicts))
         for claim in dict.fromkeys(v.claim for v in verdicts if v.claim):
@@ -41,7 +41,7 @@ def print_results(console: Console, results: Results) -> None:
     _print_ceilings(console, results)
     every = [*results.verdicts, *results.regressions]
     at_once = len(every) > 1 and any(verdict.is_simultaneous for verdict in every)
-    # The stack's conclusion mostly says so itself.
+    # Most conclusions already contain this sentence.
     if at_once and "at once" not in results.conclusion:
         say(console, "The intervals of all verdicts hold at once with 95 %.", style="dim")
     say(console, results.conclusion)
@@ -65,7 +65,7 @@ def print_results(console: Console, results: Results) -> None:
 
 
 def _by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
-    """The verdicts of each arm and what it is compared with."""
+    """Group the verdicts by arm and baseline."""
     found: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in verdicts:
         found.setdefault((verdict.arm, verdict.baseline), []).append(verdict)
@@ -79,7 +79,7 @@ def _print_ceilings(console: Console, results: Results) -> None:
 
 
 def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
-    """One comparison. `verdicts` is not empty."""
+    """The table of one comparison. `verdicts` must not be empty."""
     arm, baseline = verdicts[0].arm, verdicts[0].baseline
     scopes = {verdict.scope for verdict in verdicts}
     scope = scopes.pop() if len(scopes) == 1 else None
@@ -93,7 +93,7 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
         box=box.HORIZONTALS,
         padding=0,
     )
-    # The whole name is in the title; a column has no room for a run's id.
+    # A column has no room for a run's id. The title has the whole name.
     if verdicts[0].earlier is not None:
         short = "earlier"
     elif baseline.startswith(f"{arm} ("):
@@ -121,7 +121,7 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
 
 
 def _word(verdict: Verdict) -> str:
-    """The verdict, and what an inconclusive one lacks."""
+    """The verdict. For an inconclusive one, also what a clear verdict needs."""
     if verdict.verdict == "inconclusive" and verdict.lacks:
         return f"{verdict.verdict}, {verdict.lacks}"
     return verdict.verdict
@@ -153,18 +153,18 @@ def _add_steadiness(table: Table, steadiness: Steadiness | None) -> None:
 
 
 def print_checks(console: Console, checks: Iterable[Checked]) -> None:
-    """What was required, and whether it is so."""
+    """Print each requirement, and whether the run meets it."""
     for check in checks:
         word, style = ("met", "green") if check.is_met else ("not met", "bold red")
         say(console, f"Required: {check.requirement.text}: {word} ({check.why}).", style=style)
 
 
 def run_table(runs: list[Run], width: int = 80) -> Table:
-    """Runs in the order given; times are UTC as the stack wrote them.
+    """The table of runs in the given order. Times are UTC, as the stack wrote them.
 
-    A conclusion is shown as far as it goes on one line where `width` leaves room for it.
+    If `width` has room, each run's conclusion is shown, cut to one line.
     """
-    # Without padding an id that we made has one line, as it is to be copied.
+    # Without padding, an id that rackrate made fits on one line and can be copied.
     table = Table(box=box.HORIZONTALS, padding=0)
     table.add_column("Run", overflow="fold")
     table.add_column("Started (UTC)", no_wrap=True)
@@ -189,7 +189,7 @@ def run_table(runs: list[Run], width: int = 80) -> Table:
 
 
 def say(console: Console, text: str, style: str = "") -> None:
-    """Plain words: nothing in them is markup."""
+    """Print plain text, without interpreting markup."""
     console.print(Text(text, style=style))
 
 

@@ -1,4 +1,4 @@
-"""Follow one execution to its end; when the user asks, stop it or leave it alone."""
+"""Follow one execution to its end. A signal stops the execution, or only the watching."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from .stack import Execution, Stack
 
 FIRST_POLL_SECONDS = 0.1
 POLL_SECONDS = 1.0
-"""Polls start close together, since a refused plan ends at once, and slow down to this."""
+"""The longest interval between polls. The first are shorter, because a refused plan ends soon."""
 
 OFFLINE_SECONDS = 120.0
-"""A network that stays away longer than this ends the watching, never the run."""
+"""How long the network may fail before this command stops watching. The run continues."""
 
 CLEANUP_SECONDS = 120.0
 """How long the stack may take from the end of an execution to the run's last status."""
 
 UNRECORDED_SECONDS = 5.0
-"""How long to wait for a run that was never recorded: an invalid plan need not leave one."""
+"""How long to wait for the run's record after the end. An invalid plan may leave none."""
 
 
 class Interruption:
-    """While entered, SIGINT and SIGTERM are noted instead of ending the program.
+    """A context in which SIGINT and SIGTERM are counted and do not end the program.
 
-    The flag is a plain attribute: a handler runs between two instructions of the main thread,
-    where taking a lock that the main thread holds would never end.
+    The count is a plain attribute without a lock. A signal handler runs in the main thread, so it
+    would wait forever for a lock that the main thread holds.
     """
 
     def __init__(self) -> None:
@@ -62,11 +62,11 @@ class Interruption:
 
     @property
     def exit_code(self) -> int:
-        """What a shell expects of a program that a signal ended."""
+        """The exit code that a shell expects of a program that a signal ended."""
         return 128 + (self.signal or signal.SIGINT)
 
     def pause(self, seconds: float, count: int) -> None:
-        """Sleep, but no longer than until the `count`th signal."""
+        """Sleep until the time is over or the `count`th signal arrives."""
         deadline = time.monotonic() + seconds
         while self.count < count and (left := deadline - time.monotonic()) > 0:
             time.sleep(min(0.1, left))
@@ -74,7 +74,7 @@ class Interruption:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended, or how it was last seen. `run` is None when the stack has no record."""
+    """A run's final or last known state. `run` is None when the stack has no record."""
 
     run_id: str
     execution: Execution
@@ -84,9 +84,9 @@ class Outcome:
 class Watch:
     """Follow the execution `arn` of the run `run_id`.
 
-    `stops` says whether a signal stops the run, or only the watching. `elapsed` is how many seconds
-    the run has been going already. `when_planned` is called once, when the stack has planned the
-    run; a Refusal of it ends the watching, and the run too if `stops`.
+    `stops` says whether a signal stops the run, or only the watching. `elapsed` is the number of
+    seconds since the run's start. `when_planned` is called once, when the stack has planned the
+    run. If it raises Refusal, the watching ends, and with `stops` the run too.
     """
 
     def __init__(
@@ -113,11 +113,11 @@ class Watch:
         self._offline_since: float | None = None
 
     def until_over(self) -> Outcome:
-        """Return when the execution is over and the run's last status is written.
+        """Wait until the execution is over and the run's last status is written.
 
-        The first signal stops the execution; a second one stops the waiting for its clean-up.
-        If nothing is to be stopped, the first signal ends the watching. Raises Refusal when the
-        execution can no longer be followed or stopped, and what `when_planned` raises.
+        With `stops`, the first signal stops the execution, and a second one ends the waiting for
+        its clean-up. Otherwise the first signal ends the watching. Raises Refusal when this
+        command can no longer follow or stop the execution, and the Refusal of `when_planned`.
         """
         refusal: Refusal | None = None
         stopped = False
@@ -150,7 +150,7 @@ class Watch:
         return Outcome(self._run_id, execution, run)
 
     def _refusal(self, run: Run | None) -> Refusal | None:
-        """Why the run, as it was planned, is not what was asked for; looked at once."""
+        """The Refusal of `when_planned`, if any. It is called at most once."""
         if self._when_planned is None or run is None or not run.blocks:
             return None
         look, self._when_planned = self._when_planned, None
@@ -164,7 +164,7 @@ class Watch:
 
     def _poll(self) -> tuple[Execution, Run | None] | None:
         try:
-            # The execution first: a status read after its end is the last one.
+            # Read the execution first. If it is over, the status read after it is the last one.
             state = self._stack.execution(self._arn), self._stack.run(self._run_id)
         except CONNECTION_ERRORS as error:
             now = time.monotonic()

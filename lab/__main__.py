@@ -121,7 +121,7 @@ def demo(
     try:
         code = _run(status, plan)
     finally:
-        # A second Ctrl-C must not keep the lab from going; the keeper would end it anyway.
+        # Ignore a second Ctrl-C, so that the lab goes down here; else the keeper would end it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         daemon.stop()
     console.print("The lab is gone.")
@@ -135,7 +135,7 @@ def _run(status: dict[str, object], plan: Path) -> int:
             try:
                 return child.wait()
             except KeyboardInterrupt:
-                # The command got the same Ctrl-C and stops its run; the lab goes down after it.
+                # The command got the same Ctrl-C: let it stop its run before the lab goes down.
                 continue
 
 
@@ -159,7 +159,10 @@ def _print_environment(status: dict[str, object]) -> None:
 
 
 def main() -> None:
-    """Entry: every known mistake is one sentence; Typer ends with 2 on misuse, 130 on Ctrl-C."""
+    """Run the command line.
+
+    A known mistake is printed as one sentence. Typer exits with 2 on misuse and 130 on Ctrl-C.
+    """
     try:
         app()
     except LabError as error:

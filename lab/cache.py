@@ -1,8 +1,8 @@
-"""Where the lab keeps what is costly to make, and how an artifact is made once.
+"""The lab's cache of artifacts that take long to build.
 
-Everything lies under the user's cache directory. An artifact's directory is named by a key of what
-it was built from, appears by one rename and is never changed afterwards, so an interrupted build
-leaves nothing that a later one would trust.
+Everything is in the user's cache directory. The name of an artifact's directory contains a digest
+of the build's inputs. A build writes elsewhere and renames its directory once at the end, and
+nothing changes it afterwards. So an interrupted build leaves nothing that a later build would use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def key_of(*parts: str | bytes) -> str:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the lock of one kind of artifact, so that two builds do not do the same work twice."""
+    """Hold the lock of one kind of artifact, so that two processes do not build it twice."""
     directory = cache_directory()
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / f"{name}.lock").open("w") as handle:
@@ -46,7 +46,7 @@ def locked(name: str) -> Iterator[None]:
 def artifact(name: str, key: str, build: Callable[[Path], None]) -> Path:
     """The directory `name/key`, made by `build(directory)` when it does not exist yet.
 
-    Older keys of the same name are removed after a successful build.
+    A successful build removes the older keys of the same name.
     """
     final = cache_directory() / name / key
     if final.is_dir():

@@ -1,8 +1,8 @@
-"""The lab's control groups: one tree, so that its memory can be told and its remains removed.
+"""The lab's control groups, which measure its memory and make it possible to clean up after it.
 
-Version 1 has a tree per controller, version 2 one for all. On either, `services` holds the lab's
-programs and `pods` the pods' containers. The tree is named by the cache, of which each has one lab:
-what one lab removes is never another's.
+Version 1 has a tree per controller, version 2 one for all. In both, `services` holds the lab's
+programs and `pods` the pods' containers. The tree is named after the cache. Each cache has one lab,
+so a lab never removes the groups of another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def name() -> str:
 
 
 def unified() -> bool:
-    """Whether the machine has control groups version 2 alone."""
+    """Whether the machine has only control groups version 2."""
     return (ROOT / "cgroup.controllers").exists()
 
 
@@ -39,7 +39,7 @@ def trees() -> list[Path]:
 
 
 def create() -> None:
-    """Make the groups. On version 2 the controllers are passed down to the parts."""
+    """Make the groups. On version 2, enable the controllers in the parts too."""
     for tree in trees():
         tree.mkdir(exist_ok=True)
         if tree.parent.name == "cpuset":
@@ -54,7 +54,7 @@ def create() -> None:
 
 
 def enter(part: str) -> None:
-    """Move the calling process, and so its later children, into a part of the tree."""
+    """Move the calling process into a part of the tree; its later children start there."""
     for tree in trees():
         with contextlib.suppress(OSError):
             (tree / part / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
@@ -66,7 +66,7 @@ def exist() -> bool:
 
 
 def remove() -> None:
-    """Remove the groups; what still holds a process stays."""
+    """Remove the groups that hold no process."""
     for tree in trees():
         for directory, _, _ in sorted(os.walk(tree), reverse=True):
             with contextlib.suppress(OSError):
@@ -76,7 +76,7 @@ def remove() -> None:
 
 
 def peak_memory_bytes() -> int | None:
-    """The most memory that the whole lab has held at once, None where the kernel does not say."""
+    """The peak memory of the whole lab; None where the kernel does not report it."""
     for path in (
         ROOT / name() / "memory.peak",
         ROOT / "memory" / name() / "memory.max_usage_in_bytes",

@@ -1,13 +1,13 @@
 """The lab's process tree: one process outside, everything else inside namespaces of its own.
 
     outside   the keeper: holds the lock, the listening sockets of the host's loopback and the lab's
-              control groups; removes what is left when the inside has ended, however it ended
+              control groups; removes what is left after the inside has ended for any reason
     inside    process 1 of a new PID, mount, network and IPC namespace: reaps orphans
       region  the emulated AWS, and below it every program of the lab
 
-When process 1 ends, the kernel ends every process of its PID namespace, and with the last of them
-the mounts, network namespaces and links go. So nothing of a lab can outlive it, however it was
-killed; what may stay is files and empty control groups, which the keeper, or the next `up`,
+When process 1 ends, the kernel ends every process of its PID namespace. With the last of them go
+the mounts, network namespaces and links. So nothing of a lab can outlive it, however it was
+killed. Only files and empty control groups can stay, which the keeper, or the next `up`,
 removes.
 """
 
@@ -36,10 +36,13 @@ PR_SET_PDEATHSIG = 1
 AWS_PORT = 4560
 KUBERNETES_PORT = 6440
 PORTS_TO_TRY = 40
-# Where Kubernetes' programs write whatever their settings say. Inside, memory is mounted on them,
-# so that neither the host nor a kubelet of its own sees anything.
+# Kubernetes' programs write to these directories whatever their settings say. The inside mounts
+# memory on them, so that neither the host nor its own kubelet sees these files.
 BUILT_IN_DIRECTORIES = tuple(map(Path, ("/var/lib/cni", "/var/lib/kubelet", "/var/log/containers")))
-# The mode of those that the host lacked and a lab made to mount on; nobody else chooses this one.
+# The state directory's name inside. A socket's path has at most 107 bytes, and a path below a user's
+# home may be longer.
+INSIDE = Path("/run/lab")
+# The mode of those directories that a lab made as mount points; nobody else uses this mode.
 MADE_BY_A_LAB = 0o1700
 
 
@@ -55,7 +58,7 @@ def last_logs() -> Path:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a lab is started with."""
+    """The settings with which a lab starts."""
 
     network_scale: float
     programs: str
@@ -96,15 +99,15 @@ def remove_leftovers() -> None:
 def _hold_mount_points() -> list[int]:
     """Make the built-in directories that the host lacks.
 
-    Returns descriptors that hold a shared lock on each: removing one takes away whatever another
-    lab has mounted there.
+    Returns descriptors that hold a shared lock on each. Without the lock another lab could remove
+    a directory, and the mount on it would go too.
     """
     held = []
     for path in BUILT_IN_DIRECTORIES:
         while True:
             with contextlib.suppress(FileExistsError):
                 path.mkdir(MADE_BY_A_LAB)
-            # A lab that ends may remove it before it is locked.
+            # A lab that ends may remove the directory before this one has locked it.
             with contextlib.suppress(FileNotFoundError):
                 directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
                 fcntl.flock(directory, fcntl.LOCK_SH)
@@ -130,7 +133,7 @@ def _remove_mount_points() -> None:
 
 
 def _keep_logs(state: Path) -> None:
-    """Keep the logs of the lab that ended, for whoever asks why it did."""
+    """Keep the logs of the lab that ended, so that a user can find out why it ended."""
     found = [path for path in (state / "lab.log", state / "logs", state / "aws") if path.exists()]
     if not found:
         return
@@ -172,9 +175,9 @@ def listen(first_port: int) -> socket.socket:
 def start(
     *, programs: Path, kubernetes: Path, images: Path, network_scale: float, lock: int, tied: bool
 ) -> int:
-    """Start a keeper as a child process and return its id. `lock` is handed over to it.
+    """Start a keeper as a child process and return its id. The keeper takes over `lock`.
 
-    A tied lab goes down when the calling process ends, whatever ends it.
+    A tied lab goes down when the calling process ends for any reason.
     """
     state = state_directory()
     remove_leftovers()
@@ -234,7 +237,7 @@ def keep(settings: Settings, lock: int, listeners: list[int], tied_to: int) -> i
     os.unshare(os.CLONE_NEWPID)
     inside = os.fork()
     if inside == 0:
-        # Two signals may end process 1 of a PID namespace from outside: SIGKILL and SIGSTOP.
+        # From outside, only SIGKILL and SIGSTOP always reach process 1 of a PID namespace.
         die_with_parent(signal.SIGKILL)
         if os.getppid() not in (keeper, 0):
             os._exit(1)
@@ -267,14 +270,16 @@ def _inside(settings: Settings, listeners: list[int]) -> None:
     control_groups.enter("services")
     os.unshare(os.CLONE_NEWNS | os.CLONE_NEWNET | os.CLONE_NEWIPC)
     for command in (
-        # Nothing mounted here shows outside; inside, the kubelets need shared mounts. Until /run
-        # is the lab's own, mount must not keep its table there.
+# These mounts stay invisible outside; inside, the kubelets need shared mounts. Until
+        # the lab has a /run of its own, mount must not keep its table in the host's.
         ["mount", "--no-mtab", "--make-rprivate", "/"],
         ["mount", "--no-mtab", "-t", "proc", "-o", "nosuid,nodev,noexec", "proc", "/proc"],
         *(
             ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(path)]
             for path in (Path("/run"), *BUILT_IN_DIRECTORIES)
         ),
+        ["mkdir", str(INSIDE)],
+        ["mount", "--bind", str(state_directory()), str(INSIDE)],
         ["mount", "--make-rshared", "/"],
         ["ip", "link", "set", "lo", "up"],
     ):
@@ -290,7 +295,7 @@ def _inside(settings: Settings, listeners: list[int]) -> None:
             *map(str, listeners),
         ],
         pass_fds=listeners,
-        # Programs that are killed leave their temporary files: these go with the state.
+        # Killed programs leave temporary files here; they are removed with the state directory.
         env=os.environ | {"TMPDIR": str(temporary)},
     )
     for listener in listeners:
@@ -311,7 +316,7 @@ def die_with_parent(number: signal.Signals) -> None:
 
 
 def process_start_time(pid: int) -> str | None:
-    """When a process started, in clock ticks since boot: with its id, a name that is not reused."""
+    """When a process started, in clock ticks since boot; with its id this names one process."""
     try:
         status = Path("/proc", str(pid), "stat").read_text("utf-8", errors="replace")
     except OSError:
@@ -375,7 +380,7 @@ def stop(seconds: float = 30.0) -> bool:
 
 
 def main() -> int:
-    """Entry of the keeper: settings, lock, two listeners, the process it is tied to or 0."""
+    """Run the keeper. Arguments: settings, lock, two listeners, the process it is tied to or 0."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     settings = Settings(**json.loads(sys.argv[1]))
     lock, aws, kubernetes_api, tied_to = map(int, sys.argv[2:6])

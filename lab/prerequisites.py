@@ -1,4 +1,4 @@
-"""What a machine must have before anything is made: each lack is one sentence with its remedy."""
+"""Checks of what a machine must have; each error is one sentence that says how to fix it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lab.errors import LabError
 
 LEAST_MEMORY_BYTES = 3 * 1024**3
 LEAST_DISK_BYTES = 2 * 1024**3
-# A first build of Kubernetes holds its modules and the compiler's cache besides.
+# A first build of Kubernetes also needs space for its modules and the compiler's cache.
 LEAST_DISK_TO_BUILD_BYTES = 8 * 1024**3
 TUNGETFEATURES = 0x800454CF
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "mount": "mount"}
 
 
 def check() -> None:
-    """Raise LabError naming the first thing that is missing."""
+    """Check the machine. Raises LabError naming the first thing that is missing."""
     if sys.platform != "linux":
         raise LabError("The lab needs Linux: run it on a Debian machine or virtual machine.")
     if os.geteuid() != 0:
@@ -37,7 +37,7 @@ def _check_tun() -> None:
     try:
         device = os.open("/dev/net/tun", os.O_RDWR)
         try:
-            # Something else may lie under that name, as in a container made without the device.
+            # The path may be another kind of file, as in a container made without the device.
             fcntl.ioctl(device, TUNGETFEATURES, bytes(4))
         finally:
             os.close(device)

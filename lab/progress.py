@@ -1,4 +1,4 @@
-"""What the lab is doing, as a line that changes on a terminal and as lines elsewhere."""
+"""Shows what the lab is doing: one changing line on a terminal, else a line for each step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.status import Status
 
 
 class Progress:
-    """A context in which `say` tells the step that begins; each step's time is kept on screen."""
+    """A context in which `say` announces each step with the time since the start."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -33,7 +33,7 @@ class Progress:
             self._status.stop()
 
     def say(self, step: str) -> None:
-        """A step begins."""
+        """Announce the step that begins."""
         line = f"{time.monotonic() - self._started:5.0f} s  {step}"
         self._console.print(line, markup=False)
         if self._status is not None:

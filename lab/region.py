@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from lab.aws.server import Region, serve
-from lab.daemon import Settings, state_directory
+from lab.daemon import INSIDE, Settings, state_directory
 from lab.nodes.cluster import Machine
 from lab.nodes.host import Host
 from lab.nodes.programs import Programs
@@ -23,7 +23,7 @@ CHUNK_BYTES = 65536
 
 
 def write_status(region: Region, settings: Settings) -> None:
-    """Tell the outside that the region answers, and what it needs to talk to it."""
+    """Write the status file: the region answers, and what the outside needs to reach it."""
     state = state_directory()
     status = {
         "endpoint_url": region.endpoint_url,
@@ -43,7 +43,7 @@ def write_status(region: Region, settings: Settings) -> None:
 
 
 def forward(listener: socket.socket, port: int) -> None:
-    """Carry connections that the host's loopback takes to a port of the lab's loopback."""
+    """Forward connections from the host's loopback to a port of the lab's loopback."""
     while True:
         try:
             outside, _ = listener.accept()
@@ -52,7 +52,7 @@ def forward(listener: socket.socket, port: int) -> None:
         try:
             inside = socket.create_connection(("127.0.0.1", port), timeout=5)
         except OSError:
-            outside.close()  # no cluster yet: the client sees a closed connection, as it should
+            outside.close()  # no cluster yet: the client should see a closed connection
             continue
         inside.settimeout(None)
         for source, target in ((outside, inside), (inside, outside)):
@@ -66,7 +66,7 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
     except OSError:
         pass
     finally:
-        # Half-close: the other direction may still have something to say.
+        # Half-close: the other direction may still carry data.
         for end, how in ((target, socket.SHUT_WR), (source, socket.SHUT_RD)):
             try:
                 end.shutdown(how)
@@ -75,7 +75,7 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
 
 
 def main() -> None:
-    """Entry: settings as JSON, and the inherited listeners of the host's loopback."""
+    """Run the region. Arguments: settings as JSON, the inherited listeners of the host."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -87,7 +87,7 @@ def main() -> None:
     machine = Machine(
         programs=Programs(kubernetes=Path(settings.kubernetes), debian=Path(settings.programs)),
         images=Path(settings.images),
-        state_directory=state_directory(),
+        state_directory=INSIDE,
         endpoint_port=settings.kubernetes_port,
         network_scale=settings.network_scale,
     )
@@ -102,7 +102,7 @@ def main() -> None:
     ).start()
     write_status(region, settings)
     LOG.info("the region answers at %s, process %d", region.endpoint_url, os.getpid())
-    # Process 1 of the namespace ends us, and with us everything.
+    # Serve until process 1 of the namespace ends: the kernel then kills every process in it.
     signal.sigwait([signal.SIGTERM])
 
 

@@ -1,7 +1,7 @@
-"""The SAM CLI, zipping and uploading each directory once however many templates name it.
+"""The SAM CLI, changed to zip and upload each directory once for all templates that name it.
 
-Its own memory of what it has uploaded ends with a template, and ours share one artifact between
-nested templates: without this, packaging would take three times as long.
+The SAM CLI remembers its uploads for one template only. Our nested templates share one artifact,
+so packaging takes three times as long without this change.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ BUILD_DIRECTORY = REPOSITORY / ".aws-sam" / "build"
 SAM_SETTINGS = REPOSITORY / "samconfig.toml"
 CREATE_SECONDS = 300.0
 DELETE_SECONDS = 300.0
-# What CreateStack takes in TemplateBody; a larger template comes by its URL.
+# CreateStack's limit for TemplateBody; a larger template is given by its URL.
 LARGEST_TEMPLATE_BODY_BYTES = 51_200
 POLL_SECONDS = 0.5
 
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 
 def environment(status: Mapping[str, Any]) -> dict[str, str]:
-    """What the aws command, the SAM CLI, kubectl and rackrate need to use the lab."""
+    """The variables with which the aws command, the SAM CLI, kubectl and rackrate use the lab."""
     return {
         "AWS_ENDPOINT_URL": str(status["endpoint_url"]),
         "AWS_REGION": str(status["region"]),
@@ -47,7 +47,7 @@ def environment(status: Mapping[str, Any]) -> dict[str, str]:
 
 
 def child_environment(status: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """A child's environment: our own environment's tools first, no AWS profile of the user."""
+    """A child's environment: our own tools first on PATH, and not the user's AWS profile."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -67,20 +67,20 @@ class Packaged:
 
 
 def build() -> None:
-    """`sam build`, as a user would; what did not change is taken from its cache."""
+    """Run `sam build` as a user would; it takes what did not change from its cache."""
     with _build_directory():
         _sam(["build"], child_environment())
 
 
 def package(status: Mapping[str, Any]) -> Packaged:
-    """Upload what `sam build` built to the lab's S3; good for any number of stacks.
+    """Upload the output of `sam build` to the lab's S3; any number of stacks can use it.
 
     Raises LabError when nothing was built.
     """
     s3 = _client(status, "s3")
     artifacts = f"{STACK}-artifacts"
     s3.create_bucket(Bucket=artifacts)
-    # Not beside what was built: labs of several caches share that.
+    # Not in the build directory, which labs of several caches share.
     packaged = Path(str(status["kubeconfig"])).parent / "packaged.yaml"
     with _build_directory():
         _sam(
@@ -109,11 +109,11 @@ def deploy(
 ) -> None:
     """Create a stack of the packaged template and wait until it is there.
 
-    `parameters` go over the lab's own: its ToolImage, and HostNetwork, so that every plan can be
-    run in the lab. The stack is created through CloudFormation's API: under an endpoint of http
-    `sam deploy` refuses the URLs that `sam package` writes. Raises LabError with the events'
-    reasons when it fails; the stack then stays as CloudFormation left it, to be looked at and
-    deleted.
+    `parameters` override the lab's own: its ToolImage, and HostNetwork, so that every plan can be
+    run in the lab. This calls CloudFormation's API, because with an http endpoint `sam deploy`
+    refuses the URLs that `sam package` writes. Raises LabError with the events' reasons when it
+    fails. The stack then stays as CloudFormation left it, so that a user can look at it and delete
+    it.
     """
     packaged = packaged or package(status)
     cloudformation = _client(status, "cloudformation")
@@ -164,7 +164,7 @@ def _client(status: Mapping[str, Any], service: str) -> Any:
 
 @contextlib.contextmanager
 def _build_directory() -> Iterator[None]:
-    """Hold what `sam build` writes: it begins by emptying it, whoever is reading."""
+    """Lock the directory that `sam build` writes: each build empties it first."""
     BUILD_DIRECTORY.parent.mkdir(exist_ok=True)
     with (BUILD_DIRECTORY.parent / "build.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -172,7 +172,7 @@ def _build_directory() -> Iterator[None]:
 
 
 def _watch(cloudformation: Any, say: Say, stack_id: str, goal: str, seconds: float) -> None:
-    """Wait for the stack's status, telling of its nested stacks. Raises LabError."""
+    """Wait for the stack's status and report its nested stacks. Raises LabError."""
     verb = goal.partition("_")[0]
     begun, done = ("being created", "created") if verb == "CREATE" else ("being deleted", "deleted")
     deadline = time.monotonic() + seconds
@@ -209,7 +209,7 @@ def _events(cloudformation: Any, stack: str) -> list[dict[str, Any]]:
 
 
 def _reasons(cloudformation: Any, stack: str) -> str:
-    """Why resources failed: for a nested stack what failed in it, which is the cause."""
+    """Why resources failed; for a nested stack, why the resources in it failed."""
     found = dict.fromkeys(_reasons_in(cloudformation, stack))
     return "; ".join(found) or "no event names a reason"
 
@@ -230,7 +230,7 @@ def _reasons_in(cloudformation: Any, stack: str) -> list[str]:
 
 def _sam(arguments: list[str], variables: dict[str, str]) -> None:
     done = subprocess.run(
-        # The settings would be looked for beside the built template.
+        # Without --config-file, SAM looks for the settings beside the built template.
         [sys.executable, "-m", "lab.sam", *arguments, "--config-file", str(SAM_SETTINGS)],
         cwd=REPOSITORY,
         env=variables,
@@ -251,7 +251,7 @@ def outputs(status: Mapping[str, Any], name: str = STACK) -> dict[str, str]:
 
 
 def read_status(path: Path) -> dict[str, Any] | None:
-    """What the region wrote when it answered, None before."""
+    """The status that the region wrote when it first answered; None before that."""
     try:
         status: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except OSError:

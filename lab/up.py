@@ -1,4 +1,4 @@
-"""Bring a lab up: what is missing is made, the keeper is started, a stack is deployed."""
+"""Bring a lab up: make what is missing, start the keeper, deploy a stack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lab import daemon, prerequisites, stack
 from lab.errors import LabError
 from lab.setup import debian, image, kubernetes
 
-# Half of what two cores carry at full scale is used when both arms measure at once: 2 Gb/s of 15.
+# With this scale both arms together use 2 Gb/s at once; two cores carry 15 Gb/s.
 DEFAULT_NETWORK_SCALE = 0.1
 REGION_SECONDS = 60.0
 
@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Artifacts:
-    """What a lab runs, all of it in the cache."""
+    """The files that a lab runs, all of them in the cache."""
 
     programs: Path
     kubernetes: Path
@@ -64,7 +64,7 @@ def bring_up(say: Say, *, tied: bool, deploy: bool = True) -> dict[str, Any]:
     scale = network_scale()
     lock = daemon.acquire_lock()
     try:
-        # `sam build` needs nothing of the lab and much of the processor's waiting time.
+        # `sam build` does not need the lab, so it uses the processor while the lab starts.
         with ThreadPoolExecutor(max_workers=1) as pool:
             say("checking what is missing")
             artifacts = prepare(say)

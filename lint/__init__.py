@@ -1,1 +1,1 @@
-"""Lint rules of our own, for the mistakes that cfn-lint lets pass."""
+"""Lint rules of our own, for mistakes that cfn-lint does not find."""

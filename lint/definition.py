@@ -1,4 +1,4 @@
-"""Reads a definition in the Amazon States Language (JSONPath), and walks through it.
+"""Read a definition in the Amazon States Language (JSONPath), and walk through it.
 
 https://states-language.net/spec.html
 """
@@ -15,18 +15,18 @@ import yaml
 
 State = Mapping[str, Any]
 
-#: IAM's name of a service where it is not the one of the integration.
+#: IAM's name of a service where it differs from the integration's.
 _IAM_SERVICES = {"sfn": "states", "cloudwatchlogs": "logs", "eventbridge": "events"}
-#: IAM's name of an action where it is not the one of the integration.
+#: IAM's name of an action where it differs from the integration's.
 _IAM_ACTIONS = {("lambda", "invoke"): "InvokeFunction", ("s3", "listObjectsV2"): "ListBucket"}
 
 
 @dataclass(frozen=True)
 class Scope:
-    """A part with a StartAt and States of its own.
+    """A part of a definition with its own StartAt and States.
 
     Attributes:
-        name: "the machine", or the map or parallel state it belongs to.
+        name: "the machine", or the name of its map or parallel state.
         start: its first state.
         states: its states by name.
     """
@@ -38,11 +38,11 @@ class Scope:
 
 @dataclass(frozen=True)
 class Call:
-    """What a state asks of a service.
+    """A state's call of a service.
 
     Attributes:
         state: the state's name.
-        action: as IAM calls it, such as `lambda:InvokeFunction`.
+        action: the IAM action, such as `lambda:InvokeFunction`.
         function: the FunctionName of a Lambda call.
     """
 
@@ -52,10 +52,10 @@ class Call:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A definition as plain data.
+    """Read a definition as plain data.
 
     Raises:
-        ValueError: it cannot be read, or is no object with States.
+        ValueError: the file cannot be read, or is not an object with States.
     """
     try:
         loaded = yaml.safe_load(path.read_text())
@@ -67,12 +67,12 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def placeholders(text: str) -> set[str]:
-    """The names of the substitutions a text asks for as `${Name}`."""
+    """The names of the substitutions in a text, written as `${Name}`."""
     return set(re.findall(r"\$\{(\w+)\}", text))
 
 
 def scopes(definition: Mapping[str, Any], name: str = "the machine") -> Iterator[Scope]:
-    """The machine, and inside it each map's processor and each branch, at any depth."""
+    """The machine itself, and each map's processor and each branch in it, at any depth."""
     states = definition.get("States")
     known = states if isinstance(states, dict) else {}
     found = {name: state for name, state in known.items() if isinstance(state, dict)}
@@ -93,14 +93,14 @@ def states(definition: Mapping[str, Any]) -> Iterator[tuple[str, State]]:
 
 
 def successors(state: State) -> set[str]:
-    """The states that may come right after a state."""
+    """The states that can follow a state."""
     found = {state[key] for key in ("Next", "Default") if key in state}
     found |= {choice["Next"] for choice in state.get("Choices", []) if "Next" in choice}
     return found | {catcher["Next"] for catcher in state.get("Catch", []) if "Next" in catcher}
 
 
 def reachable(scope: Scope) -> set[str]:
-    """The states that some path from the start leads to, and those that are not there."""
+    """All states on paths from the start, including names that the scope does not define."""
     reached: set[str] = set()
     front = {scope.start} - {None}
     while front:
@@ -111,7 +111,7 @@ def reachable(scope: Scope) -> set[str]:
 
 
 def calls(definition: Mapping[str, Any]) -> Iterator[Call]:
-    """Everything the definition asks of services, as IAM actions of the machine's role."""
+    """All calls of services in the definition, as IAM actions of the machine's role."""
     for name, state in states(definition):
         resource = state.get("Resource")
         if state.get("Type") == "Task" and isinstance(resource, str):
@@ -123,7 +123,7 @@ def calls(definition: Mapping[str, Any]) -> Iterator[Call]:
         processor = state.get("ItemProcessor")
         config = processor.get("ProcessorConfig") if isinstance(processor, dict) else None
         if isinstance(config, dict) and config.get("Mode") == "DISTRIBUTED":
-            # Each item is an execution of the machine itself, which the map starts and watches.
+            # A Distributed Map starts a child execution of the machine for each item.
             yield Call(name, "states:StartExecution")
             yield Call(name, "states:DescribeExecution")
 
@@ -131,7 +131,7 @@ def calls(definition: Mapping[str, Any]) -> Iterator[Call]:
 def _call(name: str, resource: str, state: State) -> Call:
     integration = re.search(r":states:[^:]*:[^:]*:(?:aws-sdk:)?(\w+):(\w+)", resource)
     if integration is None:
-        # The ARN of a function, or a substitution that stands for it.
+        # The resource is a function's ARN, or a substitution for one.
         return Call(name, "lambda:InvokeFunction", resource)
     service, action = integration.groups()
     iam_service = _IAM_SERVICES.get(service, service)

@@ -1,4 +1,4 @@
-"""Which exceptions Python sources raise, by class name: what Lambda reports as an error's name."""
+"""Find the exceptions that Python sources raise. Lambda reports their class names as errors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 def raised_names(directory: Path) -> frozenset[str]:
     """The class names in the `raise` statements of all Python files under a directory.
 
-    A class counts as raised where it is raised by name, called or not: `raise Lost`,
-    `raise errors.Lost("...")`. What libraries raise is not seen.
+    This finds classes that are raised by name, called or not: `raise Lost` and
+    `raise errors.Lost("...")`. It does not find what libraries raise.
     """
     found = set()
     for path in directory.rglob("*.py"):

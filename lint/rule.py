@@ -1,4 +1,4 @@
-"""What every rule of ours shares."""
+"""The base class of our rules."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from lint.template import Place
 
 
 class Rule(CloudFormationLintRule, ABC):  # type: ignore[misc] # cfn-lint ships no types
-    """A rule that yields findings. E9xxx: AWS refuses it or it does not work. W9xxx: our own style.
+    """A rule that yields findings. The message of a finding names the property and the remedy.
 
-    A finding's message names the property and the remedy.
+    E9xxx are mistakes that AWS refuses or that do not work. W9xxx are matters of our own style.
     """
 
     tags: ClassVar[list[str]] = ["rackrate"]
 
     def match(self, cfn: Template) -> list[RuleMatch]:
-        """The findings, each place and message once."""
+        """The findings, without duplicates of the same place and message."""
         found = dict.fromkeys((tuple(place), said) for place, said in self.findings(cfn))
         return [RuleMatch(list(place), said) for place, said in found]
 
     @abstractmethod
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        """Yields the place and the message of everything that breaks the rule."""
+        """Yield the place and the message of each violation of the rule."""

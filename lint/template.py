@@ -1,4 +1,4 @@
-"""Reads a template as CloudFormation would: condition by condition, value by value."""
+"""Read a template as CloudFormation does: resolve its conditions and its values."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from cfnlint.conditions import UnknownSatisfisfaction
 from cfnlint.template import Template
 
 Scenario = Mapping[str, bool]
-#: Where something is in a template: the keys and indices that lead there.
+#: A place in a template: the path of keys and indices to it.
 Place = list[str | int]
 
-#: What is left of a value that `AWS::NoValue` removes.
+#: Marks a value that `AWS::NoValue` removes.
 REMOVED = object()
 
 
 def resources(cfn: Template, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Logical id and resource of every resource of these types."""
+    """The logical id and the resource of all resources of these types."""
     found = cfn.template.get("Resources")
     for name, resource in (found if isinstance(found, dict) else {}).items():
         if isinstance(resource, dict) and resource.get("Type") in kinds:
@@ -26,7 +26,7 @@ def resources(cfn: Template, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def properties(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """A resource's properties; none if they are missing or malformed."""
+    """A resource's properties. Empty if they are missing or malformed."""
     found = resource.get("Properties")
     return found if isinstance(found, dict) else {}
 
@@ -42,7 +42,7 @@ def parameters(cfn: Template) -> dict[str, dict[str, Any]]:
 
 
 def walk(value: Any, place: Place | None = None) -> Iterator[tuple[Place, Any]]:
-    """A value and everything in it, each with its place."""
+    """A value and all values nested in it, each with its place."""
     place = place or []
     yield place, value
     if isinstance(value, dict):
@@ -54,7 +54,7 @@ def walk(value: Any, place: Place | None = None) -> Iterator[tuple[Place, Any]]:
 
 
 def referred(value: Any) -> set[str]:
-    """The logical ids and parameters a value refers to by `Ref`, `Fn::GetAtt` or `Fn::Sub`."""
+    """The logical ids and parameters that a value refers to by `Ref`, `Fn::GetAtt` or `Fn::Sub`."""
     found: set[str] = set()
     for _, inner in walk(value):
         if not isinstance(inner, dict):
@@ -74,7 +74,7 @@ def referred(value: Any) -> set[str]:
 
 
 def pick(value: Any, *names: str) -> Any:
-    """Only these properties of an object; all of one that is itself conditional."""
+    """Only these properties of an object, or all of them if the object itself is conditional."""
     if not isinstance(value, dict) or "Fn::If" in value:
         return value
     return {name: value[name] for name in names if name in value}
@@ -94,15 +94,15 @@ def _conditions(value: Any) -> set[str]:
 def scenarios(
     cfn: Template, *values: Any, given: Iterable[Mapping[str, Any]] = ()
 ) -> Iterator[dict[str, bool]]:
-    """Every possible outcome of the conditions in some values.
+    """All possible outcomes of the conditions in some values.
 
     Args:
         cfn: the template.
-        values: what is looked at together.
-        given: resources whose own condition holds, because only then do they exist.
+        values: the values to resolve together.
+        given: resources whose own condition is assumed true, because otherwise they do not exist.
 
     Yields:
-        Condition name to outcome; one empty scenario where nothing is conditional.
+        Condition name to outcome. One empty scenario if nothing is conditional.
     """
     wanted: dict[str, set[bool]] = {name: set() for value in values for name in _conditions(value)}
     for resource in given:
@@ -113,7 +113,7 @@ def scenarios(
 
 
 def resolve(value: Any, scenario: Scenario) -> Any:
-    """A value as it is in a scenario, without conditions; `REMOVED` where nothing is left of it."""
+    """Resolve a value's conditions in a scenario. Returns `REMOVED` if nothing is left of it."""
     if isinstance(value, dict):
         chosen = value.get("Fn::If")
         if isinstance(chosen, list) and len(chosen) == 3 and chosen[0] in scenario:
@@ -128,7 +128,7 @@ def resolve(value: Any, scenario: Scenario) -> Any:
 
 
 def resolved(value: Any, scenario: Scenario) -> dict[str, Any]:
-    """An object as it is in a scenario; empty where it is no object or not there at all."""
+    """Resolve an object in a scenario. Returns {} if it is not an object or is removed."""
     found = resolve(value, scenario)
     return found if isinstance(found, dict) else {}
 
@@ -136,16 +136,16 @@ def resolved(value: Any, scenario: Scenario) -> dict[str, Any]:
 def possible(
     cfn: Template, kind: str, *names: str, within: str | None = None
 ) -> Iterator[tuple[str, dict[str, Any], Scenario]]:
-    """Every resource of a type as it can be.
+    """All resources of a type, in each of their scenarios.
 
     Args:
         cfn: the template.
         kind: the type.
-        names: the properties to look at; the number of scenarios grows with them.
-        within: the property that holds these, where they are not the resource's own.
+        names: the properties to resolve. The number of scenarios grows with them.
+        within: the property that contains these, if they are not the resource's own.
 
     Yields:
-        Logical id, the properties as they are in a scenario, and the scenario.
+        Logical id, the properties in a scenario, and the scenario.
     """
     for logical_id, resource in resources(cfn, kind):
         held = properties(resource)
@@ -155,10 +155,10 @@ def possible(
 
 
 def possible_values(cfn: Template, value: Any, scenario: Scenario) -> set[str] | None:
-    """What a value can be in a scenario: itself, or what its parameter allows.
+    """The possible values of a value in a scenario: itself, or what its parameter allows.
 
     Returns:
-        None where nothing is known of it.
+        None if they are unknown.
     """
     if isinstance(value, str | int):
         return {str(value)}
@@ -177,7 +177,7 @@ def _can_be(cfn: Template, parameter: str, value: str, scenario: Scenario) -> bo
 
 
 def largest(cfn: Template, value: Any) -> float | None:
-    """The largest number a value can be; infinite for an unbounded parameter, None if unknown."""
+    """The largest possible number. Infinite for an unbounded parameter, None if unknown."""
     if isinstance(value, int | str):
         return float(value) if str(value).isdecimal() else None
     parameter = parameters(cfn).get(str(value.get("Ref"))) if isinstance(value, dict) else None
@@ -190,20 +190,20 @@ def largest(cfn: Template, value: Any) -> float | None:
 
 
 def source_lines(cfn: Template) -> list[str] | None:
-    """The lines of the template's file; None for a template that comes from no file."""
+    """The lines of the template's file. None for a template without a file."""
     if not cfn.filename or not Path(cfn.filename).is_file():
         return None
     return Path(cfn.filename).read_text().splitlines()
 
 
 def line_of(cfn: Template, place: Place) -> int | None:
-    """The line, from 0, where something starts in the template's file."""
+    """The line, from 0, where a place starts in the template's file."""
     location = cfn.get_location_yaml(cfn.template, place)
     return None if location is None else int(location[0])
 
 
 def is_commented(lines: list[str], first: int, last: int) -> bool:
-    """Is there a comment between two lines (from 0, both included), or right above the first?"""
+    """Whether there is a comment in the lines (from 0, inclusive) or right above the first."""
     while first > 0 and lines[first - 1].lstrip().startswith("#"):
         first -= 1
     return any(line.lstrip().startswith("#") or " # " in line for line in lines[first : last + 1])

@@ -1,10 +1,9 @@
-"""The tables of docs/security.md: who may call what, from the templates and the manifests."""
+"""Write the tables of docs/security.md: each role's permissions, from templates and manifests."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,11 @@ Json = Mapping[str, Any]
 
 
 def render() -> str:
-    """The tables, as Markdown."""
+    """The tables as Markdown."""
     names = ("NAMESPACE", "rackrate:NAMESPACE", "STACK")
     manifests = [*tenancy.manifests(*names), *tenancy.host_manifests(*names)]
     rows = (row for path in TEMPLATES for row in _roles(path))
-    roles = table(("role", "of", "may", "on any resource"), rows)
+    roles = table(("role", "of", "service", "may", "on any resource"), rows)
     rules = table(("kind", "name", "may"), _rules(manifests))
     return f"### Roles in AWS\n\n{roles}\n\n### Rights in the cluster\n\n{rules}\n"
 
@@ -32,13 +31,13 @@ def _roles(path: Path) -> Iterator[tuple[str, ...]]:
     for name, resource in sorted(load(path)["Resources"].items()):
         kind, properties = resource["Type"], resource["Properties"]
         if kind == "AWS::IAM::Role":
-            yield _row(f"`{name}`", _trusted(properties), _statements(properties))
+            yield from _rows(f"`{name}`", _trusted(properties), _statements(properties))
         elif kind == "AWS::IAM::ManagedPolicy":
-            yield _row(f"`{name}`", "every function of the run", [properties["PolicyDocument"]])
+            yield from _rows(f"`{name}`", "all run functions", [properties["PolicyDocument"]])
 
 
-def _row(name: str, trusted: str, documents: Sequence[Any]) -> tuple[str, ...]:
-    """A role with what it may do; what only a condition of the template grants counts too."""
+def _rows(name: str, trusted: str, documents: Sequence[Any]) -> Iterator[tuple[str, ...]]:
+    """What a role may do, a row for each service; grants under a condition count too."""
     restricted: set[str] = set()
     anything: set[str] = set()
     managed: set[str] = set()
@@ -48,9 +47,15 @@ def _row(name: str, trusted: str, documents: Sequence[Any]) -> tuple[str, ...]:
                 kept = anything if statement["Resource"] == "*" else restricted
                 kept |= _actions(statement["Action"])
         managed |= set(re.findall(r":iam::aws:policy/([\w/-]+)", str(document)))
-    policies = [f"AWS's `{policy.split('/')[-1]}`" for policy in sorted(managed)]
-    may = "; ".join([*_by_service(restricted), *policies])
-    return name, trusted, may, "; ".join(_by_service(anything))
+    cells = [
+        (service, _names(restricted, service), _names(anything, service))
+        for service in sorted({action.split(":")[0] for action in restricted | anything})
+    ]
+    if managed:
+        policies = ", ".join(f"`{policy.split('/')[-1]}`" for policy in sorted(managed))
+        cells.append(("AWS's policies", policies, ""))
+    for place, row in enumerate(cells):
+        yield (*((name, trusted) if place == 0 else ("", "")), *row)
 
 
 def _statements(properties: Json) -> list[Any]:
@@ -67,7 +72,7 @@ def _text(value: Any) -> str:
 
 
 def _find(value: Any, key: str) -> Iterator[Json]:
-    """The mappings with a key, however deep they are in choices of the template."""
+    """All mappings with a key, also inside the template's conditions."""
     if isinstance(value, Mapping):
         if key in value:
             yield value
@@ -79,40 +84,41 @@ def _find(value: Any, key: str) -> Iterator[Json]:
             yield from _find(each, key)
 
 
-def _by_service(actions: set[str]) -> list[str]:
+def _names(actions: set[str], service: str) -> str:
     parted = sorted(action.split(":") for action in actions)
-    return [
-        f"{service}: " + ", ".join(f"`{name}`" for _, name in names)
-        for service, names in groupby(parted, key=lambda each: each[0])
-    ]
+    return ", ".join(f"`{name}`" for owner, name in parted if owner == service)
 
 
 def _rules(manifests: Sequence[Json]) -> Iterator[tuple[str, ...]]:
     for manifest in manifests:
-        kind, metadata = manifest["kind"], manifest["metadata"]
+        metadata = manifest["metadata"]
         name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
-        if kind in ("Role", "ClusterRole"):
-            may = "; ".join(
-                f"{', '.join(f'`{verb}`' for verb in rule['verbs'])} {', '.join(rule['resources'])}"
-                for rule in manifest["rules"]
-            )
-            yield kind, f"`{name}`", may
-        elif kind == "Namespace":
-            levels = metadata["labels"]["pod-security.kubernetes.io/enforce"]
-            yield kind, f"`{name}`", f"Pod Security `{levels}`"
-        elif kind == "ValidatingAdmissionPolicy":
-            rules = [each["message"].partition(": ")[2] for each in manifest["spec"]["validations"]]
-            yield kind, f"`{name}`", f"admits only pods with: {'; '.join(rules)}"
+        for place, right in enumerate(_rights(manifest)):
+            yield (*((manifest["kind"], f"`{name}`") if place == 0 else ("", "")), right)
+
+
+def _rights(manifest: Json) -> Iterator[str]:
+    kind = manifest["kind"]
+    if kind in ("Role", "ClusterRole"):
+        for rule in manifest["rules"]:
+            verbs = ", ".join(f"`{verb}`" for verb in rule["verbs"])
+            yield f"{verbs} {', '.join(rule['resources'])}"
+    elif kind == "Namespace":
+        level = manifest["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+        yield f"Pod Security `{level}`"
+    elif kind == "ValidatingAdmissionPolicy":
+        for validation in manifest["spec"]["validations"]:
+            yield f"requires: {validation['message'].partition(': ')[2]}"
 
 
 def _actions(value: Any) -> set[str]:
-    """The actions of a statement, also those that a choice of the template adds."""
+    """The actions of a statement, including those that depend on a condition."""
     if isinstance(value, str):
-        # The name of a condition has no service before it.
+        # Skip names of conditions, which have no service prefix.
         return {value} if ":" in value else set()
     return set().union(*map(_actions, value.values() if isinstance(value, Mapping) else value))
 
 
 def documents() -> dict[Path, str]:
-    """The page, as it should be."""
+    """The generated page by path."""
     return {PAGE: with_part(PAGE.read_text("utf-8"), "access", render())}

@@ -1,12 +1,13 @@
-"""Make captures of an installed tool: what it prints when it succeeds, and when it fails.
+"""Capture what an installed tool prints when it succeeds and when it fails.
 
-Client and server run on the loopback interface of a network namespace of their own, limited to
-1 Gbit/s, and nothing of it remains. Needs no root where users may make namespaces.
+Client and server run on the loopback interface of a temporary network namespace, limited to
+1 Gbit/s. This needs no root where users may create namespaces.
 
 Usage: .venv/bin/python -m scripts.capture TOOL VERSION [SITUATION=OPTIONS ...]
 
-Each SITUATION is a run that succeeds, of a test with these OPTIONS in JSON; without any, there is
-one of the tool's test by default. The first is also the one that is refused, interrupted and so on.
+Each SITUATION is a successful run of a test with these OPTIONS, in JSON. Without any, the script
+runs the tool's default test. The first test is also run with each failure: refused, interrupted
+and so on.
 """
 
 from __future__ import annotations
@@ -35,30 +36,30 @@ from rackrate.tools import Port, TestBase  # noqa: E402
 from tests.unit.tools.captures import DATA, INDEX  # noqa: E402
 
 HERE = "127.0.0.1"
-#: Documentation's addresses (RFC 5737): one is unreachable, to the other there is no route.
+#: Addresses reserved for documentation (RFC 5737). One is unreachable, the other has no route.
 UNREACHABLE, NO_ROUTE = "192.0.2.1", "198.51.100.1"
-#: Beyond the test's own time.
+#: Time beyond the test's own duration.
 GRACE_SECONDS = 30.0
 _INSIDE = "RACKRATE_CAPTURE_INSIDE"
-#: A capture with this in captures.yaml fails its tests until somebody has read it.
+#: A capture with this text in captures.yaml fails its tests until somebody replaces the text.
 UNREAD = "READ THE FILE AND WRITE IT HERE"
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
 class CaptureError(Exception):
-    """A capture cannot be made; the message says why."""
+    """A capture failed. The message says why."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """How a test's client is run.
+    """One run of a test's client.
 
     Attributes:
         test: the test.
-        address: what the client is told.
-        serving: does the test's server run?
-        sent: a signal for the client in the middle.
-        server_dies: is the server killed in the middle?
+        address: the server's address for the client.
+        serving: whether the test's server runs.
+        sent: a signal to send to the client halfway.
+        server_dies: whether to kill the server halfway.
         more: further arguments.
     """
 
@@ -71,7 +72,7 @@ class Run:
 
 
 def failures(test: TestBase) -> dict[str, Run]:
-    """The ways in which any tool can fail, by situation."""
+    """The failures to capture for any tool, by situation."""
     found = {
         "unreachable": Run(test, address=UNREACHABLE),
         "no-route": Run(test, address=NO_ROUTE),
@@ -86,11 +87,10 @@ def failures(test: TestBase) -> dict[str, Run]:
 
 
 def printed_by(run: Run) -> bytes:
-    """What a test's client prints, output and error output together.
+    """Run a test's client. Returns its output and error output together.
 
     Raises:
-        CaptureError: a program is not there, the server does not listen, or the client does not
-            end.
+        CaptureError: a program is missing, the server does not listen, or the client does not end.
     """
     test = run.test
     with _server(test if run.serving else None) as server, tempfile.TemporaryFile() as output:
@@ -114,7 +114,7 @@ def printed_by(run: Run) -> bytes:
 
 @contextmanager
 def _server(test: TestBase | None) -> Iterator[subprocess.Popen[bytes] | None]:
-    """A test's server while it listens, if it has one."""
+    """Run a test's server, if it has one, within the `with` block. It listens on entry."""
     if test is None or test.server is None:
         yield None
         return
@@ -139,7 +139,7 @@ def _start(argv: Sequence[str], output: int) -> subprocess.Popen[bytes]:
 
     def prepare() -> None:
         libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        # A shell lets what it starts in the background ignore interrupts, and that is inherited.
+        # A shell's background jobs ignore SIGINT, and the client would inherit that.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     try:
@@ -155,7 +155,7 @@ def _start(argv: Sequence[str], output: int) -> subprocess.Popen[bytes]:
 
 
 def _listens(port: Port) -> bool:
-    """Whether a socket listens, as the kernel says: a connection might be taken for a client's."""
+    """Whether a socket listens, from /proc/net. A test connection could count as a client's."""
     listening = "0A" if port.protocol == "TCP" else "07"
     return any(
         fields[1].endswith(f":{port.number:04X}") and fields[3] == listening
@@ -166,7 +166,7 @@ def _listens(port: Port) -> bool:
 
 
 def keep(directory: Path, situation: str, test: TestBase, printed: bytes, *, good: bool) -> Path:
-    """Writes a capture, and what is said of it unless that is known already."""
+    """Write a capture, and its entry in captures.yaml if there is none."""
     directory.mkdir(parents=True, exist_ok=True)
     ending = "json" if printed.lstrip().startswith(b"{") else "txt"
     path = directory / f"{situation}.{ending}"
@@ -185,7 +185,7 @@ def keep(directory: Path, situation: str, test: TestBase, printed: bytes, *, goo
 
 
 def _enter(arguments: Sequence[str]) -> None:
-    """Goes on in namespaces of its own; processes in them end with it."""
+    """Run this script again in its own namespaces. All processes in them end with it."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = [*("unshare", *user, "--net", "--pid", "--fork", "--kill-child"), sys.executable]
     environment = {**os.environ, _INSIDE: "1"}
@@ -205,7 +205,7 @@ def _prepare(sysctls: Mapping[str, str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Makes the captures that were asked for, and says where they are."""
+    """Make the captures and print their paths."""
     parser = argparse.ArgumentParser(prog="scripts.capture", description=__doc__)
     parser.add_argument("tool", choices=tools.names())
     parser.add_argument("version", help="the folder's name, such as 3.18")

@@ -1,4 +1,4 @@
-"""The reference of the stack's parameters, docs/parameters.md, made of template.yaml."""
+"""Generate docs/parameters.md, the reference of the stack's parameters, from template.yaml."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from cfnlint.decode import decode
 
-from scripts.markdown import ROOT, table, with_part
+from scripts.markdown import ROOT, bullet, prose, with_part
 
 TEMPLATE = ROOT / "template.yaml"
 REFERENCE = ROOT / "docs" / "parameters.md"
@@ -17,10 +17,10 @@ _INTERFACE = "AWS::CloudFormation::Interface"
 
 
 def load(path: Path = TEMPLATE) -> dict[str, Any]:
-    """A template as plain data, with short forms such as `!Ref` written out.
+    """Read a template as plain data, with short forms such as `!Ref` in their full form.
 
     Raises:
-        ValueError: it is no template.
+        ValueError: the file is not a template.
     """
     template, faults = decode(str(path))
     if template is None or faults:
@@ -29,20 +29,19 @@ def load(path: Path = TEMPLATE) -> dict[str, Any]:
 
 
 def render(template: Mapping[str, Any]) -> str:
-    """The reference as Markdown: a table for each group, what is checked, and the form's order."""
+    """The reference as Markdown: a section for each group, the checks, and the form's order."""
     parameters = template["Parameters"]
-    titles = ("parameter", "type", "default", "takes", "what it is")
     parts = [
-        f"## {title}\n\n{table(titles, (_cells(name, parameters[name]) for name in names))}\n"
+        "\n\n".join([f"## {title}", *(_section(name, parameters[name]) for name in names)])
         for title, names in groups(template)
     ]
-    return "\n".join([*parts, *_checks(template), "", *form(template)]) + "\n"
+    return "\n\n".join([*parts, _checks(template), "\n".join(form(template))]) + "\n"
 
 
 def groups(template: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     """The title and the parameters of each group, in the order of the console's form.
 
-    Parameters that are in no group come last, as they do in the console.
+    Parameters without a group come last, as in the console.
     """
     interface = template.get("Metadata", {}).get(_INTERFACE, {})
     left = dict.fromkeys(template["Parameters"])
@@ -55,30 +54,30 @@ def groups(template: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 
 def form(template: Mapping[str, Any]) -> list[str]:
-    """The lines that show the console's form: each group with its labels and the defaults."""
+    """The console's form as text: the labels of each group, linked to their sections."""
     labels = template.get("Metadata", {}).get(_INTERFACE, {}).get("ParameterLabels", {})
     lines = ["## The console's form"]
     for title, names in groups(template):
         lines += ["", f"**{title}**", ""]
         for number, name in enumerate(names, start=1):
             label = labels.get(name, {}).get("default", name)
-            default = template["Parameters"][name].get("Default")
-            lines.append(f"{number}. {label} (`{name}`): {_code(default)}")
+            lines.append(f"{number}. {label}: [`{name}`](#{name.lower()})")
     return lines
 
 
-def _cells(name: str, parameter: Mapping[str, Any]) -> list[str]:
-    return [
-        f"`{name}`",
-        str(parameter["Type"]),
-        _code(parameter.get("Default")),
-        _takes(parameter),
-        str(parameter.get("Description", "")),
+def _section(name: str, parameter: Mapping[str, Any]) -> str:
+    facts = [
+        f"Default: {_code(parameter.get('Default'))} ({parameter['Type']})",
+        f"Takes: {_takes(parameter)}",
     ]
+    if "AllowedPattern" in parameter:
+        facts.append(f"Pattern: {_code(parameter['AllowedPattern'])}")
+    texts = [prose(str(parameter.get("Description", ""))), "\n".join(map(bullet, facts))]
+    return "\n\n".join([f"### `{name}`", *filter(None, texts)])
 
 
 def _takes(parameter: Mapping[str, Any]) -> str:
-    """What a parameter takes, in words where the template has them."""
+    """The values that a parameter accepts, in the template's words if it has any."""
     if "AllowedValues" in parameter:
         return ", ".join(_code(value) for value in parameter["AllowedValues"])
     parts = []
@@ -92,36 +91,41 @@ def _takes(parameter: Mapping[str, Any]) -> str:
         parts.append(f"at least {parameter['MinLength']} characters")
     if "MaxLength" in parameter:
         parts.append(f"at most {parameter['MaxLength']} characters")
-    if "AllowedPattern" in parameter:
-        parts.append(f"pattern {_code(parameter['AllowedPattern'])}")
     return "; ".join(parts)
 
 
-def _checks(template: Mapping[str, Any]) -> Iterator[str]:
-    yield "## What is refused before anything is created\n"
-    yield table(
-        ("when", "what you read"),
-        (
-            (
-                _words(rule["RuleCondition"]) if "RuleCondition" in rule else "always",
-                str(assertion["AssertDescription"]),
-            )
-            for rule in template.get("Rules", {}).values()
-            for assertion in rule["Assertions"]
-        ),
+def _checks(template: Mapping[str, Any]) -> str:
+    checks = [
+        bullet(f"{_when(rule)}: {assertion['AssertDescription']}")
+        for rule in template.get("Rules", {}).values()
+        for assertion in rule["Assertions"]
+    ]
+    return "\n\n".join(
+        [
+            "## Checks before anything is created",
+            prose(
+                "CloudFormation checks these combinations of parameters first. Each line names the"
+                " condition and the message."
+            ),
+            "\n".join(checks),
+            prose(
+                "The preflight stack comes next. It checks what only AWS knows: zones and"
+                " strategies of the instance type, addresses in a subnet, the existing cluster. It"
+                " reports all errors in one message."
+            ),
+        ]
     )
-    yield ""
-    yield (
-        "What only AWS knows (zones and strategies of a type, addresses in a subnet, the cluster\n"
-        "that exists) the preflight stack refuses first of all, with a message of the same kind."
-    )
+
+
+def _when(rule: Mapping[str, Any]) -> str:
+    return f"If {_words(rule['RuleCondition'])}" if "RuleCondition" in rule else "Always"
 
 
 def _words(condition: Any) -> str:
     """A condition in words.
 
     Raises:
-        ValueError: it uses a function that nobody has taught this one.
+        ValueError: the condition uses a function that this one does not know.
     """
     if not isinstance(condition, dict):
         return _code(condition)
@@ -151,5 +155,5 @@ def _code(value: Any) -> str:
 
 
 def documents() -> dict[Path, str]:
-    """The page, as it should be."""
+    """The generated page by path."""
     return {REFERENCE: with_part(REFERENCE.read_text("utf-8"), "parameters", render(load()))}

@@ -1,11 +1,12 @@
-"""The references of plans, docs/plan.schema.json and the tables of docs/plan.md.
+"""Generate the references of plans: docs/plan.schema.json and the tables of docs/plan.md.
 
-They are made of the models that check plans, `PlanInput` and `ArmChoice`, and of each tool's.
+The source are the models that check plans: `PlanInput`, `ArmChoice`, and the model of each tool.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from rackrate.plan.fields import MAX_ARMS, MAX_TESTS, MAX_TRIALS, PlanInput
 from rackrate.plan.model import CATALOGUE
 from rackrate.plan.schedule import MAX_PAIRS_PER_ITEM
 from rackrate_text.units import UNITS
-from scripts.markdown import ROOT, table, with_part
+from scripts.markdown import ROOT, bullet, table, with_part
 
 SCHEMA = ROOT / "docs" / "plan.schema.json"
 REFERENCE = ROOT / "docs" / "plan.md"
@@ -29,7 +30,7 @@ REFERENCE = ROOT / "docs" / "plan.md"
 def schema() -> Json:
     """The JSON Schema of plans.
 
-    It takes every plan that the stack could take; it cannot know what the stack has.
+    It accepts all plans that some stack accepts, because it cannot know the stack's arms.
     """
     root = _tidy(PlanInput.model_json_schema())
     arm, definitions = _definition(ArmChoice)
@@ -42,7 +43,7 @@ def schema() -> Json:
     properties = root["properties"]
     named = {"type": "string", "description": "Name of an arm of the stack."}
     properties["arms"] |= {
-        # Leaving it out means all arms; there is no other word for it.
+        # A missing field means all arms. null is not allowed.
         **_without_null(properties["arms"]),
         "minItems": 2,
         "items": {"oneOf": [named, {"$ref": "#/$defs/Arm"}]},
@@ -58,13 +59,13 @@ def schema() -> Json:
 
 
 def _definition(model: type[BaseModel]) -> tuple[Json, Json]:
-    """A model's schema and the definitions it uses."""
+    """A model's schema and the definitions that it uses."""
     found = _tidy(model.model_json_schema())
     return found, found.pop("$defs", {})
 
 
 def _tidy(value: Any) -> Any:
-    """A schema without the titles that pydantic makes of names, and with one-line descriptions."""
+    """Tidy a schema: remove pydantic's titles and put each description on one line."""
     if isinstance(value, list):
         return [_tidy(entry) for entry in value]
     if not isinstance(value, dict):
@@ -93,7 +94,7 @@ def _names_of_catalogue() -> Json:
 
 
 def _with_tool(branch: Json, tool: str) -> Json:
-    """The tool may be left out where the name is that of one of its tests in the catalogue."""
+    """Add to a tool's schema: `tool` is optional if `name` is one of its tests in the catalogue."""
     described = tools.TestBase.model_fields["tool"].description
     branch["properties"]["tool"]["description"] = described
     known = [name for name, test in CATALOGUE.items() if test["tool"] == tool]
@@ -102,10 +103,10 @@ def _with_tool(branch: Json, tool: str) -> Json:
 
 
 def parts(found: Mapping[str, Any]) -> dict[str, str]:
-    """The parts of the page that are made, by the names of their marks.
+    """The generated parts of the page, by the names of their marks.
 
     Args:
-        found: the schema, as `schema` makes it.
+        found: the schema from `schema`.
 
     Raises:
         ValueError: a field has no description.
@@ -149,7 +150,7 @@ def _catalogue() -> str:
 
 
 def _metrics(tool: str) -> str:
-    """What a tool's tests of the catalogue measure, or where it has none, its test by default."""
+    """The metrics of a tool's tests in the catalogue, or of its default test if it has none."""
     default, *named = tools.examples(tool)
     rows = (
         (f"`{test.name}`", metric.name, metric.unit, metric.better, metric.statistic)
@@ -160,26 +161,28 @@ def _metrics(tool: str) -> str:
 
 
 def _fields(described: Mapping[str, Any]) -> str:
-    """A model's fields."""
+    """A model's fields: a table with the first sentence of each, then what else there is to say."""
     required = described.get("required", ())
-    rows = []
+    rows, details = [], []
     for name, field in described["properties"].items():
         if "description" not in field:
             raise ValueError(f"the field {name} has no description: give its Field one")
+        first, *rest = re.split(r"(?<=\.) ", field["description"], maxsplit=1)
+        details += [bullet(f"`{name}`: {text}") for text in rest]
         default = "none; required" if name in required else _code(field.get("default"))
         example = field.get("examples", [field.get("const", field.get("default"))])[0]
         rows.append(
             (
                 *(f"`{name}`", _type(field), _unit(name), default, _bounds(field)),
-                *(field["description"], _code(example)),
+                *(first, _code(example)),
             )
         )
     titles = ("field", "type", "unit", "default", "takes", "what it is", "example")
-    return table(titles, rows)
+    return "\n\n".join(filter(None, (table(titles, rows), "\n".join(details))))
 
 
 def _kinds(field: Mapping[str, Any]) -> list[Json]:
-    """What a field may be, apart from null, which only means that it is left out."""
+    """The types that a field accepts, without null, which only means a missing field."""
     kinds = field.get("anyOf") or field.get("oneOf") or [field]
     return [each for each in kinds if each != {"type": "null"}]
 
@@ -194,7 +197,7 @@ def _unit(name: str) -> str:
 
 
 def _bounds(field: Mapping[str, Any]) -> str:
-    """What a field takes, in words."""
+    """The values that a field accepts, in words."""
     words: list[str] = []
     for kind in _kinds(field):
         if "enum" in kind:
@@ -228,7 +231,7 @@ def _code(value: Any) -> str:
 
 
 def documents() -> dict[Path, str]:
-    """The two files, as they should be."""
+    """The two generated files by path."""
     found = schema()
     page = REFERENCE.read_text("utf-8")
     for name, part in parts(found).items():

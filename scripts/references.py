@@ -1,4 +1,4 @@
-"""Write what follows from templates (parameters, rights), models (plans, results) and tools.
+"""Generate the references from templates (parameters, rights), models (plans, results) and tools.
 
 Usage: make docs
 """
@@ -18,13 +18,13 @@ from scripts.markdown import ROOT
 
 
 def documents() -> dict[Path, str]:
-    """Every file that is made, or has parts that are, as it should be."""
+    """All files with generated content, by path."""
     makers = (parameters, access_reference, plan_reference, results_reference, tools_reference)
     return {path: text for maker in makers for path, text in maker.documents().items()}
 
 
 def main() -> None:
-    """Write them."""
+    """Write the files."""
     for path, text in documents().items():
         path.write_text(text, "utf-8")
         print(f"wrote {path.relative_to(ROOT)}")

@@ -1,8 +1,8 @@
-"""What follows from the results' shape: results.schema.json, and the columns of the tables.
+"""Generate the references of results: results.schema.json, and the columns of the tables.
 
-The schema is made of the models that results are checked with, of `rackrate.results.schema`, and
-the columns are those that `rackrate.results.rows` writes: in results.md, in the tables of
-templates/results.yaml, and their order, to which those of a new tool are appended.
+The schema comes from the models in `rackrate.results.schema`, which check results. The columns are
+those that `rackrate.results.rows` writes. They go to results.md, to the tables of
+templates/results.yaml, and to the list of their order. A new tool's columns are appended to it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEMPLATE = ROOT / "templates" / "results.yaml"
 
 
 def documents() -> dict[Path, str]:
-    """The files, as they should be."""
+    """The generated files by path."""
     reference, template = REFERENCE.read_text(), TEMPLATE.read_text()
     for name, columns in (("trials", TRIALS), ("verdicts", VERDICTS)):
         rows = ((f"`{column.name}`", column.type, column.text) for column in columns)
@@ -39,7 +39,7 @@ def documents() -> dict[Path, str]:
 
 
 def _with_glue_columns(template: str, name: str, columns: Sequence[Column]) -> str:
-    """The template with the columns of a table."""
+    """Replace the columns of a Glue table in the template."""
     lines = [
         f"            - {{ Name: {each['Name']}, Type: {each['Type']} }}\n"
         for each in glue_columns(columns)

@@ -1,9 +1,9 @@
-"""What the site needs beyond MkDocs: pages for the files outside docs/ that a page links to.
+"""A hook for MkDocs that adds pages for the files outside docs/ that a page links to.
 
-MkDocs knows only docs/. A link from there to a template or to CONTRIBUTING.md works where the
-repository is read, and would be broken in the site. This hook gives each such file a page under
-source/ and points the links to it; Markdown becomes a page as it is, anything else a page that
-shows it. A link to a file that is not there is left to MkDocs, which refuses it.
+MkDocs knows only docs/. A link from there to a template or to CONTRIBUTING.md works in the
+repository but would be broken in the site. This hook makes a page under source/ for each such file
+and points the links to it. Markdown becomes a page itself; any other file is shown as code. MkDocs
+reports links to files that do not exist.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs"
-#: Where the site has the files from outside docs/.
+#: The site's directory for the files from outside docs/.
 SOURCE = "source"
 
 _LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python"}
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
-# A code span, which is left alone, or the target of a link or an image.
+# A code span, which stays unchanged, or the target of a link or an image.
 _SPAN_OR_TARGET = re.compile(r"(?P<code>`+[^`]*`+)|(?<=\]\()(?P<target>[^)\s]+)(?=\))")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add a page for each file outside docs/ that a page, or one of these pages, links to."""
+    """Add a page for each file outside docs/ that a page links to, or one of the added pages."""
     waiting = list(files.documentation_pages())
     while waiting:
         file = waiting.pop()
@@ -43,7 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links to files outside docs/ to their pages."""
+    """Change links to files outside docs/ into links to their pages."""
     origin = _origin(page.file.src_uri)
 
     def pointed(target: str) -> str:
@@ -57,7 +57,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def rewritten(markdown: str, change: Callable[[str], str]) -> str:
-    """Markdown with the target of each link changed; code stays as it is."""
+    """Change the target of each link in Markdown. Code stays unchanged."""
     lines, fence = [], ""
     for line in markdown.splitlines(keepends=True):
         mark = _FENCE.match(line)
@@ -92,7 +92,7 @@ def _outside(origin: str, markdown: str) -> Iterator[str]:
 
 
 def _resolved(origin: str, target: str) -> tuple[str | None, str]:
-    """The file of the repository a link leads to, and its anchor; None when it leads to no file."""
+    """The file of the repository that a link leads to, or None, and the link's anchor."""
     parts = urlsplit(target)
     if parts.scheme or parts.netloc or not parts.path or parts.path.startswith("/"):
         return None, ""
@@ -106,21 +106,21 @@ def _in_docs(path: str) -> bool:
 
 
 def _page_of(path: str) -> str:
-    """Where the site has a file from outside docs/, relative to docs/."""
-    # MkDocs leaves out what begins with a dot.
+    """The site's path, relative to docs/, for a file from outside docs/."""
+    # Remove leading dots, because MkDocs ignores files that begin with one.
     shown = "/".join(part.lstrip(".") for part in path.split("/"))
     return f"{SOURCE}/{shown}" if path.endswith(".md") else f"{SOURCE}/{shown}.md"
 
 
 def _origin(uri: str) -> str:
-    """The file of the repository that a page is made of."""
+    """The file of the repository that a page shows."""
     if uri.startswith(f"{SOURCE}/"):
         return uri.removeprefix(f"{SOURCE}/")
     return f"{DOCS}/{uri}"
 
 
 def _shown(path: str) -> str:
-    """A file as a page. Files that are shown as they are stay out of the search."""
+    """A file as a page. The search leaves out files that are shown as code."""
     text = (ROOT / path).read_text("utf-8")
     if path.endswith(".md"):
         return text

@@ -2,9 +2,9 @@
 
 Usage: .venv/bin/python -m scripts.taskcat_tests package|test
 
-Variables: S3_BUCKET, where the package goes, in the Region of the tests; AWS_REGION (us-east-1);
-TESTS, names separated by commas (all); PARALLEL, the tests deployed at a time (4). Exits 0 when
-every test passed, 1 when one failed, 2 when something is missing to begin with.
+Variables: S3_BUCKET, the bucket for the package, in the Region of the tests; AWS_REGION
+(us-east-1); TESTS, names separated by commas (all); PARALLEL, the tests deployed at a time (4).
+Exit codes: 0 all tests passed, 1 a test failed, 2 a prerequisite is missing.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ PACKAGED = ROOT / "build" / "packaged.yaml"
 GENERATED = ROOT / "build" / "taskcat.yml"
 TASKCAT = ROOT / ".venv-taskcat" / "bin" / "taskcat"
 
-# An account has five VPCs and five Elastic IPs in a Region unless it asked for more.
+# By default an account may have five VPCs and five Elastic IPs in a Region.
 DEFAULT_PARALLEL = 4
-# us-east-1, on demand: a control plane 0.10, four c5.large 0.34, a NAT gateway 0.045 US dollars an
-# hour; four c6gn.4xlarge are 2.76. A test takes about three quarters of an hour.
+# On-Demand prices in us-east-1, US dollars per hour: a control plane 0.10, four c5.large 0.34, a
+# NAT gateway 0.045, four c6gn.4xlarge 2.76. A test takes about 45 minutes.
 DOLLARS_PER_TEST = 0.4
 DOLLARS_MORE = {"ena-express": 1.9}
 
@@ -39,7 +39,7 @@ _PARAMETERS_PER_REQUEST = 10
 
 
 class Refusal(Exception):
-    """What is missing and how to get it."""
+    """A missing prerequisite. The message says what is missing and how to get it."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def check_bucket(session: boto3.session.Session) -> str:
-    """The bucket for the package, which is there and in the Region. Raises Refusal."""
+    """The bucket for the package. Raises Refusal if it is missing or in another Region."""
     bucket = os.environ.get("S3_BUCKET", "")
     if not bucket:
         raise Refusal(
@@ -95,7 +95,7 @@ def check_bucket(session: boto3.session.Session) -> str:
 
 
 def chosen(tests: Mapping[str, Any], names: str) -> dict[str, Any]:
-    """The tests of a list of names; all of an empty one. Raises Refusal."""
+    """The tests with these names; all tests for an empty list. Raises Refusal for unknown names."""
     wanted = [name.strip() for name in names.split(",") if name.strip()] or list(tests)
     unknown = [name for name in wanted if name not in tests]
     if unknown:
@@ -107,7 +107,7 @@ def chosen(tests: Mapping[str, Any], names: str) -> dict[str, Any]:
 
 
 def count(text: str) -> int:
-    """How many tests to deploy at a time. Raises Refusal."""
+    """The number of tests to deploy at a time. Raises Refusal if the text is not one."""
     if not text:
         return DEFAULT_PARALLEL
     if not text.isdecimal() or int(text) == 0:
@@ -116,12 +116,12 @@ def count(text: str) -> int:
 
 
 def needed(test: Mapping[str, Any]) -> set[str]:
-    """Names in the account's Parameter Store that a test's parameters refer to."""
+    """The names in the account's Parameter Store that a test's parameters refer to."""
     return set(_IN_THE_ACCOUNT.findall(" ".join(test["parameters"].values())))
 
 
 def runnable(session: boto3.session.Session, tests: Mapping[str, Any]) -> list[str]:
-    """Names of the tests for which the account has what they need; says which it leaves out."""
+    """The names of the tests whose needs the account meets. Prints which tests are left out."""
     asked = sorted(set().union(*map(needed, tests.values())))
     there: set[str] = set()
     store = session.client("ssm")
@@ -139,7 +139,7 @@ def runnable(session: boto3.session.Session, tests: Mapping[str, Any]) -> list[s
 
 
 def package(region: str, bucket: str) -> None:
-    """Build the functions and write the template that refers to them in the bucket."""
+    """Build the functions, upload them, and write the template that refers to them."""
     PACKAGED.parent.mkdir(exist_ok=True)
     to = ["--region", region, "--s3-bucket", bucket, "--s3-prefix", "rackrate"]
     for command in (["build"], ["package", *to, "--output-template-file", str(PACKAGED)]):
@@ -147,7 +147,7 @@ def package(region: str, bucket: str) -> None:
 
 
 def configuration(configured: Mapping[str, Any], tests: Iterable[str], region: str) -> Any:
-    """The configuration with some of its tests and in another Region, which no option can do."""
+    """The configuration with only these tests and this Region. taskcat has no options for that."""
     return {
         "project": configured["project"] | {"regions": [region]},
         "tests": {name: configured["tests"][name] for name in tests},
@@ -171,13 +171,13 @@ def deploy(
     )
     variables = os.environ | {
         "TASKCAT_PROJECT_S3_BUCKET": bucket,
-        # In the configuration it has no effect, and a bucket without ACLs refuses any other.
+        # taskcat ignores this setting in its configuration. Buckets without ACLs need this value.
         "TASKCAT_PROJECT_S3_OBJECT_ACL": "bucket-owner-full-control",
     }
     failed = []
     for group in groups(tests, parallel):
         GENERATED.write_text(yaml.safe_dump(configuration(configured, group, region)))
-        # `make taskcat-lint` lints; here it would be done for each pair of tests.
+        # `make taskcat-lint` lints once. Without the option, taskcat would lint for each group.
         command = ["test", "run", "--lint-disable", "--minimal-output", "-p", ".", "-i"]
         done = subprocess.run(
             [TASKCAT, *command, str(GENERATED.relative_to(ROOT))],

@@ -1,13 +1,13 @@
-"""What follows from the tools' modules: docs/tools.md, and image/programs.txt.
+"""Generate docs/tools.md and image/programs.txt from the tools' modules.
 
-image/programs.txt lists what pods start, each with the Debian package that has it; the stack's
-image and the lab's are made of it.
+image/programs.txt lists the programs that pods start, each with its Debian package. Both the
+stack's image and the lab's install them.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rackrate import tools
@@ -17,10 +17,12 @@ from tests.unit.tools.captures import Capture, captures, outcome
 
 REFERENCE = ROOT / "docs" / "tools.md"
 PROGRAMS = ROOT / "image" / "programs.txt"
+#: How `outcome` begins for a capture that is no measurement.
+REFUSED = "refused: "
 
 
 def documents() -> dict[Path, str]:
-    """The two files, as they should be."""
+    """The two generated files by path."""
     tried = tuple(captures())
     page = REFERENCE.read_text()
     for name, part in (
@@ -43,7 +45,7 @@ def _table(tried: tuple[Capture, ...]) -> str:
     rows = []
     for tool in tools.names():
         first, _, _ = _text(tool).partition("\n\n")
-        # Options may ask for another server, and every one that is tried has its capture.
+        # Options can change the server's ports. The captures cover all tested options.
         tests = [*tools.examples(tool), *(each.test for each in tried if each.tool == tool)]
         ports = {port for test in tests if test.server is not None for port in test.server.ports}
         rows.append(
@@ -64,7 +66,7 @@ def _text(tool: str) -> str:
 
 
 def _section(tool: str) -> str:
-    """A tool's module in its own words, its metrics, command lines and details."""
+    """A tool's section: its module's docstring, metrics, command lines and details."""
     test = tools.examples(tool)[0]
     metrics = (
         (f"`{metric.name}`", metric.unit, metric.better, metric.statistic)
@@ -87,14 +89,36 @@ def _section(tool: str) -> str:
 
 
 def _captures(tried: tuple[Capture, ...]) -> Iterator[str]:
-    """What the parsers make of all captures: a table for each tool."""
+    """What the parsers make of all captures: the values and the refusals of each tool."""
     for tool in tools.names():
         found = [capture for capture in tried if capture.tool == tool]
         versions = list(dict.fromkeys(capture.version for capture in found))
-        cells = {(each.situation, each.version): outcome(each) for each in found}
-        rows = (
-            (situation, *(cells.get((situation, version), "") for version in versions))
-            for situation in dict.fromkeys(capture.situation for capture in found)
+        outcomes: dict[str, dict[str, str]] = {}
+        for each in found:
+            outcomes.setdefault(each.situation, {})[each.version] = outcome(each)
+        values = (
+            (situation, *(told.get(version, "").partition(":")[0] for version in versions))
+            for situation, told in outcomes.items()
+            if not all(map(_is_refusal, told.values()))
+        )
+        refusals = (
+            (situation, ", ".join(those), reason)
+            for situation, told in outcomes.items()
+            for reason, those in _by_reason(told).items()
         )
         yield f"### Captures of {tool}"
-        yield table(("situation", *versions), rows)
+        yield table(("situation", *versions), values)
+        yield table(("situation", "versions", "refused because"), refusals)
+
+
+def _is_refusal(text: str) -> bool:
+    return text.startswith(REFUSED)
+
+
+def _by_reason(told: Mapping[str, str]) -> dict[str, list[str]]:
+    """The versions by the reason for which their captures are refused."""
+    reasons: dict[str, list[str]] = {}
+    for version, text in told.items():
+        if _is_refusal(text):
+            reasons.setdefault(text.removeprefix(REFUSED), []).append(version)
+    return reasons

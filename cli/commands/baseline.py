@@ -1,4 +1,4 @@
-"""`rackrate baseline`: names for runs that others are compared with."""
+"""`rackrate baseline`: name the runs that you compare other runs with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def set_baseline(
     stack: StackOption = "rackrate",
     as_json: JsonOption = False,
 ) -> None:
-    """Give a run a name; a baseline of that name is replaced.
+    """Give a run a name. This replaces a baseline that has the name already.
 
     Example: rackrate baseline set golden latest
     """
@@ -77,7 +77,7 @@ def list_baselines(stack: StackOption = "rackrate", as_json: JsonOption = False)
 def remove_baseline(
     name: NameArgument, stack: StackOption = "rackrate", as_json: JsonOption = False
 ) -> None:
-    """Forget a baseline; its run stays.
+    """Remove a baseline's name. Its run stays.
 
     Example: rackrate baseline remove golden
     """

@@ -1,4 +1,4 @@
-"""`rackrate compare`: two runs, or a run and a named baseline, judged by the stack."""
+"""`rackrate compare`: let the stack compare two runs, or a run and a named baseline."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def compare(
     require: RequireOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two runs: what differed, and what came of it.
+    """Compare two runs: print what differed between them and the verdicts.
 
     Example: rackrate compare latest golden
     """
@@ -80,14 +80,17 @@ def compare(
 
 @dataclass(frozen=True)
 class _Named:
-    """A run that a person named: its id, and the name that the stack is asked for."""
+    """A run as the user named it: its id, and the name to pass to the stack."""
 
     run_id: str
     asked: str
 
 
 def _checked(stack: Stack, name: str) -> _Named:
-    """Refuse here what the stack would refuse later; a run's id wins over a baseline's name."""
+    """Find the named run. Raises Refusal where the stack would refuse it later.
+
+    When a run and a baseline have the same name, the run is meant.
+    """
     if name != LATEST and stack.run(name) is None:
         baseline = stack.baseline(name)
         if baseline is None:
@@ -106,7 +109,7 @@ def _checked(stack: Stack, name: str) -> _Named:
 
 
 def _execute(output: Output, stack: Stack, comparison_id: str, asked: dict[str, Any]) -> Execution:
-    """Start the comparison and wait for its end; a signal stops it."""
+    """Start the comparison and wait for its end. A signal stops the comparison."""
     with Interruption() as interruption, display_for(output.errors) as display:
         arn = stack.start(comparison_id, json.dumps(asked))
         began, poll_seconds = time.monotonic(), _FIRST_POLL_SECONDS
@@ -182,13 +185,13 @@ def _keep(
     comparison_id: str,
     out: Path,
 ) -> Path:
-    """Copy the comparison to `out`, with the raw outputs of its runs where its page looks."""
+    """Copy the comparison to `out`, and its runs' raw outputs to where its page links."""
     directory = out / comparison_id
     page = stack.content(f"comparisons/{comparison_id}/{_PAGE}")
     files.save(directory / "comparison.json", content)
     if page is None:
         return directory / "comparison.json"
-    # In the bucket runs are two directories up and one down; here they are beside the comparison.
+    # In the bucket the page links to ../../runs/<id>. Here the runs lie beside the comparison.
     files.save(directory / _PAGE, page.replace(b'"../../runs/', b'"../'))
     for run_id in (comparison.run_id, comparison.other_id):
         fetch_raw(output, stack, run_id, out)

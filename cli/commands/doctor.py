@@ -1,4 +1,4 @@
-"""`rackrate doctor`: is everything there that a run needs, and what to do where it is not."""
+"""`rackrate doctor`: check everything that a run needs, and say how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def doctor(
 ) -> None:
     """Check credentials, stack, cluster, images and quotas, and say what to do.
 
-    The dry run that proves the functions' access to the cluster measures nothing and costs
+    A dry run checks that the functions can access the cluster. It measures nothing and costs
     less than a cent. Exit code: 0 nothing failed, 1 a check failed, 2 no stack or no credentials.
 
     Example: rackrate doctor --quick
@@ -62,7 +62,7 @@ def doctor(
         for check in _of_stack(found, output, quick=quick) if found is not None else ():
             checks.append(check)
     except typer.Exit as interruption:
-        stopped = interruption.exit_code  # what was found so far is still worth to be told
+        stopped = interruption.exit_code  # still print the findings so far
     worst = any(check.state == "failed" for check in checks)
     code = stopped or (EXIT_USAGE if found is None else EXIT_FAILED if worst else 0)
     output.print(table(checks))
@@ -78,7 +78,10 @@ def doctor(
 
 
 def _entrance(name: str) -> tuple[list[Check], Stack | None]:
-    """What everything else rests on: Region, credentials and the stack; None without them."""
+    """Check what all other checks need: Region, credentials and the stack.
+
+    Returns None for the stack when one of the three is missing.
+    """
     session = session_of_environment()
     region = Check("Region", "ok", str(session.region_name))
     if session.region_name is None:
@@ -113,7 +116,7 @@ def _of_stack(stack: Stack, output: Output, *, quick: bool) -> Iterator[Check]:
 
 
 def table(checks: Iterable[Check]) -> Table:
-    """The findings, each with what to do under it."""
+    """The findings, each with its remedy below it."""
     shown = Table(box=box.HORIZONTALS, padding=(0, 1, 0, 0), pad_edge=False)
     shown.add_column("Check", no_wrap=True)
     shown.add_column("State", no_wrap=True)

@@ -1,4 +1,4 @@
-"""`rackrate export`: the trials or results of runs as files that other programs read."""
+"""`rackrate export`: write the trials or results of runs to files for other programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..stack import Stack
 
 
 class Format(StrEnum):
-    """What a run can be exported as."""
+    """The formats of an export."""
 
     csv = "csv"
     parquet = "parquet"
@@ -41,7 +41,7 @@ _SUFFIXES = {
 
 @dataclass(frozen=True)
 class Exported:
-    """One run in the format that was asked for."""
+    """One run in the requested format."""
 
     run_id: str
     content: bytes
@@ -86,7 +86,7 @@ def export(
     if to_stdout:
         _print(format, [_export(found, run, format) for run in runs])
         return
-    # Refused before anything is fetched, and nothing is written before all is there.
+    # Check the paths before fetching anything, and write nothing before everything is fetched.
     paths = [_path(run.run_id, format, out, several=len(runs) > 1) for run in runs]
     _check(paths, force=force)
     exported = [_export(found, run, format) for run in runs]
@@ -113,7 +113,7 @@ def _export(stack: Stack, run: Run, format: Format) -> Exported:
             content = _needed(stack.content(key), run, key)
         case Format.json:
             content = _results(stack, run)
-            Results.read(content, run.run_id)  # refuses what is of another schema, or no results
+            Results.read(content, run.run_id)  # raises Refusal for another schema or no results
         case Format.junit:
             results = Results.read(_results(stack, run), run.run_id)
             content = junit_xml(run.run_id, results, (), _failure(run))
@@ -154,7 +154,7 @@ def _check(paths: list[Path], *, force: bool) -> None:
 
 
 def _print(format: Format, exported: list[Exported]) -> None:
-    """To standard output: one run, or the trials of several under one header."""
+    """Write to standard output: one run, or the trials of several runs under one header."""
     if len(exported) > 1 and format is not Format.csv:
         raise Refusal(
             f"Several runs are several {format} files; name a directory with --out, or export one"
@@ -168,7 +168,7 @@ def _print(format: Format, exported: list[Exported]) -> None:
 
 
 def join(tables: list[bytes]) -> bytes:
-    """CSV tables as one, with one header. Raises Refusal when their columns differ."""
+    """Join CSV tables under one header. Raises Refusal when their columns differ."""
     headers = {table.split(b"\n", 1)[0].strip() for table in tables}
     if len(headers) > 1:
         raise Refusal(

@@ -15,7 +15,7 @@ from ..verdict import run_table
 
 
 class Status(StrEnum):
-    """How a run fares, as the table of runs has it."""
+    """A run's status, as in the table of runs."""
 
     running = "running"
     succeeded = "succeeded"

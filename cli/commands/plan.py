@@ -1,4 +1,4 @@
-"""`rackrate plan`: what a run would take, or what an earlier run measured, to be run again."""
+"""`rackrate plan`: estimate a run, or print an earlier run's plan to run it again."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def plan(
 ) -> None:
     """Plan without measuring, or print an earlier run's plan.
 
-    Without RUN the stack checks the plan of --plan and says what its run would take: time, bytes,
-    cost and guards. Nothing is measured. It is the same as `rackrate run --dry-run`.
+    Without RUN the stack checks the plan of --plan and estimates its run: time, bytes, cost and
+    guards. It measures nothing. This is the same as `rackrate run --dry-run`.
 
-    With RUN the plan of that run is printed as JSON with every default and its seed filled in, so
-    that `rackrate run --plan` measures the same again.
+    With RUN the command prints the plan of that run as JSON, with all defaults and the seed filled
+    in. Pass it to `rackrate run --plan` to measure the same again.
 
     Example: rackrate plan latest > again.json
     """
@@ -74,7 +74,7 @@ def _print_plan(output: Output, stack: Stack, run_id: str) -> None:
         )
     try:
         document: dict[str, Any] = json.loads(content)["plan"]
-        # A dry run's plan is asked for to be measured now.
+        # The user wants this plan to run it, so it must not ask for a dry run again.
         document.pop("dry_run", None)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refusal(

@@ -1,4 +1,4 @@
-"""`rackrate report`: the page of a run, as a file, as a link, or in the browser."""
+"""`rackrate report`: get a run's page as a file or a link, or open it in the browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..stack import Stack
 
 _PAGE = "report.html"
 
-# The longest that a signature of version 4 holds (Amazon S3 user guide, presigned URLs).
+# The maximum of a version 4 signature (Amazon S3 user guide, presigned URLs).
 _MOST_HOURS = 7 * 24
 
 
@@ -66,7 +66,7 @@ def report(
 def _link(output: Output, stack: Stack, run_id: str, hours: int) -> str:
     address = stack.link(f"runs/{run_id}/{_PAGE}", hours * 3600)
     until = f"{datetime.now(UTC) + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}"
-    # Whoever signs with a session's credentials gives no more than the session has.
+    # A link signed with a session's credentials expires with the session.
     temporary = stack.has_temporary_credentials
     output.line(address)
     holds = "hour" if hours == 1 else f"{hours} hours"

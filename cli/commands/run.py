@@ -60,9 +60,9 @@ def run(
 def start(
     output: Output, stack: Stack, run_id: str, plan: str, wanted: Wanted, *, detach: bool = False
 ) -> None:
-    """Start a run with the plan's JSON text, and follow it to its end unless it is detached.
+    """Start a run with the plan's JSON text. Follow it to its end, unless `detach`.
 
-    Ends with typer.Exit and the exit code.
+    Raises typer.Exit with the exit code at the end of the run.
     """
     output.note(f"Run {run_id} on stack {stack.name}")
     if detach:
@@ -87,7 +87,7 @@ def start(
 
 
 def _check_wanted(wanted: Wanted, plan: dict[str, object], *, detach: bool) -> None:
-    """Raise Refusal for what the run could not give, before it is started."""
+    """Raise Refusal, before the start, for requirements and files that the run cannot provide."""
     option = "--require" if wanted.requirements else "--junit"
     if wanted.needs_verdicts and detach:
         raise Refusal(

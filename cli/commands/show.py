@@ -1,4 +1,4 @@
-"""`rackrate show`: the verdict of an earlier run, from what it left."""
+"""`rackrate show`: print the verdict of an earlier run from its stored results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def show(
     require: RequireOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the verdict of an earlier run again, or how a run is getting on.
+    """Print the verdict of an earlier run again, or the progress of a run.
 
     Example: rackrate show latest --require 'rtt not worse'
     """

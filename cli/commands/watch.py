@@ -1,4 +1,4 @@
-"""`rackrate watch`: follow a run that somebody else started."""
+"""`rackrate watch`: follow a run that is already started."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def watch(
 ) -> None:
     """Follow a run to its end and print its verdict.
 
-    Ctrl-C ends the watching; the run goes on.
+    Ctrl-C ends this command. The run continues.
 
     Example: rackrate watch latest
     """
@@ -73,7 +73,7 @@ def watch(
 
 
 def _find(stack: Stack, run_id: str) -> Run | None:
-    """The run's record; None while the run was started and has none yet."""
+    """The run's record. None when the run is started and has no record yet."""
     if run_id == LATEST:
         return find_run(stack, run_id)
     record = stack.run(run_id)
@@ -86,5 +86,5 @@ def _seconds_since(record: Run | None) -> float:
     if record is None or not record.started_at:
         return 0.0
     started = datetime.fromisoformat(record.started_at)
-    # The stack's clock may be ahead of this one.
+    # The stack's clock may be ahead of this machine's.
     return max(0.0, (datetime.now(UTC) - started).total_seconds())

@@ -1,1 +1,1 @@
-"""What `rackrate doctor` looks at: each check says what it found and what to do about it."""
+"""The checks of `rackrate doctor`. Each returns what it found and what to do about it."""

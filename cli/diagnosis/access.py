@@ -1,4 +1,4 @@
-"""The functions' access to the cluster, proved by a dry run: it plans on the nodes it finds."""
+"""Check the functions' access to the cluster with a dry run, which has to find the nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .check import Check
 
 _NAME = "cluster access"
 
-# What to do about the errors that a dry run can end with; the rest explain themselves.
+# Remedies for the errors of a dry run. The messages of other errors contain their remedy.
 _REMEDIES = {
     "ClusterUnreachable": "see the cluster's endpoint access, and the functions' access entries",
     "NodesUnavailable": "see the node groups' health in the EKS console",
@@ -29,7 +29,7 @@ _REMEDIES = {
 
 
 class _Asking:
-    """A display that does not promise what a dry run does not do: nothing will be measured."""
+    """A display for a dry run: it shows that the command waits, and no phases or blocks."""
 
     def __init__(self, display: Display) -> None:
         self._display = display
@@ -47,12 +47,12 @@ class _Asking:
         self._display.__exit__(kind, error, trace)
 
     def show(self, phase: str, block: int, blocks: int, elapsed: float, left: float | None) -> None:
-        """Only that we wait."""
+        """Show that the command waits."""
         self._display.show("asking the functions for a dry run", 0, 0, elapsed, None)
 
 
 def access(stack: Stack, output: Output) -> Check:
-    """Start a dry run and see which nodes it found. It costs less than a cent, measures nothing.
+    """Start a dry run and check which nodes it found. It measures nothing and costs under a cent.
 
     Raises typer.Exit when a signal stops it.
     """
@@ -71,7 +71,7 @@ def access(stack: Stack, output: Output) -> Check:
 def access_check(
     run_id: str, ended: Outcome, planned: Mapping[str, Any] | None, *, wanted: str | None
 ) -> Check:
-    """What the end of a dry run means. `planned` is its plan.json, None when it wrote none."""
+    """Turn the end of a dry run into a finding. `planned` is its plan.json, None without one."""
     execution = ended.execution
     if execution.status != "SUCCEEDED":
         error = execution.error or execution.status

@@ -1,4 +1,4 @@
-"""A check and what it found; a check that may not be made is unknown, never a crash."""
+"""A check and its finding. Errors become findings: a check without permission is `unknown`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ACTION = re.compile(r"perform(?:ing)?:? ([a-z0-9-]+:[A-Za-z]+)")
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `remedy` says what to do, and is empty when there is nothing to do."""
+    """One finding. `remedy` says what to do. It is empty when there is nothing to do."""
 
     name: str
     state: State
@@ -48,18 +48,18 @@ class Check:
 
 
 class Untold(Exception):
-    """The stack does not tell what a check needs, as one of another version may not."""
+    """The stack lacks an output or parameter that a check needs (a stack of another version)."""
 
 
 def told(values: Mapping[str, str], name: str) -> str:
-    """A stack's output or parameter. Raises Untold when it has none of that name."""
+    """A stack's output or parameter. Raises Untold when the stack has none of that name."""
     if name not in values:
         raise Untold(f"the stack does not tell its {name}")
     return values[name]
 
 
 def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]:
-    """Make a check. What AWS answers with an error is a finding under `name` too."""
+    """Run a check. An error of AWS becomes a finding under `name`."""
     try:
         found = check()
         return [found] if isinstance(found, Check) else list(found)
@@ -84,20 +84,20 @@ def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]
         said = f"{error.operation_name} answers {error_code(error)}: {error_message(error)}"
         return [Check(name, "unknown", shorten(said, _LONGEST))]
     except ResponseParserError:
-        # A proxy's page, for example, or an emulation's.
+        # For example the page of a proxy or of an emulator.
         return [Check(name, "unknown", "what answers in AWS's place cannot be understood")]
     except BotoCoreError as error:
         return [failed(name, explain(error))]
 
 
 def forbidden_action(error: ClientError) -> str:
-    """The IAM action that a refused call needs, or at least the name of the call."""
+    """The IAM action that a denied call needs, or else the name of the call."""
     named = _ACTION.search(error_message(error))
     return named[1] if named else error.operation_name
 
 
 def failed(name: str, refusal: Refusal) -> Check:
-    """A refusal as a finding: its sentences read "what; remedy."."""
+    """Turn a refusal into a finding. Its message has the form "what; remedy."."""
     what, _, remedy = _sentence(refusal).partition("; ")
     return Check(name, "failed", what, remedy)
 

@@ -1,4 +1,4 @@
-"""The cluster: what EKS says of it and its node groups, and whether it can be reached."""
+"""Check the cluster: its state and its node groups in EKS, and whether kubectl reaches it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .check import Check, told
 
 _KUBECTL_SECONDS = 15
 
-# What eks:DescribeClusterVersions calls the support of a version.
+# The values of eks:DescribeClusterVersions for a version's support.
 _SUPPORT = {
     "STANDARD_SUPPORT": "in standard support",
     "EXTENDED_SUPPORT": "in extended support, which costs more",
@@ -24,7 +24,7 @@ _SUPPORT = {
 
 
 def cluster(stack: Stack) -> Check:
-    """Is the cluster up, and does EKS find fault with it?"""
+    """Check that the cluster is active and that EKS reports no problem with it."""
     name = told(stack.outputs, "ClusterName")
     try:
         found = _described(stack)
@@ -51,7 +51,7 @@ def _described(stack: Stack) -> Mapping[str, Any]:
 
 
 def version_support(stack: Stack) -> Check:
-    """Is the cluster's Kubernetes version still supported?"""
+    """Check that EKS still supports the cluster's Kubernetes version."""
     name = "Kubernetes version"
     version = _described(stack).get("version")
     found = stack.client("eks").describe_cluster_versions(clusterVersions=[version])[
@@ -60,7 +60,7 @@ def version_support(stack: Stack) -> Check:
     if not found:
         return Check(name, "unknown", f"EKS tells nothing of version {version}")
     support = found[0]
-    # The list of states grew names over time; the older field has the same in small letters.
+    # `status` is the older field, with the same values in small letters and hyphens.
     word = (
         str(support.get("versionStatus") or support.get("status") or "").upper().replace("-", "_")
     )
@@ -77,7 +77,7 @@ def version_support(stack: Stack) -> Check:
 
 
 def node_groups(stack: Stack) -> Iterator[Check]:
-    """Does each arm have its nodes?"""
+    """Check that each arm has its nodes."""
     if stack.parameters.get("ExistingClusterName"):
         labels = (stack.parameters.get(f"{arm}Label", "?") for arm in ("Treatment", "Baseline"))
         yield Check(
@@ -107,9 +107,9 @@ def _node_group(stack: Stack, arm: str, name: str) -> Check:
 
 
 def node_group_check(title: str, found: Mapping[str, Any], *, wanted: int, rests: bool) -> Check:
-    """What EKS's description of a node group means, for one that is to have `wanted` nodes.
+    """Turn EKS's description of a node group that should have `wanted` nodes into a finding.
 
-    `rests` says that it has none between runs.
+    `rests` says that the node group has no nodes between runs.
     """
     status, issues = found["status"], _issues(found)
     desired = int((found.get("scalingConfig") or {}).get("desiredSize", 0))
@@ -131,7 +131,7 @@ def _issues(found: Mapping[str, Any]) -> str:
 
 
 def kubectl(stack: Stack) -> Check:
-    """Does the caller's own kubectl reach the cluster? rackrate itself does without."""
+    """Check that the caller's kubectl reaches the cluster. rackrate itself does not need it."""
     name = "your kubectl"
     advice = f"only if you want to look around: {stack.outputs.get('UpdateKubeconfigCommand', '')}"
     program = shutil.which("kubectl")

@@ -1,4 +1,4 @@
-"""The parts of a stack that AWS keeps: state machine, table, bucket, image, alarms."""
+"""Check the parts of the stack: state machine, table, bucket, image, alarms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..stack import Stack
 from .check import Check, told
 
 _RESTORE = "deploy the stack again with `sam build && sam deploy`"
-# A registry of ECR names its account and Region: account.dkr.ecr.region.amazonaws.com/name:tag.
+# An image in ECR names its account and Region: account.dkr.ecr.region.amazonaws.com/name:tag.
 _ECR = re.compile(
     r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/"
     r"(?P<name>[^:@]+)(?::(?P<tag>[^@]+))?(?:@(?P<digest>.+))?"
@@ -23,7 +23,7 @@ _RUNS_LOOKED_THROUGH = 20
 
 
 def stack_state(stack: Stack) -> Check:
-    """How CloudFormation last left the stack."""
+    """Check the stack's state in CloudFormation."""
     if stack.status.endswith("_IN_PROGRESS"):
         return Check(
             "stack", "warning", f"{stack.name} is {stack.status}", "wait until it is complete"
@@ -39,7 +39,7 @@ def stack_state(stack: Stack) -> Check:
 
 
 def state_machine(stack: Stack) -> Check:
-    """Can a run be started?"""
+    """Check that the state machine can start a run."""
     arn = told(stack.outputs, "StateMachineArn")
     try:
         found = stack.client("stepfunctions").describe_state_machine(stateMachineArn=arn)
@@ -54,7 +54,7 @@ def state_machine(stack: Stack) -> Check:
 
 
 def table(stack: Stack) -> Check:
-    """Are the table and its index there?"""
+    """Check that the table and its index exist."""
     name = told(stack.outputs, "TableName")
     try:
         found = stack.client("dynamodb").describe_table(TableName=name)["Table"]
@@ -78,11 +78,11 @@ def table(stack: Stack) -> Check:
 
 
 def bucket(stack: Stack) -> Check:
-    """Can the bucket be reached?"""
+    """Check that the caller can reach the bucket."""
     try:
         stack.client("s3").head_bucket(Bucket=stack.bucket)
     except ClientError as error:
-        # A HEAD has no body: S3 tells no more than the status.
+        # The answer to a HEAD request has no body, so the status is all there is.
         if error_code(error) == "403":
             return Check(
                 "bucket",
@@ -97,7 +97,7 @@ def bucket(stack: Stack) -> Check:
 
 
 def image(stack: Stack) -> Check:
-    """Is the image of the tools where the nodes pull it from?"""
+    """Check that the tools' image is where the nodes pull it from."""
     reference = told(stack.outputs, "ToolImage")
     registry = _ECR.fullmatch(reference)
     return _pulled_image(stack, reference) if registry is None else _ecr_image(stack, registry)
@@ -126,7 +126,7 @@ def _ecr_image(stack: Stack, registry: re.Match[str]) -> Check:
 
 
 def _pulled_image(stack: Stack, reference: str) -> Check:
-    """Another registry's image: that a run's nodes have pulled it is all that proves it."""
+    """Check an image of another registry. The only proof is that a run's nodes have pulled it."""
     for run in stack.runs(_RUNS_LOOKED_THROUGH):
         if run.status in GOOD - {"dry_run"} and _image_of(stack, run) == reference:
             return Check("image", "ok", f"{reference}; run {run.run_id} used it")
@@ -147,7 +147,7 @@ def _image_of(stack: Stack, run: Run) -> str | None:
 
 
 def alarms(stack: Stack) -> Check:
-    """Does one of the stack's alarms sound?"""
+    """Check that none of the stack's alarms is in the ALARM state."""
     if stack.parameters.get("Observability") == "false":
         return Check("alarms", "ok", "none, by Observability=false")
     pages = (

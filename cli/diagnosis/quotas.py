@@ -1,4 +1,4 @@
-"""What the account may run, against what the stack needs."""
+"""Check the account's quotas against what the stack needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STANDARD = "L-1216C47A"
 """Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances, in vCPUs."""
 
 # Amazon EC2 user guide, "On-Demand Instance quotas": every quota counts vCPUs of running instances.
-# Longer prefixes first: inf is not i, hpc is not h, dl is not d, trn is not t.
+# Longer prefixes come first, because inf is not i, hpc is not h, dl is not d, and trn is not t.
 _QUOTAS = (
     ("hpc", "L-F7808C92"),
     ("inf", "L-1945791B"),
@@ -32,17 +32,17 @@ _QUOTAS = (
 )
 
 SPREAD_LIMIT = 7
-"""Running instances of a spread group in one zone (EC2 user guide, placement strategies)."""
+"""Maximum of running instances of a spread group in a zone (EC2 user guide, placement groups)."""
 
 LEAST_CONCURRENCY = 10
-"""What a run and the rules beside it may invoke at once is below this; a new account has it."""
+"""The concurrency quota of a new account. A run and the stack's rules invoke fewer at once."""
 
 
 _GROUP = "placement group"
 
 
 def quota_code(instance_type: str) -> str:
-    """The quota that counts the vCPUs of an instance type."""
+    """The code of the quota that counts the vCPUs of an instance type."""
     family = re.match(r"[a-z]+", instance_type)
     name = family[0] if family else ""
     return next((code for prefix, code in _QUOTAS if name.startswith(prefix)), STANDARD)
@@ -50,7 +50,7 @@ def quota_code(instance_type: str) -> str:
 
 @dataclass(frozen=True)
 class Vcpus:
-    """vCPUs that one quota counts: what it allows, what runs, what of it is the stack's."""
+    """vCPUs under one quota: the quota, those running, the stack's part of these, and its need."""
 
     quota: float
     running: int
@@ -59,12 +59,12 @@ class Vcpus:
 
     @property
     def suffices(self) -> bool:
-        """Is there room for all nodes of the stack?"""
+        """Whether the quota has room for all nodes of the stack."""
         return max(0, self.needed - self.of_stack) <= self.quota - self.running
 
 
 def vcpus(stack: Stack) -> Check:
-    """May the account run all nodes of the stack at once?"""
+    """Check that the account may run all nodes of the stack at once."""
     if stack.parameters.get("ExistingClusterName"):
         return Check("vCPU quota", "ok", "the nodes are those of a cluster that exists")
     ec2 = stack.client("ec2")
@@ -116,7 +116,7 @@ def _quota(stack: Stack, code: str) -> float | None:
 
 
 def _running(ec2: Any, code: str) -> list[Mapping[str, Any]]:
-    """The instances that a quota counts: on demand, and running or about to."""
+    """The instances that a quota counts: On-Demand, pending or running."""
     pages = ec2.get_paginator("describe_instances").paginate(
         Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     )
@@ -130,7 +130,7 @@ def _running(ec2: Any, code: str) -> list[Mapping[str, Any]]:
 
 
 def _vcpus_by_type(ec2: Any, types: Iterable[str]) -> dict[str, int]:
-    """What each type counts for: its default, also where fewer CPUs are chosen at the launch."""
+    """The vCPUs that each type counts for: its default, even if a launch chooses fewer CPUs."""
     pages = ec2.get_paginator("describe_instance_types").paginate(
         Filters=[{"Name": "instance-type", "Values": sorted(types)}]
     )
@@ -147,7 +147,7 @@ def _is_of(instance: Mapping[str, Any], stack_name: str) -> bool:
 
 
 def placement_group(stack: Stack) -> Check:
-    """Is the treatment's placement group there, and large enough?"""
+    """Check that the treatment's placement group exists and is large enough."""
     parameters = stack.parameters
     if parameters.get("ExistingClusterName"):
         return Check(_GROUP, "ok", "that of the nodes of a cluster that exists")
@@ -169,7 +169,7 @@ def placement_group(stack: Stack) -> Check:
 
 
 def group_check(group: Mapping[str, Any], parameters: Mapping[str, str]) -> Check:
-    """What EC2's description of the placement group means for a stack of these parameters."""
+    """Turn EC2's description of the placement group into a finding for these parameters."""
     said = f"{group['GroupName']}, {group['Strategy']}, {group['State']}"
     if group["State"] != "available":
         return Check(_GROUP, "failed", said, "wait until it is available, or deploy again")
@@ -182,7 +182,7 @@ def group_check(group: Mapping[str, Any], parameters: Mapping[str, str]) -> Chec
 
 
 def concurrency(stack: Stack) -> Check:
-    """May Lambda invoke what a run invokes at once?"""
+    """Check that Lambda's concurrency quota suffices for a run."""
     name = "Lambda concurrency"
     limits = stack.client("lambda").get_account_settings()["AccountLimit"]
     left = int(limits["UnreservedConcurrentExecutions"])

@@ -1,4 +1,4 @@
-"""How the last runs ended, which hang, and what earlier stacks left."""
+"""Check how the last runs ended, which runs hang, and what earlier stacks left behind."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..stack import Stack
 from .check import Check, told
 
 LOOKED_AT = 20
-"""Runs, newest first, that are looked at."""
+"""Number of runs to check, the newest ones."""
 
 OVERDUE_FACTOR = 2
 OVERDUE_GRACE_SECONDS = 1800
-"""As the stack's sweep has it: twice the expected time and half an hour."""
+"""The limits of the stack's hourly sweep: twice the expected time and half an hour."""
 
 
 def last_runs(stack: Stack) -> Check:
-    """Did the last run end well, and does one hang?"""
+    """Check that the last run ended well and that no run hangs."""
     return runs_check(stack.runs(LOOKED_AT), datetime.now(UTC))
 
 
 def runs_check(runs: Iterable[Run], now: datetime) -> Check:
-    """What the newest runs tell; dry runs and refused plans tell nothing."""
+    """Turn the newest runs into a finding. Dry runs and refused plans do not count."""
     name = "last runs"
     real = [run for run in runs if run.status not in {"dry_run", "invalid"}]
     if not real:
@@ -62,7 +62,7 @@ def _is_overdue(run: Run, now: datetime) -> bool:
 
 
 def leftovers(stack: Stack) -> Check:
-    """Is there something with this stack's tag that is not of this stack?"""
+    """Check that nothing has this stack's tag without belonging to the stack."""
     pages = (
         stack.client("resourcegroupstaggingapi")
         .get_paginator("get_resources")
@@ -78,7 +78,7 @@ def leftovers(stack: Stack) -> Check:
 
 
 def _strays(stack: Stack) -> list[str]:
-    """Instances with the stack's tag that are of no node group that its cluster has."""
+    """Instances with the stack's tag that belong to no node group of its cluster."""
     cluster = told(stack.outputs, "ClusterName")
     listed = stack.client("eks").get_paginator("list_nodegroups").paginate(clusterName=cluster)
     groups = {name for page in listed for name in page["nodegroups"]}
@@ -107,7 +107,7 @@ def _tag(instance: Mapping[str, Any], key: str) -> str | None:
 
 
 def leftovers_check(kept: list[str], strays: list[str]) -> Check:
-    """What was found: tables and buckets of earlier stacks of this name, and stray instances."""
+    """Turn into a finding: tables and buckets of earlier stacks of this name, stray instances."""
     said, remedies = [], []
     if strays:
         said.append(f"instances of no node group: {', '.join(strays)}")

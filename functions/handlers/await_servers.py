@@ -1,4 +1,4 @@
-"""Await servers: say whether every node has a server that listens."""
+"""Await servers: report whether every node has a listening server."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from rackrate.measure.cluster import Cluster
 from rackrate.stack.custom_resource import serve
 from rackrate.stages.bootstrap import serve_request
 
-#: What is left of the function's time for the answer.
+#: The part of the function's time that is reserved for the answer.
 _RESERVE_SECONDS = 30
 
 

@@ -1,4 +1,4 @@
-"""Check links: name the pairs that could not talk to each other when they were warmed up."""
+"""Check links: name the pairs whose warm-up failed because they cannot reach each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collect: wait for an item's client pods and store their trials, or give the item up."""
+"""Collect: wait for an item's client pods and store their trials, or write them down as failed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rackrate.plan.schedule import BlockItem, item_from_json
 from rackrate.results.build import RunFailure
 from rackrate.stages.collect import collect, give_up
 
-#: What is left of the function's time for reading and storing, once watching ends.
+#: The part of the function's time that is reserved for reading and storing after the watch.
 _RESERVE_SECONDS = 60
 
 

@@ -1,4 +1,4 @@
-"""Compare: what two runs measured, beside each other."""
+"""Compare: compute the verdicts between two finished runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the handlers share: made once in each function's process, and only when it is used."""
+"""The objects that all handlers share. Each function's process makes them once, on first use."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from rackrate.verdict.model import Verdict
 logger = Logger()
 
 NO_DIMENSIONS: Mapping[str, str] = {}
-#: The most that CloudWatch takes as a value (PutMetricData in its API reference).
+#: The largest value that CloudWatch accepts (PutMetricData in its API reference).
 _LARGEST = 2.0**360
-#: The words of verdicts as numbers, so that a change for the worse can set off an alarm. That
-#: nothing can be concluded is none.
+#: The words of verdicts as numbers, so that an alarm can watch for a change for the worse. An
+#: inconclusive verdict has no number.
 _WORDS = {"better": 1, "no meaningful difference": 0, "worse": -1}
-#: How a run may end for which the benchmark answers. That a plan was refused, only checked, or
-#: stopped by a person is neither.
+#: The statuses that count as success or failure of the benchmark. A run that was refused, a dry run
+#: and a run that a person stopped count as neither.
 _GOOD = frozenset({"succeeded", "degraded"})
 _BAD = frozenset({"failed", "timed_out"})
 
 
-#: The stack's; each part is made when a handler first uses it.
+#: The stack's resources. Each one is made when a handler first uses it.
 resources = Resources()
 
 
 @functools.cache
 def _metrics() -> Metrics:
-    """The metrics of namespace and service (the stack) that the template sets."""
+    """The metrics client; the template sets its namespace and its service, which is the stack."""
     return Metrics()
 
 
@@ -41,12 +41,12 @@ def put_metrics(
     dimensions: Mapping[str, str] = NO_DIMENSIONS,
     **values: float | None,
 ) -> None:
-    """Writes metrics into the log, where CloudWatch finds them (embedded metric format).
+    """Write metrics into the log, where CloudWatch finds them (embedded metric format).
 
     Args:
-        unit: of all the values.
-        dimensions: beyond the service, which is the stack.
-        values: by the metrics' names; what is not known or beyond CloudWatch has none.
+        unit: the unit of all the values.
+        dimensions: dimensions besides the service, which is the stack.
+        values: values by metric name. None, and values too large for CloudWatch, are left out.
     """
     known = {n: v for n, v in values.items() if v is not None and abs(v) <= _LARGEST}
     if not known:
@@ -59,7 +59,7 @@ def put_metrics(
 
 
 def put_ends(ended: Iterable[Ended]) -> None:
-    """Counts the runs whose end was written just now."""
+    """Count the runs whose end this invocation wrote."""
     for end in ended:
         if end.seconds is None:
             continue
@@ -71,7 +71,7 @@ def put_ends(ended: Iterable[Ended]) -> None:
 
 
 def put_verdicts(verdicts: Iterable[Verdict]) -> None:
-    """Writes each verdict as metrics: the ratio, the interval that decides, and the word."""
+    """Write each verdict as metrics: the ratio, the deciding interval, and the word."""
     for verdict in verdicts:
         low, high = verdict.deciding_interval or (None, None)
         put_metrics(

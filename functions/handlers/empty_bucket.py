@@ -11,7 +11,7 @@ from handlers.context import logger
 from rackrate.stack.custom_resource import serve
 from rackrate.stages.empty_bucket import serve_request
 
-#: What is left of the function's time for the last deletion and the answer.
+#: The part of the function's time that is reserved for the last deletion and the answer.
 _RESERVE_SECONDS = 40
 
 

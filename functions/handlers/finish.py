@@ -1,4 +1,4 @@
-"""Finish: write down how a run ended, and say it in a few words."""
+"""Finish: record how a run ended, and summarize it in the execution's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preflight: the custom resource that says what cannot work before anything is created."""
+"""Preflight: the custom resource that checks the parameters before the stack creates anything."""
 
 from __future__ import annotations
 

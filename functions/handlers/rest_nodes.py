@@ -1,4 +1,4 @@
-"""Rest nodes: scale the node groups to zero after a run, unless another run needs them."""
+"""Rest nodes: scale the node groups to zero after a run, unless another run needs the nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Teardown: clean up after a run, after a stopped execution, or after all that were stopped."""
+"""Teardown: clean up after a run, after one stopped execution, or after all stopped executions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wake nodes: ask for the nodes of a stack that idles without any, and say if they are there."""
+"""Wake nodes: scale up the node groups of a stack that idles at zero nodes, and check for Ready."""
 
 from __future__ import annotations
 

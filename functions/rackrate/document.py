@@ -1,4 +1,4 @@
-"""The base of everything that is kept or handed on as JSON, read and written in one way."""
+"""The base class of every value that is stored or passed on as JSON."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ Json = dict[str, Any]
 
 
 class Document(BaseModel):
-    """A value with named fields. What is written is what is read, and nothing else is accepted."""
+    """A value with named fields. Reading accepts exactly the fields that writing produces."""
 
     model_config = ConfigDict(
         extra="forbid",
         strict=True,
         frozen=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,  # the references in docs/ tell what they say
+        use_attribute_docstrings=True,  # the references in docs/ are generated from them
     )
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Reads what `to_json` gave, or its text.
+        """Read what `to_json` returned, as a value or as JSON text.
 
         Raises:
-            pydantic.ValidationError: it is something else.
+            pydantic.ValidationError: the value does not match the model.
         """
-        # As text, for only there a list is as good as a tuple.
+        # Strict validation accepts a list for a tuple only in JSON text.
         text = value if isinstance(value, str | bytes) else json.dumps(value)
         return cls.model_validate_json(text)
 
     def to_json(self) -> Json:
-        """The value as JSON has it."""
+        """The document as a JSON value."""
         return self.model_dump(mode="json", by_alias=True)

@@ -1,4 +1,4 @@
-"""The errors a run can end with; the Retry and Catch of the state machine use their names."""
+"""The errors that can end a run. Retry and Catch in the state machine use the class names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-#: How AWS says that we ask too often.
+#: The AWS error codes for throttling.
 _CODES = frozenset(
     {
         "Throttling",
@@ -25,7 +25,7 @@ _CODES = frozenset(
 
 
 class RackrateError(Exception):
-    """Base of the errors below; never raised itself."""
+    """Base class of the errors below; never raised itself."""
 
 
 @dataclass(frozen=True, order=True)
@@ -33,7 +33,7 @@ class Fault:
     """One mistake in a plan.
 
     Attributes:
-        path: where in the input, such as `tests[0].count`; `$` is the whole input.
+        path: the place in the input, such as `tests[0].count`; `$` is the whole input.
         problem: what is wrong there.
         remedy: what to do about it.
     """
@@ -49,7 +49,7 @@ class Fault:
 class InvalidPlan(RackrateError):
     """The plan cannot be run; the user has to change it. Nothing was started.
 
-    The message holds one line for each fault: `<path>: <what is wrong>; <remedy>`.
+    The message has one line for each fault: `<path>: <what is wrong>; <remedy>`.
     """
 
     def __init__(self, faults: Sequence[Fault]) -> None:
@@ -60,7 +60,7 @@ class InvalidPlan(RackrateError):
 class InvalidComparison(RackrateError):
     """Two runs cannot be compared; the user has to name others. Nothing was written.
 
-    The message is one sentence, or a line for each fault: `<field>: <what is wrong>; <remedy>`.
+    The message is one sentence, or has a line for each fault: `<field>: <what is wrong>; <remedy>`.
     """
 
     def __init__(self, faults: Sequence[Fault]) -> None:
@@ -69,7 +69,7 @@ class InvalidComparison(RackrateError):
 
 
 class ClusterUnreachable(RackrateError):
-    """The Kubernetes API does not answer, or does not let us in (yet)."""
+    """The Kubernetes API does not answer, or denies access (a new access entry takes time)."""
 
 
 class Throttled(RackrateError):
@@ -77,7 +77,7 @@ class Throttled(RackrateError):
 
 
 class NodesUnavailable(RackrateError):
-    """Nodes a run needs are missing; the message quotes the node group's health issues."""
+    """Nodes that a run needs are missing. The message quotes the node group's health issues."""
 
 
 class ServersNotReady(RackrateError):
@@ -93,13 +93,13 @@ class TrialsLost(RackrateError):
 
 
 def is_throttling(error: Any) -> bool:
-    """Is a botocore ClientError a request to slow down?"""
+    """Whether a botocore ClientError means that AWS throttles us."""
     return error.response.get("Error", {}).get("Code") in _CODES
 
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """Turns a ClientError that asks to slow down into `Throttled`; others pass."""
+    """Turn a ClientError for throttling into `Throttled`; let other errors pass."""
     try:
         yield
     except ClientError as error:

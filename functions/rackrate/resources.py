@@ -1,4 +1,4 @@
-"""What a function works with: the stack's settings, store and cluster, and clients of AWS."""
+"""The stack's settings, store and cluster, and the AWS clients that a function uses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rackrate.store import Store
 
 
 class Resources:
-    """The stack's resources, each made when it is first used and once in a function's process."""
+    """The stack's resources. A function's process makes each one once, on first use."""
 
     @functools.cached_property
     def settings(self) -> Settings:
-        """What the template says."""
+        """The settings that the template puts into the environment."""
         return Settings.from_environment()
 
     @functools.cached_property

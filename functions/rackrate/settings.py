@@ -1,4 +1,4 @@
-"""What the stack tells its functions, read from the environment."""
+"""The settings that the stack gives its functions in environment variables."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Every node of a managed node group carries it.
+#: EKS puts this label on every node of a managed node group.
 NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 
 
 @dataclass(frozen=True)
 class StackArm:
-    """Nodes that the stack puts under comparison.
+    """An arm that the stack provides: a set of nodes to compare.
 
     Attributes:
         name: the arm's name in plans and results.
         placement: strategy of its placement group; `none` without one.
-        baseline: is it what the others are compared with unless the plan says otherwise?
+        baseline: whether it is the baseline unless the plan names another arm.
         node_group: name of its EKS managed node group; empty when the stack knows only a label.
         selector: node labels that select its nodes.
-        ena_express: do its network interfaces use ENA Express?
+        ena_express: whether its network interfaces use ENA Express.
     """
 
     name: str
@@ -34,12 +34,12 @@ class StackArm:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> StackArm:
-        """Reads an arm of the environment variable `ARMS`."""
+        """Read an arm of the environment variable `ARMS`."""
         return cls(
             name=value["name"],
             placement=value["placement"],
             baseline=value["baseline"],
-            # A selector of the label that EKS itself sets names the node group all the same.
+            # A selector on EKS's own label also names the node group.
             node_group=value["node_group"] or value["selector"].get(NODE_GROUP_LABEL, ""),
             selector=dict(value["selector"]),
             ena_express=value["ena_express"],
@@ -47,7 +47,7 @@ class StackArm:
 
     @property
     def whereabouts(self) -> str:
-        """Its nodes, in words for a message."""
+        """A description of its nodes for a message."""
         if self.node_group:
             return f"node group {self.node_group}"
         labels = ", ".join(f"{label}={value}" for label, value in self.selector.items())
@@ -56,7 +56,7 @@ class StackArm:
 
 @dataclass(frozen=True)
 class Settings:
-    """The stack's resources a function works with.
+    """The names of the stack's resources, and its options.
 
     Attributes:
         table_name: the table of runs, trials and verdicts.
@@ -64,9 +64,9 @@ class Settings:
         cluster_name: the EKS cluster.
         namespace: the Kubernetes namespace of the pods.
         tool_image: the image the pods run.
-        arms: what is compared.
-        node_count: nodes in each arm when all are there.
-        idle_scale_to_zero: do the node groups have no nodes between runs?
+        arms: the arms under comparison.
+        node_count: nodes in each arm when all are running.
+        idle_scale_to_zero: whether the node groups have zero nodes between runs.
         host_namespace: the Kubernetes namespace of pods in the nodes' own network; empty when the
             stack does not allow host networking.
     """
@@ -83,10 +83,10 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Reads the settings.
+        """Read the settings.
 
         Raises:
-            KeyError: a variable the template sets is missing.
+            KeyError: a variable that the template sets is missing.
         """
         return cls(
             table_name=environment["TABLE_NAME"],

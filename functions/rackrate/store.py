@@ -1,4 +1,4 @@
-"""What is kept of runs: the table and the bucket."""
+"""The storage of runs: the table and the bucket."""
 
 from __future__ import annotations
 
@@ -27,29 +27,30 @@ from rackrate.plan.schedule import Item, TrialKey, items_from_json, planned_tria
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.model import Verdict
 
-#: The one partition of the index `runs`.
+#: The only partition key of the index `runs`.
 RUNS = "runs"
 RunStatus = Literal[
     "running", "succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"
 ]
 
 _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of TrialKey
-#: How far DynamoDB's numbers reach, up to a thousandth ("Naming rules and data types").
+#: The range of DynamoDB's numbers, rounded inward ("Naming rules and data types").
 _SMALLEST, _LARGEST = 1e-130, 9.99e125
-#: No count is so large; a float this large is whole, and no more exact for it.
+#: Above this a number is read as a float: no count is that large, and a float that large is always
+#: a whole number.
 _NO_COUNT = 2**63
-#: Objects that are read at the same time.
+#: How many objects are read in parallel.
 _READERS = 16
 
-#: What a trial measured and how it went, without the facts of its nodes, which are most of an item.
+#: A trial's fields without the facts about its nodes, which make up most of an item.
 _VALUE_FIELDS = tuple(
     name for name in Trial.model_fields if name not in ("client_node", "server_node")
 )
 _KEYS_OF_ITEMS = ("pk", "sk", "run_id")
 _RAW_VALUES: TypeAdapter[dict[str, RawValues]] = TypeAdapter(dict[str, RawValues])
-#: How long a link to an object is asked to hold. What is signed with a function's credentials ends
-#: with them, at the latest after twelve hours (Amazon S3 user guide, "Download and upload objects
-#: with presigned URLs").
+#: The requested lifetime of a link to an object. A link expires earlier when the credentials that
+#: signed it do, and those of a function last at most twelve hours (Amazon S3 user guide, "Download
+#: and upload objects with presigned URLs").
 LINK_SECONDS = 12 * 3600
 
 _serializer = TypeSerializer()
@@ -57,7 +58,7 @@ _deserializer = TypeDeserializer()
 
 
 def now() -> str:
-    """The time in ISO 8601, UTC, to the millisecond."""
+    """The current time in ISO 8601, UTC, to the millisecond."""
     time = datetime.datetime.now(datetime.UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -69,7 +70,7 @@ def seconds_between(start: str, end: str) -> float:
 
 
 class RunRecord(Document):
-    """A run's item of the table. What is not known yet is null."""
+    """A run's item in the table. A field that is not known yet is null."""
 
     run_id: str
     status: RunStatus
@@ -100,12 +101,12 @@ class RunRecord(Document):
 
     @property
     def is_running(self) -> bool:
-        """Has nobody written its end yet?"""
+        """Whether the run's end has not been recorded yet."""
         return self.status == "running"
 
 
 class RunProgress(TypedDict, total=False):
-    """Attributes of a run's item that change while it runs; as in `RunRecord`."""
+    """The attributes of a run's item that change while it runs, as in `RunRecord`."""
 
     finished_at: str
     seconds: float
@@ -128,10 +129,10 @@ class RunProgress(TypedDict, total=False):
 
 
 class Replaced(NamedTuple):
-    """What became of a trial that was to be stored.
+    """The outcome of storing a trial.
 
     Attributes:
-        written: was it written?
+        written: whether it was written.
         before: the trial that it replaced; None where there was none.
     """
 
@@ -140,12 +141,12 @@ class Replaced(NamedTuple):
 
 
 class NamedRun(NamedTuple):
-    """What a name stands for.
+    """The run that a name stands for.
 
     Attributes:
-        run: the run of that id, or that of the baseline so named; None when there is neither, or
-            the baseline's run is gone.
-        baseline: the baseline's name if it was one.
+        run: the run with that id, or the run of the baseline with that name; None when there is
+            neither, or the baseline's run is gone.
+        baseline: the baseline's name, if the name is a baseline's.
     """
 
     run: RunRecord | None
@@ -175,11 +176,11 @@ class Store:
         return f"runs/{run_id}/{name}"
 
     def put_text(self, run_id: str, name: str, text: str, content_type: str) -> str:
-        """Writes one of a run's objects and returns its key."""
+        """Write one of a run's objects and return its key."""
         return self.put_object(self.key(run_id, name), text, content_type)
 
     def put_object(self, key: str, text: str, content_type: str) -> str:
-        """Writes an object under any key, which is returned."""
+        """Write an object under any key, and return the key."""
         with translated():
             self._s3.put_object(
                 Bucket=self._bucket_name,
@@ -190,19 +191,19 @@ class Store:
         return key
 
     def put(self, run_id: str, name: str, document: Document) -> str:
-        """Writes one of a run's objects as JSON and returns its key."""
+        """Write one of a run's objects as JSON and return its key."""
         return self.put_json(self.key(run_id, name), document.to_json())
 
     def put_items(self, run_id: str, name: str, items: Sequence[Item]) -> str:
-        """Writes a schedule and returns its key."""
+        """Write a schedule and return its key."""
         return self.put_json(self.key(run_id, name), [item.to_json() for item in items])
 
     def put_json(self, key: str, value: Any) -> str:
-        """Writes JSON under any key, which is returned."""
+        """Write JSON under any key, and return the key."""
         return self.put_object(key, json.dumps(value, indent=1), "application/json")
 
     def put_parquet(self, key: str, body: bytes) -> None:
-        """Writes a table's part under any key."""
+        """Write one Parquet file of a table under any key."""
         with translated():
             self._s3.put_object(
                 Bucket=self._bucket_name,
@@ -212,10 +213,10 @@ class Store:
             )
 
     def get[D: Document](self, run_id: str, name: str, kind: type[D]) -> D:
-        """Reads one of a run's objects.
+        """Read one of a run's objects.
 
         Raises:
-            pydantic.ValidationError: it is none of that kind.
+            pydantic.ValidationError: the object is not of that kind.
         """
         return kind.from_json(self._body(self.key(run_id, name)))
 
@@ -237,7 +238,7 @@ class Store:
         try:
             return self._body(self.key(run_id, name))
         except ClientError as error:
-            # Without the right to list the bucket, S3 does not say that a key is missing.
+            # S3 answers AccessDenied for a missing key when the caller may not list the bucket.
             if error.response["Error"]["Code"] in ("NoSuchKey", "404", "AccessDenied", "403"):
                 return None
             raise
@@ -249,15 +250,15 @@ class Store:
             return body
 
     def put_raw_values(self, run_id: str, name: str, values: Mapping[str, RawValues]) -> str:
-        """Writes raw values and series, gzipped JSON by the trials' ids, and returns the key.
+        """Write raw values and series as gzipped JSON by trial id, and return the key.
 
         Args:
             run_id: the run.
-            name: the object's, such as `samples/0001-1.1.0a1b2c3d.json.gz`.
-            values: by trial id.
+            name: the object's name, such as `samples/0001-1.1.0a1b2c3d.json.gz`.
+            values: raw values by trial id.
         """
         key = self.key(run_id, name)
-        # Without a time stamp the same values are the same bytes.
+        # Without a timestamp, equal values give equal bytes.
         body = gzip.compress(_RAW_VALUES.dump_json(dict(values)), mtime=0)
         with translated():
             self._s3.put_object(
@@ -266,10 +267,10 @@ class Store:
         return key
 
     def raw_values(self, trials: Iterable[Trial]) -> dict[str, RawValues]:
-        """What is kept of the raw values and series of stored trials, by trial id.
+        """The stored raw values and series of trials, by trial id.
 
-        A trial's are in the object its `samples_key` names; objects of a call that was repeated
-        hold the same values.
+        A trial's `samples_key` names the object that has its values. A repeated call stores the
+        same values for a trial, so it does not matter which call's object is read.
         """
         keys = {trial.samples_key for trial in trials if trial.samples_key is not None}
         merged: dict[str, RawValues] = {}
@@ -279,10 +280,10 @@ class Store:
         return merged
 
     def link(self, key: str) -> str:
-        """A link that reads one object without credentials of the reader's own.
+        """A presigned link to one object; the reader needs no credentials.
 
-        It is signed with this process's credentials, so that it ends when they do, if they end
-        before `LINK_SECONDS` are over. No call is made, and the object need not exist yet.
+        This process's credentials sign it. The link expires when they do, or after `LINK_SECONDS`.
+        Signing makes no call, and the object need not exist yet.
         """
         url: str = self._signer.generate_presigned_url(
             "get_object", Params={"Bucket": self._bucket_name, "Key": key}, ExpiresIn=LINK_SECONDS
@@ -290,7 +291,7 @@ class Store:
         return url
 
     def link_validity(self, key: str) -> str:
-        """How long such a link holds, and what to do then, in words."""
+        """A sentence on how long such a link is valid, and what to do afterwards."""
         return (
             f"at most {LINK_SECONDS // 3600} hours, often less: it ends with the credentials of the"
             " function that signed it, and Lambda does not tell when that is. Then: aws s3 cp"
@@ -299,8 +300,8 @@ class Store:
 
     @functools.cached_property
     def _signer(self) -> Any:
-        # What a KMS key encrypts is read by version 4 alone, and a signature holds for one host:
-        # the global one would send a reader on to the Region's.
+        # S3 serves objects encrypted with KMS only to requests signed with version 4. A signature
+        # is valid for one host, and the global host redirects readers to the Region's host.
         config = Config(
             signature_version="s3v4",
             s3={"us_east_1_regional_endpoint": "regional", "addressing_style": "virtual"},
@@ -315,12 +316,12 @@ class Store:
     # -- the run itself
 
     def run(self, run_id: str) -> RunRecord | None:
-        """The run's item, or None where nothing but its progress was noted."""
+        """The run's item, or None where only progress was written and no start."""
         found = self._get_item(f"run#{run_id}", "run")
         return None if found is None or "status" not in found else _run_record(found)
 
     def named_run(self, name: str) -> NamedRun:
-        """The run that a name stands for: the run of that id, or that of the baseline so named."""
+        """The run with an id, or the run of the baseline with that name."""
         if (run := self.run(name)) is not None:
             return NamedRun(run, None)
         if (baseline := self._get_item(f"baseline#{name}", "baseline")) is not None:
@@ -337,13 +338,13 @@ class Store:
     def start_run(
         self, run_id: str, status: RunStatus, started_at: str, **attributes: Unpack[RunProgress]
     ) -> None:
-        """Records a run that is planned; a repeated call changes only what it says.
+        """Record a planned run; a repeated call changes only the attributes that it passes.
 
         Args:
             run_id: the run.
             status: `running`, or `dry_run`.
-            started_at: ISO 8601; kept as it is when the run is recorded already.
-            attributes: what else is known of it.
+            started_at: ISO 8601; ignored when the run is recorded already.
+            attributes: further attributes of the run.
         """
         self._update(
             run_id,
@@ -358,23 +359,26 @@ class Store:
         )
 
     def update_run(self, run_id: str, **attributes: Unpack[RunProgress]) -> None:
-        """Notes progress: overwrites attributes."""
+        """Record progress by overwriting attributes."""
         self._update(run_id, set_={**attributes, "updated_at": now()})
 
     def count_trials(self, run_id: str, *, measured: int, failed: int) -> None:
-        """Adds to the run's counts of trials; `failed` is negative where repaired ones prevail."""
+        """Add to the run's counts of trials.
+
+        `failed` is negative when more failed trials were repaired than failed anew.
+        """
         added = {"trials_measured": measured, "trials_failed": failed}
         self._update(run_id, set_={"updated_at": now()}, add=added)
 
     def finish_run(
         self, run_id: str, status: RunStatus, **attributes: Unpack[RunProgress]
     ) -> float | None:
-        """Writes how a run ended, unless that is written already.
+        """Record how a run ended, unless its end is recorded already.
 
-        A run that was never recorded, because its plan was invalid, is recorded now.
+        A run with an invalid plan was never recorded; this call records it.
 
         Returns:
-            The seconds the run took, or None when its end was written before.
+            The seconds that the run took, or None when its end was recorded before.
         """
         time = now()
         found = self.run(run_id)
@@ -402,7 +406,7 @@ class Store:
         return seconds
 
     def running_runs(self) -> list[RunRecord]:
-        """Every run the table believes to be running."""
+        """Every run whose status in the table is `running`."""
         runs: list[RunRecord] = []
         request = {
             "TableName": self._table_name,
@@ -455,15 +459,15 @@ class Store:
     # -- trials and verdicts
 
     def trials(self, run_id: str) -> dict[TrialKey, Trial]:
-        """The trials of a run with all that is known of them."""
+        """The trials of a run with all their attributes."""
         return _by_key(self._query(run_id, "trial#"))
 
     def trial_values(self, run_id: str) -> dict[TrialKey, Trial]:
-        """The trials of a run without the facts of their nodes."""
+        """The trials of a run without the facts about their nodes."""
         return _by_key(self._query(run_id, "trial#", _VALUE_FIELDS))
 
     def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, TrialState]:
-        """How the trials of a run or block stand; those of the warm-up are in block 0."""
+        """The states of the trials of a run or of one block; block 0 is the warm-up."""
         prefix = "trial#" if block is None else f"trial#{block:04d}#"
         items = self._query(run_id, prefix, (*_KEY_FIELDS, *TrialState.model_fields))
         return {
@@ -471,7 +475,7 @@ class Store:
         }
 
     def put_trial(self, run_id: str, trial: Trial) -> Replaced:
-        """Writes a trial, unless it was measured already or a later attempt is stored."""
+        """Write a trial, unless a measured trial or a later attempt is stored already."""
         key = trial.key
         item = {
             **trial.to_item(),
@@ -502,11 +506,12 @@ class Store:
         return Replaced(True, None if before is None else _trial_state(_value(before)))
 
     def evidence(self, run_id: str, *, with_nodes: bool = False) -> Evidence:
-        """What a run left that verdicts are computed from.
+        """The evidence of a run, from which verdicts are computed.
 
         Args:
             run_id: the run.
-            with_nodes: read the facts of the trials' nodes too, which are most of an item?
+            with_nodes: whether to read the facts about the trials' nodes too, which make up most of
+                an item.
         """
         trials = self.trials(run_id) if with_nodes else self.trial_values(run_id)
         return Evidence(
@@ -521,7 +526,7 @@ class Store:
         return [Verdict.from_json(_without_keys(item)) for item in self._query(run_id, "verdict#")]
 
     def put_verdict(self, run_id: str, verdict: Verdict) -> None:
-        """Writes a verdict; analysing again overwrites it."""
+        """Write a verdict; a repeated analysis overwrites it."""
         sk = f"verdict#{verdict.test}#{verdict.metric}#{verdict.arm}"
         item = {**verdict.to_json(), "pk": f"run#{run_id}", "sk": sk, "run_id": run_id}
         with translated():
@@ -549,7 +554,7 @@ def _without_keys(item: Mapping[str, Any]) -> Json:
 
 
 def _by_key(items: Iterable[Json]) -> dict[TrialKey, Trial]:
-    # DynamoDB has lists where there were tuples.
+    # Not strict, because DynamoDB returns lists where the models have tuples.
     trials = (Trial.model_validate(_without_keys(item), strict=False) for item in items)
     return {trial.key: trial for trial in trials}
 
@@ -565,14 +570,15 @@ def _run_record(item: Mapping[str, Any]) -> RunRecord:
 
 
 def _item(value: Mapping[str, Any]) -> Json:
-    """Python values as DynamoDB's; numbers keep every digit that Python prints."""
+    """Python values as DynamoDB's types; numbers keep every digit that Python prints."""
     return {name: _serializer.serialize(_decimals(entry)) for name, entry in value.items()}
 
 
 def _decimals(value: Any) -> Any:
-    """Floats as decimals; what DynamoDB's numbers do not reach is kept as far as they reach.
+    """Floats as decimals; a number beyond DynamoDB's range is clamped to it.
 
-    Only the ends of an interval that says nothing are that far; `analysis.json` has them unchanged.
+    Only the ends of an uninformative interval are that large or small; `analysis.json` keeps them
+    unchanged.
     """
     if isinstance(value, float):
         magnitude = abs(value)
@@ -587,7 +593,7 @@ def _decimals(value: Any) -> Any:
 
 
 def _value(item: Mapping[str, Any]) -> Json:
-    """DynamoDB's values as Python's; whole numbers that are counts become int, others float."""
+    """DynamoDB's values as Python's; whole numbers become int unless too large, others float."""
     return {name: _plain(_deserializer.deserialize(entry)) for name, entry in item.items()}
 
 

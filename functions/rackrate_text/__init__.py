@@ -1,5 +1,5 @@
-"""How figures and lists are written, in the functions and in the command line alike. Pure.
+"""Formatting of figures and lists for the functions and the command line. Pure.
 
-Both packages carry it: `sam build` takes it with the other functions, and pyproject.toml puts it
-beside the command. It knows nothing of either.
+Both packages carry it: `sam build` packages it with the functions, and pyproject.toml installs it
+beside the command. It imports neither.
 """

@@ -1,7 +1,7 @@
 """Units and figures: three significant digits, and one form for each kind. Pure.
 
-No figure raises or has an exponent: what is not known is a dash, and what is too large or too small
-to mean anything is a bound, such as `>1000`.
+No function here raises for a value, and no figure has an exponent. An unknown value is a dash. A
+value that is too large or too small to be meaningful is a bound, such as `>1000`.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 UNKNOWN = "\u2013"
-#: Between groups of digits; no line breaks there.
+#: Separates groups of digits. A line does not break at it.
 NARROW_SPACE = "\u202f"
 
 _PREFIXES = {12: "T", 9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "µ", -9: "n"}
-#: Ratios and percentages beyond these come from intervals that exclude next to nothing.
+#: A ratio or percentage beyond these is the end of an interval too wide to exclude anything useful.
 _LEAST, _MOST = 0.001, 1000.0
 _MOST_QUANTITY = 1e15
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What a quantity is measured in.
+    """The unit of a quantity.
 
     Attributes:
-        name: as results have it and people read it, such as `bit/s`.
-        column: how the columns of such a quantity end, such as `bits_per_second`.
-        prefixes: the exponents of the least and the greatest SI prefix that may go before the
-            name: `9.50 Gbit/s`, but `19 800 transactions/s`.
+        name: its name in results and on pages, such as `bit/s`.
+        column: the ending of column names for such a quantity, such as `bits_per_second`.
+        prefixes: the exponents of the smallest and the largest SI prefix that the name may take:
+            `9.50 Gbit/s`, but `19 800 transactions/s`.
     """
 
     name: str
@@ -49,10 +49,10 @@ _EVENTS = re.compile(r"([a-z]+)/s")
 
 
 def unit_of(name: str) -> Unit:
-    """The unit of a name: one of `UNITS`, or things per second, such as `transactions/s`.
+    """The unit with a name: one of `UNITS`, or a count per second such as `transactions/s`.
 
     Raises:
-        ValueError: it is neither; the message says where to add it.
+        ValueError: the name is neither; the message says where to add it.
     """
     if name in UNITS:
         return UNITS[name]
@@ -67,7 +67,8 @@ def unit_of(name: str) -> Unit:
 def quantity(value: float | None, unit: str) -> str:
     """A value with its unit, such as `9.50 Gbit/s`, `155 µs` or `19 800 transactions/s`.
 
-    Three digits; an SI prefix where the unit takes one, and else digits in groups of three.
+    It has three significant digits. Where the unit takes no SI prefix, digits are in groups of
+    three.
     """
     if value is None or not math.isfinite(value):
         return UNKNOWN
@@ -78,7 +79,7 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio, such as `0.850`, `1.98` or `113`: three digits, and no more than three decimals."""
+    """A ratio, such as `0.850`, `1.98` or `113`: three digits, at most three decimals."""
     if value is None or math.isnan(value):
         return UNKNOWN
     return _bounded(value, lambda inside: _digits(inside, most_decimals=3))
@@ -104,14 +105,14 @@ def percent(share: float | None) -> str:
 
 
 def dollars(usd: float | None) -> str:
-    """An amount, such as `$1.25`; less than half a cent is not nothing."""
+    """An amount in US dollars, such as `$1.25`; a positive one below half a cent is not `$0.00`."""
     if usd is None or not math.isfinite(usd):
         return UNKNOWN
     return "<$0.01" if 0 < usd < 0.005 else f"${usd:,.2f}"
 
 
 def duration(seconds: float | None) -> str:
-    """How long something took or takes: `8 s`, `2 min 05 s`, `1 h 03 min`."""
+    """A duration: `8 s`, `2 min 05 s`, `1 h 03 min`."""
     if seconds is None or not math.isfinite(seconds):
         return UNKNOWN
     whole = max(0, round(seconds))
@@ -124,7 +125,7 @@ def duration(seconds: float | None) -> str:
 
 
 def prefixed(most: float, unit: str) -> tuple[float, str]:
-    """What to divide an axis' values by, and the unit they are then in.
+    """The divisor for the values of an axis, and the unit of the quotients.
 
     Args:
         most: the axis' largest value.
@@ -139,14 +140,15 @@ def prefixed(most: float, unit: str) -> tuple[float, str]:
 def _power(value: float, unit: str) -> int:
     """The exponent of the prefix that suits a value."""
     least, greatest = UNITS[unit].prefixes if unit in UNITS else (0, 0)
-    # Rounding first: 999.96 is 1.00 k, not 1000; and the largest floats round to infinity.
+    # Round before choosing the prefix: 999.96 is 1.00 k, not 1000. The cap is there because the
+    # largest floats round to infinity.
     rounded = _rounded(min(abs(value), _MOST_QUANTITY))
     suits = 3 * math.floor(math.log10(rounded) / 3) if rounded else 0
     return max(least, min(greatest, suits))
 
 
 def _bounded(value: float, write: Callable[[float], str], most: float = _MOST) -> str:
-    """A value's figure, or that of the bound that it is beyond."""
+    """A value's figure, or the figure of the bound that it exceeds."""
     if value == 0:
         return "0"
     size, sign = abs(value), "-" if value < 0 else ""

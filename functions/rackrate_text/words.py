@@ -6,17 +6,17 @@ from collections.abc import Iterable
 
 
 def counted(number: int, thing: str) -> str:
-    """Such as `1 trial` and `2 trials`."""
+    """A number with its noun, such as `1 trial` or `2 trials`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def listed(names: Iterable[object], last: str = "and", *, most: int | None = None) -> str:
-    """Such as `a, b and c`; of more than `most` the first ones, and how many there are more.
+    """A list such as `a, b and c`; beyond `most` names it ends with the number of the others.
 
     Args:
-        names: what is listed.
-        last: the word before the last one: `and` or `or`.
-        most: how many are named; None for all.
+        names: the names to list.
+        last: the word before the last name: `and` or `or`.
+        most: how many names to list; None for all.
     """
     shown = [str(name) for name in names]
     if most is not None and len(shown) > most:
@@ -26,5 +26,5 @@ def listed(names: Iterable[object], last: str = "and", *, most: int | None = Non
 
 
 def capitalized(words: str) -> str:
-    """A sentence's first letter as a capital, the others as they are."""
+    """The text with its first letter capitalized and the rest unchanged."""
     return f"{words[:1].upper()}{words[1:]}"

@@ -1,1 +1,1 @@
-"""The AWS APIs of the lab: moto, with real behaviour where moto has none."""
+"""The AWS APIs of the lab: moto, with real behavior where moto has none."""

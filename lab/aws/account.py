@@ -1,4 +1,4 @@
-"""The lab's account and Region, and what a caller proves itself with."""
+"""The lab's account and Region, and a caller's credentials."""
 
 from __future__ import annotations
 

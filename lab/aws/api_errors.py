@@ -6,10 +6,10 @@ from moto.core.exceptions import ServiceException
 
 
 class ApiError(ServiceException):
-    """A code and a message, serialised as the service's protocol asks.
+    """An error with a code and a message, in the form of the service's protocol.
 
-    A class of its own because moto looks for an exception's error model in the service that its
-    module belongs to, and ServiceException itself belongs to none.
+    moto looks for an exception's error model in the service of the module that defines the class.
+    ServiceException belongs to no service, so the lab has a class of its own.
     """
 
     def __init__(self, code: str, message: str) -> None:

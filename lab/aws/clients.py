@@ -1,4 +1,4 @@
-"""boto3 clients by which parts of the emulated AWS call one another, as AWS's services do."""
+"""boto3 clients with which parts of the emulated AWS call one another, as AWS's services do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time, as descriptions and events have it."""
+"""The current time, in the form that descriptions and events use."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import datetime
 
 
 def now() -> datetime.datetime:
-    """Now, with its zone."""
+    """The current time, with its time zone."""
     return datetime.datetime.now(tz=datetime.UTC)

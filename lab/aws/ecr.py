@@ -1,4 +1,4 @@
-"""ECR: what is pushed becomes known to the nodes, and how a build pushes."""
+"""ECR: makes pushed images known to the nodes, and pushes the images of builds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAYER = b"This layer stands for an image: the lab's nodes run the lab's own ima
 
 
 def install(publish_image: Callable[[str], None]) -> None:
-    """From now on, let nodes run what is pushed to the registry, by tag and by digest."""
+    """Let nodes run every image that is pushed from now on, by tag and by digest."""
     put = _moto_put_image
 
     def put_image(
@@ -27,7 +27,7 @@ def install(publish_image: Callable[[str], None]) -> None:
         image_manifest_mediatype: str | None = None,
         digest: str | None = None,
     ) -> Image:
-        # moto's own digest is of the layers' names, and random for a list of images.
+        # moto's own digest comes from the layers' names, and is random for a list of images.
         digest = digest or _digest(image_manifest.encode())
         image = put(
             self, repository_name, image_manifest, image_tag, image_manifest_mediatype, digest
@@ -44,7 +44,7 @@ _moto_put_image: Callable[..., Image] = ECRBackend.put_image
 
 
 def push_image(ecr: Any, repository: str, tag: str, architecture: str) -> str:
-    """Push an image of one layer by the calls that `docker push` makes; returns its digest."""
+    """Push an image of one layer with the calls of `docker push`. Returns its digest."""
     ecr.get_authorization_token()
     config = json.dumps({"architecture": architecture, "os": "linux", "rootfs": {"type": "layers"}})
     blobs = {_digest(blob): blob for blob in (config.encode(), _LAYER)}

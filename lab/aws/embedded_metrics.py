@@ -18,7 +18,7 @@ from lab.aws.account import ACCOUNT_ID, REGION
 
 LOG = logging.getLogger(__name__)
 
-# The format's limits: what exceeds them yields no metrics.
+# The format's limits; a line that exceeds one yields no metrics.
 _MAX_DIMENSIONS = 30
 _MAX_METRICS = 100
 _MAX_VALUES = 100
@@ -26,7 +26,7 @@ _MAX_VALUES = 100
 
 @dataclass(frozen=True)
 class Datum:
-    """One metric of one set of dimensions; `seconds` is when, since the epoch."""
+    """One metric of one set of dimensions; `seconds` is its time since the epoch."""
 
     namespace: str
     name: str
@@ -37,7 +37,7 @@ class Datum:
 
 
 def extract(line: str) -> Iterator[Datum]:
-    """The metrics that a log line declares; none for a line of any other form."""
+    """The metrics that a log line declares; none for a line of another form."""
     if '"CloudWatchMetrics"' not in line:
         return
     try:

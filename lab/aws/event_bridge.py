@@ -1,4 +1,4 @@
-"""EventBridge: events of the lab's services reach their rules' targets; schedules run."""
+"""EventBridge: delivers events of the lab's services to rules' targets, and runs schedules."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class EventRouter:
         threading.Thread(target=self._run_schedules, name="schedules", daemon=True).start()
 
     def stop(self) -> None:
-        """Run no more schedules."""
+        """Stop running schedules."""
         self._stopped.set()
 
     def put(
         self, *, source: str, detail_type: str, resources: Sequence[str], detail: Mapping[str, Any]
     ) -> None:
-        """Give an event to every enabled rule whose pattern matches."""
+        """Deliver an event to the targets of every enabled rule whose pattern matches."""
         event = self._event(source, detail_type, resources, detail)
         for rule in self._rules():
             pattern = rule.event_pattern
@@ -85,7 +85,7 @@ class EventRouter:
             LOG.warning("rule %s, target %s: %s", rule.name, arn, error)
 
     def _require_permission(self, rule: Rule, arn: str) -> None:
-        """The function's policy must let EventBridge in, as on AWS."""
+        """Check that the function's policy lets the rule invoke it, as on AWS."""
         backend = lambda_simple_backends[ACCOUNT_ID][REGION]
         function = backend.get_function(arn)
         for statement in function.policy.statements:

@@ -1,4 +1,4 @@
-"""KMS keys: whose they are, and what their own policies allow."""
+"""KMS keys: which are customer-managed, and what their own policies allow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.aws.iam.policies import Context, as_list, holds, pattern
 
 
 def customer_key(key_id: str | None) -> str | None:
-    """The ARN of a customer-managed key given by id, ARN or alias; None for AWS's own."""
+    """The ARN of a customer-managed key given by id, ARN or alias; None for AWS's own keys."""
     if not key_id or "alias/aws/" in key_id:
         return None
     backend = kms_backends[ACCOUNT_ID][REGION]
@@ -21,14 +21,14 @@ def customer_key(key_id: str | None) -> str | None:
     if key is None or getattr(key, "key_manager", "CUSTOMER") == "AWS":
         return None
     if (key.description or "").startswith("Default master key that protects my"):
-        return None  # moto's own way to make AWS-managed keys
+        return None  # moto describes its AWS-managed keys like this
     return str(key.arn)
 
 
 def key_refusal(action: str, key_arn: str, role_arn: str, context: Context) -> str | None:
     """Why a key's own policy refuses a role, in AWS's words; None when it does not.
 
-    The policy must let the account's policies decide, or name the role.
+    The policy must delegate to the account's IAM policies, or name the role.
     """
     backend = kms_backends[ACCOUNT_ID][REGION]
     key_id = key_arn.rsplit("/", 1)[-1]

@@ -1,6 +1,6 @@
-"""What the lab's account may run: quotas of EC2 and Lambda's concurrency, which moto has not.
+"""The quotas of the lab's account: EC2's and Lambda's concurrency, which moto lacks.
 
-The numbers are the lab's own choice, of a size that an account which asked for more has.
+The lab chooses the numbers. They are those of an account whose owner has asked for more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from moto.awslambda.responses import LambdaResponse
 from moto.servicequotas.exceptions import NoSuchResource
 from moto.servicequotas.models import ServiceQuotasBackend
 
-#: vCPUs of running on-demand instances by quota: standard ones, and none of any other kind.
+#: vCPUs of running on-demand instances, by quota: standard instances, and no other kind.
 VCPUS = {"L-1216C47A": ("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 640.0)}
 CONCURRENT_EXECUTIONS = 1000
 
@@ -21,7 +21,7 @@ _account_settings = r"{0}/(?P<api_version>[^/]+)/account-settings/?$"
 
 
 def install() -> None:
-    """Teach moto's backends; once is enough, and more does no harm."""
+    """Add the quotas to moto's backends. Safe to call twice."""
     ServiceQuotasBackend.get_service_quota = _get_service_quota  # type: ignore[method-assign,assignment]
     LambdaResponse.get_account_settings = _get_account_settings  # type: ignore[attr-defined]
     urls.url_paths[_account_settings] = LambdaResponse.dispatch

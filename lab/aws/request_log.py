@@ -20,7 +20,7 @@ class RequestLog:
         self._lock = threading.Lock()
 
     def around(self, application: Application) -> Application:
-        """The application, with each request noted."""
+        """The application, changed to log each request."""
 
         def logged(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
             started = time.monotonic()

@@ -1,4 +1,4 @@
-"""The emulated Region: one WSGI application on every socket it is given."""
+"""The emulated Region: one WSGI application that serves all given sockets."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _PRELOADED = ("sts", "s3", "iam", "ec2", "logs", "dynamodb", "lambda", "stepfunc
 
 
 class Region:
-    """A running Region. `endpoint_url` is where every AWS API of it is."""
+    """A running Region. `endpoint_url` serves all its AWS APIs."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Region:
         self._authorizer, self._log = authorizer, log
 
     def stop(self) -> None:
-        """Answer no more requests and end every worker. Clusters are their machine's to stop."""
+        """Stop answering requests and end every worker. The machine stops its clusters itself."""
         self._router.stop()
         self._runtime.stop()
         for server in self._servers:
@@ -179,7 +179,7 @@ def _apis(
     responses: CustomResourceResponses,
     infrastructure: Infrastructure,
 ) -> dict[str, Callable[[], BaseResponse]]:
-    """The APIs that are wholly the lab's own, by moto's name; each makes what answers a request."""
+    """The lab's own APIs, by moto's name; each entry makes the object that answers a request."""
     engine = Engine(
         stacks,
         clients,
@@ -234,7 +234,7 @@ def _create_app(service: Any, apis: Mapping[str, Callable[[], BaseResponse]]) ->
 
 
 class _RequestHandler(MotoRequestHandler):
-    """Keeps connections, and leaves the log to the application."""
+    """Keeps connections open. The application writes the log, so this logs errors only."""
 
     protocol_version = "HTTP/1.1"
 
@@ -249,7 +249,7 @@ def _lab_routes(
     endpoint_url: str,
     application: Application,
 ) -> Application:
-    """The lab's own routes before AWS's."""
+    """An application that answers the lab's own routes and passes other requests to AWS's."""
 
     def answer_to(method: str, path: str, body: bytes) -> tuple[str, Any]:
         match [method, *(unquote(part) for part in path.strip("/").split("/")[1:])]:

@@ -1,4 +1,4 @@
-"""Keeps the server small: it holds archives for moments and runs many threads."""
+"""Keeps the server's memory small: it holds archives for a short time and runs many threads."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _M_ARENA_MAX = -8
 
 
 def prepare() -> None:
-    """Let the C library give memory back, and moto keep stored objects in files."""
-    # moto keeps objects of up to 16 MiB in memory unless told otherwise.
+    """Make the C library return memory to the system, and moto keep stored objects in files."""
+    # By default moto keeps objects of up to 16 MiB in memory.
     os.environ.setdefault("MOTO_S3_DEFAULT_KEY_BUFFER_SIZE", str(64 * 1024))
-    with contextlib.suppress(OSError, AttributeError):  # another C library has other ways
+    with contextlib.suppress(OSError, AttributeError):  # another C library lacks mallopt
         library = ctypes.CDLL(None)
-        # Every thread would get a heap of its own, and each keeps what it once needed.
+        # By default every thread gets a heap of its own, which keeps the most it ever needed.
         library.mallopt(_M_ARENA_MAX, 2)
         library.mallopt(_M_MMAP_THRESHOLD, 256 * 1024)
         library.mallopt(_M_TRIM_THRESHOLD, 256 * 1024)
 
 
 def forget_other_regions() -> None:
-    """Drop moto's instance type offerings for the Regions there are not."""
+    """Drop moto's instance type offerings of the Regions that the lab does not have."""
     from moto.ec2.models import instance_types
 
     for offerings in instance_types.INSTANCE_TYPE_OFFERINGS.values():

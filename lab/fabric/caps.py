@@ -1,7 +1,7 @@
-"""Change the caps of nodes in a running lab, for experiments whose outcome is known beforehand.
+"""Changes the caps of nodes in a running lab, for experiments with a known outcome.
 
-A cap that is a tenth lower than EC2's is a difference that a verdict must find. What is measured
-stays true: it is the network that differs. Nothing outside the lab can do this.
+Caps that are a tenth lower than EC2's make a difference that a verdict must find. The network
+itself differs, so the measured values stay true. Nothing outside the lab can do this.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FILE = "link.json"
 
 @dataclass(frozen=True)
 class Link:
-    """A node's link as it was made: its caps in bits per second, before they are changed."""
+    """A node's link with its original caps in bits per second, before any change."""
 
     node: str
     device: str
@@ -34,16 +34,16 @@ class Link:
     labels: Mapping[str, str]
 
     def write(self, directory: Path) -> None:
-        """Leave it where `links` finds it."""
+        """Write the link to the file that `links` reads."""
         directory.mkdir(parents=True, exist_ok=True)
         (directory / FILE).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
 
 
 def links() -> list[Link]:
-    """The links of all nodes of the lab that is up, by name."""
+    """The links of all nodes of the running lab, by name."""
     found = []
     for path in sorted((daemon.state_directory() / "nodes").glob(f"*/{FILE}")):
-        # A node may end at any time.
+        # A node may end at any time, and its file with it.
         with contextlib.suppress(FileNotFoundError):
             value = json.loads(path.read_text("utf-8"))
             found.append(Link(**{**value, "limits": Limits(**value["limits"])}))
@@ -53,8 +53,8 @@ def links() -> list[Link]:
 def change(selector: str, factor: float) -> list[Link]:
     """Multiply the caps of the nodes with a label `key=value` by a factor; 1 restores them.
 
-    The factor is of what the caps were when the node started, both ways and for every flow. Returns
-    the links with their new limits. Raises LabError when no node has the label.
+    The factor applies to the caps with which the node started, in both directions and for every
+    flow. Returns the links with their new limits. Raises LabError when no node has the label.
     """
     key, _, value = selector.partition("=")
     known = links()

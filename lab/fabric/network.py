@@ -1,10 +1,10 @@
 """Racks, nodes and the spine: network namespaces, bridges and links, in EC2's shape.
 
-One namespace holds the fabric: a bridge per rack, and the spine that joins them. Every node is a
-namespace of its own with one link, `eth0`, to its rack's bridge. Nodes of one cluster placement
-group share a rack, and so do nodes of one partition of a partition placement group; any other node
-has a rack to itself. Frames between racks cross the spine after a fixed delay. All addresses of the
-VPC are on one link, as they seem to be on EC2; a node's pods are reached through the node.
+One namespace holds the fabric: a bridge per rack, and the spine that joins the bridges. Every node
+is a namespace of its own with one link, `eth0`, to its rack's bridge. Nodes of one cluster
+placement group share a rack, and so do nodes of one partition of a partition placement group. Every
+other node has its own rack. The spine carries frames between racks after a fixed delay. All
+addresses of the VPC are on one link, as they seem to be on EC2. A node routes to its own pods.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lab.fabric.shaping import (
     ingress_command,
 )
 
-MTU_BYTES = 9001  # EC2's jumbo frames, which the VPC CNI uses by default
+MTU_BYTES = 9001  # EC2's jumbo frames, the VPC CNI's default
 SPINE_DELAY_SECONDS = 150e-6  # each way; with it the lab's round trip is EC2's published 0.46 ms
 FABRIC = "fabric"
 SERVICES_RACK = "services"
@@ -40,8 +40,11 @@ SERVICES_RACK = "services"
 
 @dataclass(frozen=True)
 class Placement:
-    """Where an instance is placed. `rack` names the rack it shares, None for one of its own;
-    `cluster_group` is the cluster placement group it is in, None outside one."""
+    """Where an instance is placed.
+
+    `rack` names the rack that it shares, None for a rack of its own. `cluster_group` is its cluster
+    placement group, None when it is in none.
+    """
 
     rack: str | None = None
     cluster_group: str | None = None
@@ -72,11 +75,11 @@ class Port:
 
     @property
     def has_ena_express(self) -> bool:
-        """Does its link use ENA Express for anything?"""
+        """Whether any of its flows use ENA Express."""
         return self.ena_express.tcp or self.ena_express.udp
 
     def sees(self, other: Port) -> Peer:
-        """The other node as this node's classifier knows it."""
+        """The other node as a peer in this node's classifier."""
         same_zone = self.zone == other.zone
         return Peer(
             block=other.block,
@@ -90,7 +93,7 @@ class Port:
 
 @dataclass
 class Network:
-    """The fabric of one VPC, whose CIDR blocks are given, the primary one first. Thread-safe."""
+    """The fabric of one VPC; `vpc` has its CIDR blocks, the primary one first. Thread-safe."""
 
     vpc: Sequence[ipaddress.IPv4Network]
     spine_delay_seconds: float = SPINE_DELAY_SECONDS
@@ -123,11 +126,11 @@ class Network:
 
     @property
     def spine(self) -> str:
-        """How frames between racks are delayed, for the records: `netem` or `relay`."""
+        """What delays the frames between racks, for the records: `netem` or `relay`."""
         return "netem" if self._netem else "relay"
 
     def attach_services(self, address: ipaddress.IPv4Address) -> None:
-        """Join the namespace of the calling process, where the control plane is, to the VPC."""
+        """Join the calling process's namespace, which has the control plane, to the VPC."""
         with self._lock:
             rack = self._rack(SERVICES_RACK)
             with NetNS(FABRIC) as fabric:
@@ -167,7 +170,7 @@ class Network:
         ena_express: EnaExpress,
         limits: Limits,
     ) -> Port:
-        """A namespace `name` with `eth0` in its rack, shaped, and routes to and from its pods.
+        """Make a namespace `name` with a shaped `eth0` in its rack, and routes for its pods.
 
         Raises LabError when the block is outside the VPC.
         """
@@ -191,8 +194,8 @@ class Network:
                 _quiet_ipv6()
                 _sysctl("net/ipv4/ip_forward", "1")
                 _sysctl("net/ipv4/conf/all/rp_filter", "0")
-                # What systemd sets at boot (its sysctl.d/50-default.conf): pods in the node's own
-                # network ping without a capability, and may not set sysctls of their own.
+                # As systemd does at boot (its sysctl.d/50-default.conf): pods in the node's own
+                # network may not set sysctls, and with this one they ping without a capability.
                 _sysctl("net/ipv4/ping_group_range", "0 2147483647")
             with NetNS(FABRIC) as fabric:
                 fabric.link(
@@ -228,7 +231,7 @@ class Network:
             return port
 
     def remove_node(self, name: str) -> None:
-        """Take away a node's namespace, and with it its link."""
+        """Remove a node's namespace, and its link with it."""
         with self._lock:
             port = self.ports.pop(name, None)
             if port is None:
@@ -245,19 +248,19 @@ class Network:
             self._classify_again()
 
     def stop(self) -> None:
-        """Take away every namespace and the relay."""
+        """Remove every namespace and end the relay."""
         for name in list(self.ports):
             self.remove_node(name)
         if self._relay is not None:
             self._relay.kill()
             self._relay.wait()
-        # The kernel takes a namespace's links away some time after it is gone; the next network
-        # needs the name at once.
+        # The kernel removes a namespace's links some time after the namespace. The next network
+        # needs the name of this link at once.
         subprocess.run(["ip", "link", "delete", "vpc0"], check=False, capture_output=True)
         netns.remove(FABRIC)
 
     def _classify_again(self) -> None:
-        """Tell every node's classifier who its peers are, where that changed."""
+        """Update the classifiers of the nodes whose peers changed."""
         for port in self.ports.values():
             peers = [port.sees(other) for other in self.ports.values() if other is not port]
             command = classifier_command("eth0", peers)
@@ -266,7 +269,7 @@ class Network:
                 self._classifiers[port.namespace] = command
 
     def _rack(self, key: str) -> str:
-        """The bridge of a rack: one that became empty, or a new one, joined to the spine."""
+        """The bridge of a rack. Takes an empty one or makes one, joined to the spine."""
         if key not in self._racks and self._empty_racks:
             self._racks[key] = self._empty_racks.pop()
         if key in self._racks:
@@ -292,7 +295,7 @@ class Network:
             fabric.link("set", index=fabric.link_lookup(ifname=uplink)[0], mtu=MTU_BYTES)
             _enslave(fabric, uplink, rack)
         if self._netem:
-            # Every frame between racks enters the spine exactly once: the whole delay lies there.
+            # Every frame between racks enters the spine exactly once, so the whole delay is there.
             microseconds = self.spine_delay_seconds * 1e6
             _tc(
                 FABRIC,
@@ -304,7 +307,7 @@ class Network:
 
 @contextlib.contextmanager
 def namespace(name: str) -> Iterator[None]:
-    """Run the calling thread in another network namespace for the length of the block."""
+    """Run the calling thread in another network namespace while the context lasts."""
     own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     target = os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -339,15 +342,14 @@ def _kernel_has_netem(name: str) -> bool:
 
 
 def _quiet_ipv6() -> None:
-    """No router solicitations and no duplicate address detection beside the measured traffic."""
+    """Keep router solicitations and duplicate address detection out of the measured traffic."""
     with contextlib.suppress(FileNotFoundError):
         _sysctl("net/ipv6/conf/all/disable_ipv6", "1")
         _sysctl("net/ipv6/conf/default/disable_ipv6", "1")
 
 
 def _sysctl(name: str, value: str) -> None:
-    # /proc/sys/net shows the namespace of the reading thread's process; thread-self is needed
-    # because the namespace was entered by one thread only.
+    # /proc/sys/net is that of the calling thread's network namespace, which `namespace` sets.
     Path("/proc/sys", name).write_text(value, encoding="ascii")
 
 

@@ -1,11 +1,11 @@
 """The spine where the kernel has no netem: carries frames between racks after a fixed delay.
 
-Each rack has a TAP device on its bridge, opened here with `IFF_VNET_HDR` and offloads on, so that
-TCP's large segments stay whole and the number of frames stays small. A frame read from one rack is
-held for the delay and then written, virtio-net header and all, to the rack where its destination
-was last seen, or to every other rack when that is unknown (a learning switch).
+Each rack has a TAP device on its bridge. The relay opens it with `IFF_VNET_HDR` and offloads, so
+that TCP's large segments stay whole and there are few frames. The relay is a learning switch. It
+holds a frame for the delay and then writes it, with its virtio-net header, to the rack where it
+last saw the destination. When it has not seen the destination, it writes to every other rack.
 
-Run as a process of its own in the fabric's network namespace: `python -m lab.fabric.relay
+It runs as a process of its own in the fabric's network namespace: `python -m lab.fabric.relay
 DELAY_SECONDS`. It reads device names, one a line, from standard input and answers each with `ok` on
 standard output.
 """
@@ -29,18 +29,18 @@ IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 TUN_F_CSUM, TUN_F_TSO4, TUN_F_TSO6, TUN_F_TSO_ECN = 1, 2, 4, 8
 VNET_HEADER_BYTES = 10
 LARGEST_FRAME_BYTES = 65536 + 64
-# Held frames of one delay at far more than a lab's rate; beyond it the spine drops, as a queue
-# does.
+# The most frames that the spine holds, far more than a lab sends in one delay. The spine drops
+# what exceeds it, as a full queue does.
 MOST_FRAMES = 20000
-# A timer of a virtual machine fires some ten microseconds late. While few frames are held, as in a
-# test of latency, the timer is set so much early and the rest is spent looking at the clock; a
-# stream of frames does not need that and could not pay for it.
+# A timer of a virtual machine fires some tens of microseconds late. While the relay holds few
+# frames, as in a latency test, it sets the timer this much early and polls the clock for the rest.
+# A stream of frames does not need that precision, and polling would take too much processor time.
 SPIN_NANOSECONDS = 60_000
 MOST_FRAMES_TO_SPIN_FOR = 4
 
 
 def open_tap(name: str) -> int:
-    """A file descriptor of a new TAP device whose frames carry a virtio-net header."""
+    """Open a new TAP device whose frames carry a virtio-net header. Returns its descriptor."""
     tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     request = struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
     fcntl.ioctl(tap, TUNSETIFF, request)
@@ -94,7 +94,7 @@ def run(delay_seconds: float) -> None:
 def _receive(
     tap: int, held: deque[tuple[int, int, bytes]], where: dict[bytes, int], delay: int
 ) -> None:
-    """Take every frame that waits, note where its sender is, and hold it for the delay."""
+    """Read the waiting frames, note each sender's rack, and hold each frame for the delay."""
     for _ in range(64):
         try:
             frame = os.read(tap, LARGEST_FRAME_BYTES)
@@ -112,13 +112,13 @@ def _send(frame: bytes, source: int, taps: list[int], where: dict[bytes, int]) -
     targets = [tap for tap in taps if tap != source] if known is None else [known]
     for tap in targets:
         if tap != source:
-            # A rack whose device is down or whose queue is full loses the frame, as a switch would.
+            # When a rack's device is down or its queue is full, drop the frame as a switch does.
             with contextlib.suppress(OSError):
                 os.write(tap, frame)
 
 
 def _prefer_punctuality() -> None:
-    """Real-time priority and a fine timer: what is late here would be read as network delay."""
+    """Set real-time priority and a fine timer, because lateness here adds to the network delay."""
     with contextlib.suppress(OSError, PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
     libc = ctypes.CDLL(ctypes.util.find_library("c") or "libc.so.6", use_errno=True)

@@ -1,11 +1,11 @@
 """EC2's two bandwidth limits as Linux queueing disciplines: one per flow and one per instance.
 
-EC2 limits a single flow (5-tuple) to 5 Gb/s, and to 10 Gb/s between instances of one cluster
-placement group; all flows together may use the instance's own bandwidth (AWS EC2 user guide,
-"Amazon EC2 instance network bandwidth"); between two instances with ENA Express in one zone it may
-use 25 Gb/s. Here the instance is an htb class, and a flow falls by a hash of its ports into one of
-256 leaves of it, each with the limit of a flow. There are three sets of leaves: one for peers of
-the same cluster placement group, one for peers with ENA Express, one for all else.
+EC2 limits a single flow (5-tuple) to 5 Gb/s, to 10 Gb/s between instances of one cluster placement
+group, and to 25 Gb/s between two instances of one zone that both have ENA Express. All flows
+together may use the instance's own bandwidth (AWS EC2 user guide, "Amazon EC2 instance network
+bandwidth"). Here the instance is an htb class. It has 256 leaves, each with the limit of a flow,
+and a hash of a flow's ports chooses its leaf. There are three sets of leaves: for peers of the same
+cluster placement group, for peers with ENA Express, and for all other peers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ LEAVES = 256
 DEFAULT_CLASS = 0x2
 OUTSIDE_BASE = 0x100  # leaves 1:100 to 1:1ff: peers outside the cluster placement group
 CLUSTER_BASE = 0x200  # leaves 1:200 to 1:2ff: peers of the same group
-ENA_EXPRESS_BASE = 0x300  # leaves 1:300 to 1:3ff: peers with ENA Express, as this node has it
+ENA_EXPRESS_BASE = 0x300  # leaves 1:300 to 1:3ff: peers with ENA Express, if this node has it
 
-# A leaf may send this much at once: two of the largest segments that TCP hands down (64 KiB). More
-# would show in a trial's mean: 128 KiB is 0.03 % of three seconds at 1 Gb/s.
+# A leaf may send this much at once: two of TCP's largest segments (64 KiB each). A larger burst
+# would raise a trial's mean noticeably: 128 KiB is 0.03 % of three seconds at 1 Gb/s.
 BURST_BYTES = 131072
-# A queue of a flow that is full drops, as a real one does. About 16 ms at 500 Mb/s.
+# The queue of a leaf, about 16 ms at 500 Mb/s. It drops frames when it is full, as a real one does.
 QUEUE_BYTES = 1 << 20
 QUANTUM_BYTES = 65536
 
@@ -53,7 +53,7 @@ class Limits:
         )
 
     def times(self, factor: float) -> Limits:
-        """All limits multiplied, for an experiment whose outcome is known beforehand."""
+        """All limits multiplied by a factor, for an experiment with a known outcome."""
         return Limits(
             instance=self.instance * factor,
             flow=self.flow * factor,
@@ -64,7 +64,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class EnaExpress:
-    """Which flows use ENA Express, by their protocol."""
+    """Whether TCP flows and UDP flows use ENA Express."""
 
     tcp: bool = False
     udp: bool = False
@@ -72,7 +72,7 @@ class EnaExpress:
 
 @dataclass(frozen=True, order=True)
 class Peer:
-    """Another node: `block` holds it and its pods. `ena_express` tells what both ends have."""
+    """Another node. `block` holds it and its pods; `ena_express` says what both nodes use."""
 
     block: ipaddress.IPv4Network
     same_cluster_group: bool = False
@@ -94,9 +94,9 @@ def egress_commands(device: str, limits: Limits, *, ena_express: bool) -> list[s
 
 
 def class_commands(device: str, limits: Limits, *, ena_express: bool) -> list[str]:
-    """The lines for `tc -batch` that give a tree's classes their limits, also of a tree in use."""
-    # A small guaranteed rate, the limit as ceiling: the leaves borrow from the instance's class by
-    # turns, so flows share the instance evenly.
+    """The lines for `tc -batch` that set the limits of a tree's classes, even of a tree in use."""
+    # Each leaf has a small guaranteed rate and the limit as its ceiling. The leaves borrow from the
+    # instance's class in turn, so flows share the instance evenly.
     rate = limits.instance / LEAVES
     return [
         _class(device, "1:", "1:1", limits.instance, limits.instance),
@@ -110,13 +110,13 @@ def class_commands(device: str, limits: Limits, *, ena_express: bool) -> list[st
 
 
 def _sets(limits: Limits, ena_express: bool) -> list[tuple[int, float]]:
-    """The sets of leaves that a node has: the first one's number, and the limit of each."""
+    """The sets of leaves that a node has: the number of the first leaf, and each leaf's limit."""
     sets = [(OUTSIDE_BASE, limits.flow), (CLUSTER_BASE, limits.cluster_flow)]
     return [*sets, (ENA_EXPRESS_BASE, limits.ena_express_flow)] if ena_express else sets
 
 
 def ingress_command(device: str, limits: Limits) -> str:
-    """The line for `tc -batch` that limits what a node receives, on its port of the rack."""
+    """The line for `tc -batch` that limits what a node receives, at its port in the rack."""
     return (
         f"qdisc replace dev {device} root tbf rate {limits.instance:.0f}bit "
         f"burst {2 * BURST_BYTES} limit {4 * QUEUE_BYTES}"
@@ -124,7 +124,7 @@ def ingress_command(device: str, limits: Limits) -> str:
 
 
 def classifier_command(device: str, peers: Iterable[Peer]) -> str:
-    """The line for `tc -batch` that sorts frames into leaves by who they are for."""
+    """The line for `tc -batch` that sorts frames into leaves by their destination and ports."""
     program = classifier(sorted(peers))
     code = ",".join(" ".join(str(number) for number in step) for step in program)
     return (
@@ -152,8 +152,8 @@ type Step = tuple[int, int, int, int]
 def classifier(peers: Sequence[Peer]) -> list[Step]:
     """A classic BPF program: (code, jump if true, jump if false, operand) for each step.
 
-    It returns the class of an Ethernet frame: TCP and UDP over IPv4 hash on (source port xor
-    destination port), so that a flow and its reverse always have one leaf and many flows spread
+    It returns the class of an Ethernet frame. For TCP and UDP over IPv4 it hashes (source port xor
+    destination port). So a flow and its reverse have the same leaf, and many flows use many leaves
     whichever side has the well-known port. Everything else goes to the default class, where only
     the instance's limit applies.
     """
@@ -166,7 +166,7 @@ def classifier(peers: Sequence[Peer]) -> list[Step]:
         (_JEQ, 2, 0, _TCP),
         (_JEQ, 1, 0, _UDP),
         default,
-        # M[0] = the base of the leaves
+        # M[0] = the base of the leaves, unless a peer below matches
         (_LD_IMM, 0, 0, 0x10000 | OUTSIDE_BASE),
         (_ST, 0, 0, 0),
     ]
@@ -193,7 +193,7 @@ def classifier(peers: Sequence[Peer]) -> list[Step]:
 
 
 def _for_peer(peer: Peer, base: int) -> list[Step]:
-    """M[0] = the base of the leaves, when the frame is for the peer."""
+    """The steps that set M[0] to the base of the leaves when the frame is for the peer."""
     return [
         (_LD, 0, 0, _DESTINATION),
         (_AND, 0, 0, int(peer.block.netmask)),

@@ -1,4 +1,4 @@
-"""Address blocks of nodes: every node has its own, and a node that ends gives its own back."""
+"""Address blocks of nodes: every node has its own, and gives it back when it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PREFIX = 26
 
 
 class AddressBlocks:
-    """The blocks of all subnets, those that are taken and those that are free."""
+    """The blocks of all subnets, taken and free."""
 
     def __init__(self) -> None:
         self._taken: dict[str, set[int]] = {}
@@ -19,13 +19,13 @@ class AddressBlocks:
         self._lock = threading.Lock()
 
     def allocate(self, subnet_cidr: str) -> ipaddress.IPv4Network:
-        """A free /26 of the subnet; the first is left to what AWS reserves."""
+        """Take a free /26 of the subnet; the first is left for the addresses that AWS reserves."""
         subnet = ipaddress.IPv4Network(subnet_cidr)
         room = 1 << max(_PREFIX - subnet.prefixlen, 0)
         with self._lock:
             taken = self._taken.setdefault(subnet_cidr, set())
             start = self._cursors.get(subnet_cidr, 0)
-            # In a circle: the address of a node that ended is not given to the very next one.
+            # In a circle, so that the next node does not get the addresses of one that just ended.
             candidates = (1 + (start + step) % (room - 1) for step in range(room - 1))
             number = next((one for one in candidates if one not in taken), None)
             if number is None:

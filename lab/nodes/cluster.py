@@ -28,13 +28,13 @@ from lab.nodes.programs import Programs
 LOG = logging.getLogger(__name__)
 
 READY_SECONDS = 60.0
-# Where a cluster's working files that are small and written often lie: memory, gone with the lab.
+# For a cluster's small files that change often: it is in memory and goes with the lab.
 MEMORY = Path("/run/rackrate")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What every cluster of a lab is made of, and where its files and its endpoint are."""
+    """The programs and images of a lab's clusters, and where their files and the endpoint are."""
 
     programs: Programs
     images: Path
@@ -46,7 +46,7 @@ class Machine:
 class RunningCluster:
     """A control plane, its network and its nodes.
 
-    `published` gives the further references of the tools' image, in the order they came.
+    `published` returns the additional references of the tools' image, oldest first.
     """
 
     def __init__(
@@ -115,14 +115,14 @@ class RunningCluster:
             raise NodeLaunchError(str(error)) from error
 
     def tag_tools(self, reference: str) -> None:
-        """Give the tools' image one more reference on the nodes that run."""
+        """Give the tools' image one more reference on the running nodes."""
         with self._lock:
             nodes = [node for node in self._nodes.values() if node.has_containerd]
         for node in nodes:
             try:
                 node.tag_tools(reference)
             except OSError as error:
-                # A node that starts asks for all references as soon as it has the image.
+                # A node that is starting gets all references as soon as it has the image.
                 LOG.warning("%s has no %s yet: %s", node.spec.name, reference, error)
 
     def terminate_nodes(self, names: Sequence[str]) -> None:
@@ -131,7 +131,7 @@ class RunningCluster:
             list(pool.map(self._terminate, names))
 
     def stop(self) -> None:
-        """End everything of the cluster and make room for another."""
+        """Stop the whole cluster, so that another can start."""
         self.terminate_nodes(list(self._nodes))
         self.control_plane.stop()
         self.network.stop()
@@ -174,7 +174,7 @@ class RunningCluster:
             node = self._nodes.pop(name, None)
         if node is None:
             return
-        # The API server may have ended before its nodes; then there is no object to remove.
+        # The API server may end before its nodes; then there is no Node object to remove.
         with contextlib.suppress(OSError):
             self.control_plane.request(f"/api/v1/nodes/{name}", method="DELETE")
         node.stop()

@@ -1,4 +1,4 @@
-"""etcd, kube-apiserver, kube-controller-manager and kube-scheduler, as EKS runs them for a user."""
+"""etcd, kube-apiserver, kube-controller-manager and kube-scheduler, which EKS runs for a user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READY_SECONDS = 60.0
 
 
 def kubeconfig(server: str, authority_pem: str, credentials: KeyPair) -> str:
-    """A self-contained kubeconfig (JSON, which is YAML) of a client certificate."""
+    """A self-contained kubeconfig for a client certificate, in JSON, which is also YAML."""
 
     def inline(content: bytes) -> str:
         return base64.b64encode(content).decode()
@@ -109,7 +109,7 @@ class ControlPlane:
         return path
 
     def request(self, path: str, method: str = "GET") -> bytes:
-        """One request to the API server as its administrator. Raises OSError."""
+        """Send a request to the API server as its administrator. Raises OSError."""
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         context.load_cert_chain(self.admin.certificate, self.admin.key)
         request = urllib.request.Request(self.endpoint + path, method=method)

@@ -1,4 +1,4 @@
-"""One machine's EKS, as `lab.aws.eks.infrastructure` asks for it."""
+"""The `lab.aws.eks.infrastructure` of one machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab.setup import kubernetes
 
 
 class Host:
-    """Makes clusters. It has room for one at a time: its endpoint is one port."""
+    """Makes clusters, one at a time, because their endpoint is one port."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -59,7 +59,7 @@ class Host:
             return self._cluster
 
     def allocate_block(self, subnet_cidr: str) -> ipaddress.IPv4Network:
-        """A free block of the subnet; see `Infrastructure`."""
+        """Take a free block of the subnet; see `Infrastructure`."""
         return self._blocks.allocate(subnet_cidr)
 
     def release_block(self, block: ipaddress.IPv4Network) -> None:
@@ -75,6 +75,6 @@ class Host:
             cluster.tag_tools(reference)
 
     def published(self) -> list[str]:
-        """The further references of the tools' image, in the order they came."""
+        """The additional references of the tools' image, oldest first."""
         with self._lock:
             return list(self._published)

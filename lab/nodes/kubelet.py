@@ -1,4 +1,4 @@
-"""A kubelet's settings: the lab's own, and over them those of the node's user data."""
+"""A kubelet's settings: the lab's own, overridden by those of the node's user data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lab.errors import LabError
 
 LOG = logging.getLogger(__name__)
 
-# What the lab's nodes cannot do without, whatever the user data says: who the kubelet is and whom
-# it trusts, where its files and its containerd are, and the one machine's control groups and disk
-# that all nodes share.
+# Fields that user data cannot change, because the lab's nodes need them: the kubelet's identity and
+# whom it trusts, where its files and its containerd are, and the control groups and disk of the
+# one machine, which all nodes share.
 LAB_FIELDS = frozenset(
     {
         "address",
@@ -59,18 +59,18 @@ _LAB_FLAGS = frozenset(
 
 
 def pod_addresses(block: ipaddress.IPv4Network) -> int:
-    """How many pods with an address of their own a node's block carries."""
-    # All hosts but the node itself and the pods' gateway.
+    """How many pods with their own address fit into a node's block."""
+    # All host addresses but those of the node itself and of the pods' gateway.
     return block.num_addresses - 4
 
 
 def configuration(
     own: Mapping[str, Any], wanted: Mapping[str, Any], block: ipaddress.IPv4Network
 ) -> dict[str, Any]:
-    """A KubeletConfiguration: `own`, which is the lab's, with `wanted` over it.
+    """A KubeletConfiguration: the lab's `own`, overridden by `wanted`.
 
-    Fields the lab needs stay as they are, which is logged. Raises LabError when there are to be
-    more pods than the node's block has addresses.
+    The fields that the lab needs stay as they are, and the log says so. Raises LabError when the
+    result allows more pods than the node's block has addresses.
     """
     for name in sorted(LAB_FIELDS & wanted.keys()):
         LOG.warning("kubelet configuration: %s stays the lab's own", name)
@@ -85,10 +85,10 @@ def configuration(
 
 
 def split_flags(wanted: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Fields and remaining flags of `wanted`, which are as --name=value.
+    """Fields and remaining flags of `wanted`, whose items have the form --name=value.
 
-    A flag wins over the configuration file, so --max-pods becomes the field that is checked. Flags
-    the lab needs are left out, which is logged. Raises LabError for a number that is none.
+    A flag overrides the configuration file, so --max-pods becomes the field that is checked. Flags
+    that the lab needs are left out, and the log says so. Raises LabError for an invalid number.
     """
     fields: dict[str, Any] = {}
     flags = []

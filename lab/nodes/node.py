@@ -23,13 +23,13 @@ from lab.setup.image import PAUSE_IMAGE, TOOLS_IMAGE
 
 SCALE_LABEL = "rackrate.dev/network-scale"
 START_SECONDS = 30.0
-# Importing an image is processor work: four at once on two cores would only delay one another.
+# Importing an image needs a processor: four imports at once on two cores delay one another.
 _importing = threading.Semaphore(os.cpu_count() or 1)
 
 
 @dataclass
 class Node:
-    """One node's programs and directories. `start` returns when its kubelet runs."""
+    """One node's programs and directories. `start` returns once the kubelet runs."""
 
     spec: NodeSpec
     programs: Programs
@@ -47,8 +47,8 @@ class Node:
     def start(self, published: Callable[[], Sequence[str]]) -> None:
         """Start containerd, import the images, start the kubelet.
 
-        `published` gives further references of the tools' image. Raises OSError, TimeoutError, and
-        LabError for settings of the kubelet that the lab cannot carry out.
+        `published` returns additional references of the tools' image. Raises OSError, TimeoutError,
+        and LabError for kubelet settings that the lab does not support.
         """
         fields, flags = kubelet.split_flags(self.spec.kubelet_flags)
         settings = self._kubelet_configuration(fields)
@@ -90,17 +90,17 @@ class Node:
         )
 
     def tag_tools(self, reference: str) -> None:
-        """Give the tools' image one more reference. Raises OSError before containerd answers."""
+        """Give the tools' image one more reference. Raises OSError until containerd answers."""
         self._ctr("images", "tag", "--force", TOOLS_IMAGE, reference)
 
     @property
     def has_containerd(self) -> bool:
-        """Whether its containerd has begun to listen."""
+        """Whether its containerd listens yet."""
         return self._socket.exists()
 
     @property
     def running(self) -> list[Process]:
-        """The node's programs, for watching."""
+        """The node's programs, so that callers can watch them."""
         return self._running
 
     def stop(self) -> None:
@@ -115,7 +115,7 @@ class Node:
         self._remove_files()
 
     def _remove_files(self) -> None:
-        """An instance's disk goes with it; a later node of this name begins with an empty one."""
+        """Remove the node's disk, so that a later node of this name starts with an empty one."""
         own = (self.directory, self._socket.parent)
         lines = Path("/proc/self/mountinfo").read_text("utf-8").splitlines()
         mounted = [Path(line.split()[4]) for line in lines]
@@ -174,7 +174,7 @@ class Node:
 
     def _end_containers(self) -> None:
         for task in self._ctr("tasks", "list", "--quiet").split():
-            # It may have ended by itself meanwhile.
+            # The task may have ended by itself meanwhile.
             with contextlib.suppress(OSError):
                 self._ctr("tasks", "delete", "--force", task)
 
@@ -214,7 +214,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         return path
 
     def _write_cni(self) -> None:
-        """Pods get routed addresses of the node's own block, as with AWS's own CNI."""
+        """Configure the CNI: pods get routed addresses of the node's block, as with AWS's CNI."""
         hosts = list(self.spec.block.hosts())
         configuration = {
             "cniVersion": "0.4.0",
@@ -270,8 +270,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
             "providerID": f"aws:///{self.spec.zone}/{self.spec.instance_id}",
             "cgroupDriver": "cgroupfs",
             "cgroupRoot": f"/{control_groups.name()}/pods",
-            # One machine has one tree of control groups; per-node quality-of-service trees would
-            # collide. Pods' own limits still hold.
+            # The nodes share one tree of control groups, where their quality-of-service trees would
+            # collide. Pods' own limits still apply.
             "cgroupsPerQOS": False,
             "enforceNodeAllocatable": [],
             "failCgroupV1": False,
@@ -279,12 +279,12 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
             "oomScoreAdj": 0,
             "readOnlyPort": 0,
             "healthzPort": 0,
-            # EKS's choice for a large type counts on more addresses than a block of the lab has.
+            # EKS's default for a large type needs more addresses than a block of the lab has.
             "maxPods": min(self.spec.default_max_pods, kubelet.pod_addresses(self.spec.block)),
             "podLogsDir": str(self.directory / "pod-logs"),
             "volumePluginDir": str(self.directory / "volume-plugins"),
             "serializeImagePulls": False,
-            # The nodes share the machine's disk and memory: its state is not a node's.
+            # The nodes share the machine's disk and memory, so its state says nothing of one node.
             "evictionHard": {
                 "memory.available": "100Mi",
                 "nodefs.available": "0%",

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME = datetime.timedelta(days=30)
-# The clock of a machine that was just set back must not make the lab's certificates "not yet
-# valid".
+# Certificates start this long before now, so that they stay valid when a machine's clock is set
+# back.
 MARGIN = datetime.timedelta(hours=1)
 
 
@@ -35,7 +35,7 @@ class Authority:
         directory.mkdir(parents=True, exist_ok=True)
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("rackrate-lab", None)
-        # Python 3.13 and later verify strictly: both key identifiers must be there.
+        # Python 3.13 and later verify strictly and require both key identifiers.
         self._identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         certificate = (
             _builder(self._name, self._name, self._key)
@@ -57,7 +57,7 @@ class Authority:
         addresses: Sequence[ipaddress.IPv4Address | str] = (),
         names: Sequence[str] = (),
     ) -> KeyPair:
-        """A certificate for a client and, where addresses or names are given, a server."""
+        """Issue a certificate for a client, and for a server if addresses or names are given."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
             _builder(_name(common_name, organization), self._name, key)
@@ -88,7 +88,7 @@ class Authority:
         return pair
 
     def signing_key(self, file_name: str) -> KeyPair:
-        """A bare key pair (public key, private key), as service account tokens need."""
+        """Make a key pair without a certificate, as service account tokens need."""
         key = ec.generate_private_key(ec.SECP256R1())
         pair = KeyPair(self.directory / f"{file_name}.pub", self.directory / f"{file_name}.key")
         pair.certificate.write_bytes(

@@ -1,4 +1,4 @@
-"""Long-running programs of the lab: started with a log each, watched, ended by their process id."""
+"""Long-running programs of the lab: starts each with a log, watches it, ends it by process id."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Process:
     ) -> None:
         self.name = name
         self.log = log
-        # nsenter and not `ip netns exec`: the latter mounts a new /sys, which hides the cgroups.
+        # nsenter, because `ip netns exec` mounts a new /sys, which hides the cgroups.
         enter = (
             []
             if network_namespace is None
@@ -42,7 +42,7 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether the process has not ended."""
+        """Whether the process still runs."""
         return self._process.poll() is None
 
     @property
@@ -56,7 +56,7 @@ class Process:
         return " | ".join(lines[-count:])
 
     def stop(self, grace_seconds: float = 2.0) -> None:
-        """Ask, then end. Safe to call twice."""
+        """Send SIGTERM, and SIGKILL after the grace time. Safe to call twice."""
         if not self.running:
             return
         self._process.terminate()

@@ -1,4 +1,4 @@
-"""Where the programs lie that a lab's control plane and nodes run."""
+"""Where the programs of a lab's control plane and nodes are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.setup.debian import library_path
 
 @dataclass(frozen=True)
 class Programs:
-    """Where the programs lie: Kubernetes' own, and the root of the unpacked Debian packages."""
+    """The directory of Kubernetes' programs, and the root of the unpacked Debian packages."""
 
     kubernetes: Path
     debian: Path
@@ -25,5 +25,5 @@ class Programs:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What programs of the packages need to find their libraries."""
+        """The variables with which programs of the packages find their libraries."""
         return {"LD_LIBRARY_PATH": library_path(self.debian)}

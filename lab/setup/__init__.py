@@ -1,1 +1,1 @@
-"""What a fresh machine lacks: programs and images, made once into the user's cache."""
+"""Programs and images that a new machine lacks, made once in the user's cache."""

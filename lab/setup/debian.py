@@ -1,7 +1,7 @@
 """Programs from Debian's packages, unpacked into the cache.
 
-The packages are downloaded by apt, which checks their signatures, and unpacked, not installed: an
-installed etcd or containerd would start as a service of the host.
+apt downloads the packages and checks their signatures. The packages are unpacked and not installed,
+because an installed etcd or containerd would start as a service of the host.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from lab.errors import LabError
 
 # What the nodes and the control plane run.
 SERVICES = ("containerd", "containernetworking-plugins", "etcd-server", "libseccomp2", "runc")
-# What the measuring pods run, and the packages that have it: the list that the stack's own image is
-# made of.
+# The programs that the measuring pods run, and their packages. The stack's own image uses the same
+# list.
 PROGRAMS = dict(
     line.split()
     for line in (Path(__file__).parents[2] / "image" / "programs.txt").read_text().splitlines()
 )
 TOOLS = tuple(sorted(set(PROGRAMS.values())))
-# Libraries that a small Debian may lack, whether this one does or not. The C library and its kin
-# are the host's own, for a second one beside it would not load.
+# Libraries that a small Debian may lack; they are unpacked even when this host has them. The C
+# library and related ones come from the host, because a second one beside it would not load.
 LIBRARIES = re.compile(r"^lib(cap2|idn2|iperf|mnl|sctp|ssl|unistring)")
 
 
 def unpacked_packages() -> Path:
-    """The root under which the packages' files lie (`usr/bin/containerd`, ...).
+    """The root directory of the packages' files (`usr/bin/containerd`, ...).
 
-    The key is the machine's Debian release and architecture and the names of the packages: apt's
-    own index may change from day to day, and an update of a tool in mid-comparison would be a
-    confound. `make clean-cache` fetches them anew.
+    The key is the machine's Debian release and architecture and the names of the packages, without
+    versions. apt's index may change from day to day, and a tool that is updated during a comparison
+    would be a confounder. `make clean-cache` makes the lab download the packages again.
     """
     for program in ("apt-get", "apt-cache", "dpkg"):
         if shutil.which(program) is None:
@@ -54,14 +54,14 @@ def _download(directory: Path) -> None:
 
 
 def unpack(names: Sequence[str], directory: Path) -> None:
-    """Download packages, and lay their files out under a directory.
+    """Download packages and unpack their files under a directory.
 
     Raises:
-        LabError: a package cannot be had.
+        LabError: apt cannot download a package.
     """
     packages = directory / "packages"
     packages.mkdir()
-    # apt drops its privileges for downloads and then cannot write here; that is only a warning.
+    # Without the option, apt drops its privileges for downloads, cannot write here, and warns.
     command = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *names]
     attempt = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
     if attempt.returncode != 0:
@@ -79,10 +79,10 @@ def unpack(names: Sequence[str], directory: Path) -> None:
 
 
 def update_index() -> None:
-    """Let apt learn what there is now.
+    """Update apt's index of packages.
 
     Raises:
-        LabError: it cannot.
+        LabError: apt cannot update it.
     """
     update = subprocess.run(
         ["apt-get", "update", "-q"], capture_output=True, text=True, check=False
@@ -96,7 +96,7 @@ def update_index() -> None:
 
 
 def _with_libraries() -> list[str]:
-    """The packages and the shared libraries that they depend on."""
+    """The packages, with the shared libraries that they depend on and the host may lack."""
     command = ["apt-cache", "depends", "--recurse", "--important", *SERVICES, *TOOLS]
     listing = subprocess.run(command, capture_output=True, text=True, check=False)
     if listing.returncode != 0:

@@ -1,7 +1,7 @@
 """The container images of the lab: the measuring tools and the pod sandbox, as one OCI archive.
 
-Built from the unpacked Debian packages with the shared libraries that the dynamic linker names, so
-no registry is needed. The tools' image holds no shell: what a pod runs is an argv.
+The lab builds them from the unpacked Debian packages and the shared libraries that the dynamic
+linker names, so it needs no registry. The tools' image has no shell, because pods run an argv.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lab.setup.debian import PROGRAMS, library_path
 
 TOOLS_IMAGE = "rackrate.lab/tools:debian"
 PAUSE_IMAGE = "rackrate.lab/pause:1"
-# From the host itself, whose C library the others run with too: one prints the kernel's counters,
-# the other is a pod that only has to be there.
+# Programs of the host itself, whose C library the other tools use too. `cat` prints the kernel's
+# counters; `sleep` runs in pods that only have to exist.
 HOST_TOOLS = ("cat", "sleep")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -53,7 +53,7 @@ def _tools_layer(root: Path) -> bytes:
         *map(_host_program, HOST_TOOLS),
     ]
     for program in programs:
-        # /usr/bin for all of them: PATH finds them whatever Debian's layout of the day is.
+        # Put all programs into /usr/bin, so that PATH finds them in any layout of Debian's.
         files[f"/usr/bin/{program.name}"] = program
         files |= _libraries_of(program, root)
     return _layer(files, directories=("/tmp", "/etc", "/proc", "/sys", "/dev", "/run"))
@@ -74,7 +74,7 @@ def _host_program(name: str) -> Path:
 
 
 def _libraries_of(program: Path, root: Path) -> dict[str, Path]:
-    """The shared libraries of a program, under the paths by which the linker looks for them."""
+    """The shared libraries of a program, by the paths at which the linker looks for them."""
     listing = subprocess.run(
         ["ldd", str(program)],
         env=os.environ | {"LD_LIBRARY_PATH": library_path(root)},
@@ -94,7 +94,7 @@ def _libraries_of(program: Path, root: Path) -> dict[str, Path]:
 
 
 def _layer(files: dict[str, Path], directories: tuple[str, ...] = ()) -> bytes:
-    """A layer as an uncompressed tar, the same bytes for the same content."""
+    """A layer as an uncompressed tar; the same content gives the same bytes."""
     buffer = io.BytesIO()
     parents = {str(parent) for name in files for parent in Path(name).parents}
     with tarfile.open(fileobj=buffer, mode="w") as layer:

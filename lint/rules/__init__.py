@@ -1,4 +1,4 @@
-"""Every rule, by its class."""
+"""The classes of all rules."""
 
 from __future__ import annotations
 

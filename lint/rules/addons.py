@@ -35,7 +35,7 @@ class AddonConfigurationIsJson(Rule):
 
 
 def _fault(value: Any) -> str | None:
-    """What is wrong with a value, or None."""
+    """The fault of a value, or None."""
     text = value.get("Fn::Sub") if isinstance(value, dict) else value
     text = text[0] if isinstance(text, list) and text else text
     if not isinstance(text, str):

@@ -17,7 +17,7 @@ CREATE_ACCESS_ENTRY = (
 
 
 def _entries(cfn: Template) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every access entry as it is in each scenario."""
+    """All access entries, in each scenario of their conditions."""
     names = ("AccessPolicies", "KubernetesGroups", "Type")
     for logical_id, entry, _ in possible(cfn, ENTRY, *names):
         yield logical_id, entry

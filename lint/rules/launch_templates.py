@@ -1,4 +1,4 @@
-"""Launch templates, and the managed node groups that use them: what EC2 and EKS refuse."""
+"""Launch templates, and managed node groups that use them, that EC2 or EKS refuses."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ LAUNCH_TEMPLATE = "AWS::EC2::LaunchTemplate"
 
 @dataclass(frozen=True)
 class Pairing:
-    """A node group with the launch template of the same template that it uses in one scenario.
+    """A node group and its launch template, of the same CloudFormation template, in one scenario.
 
     Attributes:
-        group_place: where the node group's properties are.
-        group: its properties as they are in the scenario.
-        data_place: where the launch template's data is.
-        data: the LaunchTemplateData as it is in the scenario.
-        scenario: outcomes of the conditions.
+        group_place: the place of the node group's properties.
+        group: its properties in the scenario.
+        data_place: the place of the launch template's data.
+        data: the LaunchTemplateData in the scenario.
+        scenario: the outcomes of the conditions.
     """
 
     group_place: Place
@@ -49,9 +49,9 @@ class Pairing:
 
 
 def pairings(cfn: Template, of_group: set[str], of_data: set[str]) -> Iterator[Pairing]:
-    """Every node group with its launch template in every scenario that these properties have.
+    """All node groups with their launch templates, in all scenarios of these properties.
 
-    Only the named properties are looked at, because the number of scenarios grows with them.
+    This resolves only the named properties, because the number of scenarios grows with them.
     """
     templates = dict(resources(cfn, LAUNCH_TEMPLATE))
     for group_id, group in resources(cfn, NODE_GROUP):
@@ -92,7 +92,7 @@ class RefusedInLaunchTemplate(Rule):
             for name in sorted(self.remedies.keys() & pair.data.keys()):
                 yield [*pair.data_place, name], self._refusal(name, self.remedies[name])
             market = pair.data.get("InstanceMarketOptions")
-            # Capacity blocks are asked for by the same property, and EKS takes them.
+            # The same property also requests capacity blocks, which EKS accepts.
             if isinstance(market, dict) and market.get("MarketType", "spot") == "spot":
                 yield (
                     [*pair.data_place, "InstanceMarketOptions"],

@@ -1,4 +1,4 @@
-"""Parameters that people fill in."""
+"""Parameters of templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placement groups: what EC2 takes with which strategy."""
+"""Placement groups: the properties that EC2 accepts with each strategy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROUP = "AWS::EC2::PlacementGroup"
 
 
 class _OnlyWithStrategy(Rule):
-    """A property that EC2 takes with one strategy only."""
+    """A property that EC2 accepts with one strategy only."""
 
     id = ""
     name: str

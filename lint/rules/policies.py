@@ -1,4 +1,4 @@
-"""Rights: every one that is wider than it could be says why, and each role can be bounded."""
+"""Permissions: a wildcard needs a comment with a reason, a role needs a permissions boundary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BOUNDARIES = "https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_b
 
 
 def allowing_statements(cfn: Template) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Every statement of any policy in the resources that allows something, with its place."""
+    """All Allow statements of the policies in the resources, with their places."""
     for place, value in walk(cfn.template.get("Resources"), ["Resources"]):
         if (
             isinstance(value, dict)
@@ -70,7 +70,7 @@ class StarsHaveReasons(Rule):
 
     @staticmethod
     def _has_reason(cfn: Template, lines: list[str], statement: Place, star: Place) -> bool:
-        # A statement may stand inside an Fn::If, with the comment above that.
+        # A statement can be inside an Fn::If, with the comment above the Fn::If.
         item = statement[: statement.index("Statement") + 2] if "Statement" in statement else []
         first, last = line_of(cfn, item or statement), line_of(cfn, star)
         if first is None or last is None:
@@ -108,7 +108,7 @@ class PermissionsBoundary(Rule):
 
 
 def names_own_role(cfn: Template, resource: dict[str, Any]) -> set[str]:
-    """The roles of the same template that a resource runs as, in any scenario."""
+    """The roles of the same template that a resource uses, in any scenario."""
     part = pick(properties(resource), "Role")
     roles = {name for name, _ in resources(cfn, "AWS::IAM::Role")}
     return {

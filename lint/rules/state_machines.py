@@ -1,7 +1,7 @@
 """State machines of SAM: the definition in its file, and the template around it.
 
-cfn-lint does not read DefinitionUri. Findings are reported at the property of the template that
-names the file, and say which state they are about.
+cfn-lint does not read DefinitionUri. A finding is at the template's property that names the file,
+and its message names the state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lint.template import Place, properties, resources, walk
 MACHINE = "AWS::Serverless::StateMachine"
 STEP_FUNCTIONS = "https://docs.aws.amazon.com/step-functions/latest/dg"
 
-#: What Step Functions and the Lambda integration say themselves.
+#: The errors of Step Functions itself and of its Lambda integration.
 AWS_ERRORS = {
     "States.ALL",
     "States.BranchFailed",
@@ -47,11 +47,11 @@ AWS_ERRORS = {
     "Lambda.ServiceException",
     "Lambda.TooManyRequestsException",
     "Lambda.Unknown",
-    # What Lambda says of a function that outlives its Timeout or dies.
+    # Lambda's errors for a function that exceeds its Timeout or exits.
     "Sandbox.Timedout",
     "Runtime.ExitError",
 }
-#: What delivering logs takes (Step Functions, "Logging in CloudWatch Logs").
+#: The actions that logging needs (Step Functions, "Logging in CloudWatch Logs").
 LOGGING = {
     "logs:CreateLogDelivery",
     "logs:DeleteLogDelivery",
@@ -62,15 +62,15 @@ LOGGING = {
     "logs:PutResourcePolicy",
     "logs:UpdateLogDelivery",
 }
-#: What tracing takes (Step Functions, "X-Ray and Step Functions").
+#: The actions that tracing needs (Step Functions, "X-Ray and Step Functions").
 TRACING = {
     "xray:GetSamplingRules",
     "xray:GetSamplingTargets",
     "xray:PutTelemetryRecords",
     "xray:PutTraceSegments",
 }
-#: Allowed beside what is needed: reading and writing data under a key of one's own takes the key,
-#: and stopping a Distributed Map, or redriving it, does the same to its executions.
+#: Actions that are also allowed. Data encrypted with a customer managed key needs the key. Stopping
+#: or redriving a Distributed Map does the same to its executions.
 BESIDE = {
     "s3:GetObject": {"kms:Decrypt"},
     "s3:PutObject": {"kms:Decrypt", "kms:GenerateDataKey"},
@@ -80,7 +80,7 @@ BESIDE = {
 
 @dataclass(frozen=True)
 class Machine:
-    """A state machine of the template with its definition.
+    """A state machine of the template, and its definition.
 
     Attributes:
         logical_id: of the state machine.
@@ -97,12 +97,12 @@ class Machine:
     definition: dict[str, Any]
 
     def place(self, name: str = "DefinitionUri") -> Place:
-        """The place of one of its properties."""
+        """The place of a property of the state machine."""
         return ["Resources", self.logical_id, "Properties", name]
 
 
 def definition_files(cfn: Template) -> Iterator[tuple[str, dict[str, Any], Path]]:
-    """Every state machine whose definition is a file beside the template."""
+    """All state machines whose definition is a local file."""
     if not cfn.filename:
         return
     for logical_id, resource in resources(cfn, MACHINE):
@@ -112,7 +112,7 @@ def definition_files(cfn: Template) -> Iterator[tuple[str, dict[str, Any], Path]
 
 
 def machines(cfn: Template) -> Iterator[Machine]:
-    """Every state machine whose definition can be read."""
+    """All state machines with a readable definition."""
     for logical_id, resource, path in definition_files(cfn):
         try:
             yield Machine(logical_id, resource, path, path.read_text(), asl.read(path))
@@ -367,13 +367,13 @@ def _texts(statement: Mapping[str, Any], name: str) -> set[str]:
 
 
 def _target(function: str, substitutions: Mapping[str, Any]) -> str:
-    """What a FunctionName stands for, as it would stand in a policy."""
+    """The function that a FunctionName means, in the form that a policy uses."""
     placeholder = re.fullmatch(r"\$\{(\w+)\}", function)
     return _key(substitutions.get(placeholder[1], function) if placeholder else function)
 
 
 def _key(value: Any) -> str:
-    """A value as a short text that is the same for the same value."""
+    """A short text for a value, equal for equal values."""
     if isinstance(value, dict) and "Fn::GetAtt" in value:
         return ".".join(map(str, _list(value["Fn::GetAtt"])))
     return str(value)

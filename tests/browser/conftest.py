@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser import chromium
+from scripts import chromium
 from tests.browser.opening import DESK, Opened, open_file
 from tests.browser.runs import RUNS, Run
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from playwright.sync_api import Browser
 
-from tests.browser import chromium
+from scripts import chromium
 from tests.browser.runs import RUNS
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import LabError
-from tests.browser import chromium
+from scripts import chromium
 
 URIS = """\
 'http://debian.test/pool/c/chromium_156-1_amd64.deb' chromium_156-1_amd64.deb 81157036 SHA256:0
@@ -122,7 +122,7 @@ def test_the_browser_keeps_nothing_in_the_home_of_who_runs_it(
     monkeypatch.setenv("HOME", str(tmp_path))
     script = "\n".join(
         (
-            "import sys; from pathlib import Path; from tests.browser import chromium",
+            "import sys; from pathlib import Path; from scripts import chromium",
             "found = chromium.Chromium(Path(sys.argv[1]))",
             "with chromium.launched(found) as browser: browser.new_page().goto('about:blank')",
         )

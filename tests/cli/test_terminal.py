@@ -57,7 +57,7 @@ def test_the_help_of_all_names_every_command_and_the_exit_codes(
     for command in ("run", "watch", "list", "show", "plan", "compare", "report", "export",
                     "doctor", "baseline"):  # fmt: skip
         assert re.search(rf"^│ {command} ", shown, re.MULTILINE), command
-    assert "Exit codes: 0 good" in shown
+    assert "Exit codes: 0 success" in shown
     assert "--install-completion" in shown
 
 

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import io
 import re
-from pathlib import Path
 
 import pytest
-from rackrate_cli.results import Results
-from rackrate_cli.verdict import print_results
-from rich.console import Console
 
 from lint import definition as asl
 from rackrate import errors
@@ -84,17 +79,3 @@ def test_parameters_and_outputs_that_a_page_names_exist(path):
 
 #: Parameters of docs/ci/roles.yaml.
 OTHERS = {"ProviderArn", "Repository", "ArtifactBucketName"}
-
-
-# -- figures
-
-
-def test_the_readme_prints_what_the_command_prints_of_that_run_today():
-    """The results of the run are kept beside this test."""
-    content = (Path(__file__).parent / "data" / "demo.results.json").read_bytes()
-    printed = io.StringIO()
-    results = Results.read(content, "demo")
-    print_results(Console(file=printed, width=80, highlight=False), results)
-    readme = (ROOT / "README.md").read_text("utf-8")
-    lines = [line.rstrip() for line in printed.getvalue().splitlines()]
-    assert "\n".join(lines) in readme

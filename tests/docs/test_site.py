@@ -159,13 +159,17 @@ def test_a_page_that_nobody_would_find_is_an_error(tmp_path):
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_hold_where_the_repository_is_read(path):
     """What the site's hook mends for the site must not be broken on a forge."""
-    for target in site.targets(path.read_text("utf-8")):
+    text = path.read_text("utf-8")
+    for target in site.targets(text):
         parts = urlsplit(target)
         if parts.scheme:
             assert parts.scheme in ("https", "http", "mailto"), target
             assert parts.scheme == "mailto" or "." in parts.netloc, target
         elif parts.path:
             assert (path.parent / parts.path).exists(), target
+    for _, attributes in Elements(text).elements:
+        for name in attributes.keys() & FETCHES:
+            assert (path.parent / (attributes[name] or "")).is_file(), attributes
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.svg")), ids=lambda p: p.name)

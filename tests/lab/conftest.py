@@ -42,6 +42,7 @@ def alone(config: pytest.Config) -> bool:
     return all(path.is_relative_to(HERE / "measured") for path in paths)
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests here need root. What measures comes first, what ends the shared stack last."""
 

@@ -1,1 +1,1 @@
-"""The cluster: its API, its nodes, and the pods that measure."""
+"""The cluster: its API, its nodes, and the measuring pods."""

@@ -22,8 +22,8 @@ from kubernetes.watch import Watch
 from rackrate.document import Json
 from rackrate.errors import ClusterUnreachable, Throttled, is_throttling
 
-# What aws-cli's `eks get-token` does (customizations/eks/get_token.py): a presigned call that is
-# good for 60 s as a URL; EKS accepts it as a token for 15 minutes, of which aws-cli uses 14.
+# As aws-cli's `eks get-token` (customizations/eks/get_token.py): a presigned call that is valid for
+# 60 s as a URL. EKS accepts it as a token for 15 minutes, of which aws-cli uses 14.
 _TOKEN_PREFIX = "k8s-aws-v1."
 _URL_SECONDS = 60
 _TOKEN_SECONDS = 10 * 60
@@ -36,7 +36,7 @@ def eks_token(session: Any, cluster_name: str) -> str:
 
     Args:
         session: a boto3 session with the caller's credentials and Region.
-        cluster_name: goes into the signed header `x-k8s-aws-id`.
+        cluster_name: the value of the signed header `x-k8s-aws-id`.
     """
     sts = session.client("sts")
     signer = RequestSigner(
@@ -63,13 +63,13 @@ def eks_token(session: Any, cluster_name: str) -> str:
 
 
 class Cluster:
-    """One cluster; every answer is the API's own JSON.
+    """One cluster; methods return the API's own JSON.
 
-    The official client carries the requests. Its typed models are not used: the pure code that
-    reads the answers takes plain values, and so needs neither a cluster nor the client.
+    The official client sends the requests, but its typed models are not used. The pure code that
+    reads the responses takes plain values, so it needs neither a cluster nor the client.
 
     Raises, from every method:
-        ClusterUnreachable: no answer, a server error, or no access.
+        ClusterUnreachable: no response, a server error, or no access.
         Throttled: too many requests.
     """
 
@@ -82,7 +82,8 @@ class Cluster:
         if not description.get("endpoint"):
             raise ClusterUnreachable(f"the cluster {name} is {description['status']}")
         configuration = Configuration(host=description["endpoint"].rstrip("/"))
-        # The client wants a file. It lives as long as this object, in the function's own /tmp.
+        # The client takes the certificate authority only as a file. The file exists as long as this
+        # object.
         self._files = tempfile.TemporaryDirectory()
         authority = Path(self._files.name, "authority.pem")
         authority.write_bytes(base64.b64decode(description["certificateAuthority"]["data"]))
@@ -112,10 +113,10 @@ class Cluster:
         read_seconds: float = 30,
         stream: bool = False,
     ) -> urllib3.BaseHTTPResponse:
-        """One request; the body of its answer is read unless it is to be streamed.
+        """Send a request, and read the body of its response unless it is to be streamed.
 
         Raises:
-            ApiException: the API answered with an error.
+            ApiException: the API responded with an error.
         """
         response: urllib3.BaseHTTPResponse = self._api.call_api(
             path,
@@ -133,23 +134,23 @@ class Cluster:
         return response
 
     def list(self, path: str, labels: str = "") -> list[Json]:
-        """The objects at a path, such as `/api/v1/nodes`, that carry the labels."""
+        """The objects at a path, such as `/api/v1/nodes`, that match a label selector."""
         with _translated(self.name):
             answer = json.loads(self._request("GET", path, query={"labelSelector": labels}).data)
         items: list[Json] = answer["items"]
         return items
 
     def get(self, path: str) -> Json | None:
-        """One object, or None when there is none."""
+        """One object, or None when it does not exist."""
         with _translated(self.name, missing_is_fine=True):
             found: Json = json.loads(self._request("GET", path).data)
             return found
         return None
 
     def peek(self, path: str) -> Json | None:
-        """One object, or None when there is none or this function may not see it.
+        """One object, or None when it does not exist or this function may not read it.
 
-        For what is good to know and needed for nothing.
+        Use it for optional information.
         """
         with _translated(self.name, missing_is_fine=True):
             try:
@@ -162,7 +163,7 @@ class Cluster:
         return None
 
     def create(self, path: str, manifest: Mapping[str, Any]) -> Json:
-        """Creates an object in the collection at a path; one that exists already is fine.
+        """Create an object in the collection at a path, unless it exists already.
 
         Returns:
             The object as the cluster has it.
@@ -179,18 +180,18 @@ class Cluster:
         return found
 
     def replace(self, path: str, manifest: Mapping[str, Any]) -> None:
-        """Overwrites the object at a path."""
+        """Overwrite the object at a path."""
         with _translated(self.name):
             self._request("PUT", path, body=dict(manifest))
 
     def delete(self, path: str, *, foreground: bool = False) -> None:
-        """Deletes an object; one that is gone already is fine."""
+        """Delete an object; it is no error when the object is gone already."""
         policy = "Foreground" if foreground else "Background"
         with _translated(self.name, missing_is_fine=True):
             self._request("DELETE", path, body={"propagationPolicy": policy})
 
     def delete_all(self, path: str, labels: str) -> None:
-        """Deletes the objects of a collection that carry the labels."""
+        """Delete the objects of a collection that match a label selector."""
         with _translated(self.name):
             self._request(
                 "DELETE",
@@ -200,7 +201,7 @@ class Cluster:
             )
 
     def log(self, namespace: str, pod: str, container: str) -> str | None:
-        """What a container printed, exactly; None when there is nothing to read any more."""
+        """The exact output of a container; None when its log does not exist (any more)."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
         with _translated(self.name, missing_is_fine=True):
             try:
@@ -220,12 +221,12 @@ class Cluster:
         *,
         seconds: float,
     ) -> tuple[dict[str, Json], bool]:
-        """Follows the objects of a collection until they satisfy a condition.
+        """Follow the objects of a collection until they satisfy a condition.
 
         Args:
             path: the collection.
             labels: a label selector.
-            done: is given the objects by name.
+            done: the condition; its argument is the objects by name.
             seconds: how long to wait at most.
 
         Returns:
@@ -243,7 +244,7 @@ class Cluster:
             if left <= 0:
                 return objects, False
             version = answer["metadata"]["resourceVersion"]
-            # A version that is too old for the API ends the watch; then we list again.
+            # When the version is too old for the API, the watch ends and we list again.
             with contextlib.suppress(_Expired):
                 for event in self._events(path, labels, version, left):
                     name = event["object"]["metadata"].get("name")
@@ -255,7 +256,7 @@ class Cluster:
                         return objects, True
 
     def _events(self, path: str, labels: str, version: str, seconds: float) -> Iterator[Json]:
-        """The API's own events until it ends the stream, which it does after the time asked for."""
+        """The API's watch events; the API ends the stream after the requested time."""
 
         def listing(**parameters: Any) -> urllib3.BaseHTTPResponse:
             query = {
@@ -279,14 +280,14 @@ class Cluster:
 
 
 class _Expired(Exception):
-    """A watch began at a version that the API no longer has."""
+    """The API no longer has the version at which a watch started."""
 
 
 @contextlib.contextmanager
 def _translated(
     cluster: str, *, missing_is_fine: bool = False, existing_is_fine: bool = False
 ) -> Iterator[None]:
-    """Turns what the libraries raise into our errors."""
+    """Turn the libraries' exceptions into our errors."""
     try:
         yield
     except ApiException as error:
@@ -318,7 +319,7 @@ def _translated(
 
 
 def _message(error: ApiException) -> str:
-    """What the API says is wrong, in its own words."""
+    """The API's own error message."""
     try:
         return str(json.loads(error.body)["message"])
     except (TypeError, ValueError, KeyError):

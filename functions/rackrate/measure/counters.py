@@ -1,7 +1,7 @@
-"""What a node's network interfaces count: the kernel's traffic, and where ENA held packets back.
+"""The counters of a node's network interfaces: the kernel's traffic, and ENA's allowances. Pure.
 
-Pure: the text of `/proc/net/dev` and of `ethtool --statistics` in, numbers out. ENA's driver counts
-the packets that EC2 queued or dropped because the instance was beyond an allowance (EC2 user guide,
+The inputs are the texts of `/proc/net/dev` and of `ethtool --statistics`. ENA's driver counts the
+packets that EC2 queued or dropped because the instance exceeded an allowance (EC2 user guide,
 "Monitor network performance for ENA settings on your EC2 instance").
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 from rackrate.document import Document
 
-#: What pods start to read ENA's counters, each with the Debian package that has it.
+#: The programs that read ENA's counters, each with its Debian package.
 PROGRAMS: Mapping[str, str] = {"ethtool": "ethtool"}
-#: Packets beyond the instance's bandwidth, packets per second, tracked connections, and beyond what
-#: an interface may send to link-local services.
+#: Counters of packets beyond an allowance: inbound and outbound bandwidth, packets per second,
+#: tracked connections, and packets to link-local services.
 ALLOWANCES = (
     "bw_in_allowance_exceeded",
     "bw_out_allowance_exceeded",
@@ -24,14 +24,14 @@ ALLOWANCES = (
     "linklocal_allowance_exceeded",
 )
 
-# Interfaces that lead to pods and bridges, or nowhere: those of the VPC CNI (`eni` and eleven
-# digits, `dummy0`, `vlan.eth.1`, `pod-id-link0`), Calico, Cilium, flannel, kube-proxy in IPVS mode,
-# the node-local DNS cache, container engines and tunnels.
+# Interfaces that do not leave the node: those of the VPC CNI (`eni` and eleven digits, `dummy0`,
+# `vlan.eth.1`, `pod-id-link0`), Calico, Cilium, flannel, kube-proxy in IPVS mode, the node-local
+# DNS cache, container engines and tunnels.
 _VIRTUAL = re.compile(
     r"lo|eni[0-9a-f]{11}|(veth|cali|cni|dummy|vlan|pod-id-link|kube-|nodelocaldns|docker|br-|virbr"
     r"|cilium|lxc|flannel|tun|tap|wg|vxlan|geneve|ifb|gre|gretap|erspan|sit|ip6|tunl|ip_vti|bpf).*"
 )
-#: Columns of `/proc/net/dev` (the kernel's net/core/net-procfs.c) by the kernel's own names.
+#: The columns of `/proc/net/dev` by the kernel's names (net/core/net-procfs.c).
 _COLUMNS: Mapping[str, int] = {
     "rx_bytes": 0,
     "rx_packets": 1,
@@ -58,25 +58,25 @@ class Counters(Document):
 
     @classmethod
     def not_read(cls) -> Counters:
-        """What is stored of a run until its nodes are read, so that readers need not look."""
+        """The value that is stored until the nodes are read, so that the object always exists."""
         return cls(before={}, after={}, note="not read before the trials")
 
 
 class Unreadable(ValueError):
-    """A text does not hold what it should."""
+    """A text does not have the expected format."""
 
 
 def traffic(net_dev: str) -> dict[str, dict[str, int]]:
     """Bytes, packets and drops of each interface that leaves the node.
 
     Args:
-        net_dev: what `/proc/net/dev` holds.
+        net_dev: the text of `/proc/net/dev`.
 
     Returns:
         Interface to counter: `rx_bytes`, `rx_packets`, `rx_dropped`, and the same with `tx_`.
 
     Raises:
-        Unreadable: it is something else.
+        Unreadable: the text has another format.
     """
     header, _, rest = net_dev.partition("\n")
     if not header.startswith("Inter-|"):
@@ -97,7 +97,7 @@ def allowances(statistics: str) -> dict[str, int]:
     """How many packets an ENA interface held back, by `ALLOWANCES`; empty for other drivers.
 
     Args:
-        statistics: what `ethtool --statistics <interface>` printed.
+        statistics: the output of `ethtool --statistics <interface>`.
     """
     found = {}
     for line in statistics.splitlines():
@@ -108,5 +108,5 @@ def allowances(statistics: str) -> dict[str, int]:
 
 
 def _is_count(text: str) -> bool:
-    # The kernel's counters have 64 bits.
+    # The kernel's counters have 64 bits, which is at most 20 digits.
     return text.isascii() and text.isdecimal() and len(text) <= 20

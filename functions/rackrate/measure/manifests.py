@@ -1,9 +1,9 @@
 """The Kubernetes objects of a run. Pure: values in, manifests out.
 
-Everything obeys the Pod Security Standard "restricted", but that pods of the network `host` use
-their node's (https://kubernetes.io/docs/concepts/security/pod-security-standards/). Everything
-belongs to one owner object in its namespace, so that deleting the owners deletes the run: owner
-references do not cross namespaces.
+All pods follow the Pod Security Standard "restricted", except that pods of the network `host` use
+their node's network (https://kubernetes.io/docs/concepts/security/pod-security-standards/). Each
+namespace has one owner object, because owner references do not cross namespaces. Deleting the owner
+objects deletes the run.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ RUN, ROLE, ARM = "rackrate.dev/run", "rackrate.dev/role", "rackrate.dev/arm"
 NETWORK = "rackrate.dev/network"
 BLOCK, ROUND, ATTEMPT = "rackrate.dev/block", "rackrate.dev/round", "rackrate.dev/attempt"
 RUN_ID, EXECUTION = "rackrate.dev/run-id", "rackrate.dev/execution"
-#: The mark of the stack that made something; what lacks it is somebody else's.
+#: Names the stack that created an object. Objects without it belong to somebody else.
 STACK = "rackrate.dev/stack"
 CLIENT_NODE, SERVER_NODE = "rackrate.dev/client-node", "rackrate.dev/server-node"
 
-#: "nonroot" of the distroless images; any user but root would do.
+#: The user "nonroot" of the distroless images. Any user other than root would work.
 USER = 65532
-#: Time a client pod may take beyond its tests, for starting containers and for slow endings.
+#: Extra time for a client pod besides its tests, to start containers and to end slowly.
 GRACE_SECONDS = 45
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 def short_hash(run_id: str) -> str:
-    """Ten hexadecimal digits that stand for a run in names."""
+    """A hash of ten hexadecimal digits that identifies a run in names."""
     return hashlib.sha256(run_id.encode()).hexdigest()[:10]
 
 
 def run_label(run_id: str) -> str:
-    """The run's id as a label's value; its hash where the id cannot be one."""
+    """The run's id as a label value, or its hash where the id is not a valid label value."""
     return run_id if _LABEL_VALUE.fullmatch(run_id) else short_hash(run_id)
 
 
@@ -55,7 +55,7 @@ def selector(labels: Mapping[str, object]) -> str:
 
 
 def owner(run_id: str, execution_arn: str) -> Json:
-    """The object that owns everything of a run."""
+    """The object that owns a run's objects in its namespace."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -69,21 +69,21 @@ def owner(run_id: str, execution_arn: str) -> Json:
 
 
 def owned_by(run_id: str, owner_uid: str) -> list[Json]:
-    """The owner references of what the run's owner object owns."""
+    """The owner references of an object that the run's owner object owns."""
     return [
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "name": owner_name(run_id),
             "uid": owner_uid,
-            # Foreground deletion of the owner waits for what blocks it.
+            # Foreground deletion of the owner waits for objects with this flag.
             "blockOwnerDeletion": True,
         }
     ]
 
 
-#: Where no test needs a server, a pod must be there all the same, to be pinged. `sleep` is in every
-#: image with coreutils or busybox, as is the `cat` that reads the counters; no run takes so long.
+#: Where no test needs a server, this one gives ping a pod to reach. Every image with coreutils or
+#: busybox has `sleep`, and `cat` for the counters. It sleeps longer than any run takes.
 _IDLE = Server("idle", ("sleep", "2147483647"), ())
 
 
@@ -91,7 +91,7 @@ def servers_of(tests: Sequence[TestBase]) -> list[Server]:
     """The distinct servers that tests need, by name.
 
     Raises:
-        ValueError: two different servers have one name; a tool has to name them apart.
+        ValueError: two different servers have the same name; their tool has to rename one.
     """
     found = {server for test in tests if (server := test.server) is not None} or {_IDLE}
     if len({server.name for server in found}) < len(found):
@@ -107,15 +107,16 @@ def servers(
     tests: Sequence[TestBase],
     image: str,
 ) -> Json:
-    """A DaemonSet: the servers that the tests need, on every node of an arm.
+    """A DaemonSet that runs the servers of the tests on every node of an arm.
 
-    Several of a plan's arms may share it: it has the name of the stack's arm, whose nodes they use.
+    Its name is that of the stack's arm, because several of the plan's arms may use the same nodes
+    and share it.
 
     Args:
         run_id: the run.
         owner_uid: the UID of its owner object in the DaemonSet's namespace.
         arm: an arm; its servers use its `server_network`.
-        tests: what the plan runs.
+        tests: the plan's tests.
         image: the tools' image.
     """
     network = arm.server_network
@@ -144,15 +145,15 @@ def servers(
 
 def _server(server: Server, image: str) -> Json:
     made = container(server.name, server.argv, image)
-    # On the host's network this claims the node's port: of two runs, the later one's server waits
-    # with a message that says so.
+    # On the host's network this reserves the node's port. If two runs use the same port, the later
+    # run's server stays pending with a message about the port.
     made["ports"] = [
         {"containerPort": port.number, "protocol": port.protocol} for port in server.ports
     ]
     if listening := next((port for port in server.ports if port.protocol == "TCP"), None):
-        # A start-up probe, because it stops once the server listens: the connection of a readiness
-        # probe would disturb measurements, for iperf3 takes it for a client. There is no probe for
-        # UDP that needs no program of its own.
+        # A startup probe stops once the server listens. A readiness probe would keep connecting and
+        # disturb measurements, because iperf3 takes a connection for a client. UDP has no probe
+        # that works without an extra program.
         made["startupProbe"] = {
             "tcpSocket": {"port": listening.number},
             "periodSeconds": 1,
@@ -162,7 +163,7 @@ def _server(server: Server, image: str) -> Json:
 
 
 def client_labels(run_id: str, item: BlockItem, attempt: int) -> dict[str, str]:
-    """The labels all client pods of one attempt at an item share."""
+    """The labels that all client pods of one attempt at an item share."""
     return {
         RUN: run_label(run_id),
         ROLE: "client",
@@ -185,15 +186,15 @@ def client(
 ) -> Json:
     """A pod that runs tests one after the other against one server.
 
-    All but the last test are init containers, which Kubernetes runs in order; the last is the main
-    container, which saves starting one more.
+    All tests but the last are init containers, which Kubernetes runs in order. The last test is the
+    main container, which saves the start of one more container.
 
     Args:
         run_id: the run.
         owner_uid: the UID of its owner object.
         item: the item of the schedule.
         pair: the two nodes.
-        tests: what to run, in order.
+        tests: the tests to run, in order.
         attempt: 1, or more for a repetition.
         server_address: IP address of the server's pod.
         image: the tools' image.
@@ -215,7 +216,7 @@ def client(
         },
         "spec": {
             **pod_spec(pair.client_network, sysctls),
-            # The plan chose the node; there is nothing for a scheduler to decide.
+            # The plan chose the node, so the pod skips the scheduler.
             "nodeName": pair.client,
             "restartPolicy": "Never",
             "activeDeadlineSeconds": active_deadline_seconds(tests),
@@ -226,18 +227,18 @@ def client(
 
 
 def active_deadline_seconds(tests: Sequence[TestBase]) -> int:
-    """When Kubernetes stops a client pod, in seconds after its start."""
+    """The deadline of a client pod, in seconds after its start."""
     return round(traffic_seconds(tests) * 1.5 + GRACE_SECONDS)
 
 
 def pod_spec(network: Network, sysctls: Mapping[str, str] | None = None) -> Json:
-    """What all pods have in common.
+    """The part of a pod's spec that all pods share.
 
     Args:
-        network: whose network the pod uses, `pod` or `host`.
-        sysctls: settings of the pod's own network. Kubernetes refuses them where that is the
-            host's; what holds there is the node's. On nodes with systemd 243 or later, such as
-            Amazon Linux 2023, ordinary users may ping (its `sysctl.d/50-default.conf` opens
+        network: the network that the pod uses, `pod` or `host`.
+        sysctls: kernel settings of the pod's own network namespace. Kubernetes refuses them for
+            host networking, where the node's settings apply. On nodes with systemd 243 or later,
+            such as Amazon Linux 2023, ordinary users may ping (its `sysctl.d/50-default.conf` opens
             `net.ipv4.ping_group_range`).
     """
     security: Json = {
@@ -252,10 +253,10 @@ def pod_spec(network: Network, sysctls: Mapping[str, str] | None = None) -> Json
         **({"hostNetwork": True} if network == "host" else {}),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "dnsPolicy": "Default",  # the tools are given addresses and look up nothing
+        "dnsPolicy": "Default",  # the tools get IP addresses and look up no names
         "terminationGracePeriodSeconds": 1,
         "securityContext": security,
-        # iperf3 keeps what it sends in a temporary file.
+        # iperf3 keeps the data that it sends in a temporary file.
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}}],
     }
 
@@ -272,7 +273,7 @@ def container(name: str, argv: Sequence[str], image: str) -> Json:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        # No limit on processor time: throttling would shape the very traffic that is measured.
+        # No CPU limit, because throttling would change the measured traffic.
         "resources": {
             "requests": {"cpu": "100m", "memory": "64Mi"},
             "limits": {"memory": "512Mi"},

@@ -1,7 +1,7 @@
-"""Whose network a pod uses, and so the namespace it runs in.
+"""The network that a pod uses, which decides the Kubernetes namespace that it runs in.
 
-Pods with networks of their own obey the Pod Security Standard `restricted`, which forbids a pod the
-network of its node; pods that measure from there run in a second namespace, if the stack has one.
+The Pod Security Standard `restricted` forbids a pod the network of its node. Pods with networks of
+their own follow it. Pods in their node's network run in a second namespace, if the stack has one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rackrate.settings import Settings
 
 
 def namespaces(settings: Settings) -> tuple[str, ...]:
-    """Every namespace the stack's pods may run in; the one of ordinary pods comes first."""
+    """Every namespace that the stack's pods may run in; the namespace of ordinary pods is first."""
     return tuple(filter(None, (settings.namespace, settings.host_namespace)))
 
 
@@ -20,7 +20,7 @@ def namespace_of(network: Network, settings: Settings) -> str:
     """The namespace of pods that use a network, `pod` or `host`.
 
     Raises:
-        ServersNotReady: the stack does not allow host networking (any more).
+        ServersNotReady: the stack does not allow host networking, or no longer does.
     """
     if network == "pod":
         return settings.namespace
@@ -33,5 +33,5 @@ def namespace_of(network: Network, settings: Settings) -> str:
 
 
 def pods_path(network: Network, settings: Settings) -> str:
-    """The API's path of the pods that use a network; raises as `namespace_of` does."""
+    """The API path of the pods that use a network; raises as `namespace_of` does."""
     return f"/api/v1/namespaces/{namespace_of(network, settings)}/pods"

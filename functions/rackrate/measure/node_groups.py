@@ -1,4 +1,4 @@
-"""EKS managed node groups: what EKS says of them, and how many nodes they are to have."""
+"""EKS managed node groups: their status and health issues, and their desired size."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from botocore.exceptions import ClientError
 
 from rackrate.errors import NodesUnavailable, translated
 
-#: States a node group does not leave for the better by itself.
+#: Statuses from which a node group does not recover by itself.
 LOST = frozenset({"CREATE_FAILED", "DELETING", "DELETE_FAILED"})
 
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """What EKS says of a node group.
+    """A node group as EKS describes it.
 
     Attributes:
         name: its name.
-        status: EKS's word, such as ACTIVE, UPDATING or DEGRADED.
-        desired: how many nodes it is to have.
-        instance_type: the first of its instance types, or None when the launch template has it.
+        status: EKS's status, such as ACTIVE, UPDATING or DEGRADED.
+        desired: its desired number of nodes.
+        instance_type: the first of its instance types, or None when the launch template sets it.
         issues: its health issues, each `<code>: <message>`.
     """
 
@@ -34,7 +34,7 @@ class NodeGroup:
 
     @property
     def complaints(self) -> tuple[str, ...]:
-        """What is wrong with it, each with its name; nothing while it is well."""
+        """Its problems, each with the group's name; empty while it is healthy."""
         found = [f"node group {self.name}: {issue}" for issue in self.issues]
         if self.status == "DEGRADED" or self.status in LOST:
             found.append(f"node group {self.name} is {self.status}")
@@ -42,10 +42,10 @@ class NodeGroup:
 
 
 def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
-    """A node group, or None when there is none of that name, or no name.
+    """A node group, or None when no group has that name or the name is empty.
 
     Raises:
-        Throttled: EKS asks to slow down.
+        Throttled: EKS throttled the request.
     """
     if not name:
         return None
@@ -68,9 +68,9 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
 
 
 def health_issues(eks: Any, cluster_name: str, names: Iterable[str]) -> list[str]:
-    """What EKS says is wrong with node groups, each with the group's name.
+    """The health issues that EKS reports for node groups, each with the group's name.
 
-    What EKS does not know, such as nodes managed otherwise, has no issues.
+    Node groups that EKS does not know, such as self-managed nodes, have no issues.
     """
     groups = (describe(eks, cluster_name, name) for name in names)
     return [
@@ -82,14 +82,14 @@ def health_issues(eks: Any, cluster_name: str, names: Iterable[str]) -> list[str
 
 
 def resize(eks: Any, cluster_name: str, name: str, *, desired: int, maximum: int) -> bool:
-    """Asks for a number of nodes, at least none and at most `maximum`.
+    """Set a node group's desired number of nodes, with a minimum of zero and a maximum.
 
     Returns:
-        Did EKS accept it? It does not while another update of the node group is under way.
+        Whether EKS accepted it. EKS refuses while another update of the node group is in progress.
 
     Raises:
-        NodesUnavailable: EKS says that the node group cannot be resized as it is.
-        Throttled: EKS asks to slow down.
+        NodesUnavailable: EKS reports that the node group cannot be resized in its state.
+        Throttled: EKS throttled the request.
     """
     sizes = {"minSize": 0, "desiredSize": desired, "maxSize": maximum}
     try:

@@ -1,4 +1,4 @@
-"""The cluster's nodes: which are Ready, and what each tells of itself."""
+"""The cluster's nodes: which are Ready, and the facts about each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rackrate.measure.manifests import selector
 from rackrate.plan.arms import Node
 from rackrate.settings import NODE_GROUP_LABEL, StackArm
 
-#: Put on nodes whose network is scaled down on purpose; their results say so.
+#: The label of nodes whose network is scaled down on purpose. Results report the scale.
 NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"
 
 #: The VPC CNI's DaemonSet, and its container's name.
@@ -22,7 +22,7 @@ _TOPOLOGY_PREFIX = "topology.k8s.aws/network-node-layer-"
 
 
 def is_ready(node: Mapping[str, Any]) -> bool:
-    """Does the node say it is Ready, and take new pods?"""
+    """Whether the node is Ready and accepts new pods."""
     conditions = node.get("status", {}).get("conditions", [])
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
     leaving = "deletionTimestamp" in node["metadata"]
@@ -30,7 +30,7 @@ def is_ready(node: Mapping[str, Any]) -> bool:
 
 
 def node_of(node: Mapping[str, Any]) -> Node:
-    """What the API's node tells that a result should carry: instance, zone, image, versions."""
+    """The facts about a node that results record: instance, zone, image, versions."""
     labels: Mapping[str, str] = node["metadata"].get("labels", {})
     info: Mapping[str, str] = node.get("status", {}).get("nodeInfo", {})
     # "aws:///us-east-1a/i-0123456789abcdef0"
@@ -61,11 +61,11 @@ def cni(daemon_set: Mapping[str, Any] | None) -> str | None:
     """The VPC CNI that the cluster runs, such as `amazon-k8s-cni:v1.20.4-eksbuild.1`.
 
     Args:
-        daemon_set: `aws-node` of the namespace `kube-system`, or None where it cannot be seen.
+        daemon_set: `aws-node` of the namespace `kube-system`, or None where it cannot be read.
 
     Returns:
-        Name and tag of its image; None where there is none, or while nodes are being updated to it,
-        since some then run another.
+        Name and tag of its image. None where there is none, and during a rollout, when some nodes
+        still run another image.
     """
     if daemon_set is None:
         return None
@@ -79,10 +79,10 @@ def cni(daemon_set: Mapping[str, Any] | None) -> str | None:
 
 
 def _cpus(quantity: str | None) -> int | None:
-    """The CPUs of a node's capacity, a Kubernetes quantity such as `2` or `1930m`.
+    """The number of CPUs in a node's capacity, a Kubernetes quantity such as `2` or `1930m`.
 
-    A part of a CPU counts as one, since a thread may run on it. What is no quantity of CPUs is as
-    good as untold: nothing but a guard looks at it.
+    A fraction counts as a whole CPU, because a thread may run on it. A malformed quantity counts as
+    unknown instead of raising an error.
     """
     if quantity is None:
         return None
@@ -102,11 +102,11 @@ def _scale(label: str | None) -> float | None:
 
 
 def nodes_of(cluster: Cluster, arm: StackArm) -> list[Json]:
-    """The API's nodes of an arm, Ready or not."""
+    """An arm's nodes as the API returns them, Ready or not."""
     return cluster.list("/api/v1/nodes", selector(arm.selector))
 
 
 def ready_nodes(cluster: Cluster, arm: StackArm) -> list[Node]:
-    """An arm's Ready nodes, by name."""
+    """An arm's Ready nodes, sorted by name."""
     found = (node_of(node) for node in nodes_of(cluster, arm) if is_ready(node))
     return sorted(found, key=lambda node: node.name)

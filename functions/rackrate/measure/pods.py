@@ -1,4 +1,4 @@
-"""What became of a client pod's tests. Pure: the API's JSON of a pod in, outcomes out."""
+"""The outcomes of a client pod's tests, read from the API's JSON of the pod. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 _MESSAGE_LENGTH = 300
-#: Reasons of the kubelet for containers that could not start; it dates them to 1970.
+#: The kubelet's reasons for containers that could not start. It dates their start to 1970.
 _NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
-#: What runc says of a program that an image lacks.
+#: Part of runc's message when the image lacks a program.
 _NO_PROGRAM = "executable file not found"
 
 
@@ -18,8 +18,8 @@ class Outcome:
     """How one test's container ended.
 
     Attributes:
-        started: did the container run at all, so that it may have printed something?
-        failure: why the test failed, or None when its container ended well.
+        started: whether the container ran, so that it may have output.
+        failure: why the test failed, or None when its container succeeded.
         started_at: ISO 8601, or None.
         finished_at: ISO 8601, or None.
     """
@@ -31,11 +31,11 @@ class Outcome:
 
 
 def is_finished(pod: Mapping[str, Any]) -> bool:
-    """Will nothing more come out of this pod?
+    """Whether the pod will produce no more output.
 
-    The kubelet reports the phase only after it has taken the pod's sandbox apart, a second or two
-    after the last test ended. The containers' own states tell it at once: the main container, which
-    is the last test, has ended, or a test before it failed and Kubernetes starts no other.
+    The kubelet reports the phase only after it has removed the pod's sandbox, a second or two after
+    the last test ended. The containers' states show it at once: either the main container, which is
+    the last test, has ended, or an earlier test failed and Kubernetes starts no further one.
     """
     status = pod.get("status", {})
     if status.get("phase") in ("Succeeded", "Failed"):
@@ -49,7 +49,7 @@ def is_finished(pod: Mapping[str, Any]) -> bool:
 
 
 def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
-    """How a test ended in a pod that is finished, overran its deadline, or is gone (None)."""
+    """How a test ended in a pod that finished, exceeded its deadline, or is gone (None)."""
     if pod is None:
         return Outcome(False, "the client pod was deleted before its output could be read")
     status = pod.get("status", {})
@@ -76,14 +76,14 @@ def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
 
 
 def missing_program(pod: Mapping[str, Any], container: str) -> str | None:
-    """Says which program the image lacks, if a container could not start for that reason."""
+    """A message that names the program that the image lacks; None if that is not the reason."""
     status, spec = pod.get("status", {}), pod.get("spec", {})
     found = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
     states = [
         state
         for each in found
         if each["name"] == container
-        # Of a container that Kubernetes tries to start again, the last state tells why.
+        # While Kubernetes restarts a container, only its last state has the reason.
         for of in ("state", "lastState")
         for state in each.get(of, {}).values()
     ]

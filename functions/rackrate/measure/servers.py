@@ -1,4 +1,4 @@
-"""The servers of a run and what owns them: where they are, and why they are not ready."""
+"""A run's servers and their owner objects: their addresses, and why they are not ready."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def owner_of(run_id: str, namespace: str, cluster: Cluster) -> Json:
     """The run's owner object in a namespace.
 
     Raises:
-        ServersNotReady: it is gone.
+        ServersNotReady: the object is gone.
     """
     owner = cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{manifests.owner_name(run_id)}")
     if owner is None:
@@ -37,7 +37,7 @@ def addresses_in(
 def server_addresses(pods: Iterable[Json]) -> dict[str, str]:
     """The IP address of the Ready servers of each node, by node name.
 
-    Those of a pod in the network of its node are at the node's address.
+    A server in the network of its node has the node's address.
     """
     return {
         pod["spec"]["nodeName"]: pod["status"]["podIP"]
@@ -57,7 +57,7 @@ def server_labels(run_id: str) -> dict[str, str]:
 
 
 def lacking_programs(pods: Iterable[Json]) -> list[str]:
-    """Which programs of servers are not in the image; no waiting will bring them."""
+    """Messages on the server programs that the image lacks, for which waiting is useless."""
     found = {
         missing_program(pod, container["name"])
         for pod in pods
@@ -67,7 +67,7 @@ def lacking_programs(pods: Iterable[Json]) -> list[str]:
 
 
 def why_waiting(pods: Iterable[Json]) -> list[str]:
-    """Why pods or containers wait, such as a port that is taken; each reason once."""
+    """The distinct reasons why pods or containers wait, such as a port that is taken."""
     reasons: set[str] = set()
     for pod in pods:
         waiting = [

@@ -1,4 +1,4 @@
-"""Trials as they are stored: what one test measured on one pair in one block, or why it failed."""
+"""Stored trials: what one test measured on one pair in one block, or why it failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Detail = float | int | str
 
 
 class TrialState(Document):
-    """How a trial stands, for those who decide what to measure next."""
+    """A trial's state, which decides what to measure next."""
 
     status: Status
     attempt: int
@@ -23,12 +23,12 @@ class TrialState(Document):
 
     @property
     def is_measured(self) -> bool:
-        """Has it a value?"""
+        """Whether it has a value."""
         return self.status == "measured"
 
 
 class Trial(TrialState):
-    """A trial of a run. What failed has no values."""
+    """A trial of a run. A failed trial has no values."""
 
     block: int
     """1 or more; 0 is the warm-up."""
@@ -67,21 +67,21 @@ class Trial(TrialState):
 
     @property
     def key(self) -> TrialKey:
-        """What names it within its run."""
+        """Its key within the run."""
         return TrialKey(self.block, self.arm, self.test, self.client, self.server)
 
     @property
     def nodes(self) -> frozenset[str]:
-        """Its two nodes, whichever way."""
+        """Its two nodes, regardless of direction."""
         return frozenset((self.client, self.server))
 
     def detail(self, name: str) -> float | None:
-        """A detail that is a number, or None."""
+        """A detail by name; None if it is missing or not a number."""
         found = self.details.get(name)
         return float(found) if isinstance(found, int | float) else None
 
     def measured(self, test: TestBase, measurement: Measurement) -> Trial:
-        """The trial with what its test measured."""
+        """The trial with its test's measurement."""
         return self.model_copy(
             update={
                 "status": "measured",
@@ -94,7 +94,7 @@ class Trial(TrialState):
         )
 
     def to_item(self) -> Json:
-        """The trial as the table has it: what is not known is left out."""
+        """The trial as an item of the table, without unknown fields."""
         item = self.model_dump(mode="json", exclude_none=True)
         for side in ("client_node", "server_node"):
             if side in item and not item[side]["network_layers"]:
@@ -108,7 +108,7 @@ class Trial(TrialState):
 
 
 class RawValues(Document):
-    """What is kept of a trial beside the table."""
+    """The raw values and series of a trial, which are stored outside the table."""
 
     samples: dict[str, tuple[float, ...]] = {}  # noqa: RUF012 (pydantic copies it)
     """All raw values by kind, in SI units."""
@@ -116,10 +116,10 @@ class RawValues(Document):
 
     @classmethod
     def of(cls, measurement: Measurement) -> RawValues:
-        """Those of a measurement."""
+        """The raw values and series of a measurement."""
         return cls(samples=dict(measurement.samples), series=measurement.series)
 
     @property
     def is_empty(self) -> bool:
-        """Is there nothing to keep?"""
+        """Whether there are neither raw values nor a series."""
         return not (self.samples or self.series)

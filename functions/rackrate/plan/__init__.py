@@ -1,1 +1,1 @@
-"""The plan of a run: its model, its check, the schedule, and what it would take."""
+"""The plan of a run: its model, its check, the schedule, the estimate and the guards."""

@@ -1,4 +1,4 @@
-"""The arms of a run: what a plan says of one, and what it is with its nodes."""
+"""The arms of a run: as a plan chooses them, and with their nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 from rackrate.document import Document
 from rackrate.tools.base import NAME_PATTERN
 
-#: Whose network a pod uses: one of its own behind the cluster's CNI, or that of its node.
+#: The network that a pod uses: its own behind the cluster's CNI, or its node's.
 Network = Literal["pod", "host"]
 
 
@@ -19,17 +19,17 @@ class ArmChoice(Document):
     name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=30, examples=["host-to-pod"])]
     """The arm's name in this run and its results."""
     nodes: Annotated[str, Field(examples=["treatment"])]
-    """The stack's arm whose nodes it uses. Arms of a plan may share nodes; they then take turns in
+    """The stack's arm whose nodes it uses. Arms of a plan may share nodes. They then take turns in
     every block, on the same pairs."""
     client_network: Annotated[Network, Field(examples=["host"])] = "pod"
-    """Network of its clients: a network namespace of their own behind the cluster's CNI (`pod`), or
-    that of the node (`host`; the stack must have `HostNetwork=true`)."""
+    """Network of its client pods. `pod`: a network namespace of their own behind the cluster's CNI.
+    `host`: the network of the node; the stack needs `HostNetwork=true`."""
     server_network: Annotated[Network, Field(examples=["host"])] = "pod"
-    """Network of its servers, likewise."""
+    """Network of its server pods, with the same choices."""
 
     @property
     def is_plain(self) -> bool:
-        """Does its name say everything?"""
+        """Whether it only names an arm of the stack, and every other field has its default."""
         return self == ArmChoice(name=self.nodes, nodes=self.nodes)
 
 
@@ -41,13 +41,13 @@ class InstanceNetwork(Document):
 
     @property
     def bursts(self) -> bool:
-        """Is its peak known to be more than it can sustain?"""
+        """Whether its peak is known to be higher than its baseline."""
         baseline, peak = self.baseline_bits_per_second, self.peak_bits_per_second
         return baseline is not None and peak is not None and baseline < peak
 
 
 class Node(Document):
-    """What a node told of itself; null where it did not."""
+    """The facts about a node; null where the node does not report one."""
 
     name: str
     instance_id: str | None = None
@@ -66,9 +66,9 @@ class Node(Document):
     cpus: int | None = None
     network_scale: float | None = None
     network_layers: tuple[str, ...] = ()
-    """The node's place in EC2's network, from the top, where EC2 tells."""
+    """The node's location in EC2's network, from the top; empty if EC2 does not report it."""
     cni: str | None = None
-    """Image of the VPC CNI, name and tag; null where there is none, or while it is updated."""
+    """Image of the VPC CNI with name and tag; null if there is none, or during its update."""
 
 
 class Arm(Document):
@@ -82,7 +82,7 @@ class Arm(Document):
     placement: str
     """The placement group's strategy; `none` without a group."""
     baseline: bool
-    """Is it what the others are compared with?"""
+    """Whether the others are compared with it."""
     node_group: str
     """Its EKS managed node group; empty when only a label is known."""
     selector: dict[str, str]
@@ -91,7 +91,7 @@ class Arm(Document):
     network: InstanceNetwork
     """The bandwidth of its instance type, unscaled."""
     network_scale: float | None
-    """Factor by which the nodes' network was scaled on purpose; null on AWS."""
+    """Factor by which the lab scales the nodes' network; null on AWS."""
     nodes: tuple[Node, ...]
 
     @property
@@ -101,5 +101,5 @@ class Arm(Document):
 
     @property
     def scale(self) -> float:
-        """The factor by which limits of its network are to be multiplied."""
+        """The factor by which to multiply the limits of its network."""
         return 1.0 if self.network_scale is None else self.network_scale

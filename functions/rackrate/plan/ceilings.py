@@ -1,12 +1,12 @@
 """The documented limits of EC2 that apply to a trial, and whether they explain a verdict. Pure.
 
 Source of the per-flow limits: the EC2 user guide, "Amazon EC2 instance network bandwidth". One flow
-(5-tuple) gets 5 Gb/s outside a cluster placement group and 10 Gb/s between instances of one; many
-flows may use the instance's bandwidth, which DescribeInstanceTypes tells as a baseline and a peak.
-An instance's bandwidth applies to each direction by itself. Between instances that both have ENA
+(5-tuple) gets 5 Gb/s outside a cluster placement group, and 10 Gb/s between instances in the same
+group. Many flows may use the instance's bandwidth. DescribeInstanceTypes reports it as a baseline
+and a peak, and it applies to each direction separately. Between instances that both have ENA
 Express one flow gets up to 25 Gb/s, in a placement group or not (the EC2 user guide, "Improve
-network performance between EC2 instances with ENA Express"). They are limits of the instance, so
-pods in the nodes' own network namespace have the same ones.
+network performance between EC2 instances with ENA Express"). These limits apply to the instance, so
+pods in the nodes' own network namespace have the same limits.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from rackrate_text.units import percent, quantity
 
 GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html"
 ENA_EXPRESS_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ena-express.html"
-#: Where the rate comes from that a test limits itself to.
+#: The source of a limit that is the test's own rate.
 PLAN = "the plan"
 FLOW_BITS_PER_SECOND = {"cluster": 10e9}
 DEFAULT_FLOW_BITS_PER_SECOND = 5e9
 ENA_EXPRESS_FLOW_BITS_PER_SECOND = 25e9
-#: An arm this close to its limit is held by it. What a tool counts is payload: of 1538 bytes that a
-#: frame of 1500 takes on the wire, TCP with time stamps carries 1448, which is 94 %; and a share of
-#: what is left goes to the control loop of TCP. 9.50 of 10 and 4.94 of 5 Gb/s are published.
+#: An arm within this share of its limit counts as limited by it. Tools count payload: with an MTU
+#: of 1500, a frame takes 1538 bytes on the wire and carries 1448 bytes of TCP with timestamps,
+#: which is 94 %. TCP's control loop costs a little more. Published results are 9.50 of 10 Gb/s and
+#: 4.94 of 5 Gb/s.
 NEAR = 0.10
-#: Medians closer than this are alike, unless the plan says otherwise.
+#: Medians whose relative difference is at most this are alike, unless the plan sets a threshold.
 ALIKE = 0.05
 
 
@@ -40,11 +41,11 @@ class Limit:
     """A limit of one arm.
 
     Attributes:
-        name: what binds.
-        bits_per_second: its size, of all directions the test sends in together.
+        name: its name, such as `single-flow`.
+        bits_per_second: its size, summed over the directions in which the test sends.
         source: the page that documents it.
-        sustained_bits_per_second: what is left of it when the instance's burst is over, its
-            baseline; None where that is no less.
+        sustained_bits_per_second: the instance's baseline, which applies when the burst is over;
+            None where the baseline is not lower.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Limit:
 
 
 class Ceiling(Document):
-    """The documented limit of a throughput; limits in bit/s, after scaling."""
+    """The documented limits that apply to a verdict on throughput, in bit/s after scaling."""
 
     name: str
     """The arm's limit."""
@@ -65,13 +66,13 @@ class Ceiling(Document):
     """The arm's median as a share of its limit."""
     baseline_share: float | None
     explains: bool
-    """Do the limits explain how the arms compare?"""
+    """Whether the limits explain how the arms compare."""
     text: str
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Do the documented limits explain what was seen, and how, for a person."""
+    """Whether the documented limits explain the result, and a sentence on how."""
 
     explains: bool
     text: str
@@ -81,7 +82,7 @@ def instance_network(description: Mapping[str, Any]) -> InstanceNetwork:
     """The bandwidth of the first network card, which carries an instance's primary interface.
 
     Args:
-        description: one element of DescribeInstanceTypes' `InstanceTypes`.
+        description: one element of `InstanceTypes` in the response of DescribeInstanceTypes.
     """
     cards = description.get("NetworkInfo", {}).get("NetworkCards", [])
     first: Mapping[str, Any] = next(
@@ -98,11 +99,11 @@ def _bits(gigabits: float | None) -> float | None:
 
 
 def arm_limit(arm: Arm, sent: Throughput) -> Limit:
-    """The limit of an arm that binds first for a test of throughput, all directions together.
+    """The lowest limit of an arm for a throughput test, summed over the test's directions.
 
     Args:
         arm: the arm; its tests run between two of its own nodes.
-        sent: what the test sends; each direction has the limit by itself.
+        sent: the test's traffic; the limit applies to each direction separately.
     """
     name, bits_per_second, source = _network_limit(arm, sent.flows)
     bits_per_second *= arm.scale
@@ -117,7 +118,7 @@ def arm_limit(arm: Arm, sent: Throughput) -> Limit:
 
 
 def _network_limit(arm: Arm, flows: int) -> tuple[str, float, str]:
-    """Name, size in bit/s and source of what binds first in the network, unscaled."""
+    """Name, size in bit/s and source of the lowest limit of the network, unscaled."""
     if arm.ena_express:
         name, source = "single-flow with ENA Express", ENA_EXPRESS_GUIDE
         one_flow = ENA_EXPRESS_FLOW_BITS_PER_SECOND
@@ -127,7 +128,7 @@ def _network_limit(arm: Arm, flows: int) -> tuple[str, float, str]:
     together = flows * one_flow
     peak = arm.network.peak_bits_per_second
     if peak is not None and peak <= together and flows > 1:
-        # Without a burst, the peak is what the instance sustains: its baseline.
+        # An instance without a burst sustains its peak, which is then its baseline.
         steady = peak == arm.network.baseline_bits_per_second
         return ("instance baseline" if steady else "instance peak"), peak, GUIDE
     if peak is not None and peak < together:
@@ -136,7 +137,7 @@ def _network_limit(arm: Arm, flows: int) -> tuple[str, float, str]:
 
 
 def limit_for(arm: Arm, test: TestBase) -> Limit | None:
-    """The limit of an arm for a test's throughput; None for a test of something else."""
+    """The limit of an arm for a test's throughput; None for a test that measures none."""
     return None if test.throughput is None else arm_limit(arm, test.throughput)
 
 
@@ -152,12 +153,13 @@ def ceiling(
     """The ceiling of a verdict.
 
     Args:
-        arm: the arm's limit, None for a metric that is no throughput.
+        arm: the arm's limit, None for a metric other than throughput.
         baseline: the baseline's limit.
-        arm_median: what the arm came to, in bit/s; None when nothing was measured.
-        baseline_median: what the baseline came to.
-        names: how the text calls the two arms; the same name twice is one arm now and before.
-        alike: a relative difference of the medians up to this is none.
+        arm_median: the arm's median, in bit/s; None when nothing was measured.
+        baseline_median: the baseline's median.
+        names: the names of the two arms in the text. The same name twice means that an arm is
+            compared with itself in an earlier run.
+        alike: the largest relative difference of the medians that does not matter.
     """
     if arm is None or baseline is None:
         return None
@@ -182,7 +184,7 @@ def _share(median: float | None, bound: Limit) -> float | None:
 
 @dataclass(frozen=True)
 class _Side:
-    """One arm beside the limit that matters to it: after a burst that is the instance baseline."""
+    """An arm with the limit that applies to it; after a burst this is the instance baseline."""
 
     name: str
     median: float
@@ -223,20 +225,20 @@ def explain(
     names: tuple[str, str] = ("arm", "baseline"),
     alike: float = ALIKE,
 ) -> Explanation:
-    """Do two documented limits, and how close each arm came, explain how the arms compare?
+    """Decide whether the documented limits explain how two arms compare.
 
-    They do when the slower arm is held by a limit that the faster one does not have, and when both
-    are held by the same limit, so that no difference could show. An arm is held by a limit when it
-    comes within `NEAR` of it. An arm that sits at its instance's baseline is measured against that:
-    its burst is over.
+    Limits explain a difference if the slower arm is at a limit that the faster arm does not have.
+    They explain a missing difference if both arms are at the same limit. An arm is at a limit if
+    its median is within `NEAR` of it. An arm at its instance's baseline has used up its burst, so
+    it is compared with the baseline.
 
     Args:
         arm_limit: the arm's limit.
         baseline_limit: the baseline's limit.
-        arm_median: what the arm came to, in bit/s; None when nothing was measured.
-        baseline_median: what the baseline came to.
-        names: how the text calls the two.
-        alike: a relative difference of the medians up to this is none.
+        arm_median: the arm's median, in bit/s; None when nothing was measured.
+        baseline_median: the baseline's median.
+        names: the names of the two arms in the text.
+        alike: the largest relative difference of the medians that does not matter.
     """
     if not arm_median or not baseline_median:
         return Explanation(False, "one of the arms was not measured, so its limit explains nothing")

@@ -1,4 +1,4 @@
-"""Checks a plan: every mistake is found at once and told with its path in the input. Pure."""
+"""The check of a plan. It reports every mistake at once, with its path in the input. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rackrate.tools import TestBase
 from rackrate_text.units import duration
 from rackrate_text.words import counted, listed
 
-#: Limits. The state machine stops a run after two days; a plan may ask for half of that.
+#: Limits of a plan. The state machine stops a run after two days; a plan may ask for one.
 MAX_PLAN_BYTES = 32 * 1024
 MAX_RUN_SECONDS = 86_400
 LEAST_NODES = 2
@@ -43,17 +43,18 @@ def check_plan(
     host_network: bool,
     run_id: str,
 ) -> Plan:
-    """Reads and checks a plan.
+    """Read and check a plan.
 
     Args:
         raw: the execution's input, any JSON value.
-        stack_arms: the arms the stack has.
+        stack_arms: the stack's arms.
         nodes: number of Ready nodes of each of those arms, by name.
-        host_network: does the stack allow pods in the network of their nodes?
-        run_id: gives the seed of a plan that has none, so that a repeated call plans the same.
+        host_network: whether the stack allows pods in the network of their nodes.
+        run_id: the source of the seed for a plan without one, so that a repeated call gives the
+            same plan.
 
     Raises:
-        InvalidPlan: with every fault.
+        InvalidPlan: the plan has mistakes; the error lists every one.
     """
     faults: list[Fault] = []
     model = _read_fields(raw, faults)
@@ -93,7 +94,7 @@ def check_plan(
 
 
 def _read_fields(raw: object, faults: list[Fault]) -> PlanInput:
-    """The fields that are right; defaults stand in for those that are not."""
+    """The valid fields of a plan; invalid ones have their defaults."""
     if not isinstance(raw, dict):
         faults.append(
             Fault("$", f"must be an object, not {kind_of(raw)}", "write {} or an object of fields")
@@ -123,7 +124,7 @@ def _read_arms(
     stack_arms: Sequence[StackArm],
     faults: list[Fault],
 ) -> dict[str, ArmChoice]:
-    """The arms that can be read, by their path in the plan."""
+    """The valid arms, by their path in the plan."""
     by_name = {arm.name: arm for arm in stack_arms}
     entries = list(by_name) if model.arms is None else model.arms
     arms: dict[str, ArmChoice] = {}
@@ -235,7 +236,7 @@ def _check_networks(arms: Mapping[str, ArmChoice], host_network: bool, faults: l
 
 
 def _check_differences(arms: Mapping[str, ArmChoice], faults: list[Fault]) -> None:
-    """Arms that are the same in every way would be compared with themselves."""
+    """Report arms that are equal in everything but their names."""
     known: dict[tuple[str, Network, Network], str] = {}
     for path, arm in arms.items():
         kind = (arm.nodes, arm.client_network, arm.server_network)
@@ -352,7 +353,7 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
             )
         )
         return None
-    # What the catalogue says of a test holds only for its own tool.
+    # The catalogue's options of a test apply only to its own tool.
     defaults = known if known.get("tool") == tool else {"tool": tool}
     model = tools.test_class(tool)
     try:
@@ -403,7 +404,7 @@ def _check_size(
                 "ask for fewer blocks, fewer tests or a pairing with fewer pairs",
             )
         )
-    # Arms of the same nodes take turns; arms of others are measured at the same time.
+    # Arms on the same nodes take turns; arms on different nodes are measured at the same time.
     rounds: Counter[str] = Counter()
     for arm in arms:
         rounds[arm.nodes] += rounds_of_block(pairing, model.direction, model.load, sizes[arm.name])

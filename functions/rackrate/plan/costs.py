@@ -1,13 +1,15 @@
-"""What a run costs: what it uses, times prices. Pure.
+"""The estimated cost of a run: its usage times prices. Pure.
 
-What is billed, and how: a state transition each time a step is executed, those of the executions
-that a distributed map starts among them (https://aws.amazon.com/step-functions/pricing/); a request
-and the memory times the time for each call of a function (https://aws.amazon.com/lambda/pricing/);
-instances by the second they run (https://aws.amazon.com/ec2/pricing/on-demand/); a cluster by the
-hour it exists (https://aws.amazon.com/eks/pricing/); and data that goes from one zone to another on
-both sides, by what leaves the sender's and by what enters the receiver's
-(https://docs.aws.amazon.com/cur/latest/userguide/cur-data-transfers-charges.html). Free tiers are
-of an account and a month; a run is counted without them.
+AWS bills these:
+- Step Functions: each state transition, including those in a distributed map's child executions
+  (https://aws.amazon.com/step-functions/pricing/).
+- Lambda: each request, and its memory times its duration (https://aws.amazon.com/lambda/pricing/).
+- EC2: each second that an instance runs (https://aws.amazon.com/ec2/pricing/on-demand/).
+- EKS: each hour that a cluster exists (https://aws.amazon.com/eks/pricing/).
+- Data between zones: on both sides, the bytes that leave the sender's zone and the bytes that enter
+  the receiver's (https://docs.aws.amazon.com/cur/latest/userguide/cur-data-transfers-charges.html).
+
+Free tiers apply to an account and a month, so the estimate leaves them out.
 """
 
 from __future__ import annotations
@@ -21,26 +23,26 @@ from rackrate.plan.prices import Price, Query
 from rackrate.plan.schedule import Item, MakeupItem
 from rackrate_text.units import dollars, duration
 
-#: Memory of functions, as templates/benchmark.yaml sets it, in MB; a GB has 1024 of them.
+#: Memory of the functions in MB, as in templates/benchmark.yaml. A GB has 1024 MB here.
 FUNCTION_MEGABYTES = 512
-#: What a call of a function takes on the mean, cold starts included. Calls wait for the Kubernetes
-#: API and read logs; this is rather too much than too little.
+#: Mean duration of a function call, including cold starts, waits for the Kubernetes API and reading
+#: logs. The value errs on the high side.
 SECONDS_PER_INVOCATION = 3.0
-#: The one call that reports draws figures: it has a whole CPU, and takes some four seconds for a
-#: small run.
+#: The report function draws figures, so it has a whole CPU. It takes about four seconds for a small
+#: run.
 REPORT_MEGABYTES = 1769
 REPORT_SECONDS = 10.0
-#: Steps of statemachine/benchmark.asl.yaml that a run goes through besides its items: all of them,
-#: with a warm-up, two waits for the servers and waking and resting the nodes.
+#: State transitions of a run in statemachine/benchmark.asl.yaml besides its items. The numbers
+#: include a warm-up, two waits for the servers, and waking and resting the nodes.
 RUN_TRANSITIONS = 40
 RUN_INVOCATIONS = 18
-#: An item launches, waits, and collects twice, since the first time is often a moment too early.
+#: An item launches, waits, and collects twice, because the first time is often slightly too early.
 ITEM_TRANSITIONS = 9
 ITEM_INVOCATIONS = 3
-#: A make-up item finds nothing missing.
+#: A make-up item that finds no missing trial.
 MAKEUP_TRANSITIONS = 3
 MAKEUP_INVOCATIONS = 1
-#: A GB of the bill may be somewhat more than 10^9 bytes, so this is the upper end.
+#: A billed GB may be more than 10^9 bytes, so this errs on the high side.
 BYTES_PER_GIGABYTE = 1e9
 
 NOT_INCLUDED = (
@@ -53,14 +55,14 @@ NOT_INCLUDED = (
 
 @dataclass(frozen=True)
 class Usage:
-    """What a run uses.
+    """The usage of a run.
 
     Attributes:
-        seconds: how long it takes.
-        nodes: number of nodes by instance type; None is a type that is not known.
-        state_transitions: steps executed.
-        invocations: calls of functions.
-        cross_zone_bytes: bytes between nodes of different zones, each counted once.
+        seconds: the run's duration.
+        nodes: number of nodes by instance type; None is an unknown type.
+        state_transitions: number of state transitions.
+        invocations: number of function calls.
+        cross_zone_bytes: bytes between nodes in different zones, each counted once.
     """
 
     seconds: float
@@ -71,13 +73,13 @@ class Usage:
 
     @property
     def gigabyte_seconds(self) -> float:
-        """Memory times time of all calls."""
+        """Memory times duration, summed over all calls."""
         others = (self.invocations - 1) * SECONDS_PER_INVOCATION * FUNCTION_MEGABYTES
         return (others + REPORT_SECONDS * REPORT_MEGABYTES) / 1024
 
 
 def steps(items: Iterable[Item]) -> tuple[int, int]:
-    """State transitions and calls of functions of a run with these items, when nothing is lost."""
+    """State transitions and function calls of a run with these items, if no trial is lost."""
     transitions, invocations = RUN_TRANSITIONS, RUN_INVOCATIONS
     for item in items:
         makeup = isinstance(item, MakeupItem)
@@ -87,7 +89,7 @@ def steps(items: Iterable[Item]) -> tuple[int, int]:
 
 
 def queries(usage: Usage) -> list[Query]:
-    """The prices an estimate needs."""
+    """The prices that the estimate needs."""
     return [
         *(prices.instance_hour(name) for name in sorted(filter(None, usage.nodes))),
         prices.CLUSTER_HOUR,
@@ -99,7 +101,7 @@ def queries(usage: Usage) -> list[Query]:
 
 
 class CostLine(Document):
-    """A line of the estimated cost; null is an amount that is not known."""
+    """A line of the estimated cost; an unknown amount is null."""
 
     what: str
     quantity: float
@@ -108,7 +110,7 @@ class CostLine(Document):
     usd: float | None
     source: str
     paid_anyway: bool
-    """Is it paid without the run too?"""
+    """Whether you also pay it without the run."""
 
 
 class Cost(Document):
@@ -117,15 +119,15 @@ class Cost(Document):
     region: str
     lines: tuple[CostLine, ...]
     usd: float
-    """The sum of what is known."""
+    """The sum of the known amounts."""
     usd_of_run: float
-    """What would not be paid without the run."""
+    """The part that you pay only because of the run."""
     unknown: tuple[str, ...]
-    """What has no price, and so is not in the sum."""
+    """Items without a price, which are not in the sum."""
     notes: tuple[str, ...]
-    """Why prices are not the API's."""
+    """Why a price did not come from the API."""
     not_included: tuple[str, ...]
-    """What the lines leave out."""
+    """What the estimate does not include."""
     summary: tuple[str, ...]
     """A few lines for a console."""
 
@@ -134,9 +136,9 @@ def estimate(usage: Usage, found: Mapping[Query, Price], *, region: str) -> Cost
     """The cost of a run in US dollars.
 
     Args:
-        usage: what it uses.
+        usage: the run's usage.
         found: a price for each of `queries(usage)`.
-        region: the Region that charges.
+        region: the Region whose prices apply.
     """
     lines = _lines(usage, found)
     total = sum(line.usd or 0.0 for line in lines)

@@ -1,4 +1,4 @@
-"""Estimate: how long a planned run takes, what it sends and costs, and which guards would trip."""
+"""The estimate of a planned run: its duration, traffic and cost, and the guards that would trip."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from rackrate.tools import TestBase, Throughput
 
 
 class Traffic(Document):
-    """Bytes that a node is expected to exchange, at most."""
+    """The most bytes that a node is expected to send and receive."""
 
     sent: int
     received: int
 
     @property
     def most(self) -> int:
-        """Of the one way or the other."""
+        """The larger of the bytes sent and the bytes received."""
         return max(self.sent, self.received)
 
 
 class Estimates(Document):
-    """What was expected before the run."""
+    """The estimates that were made before the run."""
 
     seconds: float
     block_seconds: float
@@ -43,7 +43,7 @@ class Estimates(Document):
 
 
 class EstimateSummary(Document):
-    """What a person wants to know of a plan before it is run, for the execution's output."""
+    """The summary of an estimate for the execution's output, which a person reads before a run."""
 
     seconds: float
     trials: int
@@ -82,16 +82,16 @@ def estimate(
     pricing: Any | None,
     region: str,
 ) -> Estimates:
-    """What a plan would take; asks nothing but prices, and never fails for want of them.
+    """Estimate a plan's duration, traffic and cost. A missing price never makes it fail.
 
     Args:
         plan: the plan.
         items: the schedule.
-        warm_ups: the warm-up's items, none without one.
+        warm_ups: the warm-up's items; empty without a warm-up.
         arms: the plan's arms, with their nodes and the bandwidth of their instances.
         pricing: a client of the Price List API (`rackrate.plan.prices.client`), or None to use the
-            dated table.
-        region: the Region that charges.
+            dated table. It is the only external call.
+        region: the Region whose prices apply.
     """
     seconds = schedule.expected_run_seconds(items, plan.tests, warm_ups)
     bytes_per_node = _bytes_per_node(plan, _pairs(items), _pairs(warm_ups), arms)
@@ -131,16 +131,16 @@ def _pairs(items: Iterable[Item]) -> list[Pair]:
 def _bytes_per_node(
     plan: Plan, pairs: Iterable[Pair], warming: Iterable[Pair], arms: Sequence[Arm]
 ) -> dict[str, Traffic]:
-    """The most bytes each node sends and receives, if every test runs at its ceiling.
+    """The most bytes that each node sends and receives, if every test runs at its ceiling.
 
-    A test that limits its own rate sends no more than that. Each way is counted for itself, because
-    EC2's network credits are (the EC2 user guide, "Amazon EC2 instance network bandwidth"). A test
-    that is none of throughput sends next to nothing.
+    A test with a rate of its own sends at most that rate. Sent and received bytes are counted
+    separately, as EC2's network credits are (the EC2 user guide, "Amazon EC2 instance network
+    bandwidth"). Tests of other metrics than throughput count as zero.
 
     Args:
         plan: the plan.
-        pairs: those of the schedule, each of which runs every test.
-        warming: those of the warm-up, each of which runs a short first test.
+        pairs: the pairs of the schedule, each of which runs every test.
+        warming: the pairs of the warm-up, each of which runs a short first test.
         arms: the plan's arms.
     """
     sent: dict[str, float] = defaultdict(float)
@@ -160,7 +160,7 @@ def _bytes_per_node(
 
 
 def _bytes_of_pair(arm: Arm, tests: Iterable[TestBase]) -> tuple[float, float]:
-    """The most bytes a client sends and receives when it runs every test once."""
+    """The most bytes that a client sends and receives when it runs every test once."""
     up = down = 0.0
     for test in tests:
         if (sent := test.throughput) is None:
@@ -177,7 +177,7 @@ def _bytes_of_pair(arm: Arm, tests: Iterable[TestBase]) -> tuple[float, float]:
 def _cross_zone_bytes(
     plan: Plan, items: Sequence[Item], warm_ups: Sequence[Item], arms: Sequence[Arm]
 ) -> int:
-    """The bytes between nodes of different zones, at most; what has no zone crosses none."""
+    """The most bytes between nodes in different zones, ignoring nodes without a known zone."""
     zones = {node.name: node.zone for arm in arms for node in arm.nodes}
 
     def crossing(scheduled: Sequence[Item]) -> list[Pair]:
@@ -193,6 +193,6 @@ def _crosses(pair: Pair, zones: Mapping[str, str | None]) -> bool:
 
 
 def _nodes_by_type(arms: Sequence[Arm]) -> dict[str | None, int]:
-    """How many nodes of each instance type; arms may share nodes, which count once."""
+    """The number of nodes of each instance type; nodes that arms share count once."""
     types = {node.name: node.instance_type for arm in arms for node in arm.nodes}
     return dict(Counter(types.values()))

@@ -1,4 +1,4 @@
-"""What is wrong with a plan, in words: pydantic's errors and values as a user would call them."""
+"""The wording of a plan's faults: pydantic's errors and JSON values in the user's terms."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ _REMEDIES = {
 
 
 def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> list[Fault]:
-    """Pydantic's errors in our words, each at its path.
+    """Pydantic's errors as faults, each with its path and our wording.
 
     Args:
-        error: what pydantic found.
-        model: the model it validated with.
-        prefix: the path of what was validated, with its dot; empty for the plan itself.
+        error: the validation error.
+        model: the model that raised it.
+        prefix: the path of the validated value, with its dot; empty for the plan itself.
     """
     faults: list[Fault] = []
     for detail in error.errors(include_url=False):
         location = detail["loc"]
         fields: Iterable[str] = model.model_fields
         if model is PlanInput and location[0] == "pairing":
-            # The second part is pydantic's own word for what it took the value for.
+            # The second part is pydantic's tag for the branch of the union that it tried.
             location = ("pairing", *location[2:])
             fields = RandomPairs.model_fields
         path = prefix + _path(location)
         found, context = detail["type"], detail.get("ctx", {})
         value = detail["input"]
         match found:
-            case "rule":  # a tool's own words for what does not go together
+            case "rule":  # a tool's own message about options that conflict
                 problem, remedy = context["problem"], context["remedy"]
             case "extra_forbidden":
                 problem = "is not a field here"
@@ -102,7 +102,7 @@ def _path(location: Sequence[int | str]) -> str:
 
 
 def kind_of(value: object) -> str:
-    """A JSON value's kind, as a user would call it."""
+    """The type of a JSON value, in the user's terms."""
     match value:
         case None:
             return "null"

@@ -1,6 +1,6 @@
-"""The fields of a plan: the models that plans are checked with.
+"""The fields of a plan: the models that validate plans.
 
-`docs/plan.schema.json` and `docs/plan.md` are made of these models and of the tools'.
+`make docs` generates `docs/plan.schema.json` and `docs/plan.md` from these models and the tools'.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from rackrate.document import Document
 
 DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
 
-#: Fewer blocks than this cannot support an interval of 95 %: the interval from the least to the
-#: greatest of n values covers their median with 1 - 2^(1-n), 94 % with five and 97 % with six.
+#: Fewer blocks cannot support a 95 % interval. The interval from the smallest to the largest of n
+#: values covers their median with probability 1 - 2^(1-n): 94 % for five and 97 % for six.
 LEAST_BLOCKS = 6
 MAX_ARMS = 10
 MAX_TESTS = 20
@@ -32,8 +32,8 @@ class RandomPairs(Document):
         Field(
             ge=1,
             le=MAX_TRIALS,
-            description="Number of pairs of each arm. They share no node while there are nodes"
-            " left, and are the same in every block.",
+            description="Number of pairs of each arm. They share no node as long as nodes are left,"
+            " and are the same in every block.",
             examples=[4],
         ),
     ]
@@ -58,16 +58,16 @@ class PlanInput(Document):
         list[Any] | None,
         Field(
             max_length=MAX_ARMS,
-            description="What is compared: names of the stack's arms, or objects that say more."
-            " By default all arms of the stack.",
+            description="The arms to compare. Give names of the stack's arms, or objects that say"
+            " more. By default all arms of the stack.",
             examples=[["treatment", "baseline"]],
         ),
     ] = None
     baseline: Annotated[
         str | None,
         Field(
-            description="The arm the others are compared with. By default the stack's baseline, or"
-            " the one arm that uses its nodes.",
+            description="The arm that the others are compared with. By default the stack's"
+            " baseline, or the one arm that uses its nodes.",
             examples=["baseline"],
         ),
     ] = None
@@ -76,8 +76,9 @@ class PlanInput(Document):
         Field(
             min_length=1,
             max_length=MAX_TESTS,
-            description="What every pair runs: names of the catalogue, or objects with a name, a"
-            " tool and its options. An object with a name of the catalogue changes that test.",
+            description="The tests that every pair runs. Give names of the catalogue, or objects"
+            " with a name, a tool and its options. An object with a name of the catalogue changes"
+            " that test.",
             examples=[["tcp-1", {"name": "rtt", "count": 100}]],
         ),
     ] = list(DEFAULT_TESTS)  # noqa: RUF012 (pydantic copies it)
@@ -86,42 +87,44 @@ class PlanInput(Document):
         Field(
             ge=1,
             le=1000,
-            description="How often everything is repeated. A block holds every test of every pair"
-            " of every arm; blocks are what a verdict's interval rests on.",
+            description="How often everything is repeated. A block contains every test of every"
+            " pair of every arm. A verdict's interval is computed from the blocks.",
             examples=[12],
         ),
     ] = LEAST_BLOCKS
     pairing: Annotated[
         PairingField,
         Field(
-            description="Which pairs of an arm's nodes are measured: `one`, drawn by the seed and"
-            " the same in every block; `ring`, each node with the next by name; `mesh`, each with"
-            " each; or so many at random.",
+            description="Which pairs of an arm's nodes are measured. `one`: one pair, drawn by the"
+            " seed and the same in every block. `ring`: each node with the next by name. `mesh`:"
+            ' each node with each other node. `{"random": k}`: k pairs, drawn by the seed.',
             examples=["ring", {"random": 4}],
         ),
     ] = "one"
     direction: Annotated[
         Direction,
         Field(
-            description="Who of a pair is the client. `forward`: the node whose name sorts first,"
-            " in a ring each node towards the next; `reverse`: the other one; `alternate`: forward"
-            " in odd blocks and reverse in even ones; `both`: one after the other in every block.",
+            description="Which node of a pair is the client. `forward`: the node whose name sorts"
+            " first; in a ring each node towards the next. `reverse`: the other node. `alternate`:"
+            " forward in odd blocks and reverse in even ones. `both`: one after the other in every"
+            " block.",
             examples=["both"],
         ),
     ] = "alternate"
     load: Annotated[
         Load,
         Field(
-            description="How many pairs are measured at a time: one of each arm (`isolated`), or"
-            " all that share no node (`together`, which loads the network between all nodes).",
+            description="How many pairs are measured at a time. `isolated`: one pair of each arm."
+            " `together`: all pairs that share no node, which loads the network between all nodes.",
             examples=["together"],
         ),
     ] = "isolated"
     warm_up: Annotated[
         bool,
         Field(
-            description="Lets every pair run one short test before the first block. Its results"
-            " are kept, marked, and left out of every verdict; pairs that cannot talk are named.",
+            description="Whether every pair runs one short test before the first block. These"
+            " trials are stored and marked, and no verdict uses them. Pairs that cannot communicate"
+            " are named.",
             examples=[False],
         ),
     ] = True
@@ -130,8 +133,8 @@ class PlanInput(Document):
         Field(
             min_length=1,
             max_length=80,
-            description="Id of an earlier run of the same stack with the same tests, or the name of"
-            " a baseline: its arms are compared with this run's, before and after.",
+            description="Id of an earlier run, or the name of a baseline, to compare this run's"
+            " arms with. It must be a run of the same stack with the same tests.",
             examples=["run-20261121-082710-d4cc"],
         ),
     ] = None
@@ -140,8 +143,8 @@ class PlanInput(Document):
         Field(
             ge=0,
             lt=2**32,
-            description="Decides every order and every draw. By default made from the run's id,"
-            " and stored with the run.",
+            description="Seed of all orders and draws. By default derived from the run's id, and"
+            " stored with the run.",
             examples=[42],
         ),
     ] = None
@@ -150,7 +153,7 @@ class PlanInput(Document):
         Field(
             gt=0,
             le=1,
-            description="Share by which two arms must differ to matter: 0.05 is 5 %.",
+            description="Differences below this share do not matter; 0.05 is 5 %.",
             examples=[0.1],
         ),
     ] = 0.05
@@ -166,8 +169,8 @@ class PlanInput(Document):
     dry_run: Annotated[
         bool,
         Field(
-            description="Checks and plans everything, estimates time, bytes and dollars, and"
-            " measures nothing.",
+            description="Whether to stop after the plan. A dry run checks and plans everything,"
+            " estimates time, bytes and dollars, and measures nothing.",
             examples=[True],
         ),
     ] = False

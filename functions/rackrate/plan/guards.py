@@ -1,7 +1,7 @@
-"""What a plan can be warned of before anything is measured. Pure.
+"""The guards: warnings about a plan before anything is measured. Pure.
 
-Each guard says what it found, whether it would trip, and what to do about it; guards that would not
-trip are told as well, so that a reader knows what was looked at.
+Each guard reports its finding, whether it would trip, and a remedy. Guards that would not trip are
+reported too, so that a reader knows what was checked.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from rackrate.tools import TestBase
 from rackrate_text.units import duration, quantity, ratio
 from rackrate_text.words import counted, listed
 
-#: From here on a single thread may be too slow for iperf3: "iperf does not reach full speed on fast
+#: Above this a single thread may be too slow for iperf3: "iperf does not reach full speed on fast
 #: network connection such as 40 Gbps or 100 Gbps" (https://access.redhat.com/solutions/4486291).
 ONE_THREAD_BITS_PER_SECOND = 40e9
 
 
 class Guard(Document):
-    """A check of the plan before it ran."""
+    """A check of the plan before the run."""
 
     guard: str
     would_trip: bool
     text: str
     """What was found."""
     remedy: str
-    """Empty where it would not trip."""
+    """Empty if it would not trip."""
 
 
 @dataclass(frozen=True)
 class Confound:
-    """A fact of nodes in which arms should not differ.
+    """A fact about nodes that should be the same in all arms.
 
     Attributes:
         guard: the guard's name.
-        called: what the fact is called.
-        of: reads it of a node.
-        remedy: what to do.
+        called: the fact's name in messages.
+        of: returns the fact of a node.
+        remedy: what to do if arms differ.
     """
 
     guard: str
@@ -67,16 +67,16 @@ _CONFOUNDS = (
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is planned.
+    """The planned run, as the guards see it.
 
     Attributes:
         arms: the plan's arms with their nodes.
         baseline: the baseline's name.
         tests: the plan's tests.
-        blocks: how many.
+        blocks: the number of blocks.
         items: the schedule.
-        seconds: how long the run takes.
-        most_bytes_of_node: what each node sends or receives, whichever is more, at most.
+        seconds: the run's expected duration.
+        most_bytes_of_node: the most bytes that each node sends or receives, whichever is more.
     """
 
     arms: Sequence[Arm]
@@ -89,7 +89,7 @@ class Outlook:
 
     @property
     def baseline_arm(self) -> Arm:
-        """The arm the others are compared with."""
+        """The arm that the others are compared with."""
         return next(arm for arm in self.arms if arm.name == self.baseline)
 
 
@@ -111,13 +111,13 @@ def _guard(name: str, would_trip: bool, text: str, remedy: str) -> Guard:
 
 
 def burst_credits(outlook: Outlook) -> Guard:
-    """Would nodes send or receive more, on the mean of the run, than their instances sustain?
+    """Warn if a node's mean rate over the run exceeds what its instance sustains.
 
-    Each direction has a bandwidth by itself. Instances get all their credits at launch, earn them
-    while they are below their baseline and spend them above it; a burst lasts "typically from 5 to
-    60 minutes, depending on the instance size", and how many credits that is, is not documented
+    Bandwidth applies to each direction separately. Instances get all their credits at launch, earn
+    credits below their baseline and spend them above it. A burst lasts "typically from 5 to 60
+    minutes, depending on the instance size", and the number of credits is not documented
     (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html). So
-    the mean over the run counts, pauses among it.
+    the guard uses the mean rate over the whole run, including pauses.
     """
     worst: tuple[float, str, float, float] | None = None
     known = False
@@ -155,7 +155,7 @@ def burst_credits(outlook: Outlook) -> Guard:
 
 
 def arms_cannot_differ(outlook: Outlook) -> Guard:
-    """Tests in which arms of different placement have the same limit."""
+    """Warn about tests in which arms of different placement have the same limit."""
     baseline = outlook.baseline_arm
     told = []
     for test in outlook.tests:
@@ -182,7 +182,7 @@ def arms_cannot_differ(outlook: Outlook) -> Guard:
 
 
 def few_blocks(outlook: Outlook) -> Guard:
-    """Are there enough blocks for an interval?"""
+    """Warn if there are too few blocks for a 95 % interval."""
     few = outlook.blocks < LEAST_BLOCKS
     count = counted(outlook.blocks, "block")
     return _guard(
@@ -194,7 +194,7 @@ def few_blocks(outlook: Outlook) -> Guard:
 
 
 def one_pair(outlook: Outlook) -> Guard:
-    """Do the verdicts rest on one pair of nodes of an arm?"""
+    """Warn if an arm has only one pair of nodes."""
     pairs: dict[str, set[frozenset[str]]] = {arm.name: set() for arm in outlook.arms}
     for item in block_items(outlook.items):
         for pair in item.pairs:
@@ -212,7 +212,7 @@ def one_pair(outlook: Outlook) -> Guard:
 
 
 def confound(outlook: Outlook, about: Confound) -> Guard:
-    """Do the arms differ in something else than what they are to differ in?"""
+    """Warn if nodes differ in a fact other than their placement."""
     values = {
         arm.name: sorted(filter(None, {about.of(node) for node in arm.nodes}))
         for arm in outlook.arms
@@ -233,7 +233,7 @@ def confound(outlook: Outlook, about: Confound) -> Guard:
 
 
 def one_thread(outlook: Outlook) -> Guard:
-    """Tests that may be too fast for a version of their tool with one thread for all streams."""
+    """Warn about tests that may be too fast for tools with one thread for all streams."""
     fast = {
         test.name: test.one_thread
         for test in outlook.tests
@@ -260,7 +260,7 @@ def _each_once(about: Mapping[str, tuple[str, str]], part: int) -> str:
 
 
 def placeholder_nodes(outlook: Outlook) -> Guard:
-    """Does the plan rest on nodes that are not there yet?"""
+    """Warn if the plan uses placeholders for nodes that do not exist yet."""
     there = [node.instance_id or node.kubernetes for arm in outlook.arms for node in arm.nodes]
     missing = there.count(None)
     return _guard(

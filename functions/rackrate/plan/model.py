@@ -1,4 +1,4 @@
-"""The plan: what a run measures. `check` makes one of an input."""
+"""The plan: what a run measures. `check` builds one from an input."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rackrate.plan.arms import ArmChoice
 from rackrate.plan.fields import Direction, Load, PairingField
 from rackrate.tools import AnyTest
 
-# The order in which they are published; what tools bring beyond these comes behind.
+# The order in which the references list the tests. Further tests of the tools follow.
 _FIRST_TESTS = ("tcp-1", "tcp-8", "rtt", "udp-1", "iperf2-32", "latency", "latency-loaded")
 _OF_TOOLS = tools.catalogue()
-#: Tests a plan may name without saying what they are.
+#: Predefined tests, which a plan may name without giving their options.
 CATALOGUE: Mapping[str, Mapping[str, Any]] = {
     name: _OF_TOOLS[name] for name in dict.fromkeys((*_FIRST_TESTS, *_OF_TOOLS))
 }
@@ -31,7 +31,7 @@ def _shortened(arm: ArmChoice) -> str | ArmChoice:
 
 
 class Plan(Document):
-    """The plan with every default filled in; plan.schema.json describes what may be asked."""
+    """The plan with every default filled in; plan.schema.json describes the input."""
 
     arms: tuple[
         Annotated[
@@ -41,9 +41,9 @@ class Plan(Document):
         ],
         ...,
     ]
-    """The arms to measure, the baseline among them."""
+    """The arms to measure, including the baseline."""
     baseline: str
-    """The arm the others are compared with."""
+    """The arm that the others are compared with."""
     tests: tuple[AnyTest, ...]
     blocks: int
     pairing: PairingField

@@ -1,4 +1,4 @@
-"""plan.json: what is kept of a run before it measures."""
+"""plan.json: the planned run, stored before it measures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rackrate.tools import Better
 
 
 class ComparedMetric(Document):
-    """A quantity that the run will compare."""
+    """A metric that the run will compare."""
 
     test: str
     metric: str
@@ -19,7 +19,7 @@ class ComparedMetric(Document):
 
 
 class PlannedRun(Document):
-    """plan.json: the plan with the arms' nodes, and what it would take."""
+    """plan.json: the plan with the arms' nodes, and its estimates."""
 
     run_id: str
     execution_arn: str
@@ -36,5 +36,5 @@ class PlannedRun(Document):
     estimates: Estimates
 
     def arm(self, name: str) -> Arm:
-        """The arm of a name."""
+        """The arm with a name."""
         return next(arm for arm in self.arms if arm.name == name)

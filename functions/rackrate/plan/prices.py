@@ -1,11 +1,11 @@
-"""What AWS charges: prices from the Price List API, with a dated table where it cannot be asked.
+"""Prices from AWS's Price List API, with a dated table as fallback.
 
-The Price List Query API answers GetProducts with one JSON text for each product, its attributes and
-terms in it; it has endpoints in three Regions, whatever Region is asked about (AWS Billing user
-guide, "Using the AWS Price List Query API",
-https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/price-list-query-api.html). No estimate
-may fail or wait because prices cannot be had: a run in a VPC without a way out, a role that may not
-ask, or a partition without the API gets the table's prices, and every price says where it is from.
+GetProducts of the Price List Query API returns one JSON text for each product, with its attributes
+and terms. The API has endpoints in three Regions, and each serves the prices of all Regions (AWS
+Billing user guide, "Using the AWS Price List Query API",
+https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/price-list-query-api.html). An estimate
+must not fail or wait for prices. In a VPC without internet access, for a role without permission,
+or in a partition without the API, it uses the table's prices. Every price names its source.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-#: The API's endpoints; each answers for all Regions.
+#: The Regions of the API's endpoints. Each endpoint has the prices of all Regions.
 ENDPOINT_REGIONS = ("us-east-1", "eu-central-1", "ap-south-1")
-#: Prices are a convenience: an unreachable API may cost a plan a few seconds and no more.
+#: Prices are optional, so an unreachable API must not delay a plan by more than a few seconds.
 CLIENT_CONFIG = Config(
     connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2}
 )
@@ -31,14 +31,14 @@ API_SOURCE = "AWS Price List API"
 
 @dataclass(frozen=True)
 class Query:
-    """How a price is found among the products of a service.
+    """A query for a price among the products of a service.
 
     Attributes:
         service: the service's code in the price list.
-        attributes: what the API filters by; the Region is added.
-        usage_type: what the product's usage type must match. Usage types begin with a short name of
-            the Region everywhere but in us-east-1, and for some services there as well.
-        region_attribute: the attribute that holds the Region's code.
+        attributes: the attributes to filter by, without the Region.
+        usage_type: the pattern of the product's usage type. Usage types begin with a short name of
+            the Region, but in us-east-1 only those of some services do.
+        region_attribute: the attribute with the Region's code.
     """
 
     service: str
@@ -52,9 +52,9 @@ class Price:
     """A price in US dollars.
 
     Attributes:
-        usd: for one unit; None when it is not known.
-        source: where it is from, and when.
-        trouble: why it is not the API's; None when it is.
+        usd: the price of one unit; None when it is not known.
+        source: its source and date.
+        trouble: why it is not from the API; None when it is.
     """
 
     usd: float | None
@@ -63,7 +63,7 @@ class Price:
 
 
 def instance_hour(instance_type: str) -> Query:
-    """An hour of an on-demand instance: Linux, shared hardware, nothing preinstalled."""
+    """The query for an hour of an on-demand instance: Linux, shared tenancy, no added software."""
     return Query(
         "AmazonEC2",
         (
@@ -83,7 +83,7 @@ LAMBDA_REQUEST = Query("AWSLambda", (("group", "AWS-Lambda-Requests"),), r"(^|-)
 LAMBDA_GIGABYTE_SECOND = Query(
     "AWSLambda", (("group", "AWS-Lambda-Duration"),), r"(^|-)Lambda-GB-Second$"
 )
-#: Billed to each side: to the sender as it leaves its zone, to the receiver as it comes into its.
+#: AWS bills both sides: the sender for data leaving its zone, the receiver for data entering its.
 CROSS_ZONE_GIGABYTE = Query(
     "AWSDataTransfer",
     (("transferType", "IntraRegion"),),
@@ -94,12 +94,12 @@ CROSS_ZONE_GIGABYTE = Query(
 
 @dataclass(frozen=True)
 class DatedPrice:
-    """A price of the dated table, of us-east-1.
+    """A price of the dated table, for us-east-1.
 
     Attributes:
-        usd: for one unit.
-        date: when the source was published, or read where it does not say; ISO 8601.
-        source: where it was read.
+        usd: the price of one unit.
+        date: when the source was published, or read if it has no date; ISO 8601.
+        source: the page with the price.
     """
 
     usd: float
@@ -118,8 +118,9 @@ _LAMBDA = "https://docs.aws.amazon.com/whitepapers/latest/how-aws-pricing-works/
 _LAMBDA_TIERS = "https://cloudchipr.com/blog/aws-lambda-pricing"
 _TRANSFER = "price list AWSDataTransfer/20260720184645"
 
-#: Only us-east-1: what other Regions charge is not guessed from it. These are what could be read of
-#: public pages; the API is the authority, and every line of an estimate says which of both it has.
+#: The table has prices of us-east-1 only, because prices of other Regions cannot be derived from
+#: them. They come from public pages. The API is authoritative, and every line of an estimate names
+#: which of the two it uses.
 FALLBACK_REGION = "us-east-1"
 FALLBACK: Mapping[Query, DatedPrice] = {
     instance_hour("c5.large"): DatedPrice(0.085, "2026-11", _EC2),
@@ -136,41 +137,41 @@ FALLBACK: Mapping[Query, DatedPrice] = {
     CROSS_ZONE_GIGABYTE: DatedPrice(0.01, "2026-07", _TRANSFER),
 }
 
-#: Errors of the API that are about one query and not about the next.
+#: Errors of the API that concern only one query, so that the next query may succeed.
 _ONE_QUERY = frozenset({"InvalidParameterException", "NotFoundException"})
 
 
 def endpoint_region(region: str) -> str:
-    """The Region whose endpoint of the API is nearest to a Region, by its name."""
+    """The Region of the API endpoint nearest to a Region, judged by the Region's name."""
     continents = {"eu": "eu-central-1", "il": "eu-central-1", "me": "eu-central-1"}
     continents |= {"af": "eu-central-1", "ap": "ap-south-1"}
     return continents.get(region.split("-")[0], "us-east-1")
 
 
 def client(session: Any, region: str) -> Any:
-    """A client of the Price List API that neither waits nor tries for long."""
+    """A client of the Price List API with short timeouts and few retries."""
     return session.client("pricing", region_name=endpoint_region(region), config=CLIENT_CONFIG)
 
 
-#: Prices do not change while a function lives.
+#: Prices that were found. A function's process is short-lived, so they do not expire.
 _known: dict[tuple[Query, str], Price] = {}
 
 
 def forget() -> None:
-    """Forgets every price that was found."""
+    """Clear the cache of prices."""
     _known.clear()
 
 
 def prices(queries: Iterable[Query], *, region: str, pricing: Any | None) -> dict[Query, Price]:
-    """A price for each query, asked of the API once for each process; never fails.
+    """Look up a price for each query. Each process asks the API once per price, and never fails.
 
     Args:
-        queries: what to look up.
-        region: the Region that charges.
+        queries: the prices to look up.
+        region: the Region whose prices apply.
         pricing: a client of the API, or None to use the table.
 
     Returns:
-        A price for every query; its amount is None where neither API nor table knows one.
+        A price for every query; the amount is None where neither the API nor the table has one.
     """
     found: dict[Query, Price] = {}
     trouble = None if pricing is not None else "the API was not asked"
@@ -189,7 +190,7 @@ def prices(queries: Iterable[Query], *, region: str, pricing: Any | None) -> dic
 
 
 def _ask(pricing: Any, query: Query, region: str) -> tuple[Price, bool]:
-    """The API's price, or the table's; and would it be the same with the next query?"""
+    """The API's price or the table's, and whether the next query would meet the same trouble."""
     try:
         amount = find_amount(_products(pricing, query, region), query)
     except ClientError as error:
@@ -215,19 +216,19 @@ def _products(pricing: Any, query: Query, region: str) -> list[Mapping[str, Any]
 
 
 def find_amount(products: Sequence[Mapping[str, Any]], query: Query) -> float | None:
-    """The on-demand price of one unit of the products that match; the first tier that costs.
+    """The on-demand price of one unit of the matching products, in the first tier that is not free.
 
-    Free tiers are of an account and a month, not of a run, so a tier of zero is passed over.
+    Free tiers apply to an account and a month, not to a run, so a tier with price zero is skipped.
 
     Args:
-        products: GetProducts' answers, each read from its JSON.
-        query: says which usage type is meant.
+        products: the products that GetProducts returned, parsed from JSON.
+        query: the query, which has the usage type to match.
 
     Returns:
-        US dollars for one unit, or None when no product matches or several do and differ.
+        US dollars for one unit; None when no product matches, or several with different prices.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: what the API never answers.
+        KeyError, TypeError, ValueError, AttributeError: a product has an unknown format.
     """
     amounts = set()
     for product in products:
@@ -254,12 +255,12 @@ def _number(text: str) -> float:
 
 
 def fallback(query: Query, region: str, why: str) -> Price:
-    """The price of the dated table, which says that it is none of the API's and of which Region.
+    """The price of the dated table, marked with its Region and why it is not from the API.
 
     Args:
-        query: what to look up.
-        region: the Region that charges.
-        why: why the API did not tell.
+        query: the price to look up.
+        region: the Region whose prices apply.
+        why: why the API gave no price.
     """
     figure = FALLBACK.get(query)
     if figure is None:

@@ -1,10 +1,10 @@
 """The schedule: which pairs run which tests, in which order. Pure and deterministic.
 
-The same plan, seed and nodes give the same schedule. Orders are shuffled anew in each block,
-because what drifts in a cloud network over minutes must not favour one test or arm (Abedi and
-Brecht, doi 10.1145/3030207.3030229). Arms of different nodes run the same test at the same time, so
-that unlike tests never overlap. Arms of the same nodes would disturb each other: they take turns
-within a block, on the same pairs, and who comes first changes.
+The same plan, seed and nodes give the same schedule. Each block has a new random order, so that
+drift of a cloud network over minutes does not favor one test or arm (Abedi and Brecht,
+doi 10.1145/3030207.3030229). Arms on different nodes run the same test at the same time, so that
+different tests never overlap. Arms on the same nodes would disturb each other, so they take turns
+within a block, on the same pairs, in changing order.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from rackrate.plan.fields import Direction, Load, PairingField, RandomPairs
 from rackrate.plan.model import Plan
 from rackrate.tools import AnyTest, TestBase
 
-#: What a block costs besides its traffic: starting pods, container after container, and collecting.
+#: Overhead of a round besides its traffic: starting pods and containers, and collecting.
 OVERHEAD_SECONDS_PER_ROUND = 4.0
-#: What a run costs besides its blocks: planning, servers, analysis, report, clean-up.
+#: Overhead of a run besides its blocks: planning, servers, analysis, report, cleanup.
 OVERHEAD_SECONDS_PER_RUN = 30.0
-#: One make-up item for so many ordinary ones, and at least one.
+#: A run has one make-up item for this many ordinary items, and at least one.
 ITEMS_PER_MAKEUP = 3
-#: Pairs in one item at most. Step Functions takes 256 KiB as a state's input, and the item is in it
-#: twice: as it was read and as it was launched.
+#: The most pairs in one item. Step Functions limits a state's input to 256 KiB, which contains the
+#: item twice: as it was read and as it was launched.
 MAX_PAIRS_PER_ITEM = 512
 
-#: Two node names; which of them is the client in the direction `forward` comes first.
+#: Two node names; the client in the direction `forward` comes first.
 Edge = tuple[str, str]
 
 
 @dataclass(frozen=True, order=True)
 class TrialKey:
-    """What names a trial within a run. `client` and `server` are node names."""
+    """The key of a trial within a run. `client` and `server` are node names."""
 
     block: int
     arm: str
@@ -56,7 +56,7 @@ class TrialKey:
 
 
 class Pair(Document):
-    """An ordered pair of nodes of one arm, and whose networks its pods use."""
+    """An ordered pair of nodes of one arm, and the networks that its pods use."""
 
     arm: str
     client: str
@@ -92,7 +92,7 @@ class BlockItem(Document):
 
 
 class MakeupItem(Document):
-    """A repetition of one item of which trials are missing, chosen when its turn comes."""
+    """A repetition of one item with missing trials. The item is chosen when this one starts."""
 
     kind: Literal["makeup"] = "makeup"
     progress: str
@@ -108,17 +108,17 @@ _ITEMS: TypeAdapter[list[BlockItem | MakeupItem]] = TypeAdapter(list[Item])
 
 
 def item_from_json(value: object) -> BlockItem | MakeupItem:
-    """Reads an item, as the state machine hands it on."""
+    """Read an item as the state machine passes it on."""
     return _ITEM.validate_json(json.dumps(value))
 
 
 def items_from_json(text: str | bytes) -> list[BlockItem | MakeupItem]:
-    """Reads a schedule."""
+    """Read a schedule."""
     return _ITEMS.validate_json(text)
 
 
 class Attempted(Protocol):
-    """What the schedule asks of a trial that is stored."""
+    """The attributes of a stored trial that the schedule needs."""
 
     @property
     def status(self) -> str:
@@ -131,11 +131,12 @@ class Attempted(Protocol):
 
 @dataclass(frozen=True)
 class Pairing:
-    """Which pairs of an arm's nodes are measured.
+    """The choice of pairs of an arm's nodes.
 
-    `one` pair in every block the same, drawn by the seed. `ring`: each node with the next, in the
-    order of their names, and the last with the first. `mesh`: each node with each other. `random`:
-    `count` pairs drawn once by the seed, which share no node while there are nodes left.
+    - `one`: one pair, drawn by the seed; the same in every block.
+    - `ring`: each node with the next in the order of their names, and the last with the first.
+    - `mesh`: each node with every other node.
+    - `random`: `count` pairs, drawn once by the seed. They share no node until all are used.
     """
 
     kind: Literal["one", "ring", "mesh", "random"]
@@ -147,17 +148,17 @@ class Pairing:
         return cls("random", field.random) if isinstance(field, RandomPairs) else cls(field)
 
     def pairs(self, nodes: int) -> int:
-        """How many pairs of nodes that is, each counted once whatever its direction."""
+        """The number of pairs for a number of nodes, each counted once for both directions."""
         match self.kind:
             case "ring":
-                # Of two nodes each is the other's next.
+                # With two nodes, each is next to the other, which is one pair.
                 return nodes if nodes > 2 else 1
             case "mesh":
                 return nodes * (nodes - 1) // 2
         return self.count
 
     def matchings(self, nodes: int) -> int:
-        """How many rounds they take when all that share no node are measured at once."""
+        """How many rounds the pairs take when pairs that share no node run at the same time."""
         match self.kind:
             case "ring":
                 return 1 if nodes == 2 else 2 + nodes % 2
@@ -169,8 +170,8 @@ class Pairing:
         """The pairs in groups that share no node, the client of `forward` first.
 
         Args:
-            names: of at least two nodes, sorted.
-            seed: draws the pairs that are left to chance.
+            names: names of at least two nodes, sorted.
+            seed: the seed of the random pairs.
         """
         match self.kind:
             case "ring":
@@ -205,7 +206,7 @@ def _sorted(edge: Edge) -> Edge:
 
 
 def _ring(names: Sequence[str]) -> list[list[Edge]]:
-    """Each node to the next: the edges of a cycle, coloured with two colours, or three if odd."""
+    """The edges of a ring in groups that share no node: two groups, or three for an odd number."""
     if len(names) == 2:
         return [[(names[0], names[1])]]
     edges = list(zip(names, [*names[1:], names[0]], strict=True))
@@ -214,9 +215,9 @@ def _ring(names: Sequence[str]) -> list[list[Edge]]:
 
 
 def _factors(names: Sequence[str]) -> Iterator[list[Edge]]:
-    """All pairs in rounds that share no node (a 1-factorisation, the circle method of tournaments).
+    """All pairs in rounds that share no node (a 1-factorization, the circle method of tournaments).
 
-    Their number is n - 1 for an even number n of names, and n for an odd one.
+    There are n - 1 rounds for an even number n of names, and n for an odd number.
     """
     circle: list[str | None] = [*names, *([None] if len(names) % 2 else [])]
     half = len(circle) // 2
@@ -229,15 +230,16 @@ def _factors(names: Sequence[str]) -> Iterator[list[Edge]]:
 def build_schedule(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
     """The items of a run in order.
 
-    An item of kind `block` holds one round of one block: the tests in their order and the pairs,
-    which share no node. An item of kind `makeup` repeats one item of which trials are missing.
+    An item of kind `block` has one round of one block: the tests in their order and the pairs,
+    which share no node. An item of kind `makeup` repeats one item with missing trials.
+
+    The plan's direction decides which node of a pair is the client. `forward`: the node whose name
+    sorts first; in a ring, each node towards the next. `reverse`: the other node. `alternate`:
+    forward in odd blocks, reverse in even blocks. `both`: each in turn in every block.
 
     Args:
-        plan: of it the tests, the blocks, which pairs and who of a pair is the client (`forward`:
-            the one whose name sorts first, in a ring each node towards the next; `reverse`: the
-            other one; `alternate`: forward in odd blocks, reverse in even ones; `both`: each in
-            turn in every block), how many pairs at a time, and the seed.
-        arms: the plan's arms with their nodes, two at least, in any order.
+        plan: the plan; its tests, blocks, pairing, direction, load and seed are used.
+        arms: the plan's arms with their nodes, at least two, in any order.
     """
     pairing = Pairing.of(plan.pairing)
     groups = _groups(arms)
@@ -263,8 +265,9 @@ def build_schedule(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
 def build_warm_up(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
     """The items of the warm-up: block 0, every pair of the plan once, with one short test.
 
-    It opens connections, fills caches and shows whether the pairs can talk; nothing of it counts.
-    Pairs that share no node warm up at the same time whatever the plan's load is.
+    The warm-up opens connections, fills caches and shows whether the pairs can reach each other. No
+    verdict uses its trials. Pairs that share no node warm up at the same time, regardless of the
+    plan's load.
     """
     pairing = Pairing.of(plan.pairing)
     slots = [
@@ -338,7 +341,7 @@ def _sorted_nodes(arm: Arm) -> tuple[str, ...]:
 
 
 def _groups(arms: Sequence[Arm]) -> list[list[Arm]]:
-    """The arms in groups of which no two have a node in common."""
+    """The arms in groups, such that arms in different groups share no node."""
     groups: list[list[Arm]] = []
     for arm in sorted(arms, key=lambda arm: arm.name):
         nodes = set(arm.node_names)
@@ -359,7 +362,7 @@ def _rounds(
     block: int,
     seed: int,
 ) -> list[list[Edge]]:
-    """The rounds of a block on some nodes, shuffled: the same for all arms of these nodes."""
+    """The shuffled rounds of a block on a set of nodes, the same for all arms on these nodes."""
     turned = [[edge[::-1] for edge in group] for group in edges]
     straight = [list(group) for group in edges]
     match direction:
@@ -383,10 +386,10 @@ def _take_turns(
     block: int,
     seed: int,
 ) -> list[list[Pair]]:
-    """The pairs of each round of arms that share nodes: arm after arm for each of their rounds.
+    """The pairs of each round for arms that share nodes: one arm after the other in each round.
 
-    Their order is drawn anew for every second block and is the other way round in the next one, so
-    that none of two arms comes first more often.
+    The order of the arms is drawn for every second block and reversed in the next, so that neither
+    of two arms comes first more often.
     """
     drawn = (block + 1) // 2
     slots = []
@@ -401,7 +404,7 @@ def _take_turns(
 
 
 def block_items(items: Iterable[Item]) -> list[BlockItem]:
-    """The items that have trials of their own."""
+    """The ordinary items, which have trials of their own."""
     return [item for item in items if isinstance(item, BlockItem)]
 
 
@@ -411,9 +414,9 @@ def planned_trials(items: Iterable[Item]) -> list[TrialKey]:
 
 
 def choose_makeup(items: Iterable[Item], stored: Mapping[TrialKey, Attempted]) -> BlockItem | None:
-    """The ordinary item whose trials should be repeated next, or None when nothing is missing.
+    """The ordinary item whose trials to repeat next, or None when no trial is missing.
 
-    The one that was tried least often comes first, then the earliest.
+    The item with the fewest attempts comes first, then the earliest item.
 
     Args:
         items: the run's schedule.
@@ -438,7 +441,7 @@ def missing_trials(item: BlockItem, stored: Mapping[TrialKey, Attempted]) -> lis
 
 
 def most_attempts(trials: Iterable[TrialKey], stored: Mapping[TrialKey, Attempted]) -> int:
-    """How often any of some trials was tried, 1 at least."""
+    """The highest number of attempts among some trials, at least 1."""
     return max((stored[key].attempt for key in trials if key in stored), default=1)
 
 
@@ -448,7 +451,7 @@ def traffic_seconds(tests: Iterable[TestBase]) -> float:
 
 
 def expected_block_seconds(items: Iterable[Item], tests: Sequence[TestBase]) -> float:
-    """About how long one block takes."""
+    """The expected duration of one block in seconds."""
     rounds = max((item.rounds for item in block_items(items)), default=0)
     return float(rounds * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND))
 
@@ -456,7 +459,7 @@ def expected_block_seconds(items: Iterable[Item], tests: Sequence[TestBase]) -> 
 def expected_run_seconds(
     items: Iterable[Item], tests: Sequence[TestBase], warm_ups: Iterable[Item] = ()
 ) -> float:
-    """About how long the whole run takes when no trial has to be repeated.
+    """The expected duration of the whole run in seconds, if no trial has to be repeated.
 
     Args:
         items: the schedule.

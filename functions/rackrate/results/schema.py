@@ -34,13 +34,13 @@ class RunFacts(Document):
     seconds: float
     """From the start until the results were written."""
     lab_scale: float | None
-    """Factor by which the nodes' network was scaled on purpose; null on AWS."""
+    """Factor by which the lab scaled the nodes' network; null on AWS."""
     seed: int
     execution_arn: str
     error: str | None
-    """Why it failed, a name."""
+    """Name of the error that ended it; null if it did not fail."""
     cause: str | None
-    """Why it failed, in words."""
+    """The error in words."""
 
 
 class Run(RunFacts):
@@ -63,7 +63,7 @@ class MetricOfTest(Document):
     unit: str
     better: Better
     statistic: str
-    """How a trial's value comes about."""
+    """How a trial's value is computed."""
 
 
 class ArmNetwork(Document):
@@ -81,7 +81,7 @@ class ArmOfResults(Document):
     placement: str
     """The placement group's strategy; `none` without a group."""
     baseline: bool
-    """Is it what the others are compared with?"""
+    """Whether the others are compared with it."""
     stack_arm: str
     """The stack's arm whose nodes it uses."""
     client_network: Network
@@ -163,7 +163,7 @@ class CounterIncreases(Document):
     note: str | None
     """What could not be read."""
     nodes: dict[str, dict[str, dict[str, int | None]]]
-    """Node to interface to counter; null where it was read once or fell."""
+    """Node to interface to counter; null if the counter was read only once or fell."""
 
 
 class Versions(Document):
@@ -188,7 +188,7 @@ class Findings(Document):
     conclusion: str
     """The verdicts in sentences, and what qualifies them."""
     method: str | None
-    """How the figures came about."""
+    """How the figures were computed."""
     plan: Plan
     estimates: Estimates
     metrics: tuple[MetricOfTest, ...]
@@ -203,17 +203,17 @@ class Findings(Document):
     warm_up: WarmUp
     verdicts: tuple[Verdict, ...]
     regressions: tuple[Verdict, ...]
-    """Each arm against itself in the run that `compare_with` names."""
+    """Each arm compared with itself in the run that `compare_with` names."""
     regression_differences: tuple[Difference, ...] | None
-    """What differed between the two runs, as far as it is recorded; null without an earlier run."""
+    """The recorded differences between the two runs; null without an earlier run."""
     summaries: tuple[Summary, ...]
     marks: tuple[Mark, ...]
     mark_notes: tuple[str, ...]
-    """The marks counted, in sentences."""
+    """The counts of the marks, in sentences."""
     warnings: tuple[str, ...]
-    """What went otherwise than planned."""
+    """Deviations from the plan."""
     counters: CounterIncreases | None
-    """Null when nothing was counted."""
+    """Null if nothing was counted."""
     versions: Versions
 
 
@@ -232,7 +232,7 @@ class Compared(Document):
     run: str
     other: Annotated[str, Field(alias="with")]
     baseline: str | None
-    """The name by which the other run was called, if it was a baseline's."""
+    """The baseline's name, if the other run was given by one."""
     differences: tuple[Difference, ...]
 
     @property

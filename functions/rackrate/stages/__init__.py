@@ -1,1 +1,1 @@
-"""What the handlers do: the pure domain joined with the cluster and the store."""
+"""The work of the handlers. Stages join the pure domain with the cluster and the store."""

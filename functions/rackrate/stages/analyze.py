@@ -21,12 +21,14 @@ class Analyzed(Document):
 
 
 def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyzed:
-    """Computes the verdicts from what is stored alone, so that it can be done again any time.
+    """Compute and store the verdicts of a run.
+
+    The input is stored trials only, so the analysis of any run can be repeated at any time.
 
     Args:
         run_id: the run.
-        resources: the stack's.
-        after_failure: has the run failed already, so that a loss of trials is no news?
+        resources: the stack's resources.
+        after_failure: whether the run has failed already; lost trials then raise no error.
 
     Raises:
         TrialsLost: more trials were lost than the plan tolerates; the verdicts are stored.
@@ -68,7 +70,7 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
 def _earlier(evidence: Evidence, store: Store, warnings: list[str]) -> EarlierRun | None:
     """The comparison with the earlier run that the plan names.
 
-    What stood in its way is added to `warnings`.
+    If the earlier run cannot be compared, the reason is added to `warnings`.
     """
     earlier = evidence.planned_run.plan.compare_with
     if earlier is None:

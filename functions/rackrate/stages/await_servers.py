@@ -1,4 +1,4 @@
-"""Await servers: does every node the plan counts on have servers that listen?"""
+"""Await servers: wait until every node of the plan has listening servers."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from rackrate.plan.arms import Network
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.resources import Resources
 
-#: How long a server may take: a node has to pull the tools' image first.
+#: How long a server may take to start, including the pull of the tools' image.
 SERVERS_SECONDS = 300
-#: How long one call watches before it hands back to the state machine.
+#: How long one call watches before it returns to the state machine.
 WATCH_SECONDS = 25.0
 WAIT_SECONDS = 2
 
 
 class Readiness(Document):
-    """Whether what a run waits for is there, and if not, when to ask again."""
+    """Whether a run can continue, and if not, when to ask again."""
 
     ready: bool
     wait_seconds: int
 
 
 def await_servers(run_id: str, resources: Resources) -> Readiness:
-    """Watches for a while whether every node the plan counts on has servers that listen.
+    """Watch for up to `WATCH_SECONDS` until every node of the plan has listening servers.
 
     Raises:
         NodesUnavailable: a node of the plan is gone or not Ready.
-        ServersNotReady: the servers had their time, or the image lacks their program.
+        ServersNotReady: `SERVERS_SECONDS` are over, or the image lacks a server's program.
     """
     settings, cluster = resources.settings, resources.cluster
     planned = resources.store.plan(run_id)

@@ -1,7 +1,7 @@
-"""Bootstrap: the custom resource that makes a cluster ready for the benchmark.
+"""Bootstrap: the custom resource that prepares a cluster for the benchmark.
 
-The cluster may be somebody else's. So nothing is touched that does not carry this stack's mark, and
-when the stack is deleted the cluster is as it was before.
+The cluster may belong to somebody else. So bootstrap changes only objects that carry this stack's
+mark, and deleting the stack restores the cluster to its state before.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PAUSE_SECONDS = 3.0
 
 
 class NotOurs(Exception):
-    """The cluster has something of the same name that this stack did not make."""
+    """The cluster has an object of the same name that this stack did not create."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Tenant:
     Attributes:
         namespace: the benchmark's namespace.
         group: the Kubernetes group of the functions.
-        owner: name of the root stack; what carries another mark is left alone.
-        host_network: may pods use the nodes' own network, in a second namespace?
+        owner: name of the root stack; objects with another stack's mark are left alone.
+        host_network: whether pods may use the nodes' own network, in a second namespace.
     """
 
     namespace: str
@@ -55,26 +55,28 @@ class Tenant:
 
     @property
     def ordinary(self) -> list[Json]:
-        """What every stack needs."""
+        """The objects that every stack needs."""
         return tenancy.manifests(self.namespace, self.group, self.owner)
 
     @property
     def host(self) -> list[Json]:
-        """What host networking needs, allowed or not."""
+        """The objects that host networking needs, whether it is allowed or not."""
         return tenancy.host_manifests(self.namespace, self.group, self.owner)
 
 
 def apply(cluster: Cluster, tenant: Tenant, *, seconds: float) -> None:
-    """Creates what the benchmark needs, corrects what differs, removes what it may not have.
+    """Create the objects that the benchmark needs, and correct those that differ.
+
+    If host networking is not allowed (any more), its namespace and guard are deleted.
 
     Args:
         cluster: the cluster.
         tenant: the stack.
-        seconds: how long to wait for a second namespace to be gone that was allowed before.
+        seconds: how long to wait for the deletion of the second namespace.
 
     Raises:
-        NotOurs: something of that name exists and is not this stack's; nothing was changed.
-        ClusterUnreachable: what an earlier deletion removes is not gone yet.
+        NotOurs: an object of that name exists and is not this stack's; nothing was changed.
+        ClusterUnreachable: the objects of an earlier deletion still exist.
     """
     wanted = []
     for manifest in [*tenant.ordinary, *(tenant.host if tenant.host_network else [])]:
@@ -95,10 +97,10 @@ def apply(cluster: Cluster, tenant: Tenant, *, seconds: float) -> None:
 
 
 def remove(cluster: Cluster, tenant: Tenant, *, seconds: float) -> None:
-    """Deletes what `apply` created, last first, and waits for the namespaces to be gone.
+    """Delete what `apply` created, in reverse order, and wait until the namespaces are gone.
 
     Raises:
-        ClusterUnreachable: a namespace is still there.
+        ClusterUnreachable: a namespace still exists after the wait.
     """
     _remove(cluster, [*tenant.ordinary, *tenant.host], seconds)
 
@@ -127,7 +129,7 @@ def _paths(manifest: Json) -> tuple[str, str]:
 
 
 def _in_place_of(manifest: Json, found: Mapping[str, Any]) -> Json:
-    """Some kinds are replaced only by one who says which version of them he has seen."""
+    """The manifest with the found object's version, without which some kinds refuse an update."""
     version = {
         name: value for name, value in found["metadata"].items() if name == "resourceVersion"
     }
@@ -135,7 +137,7 @@ def _in_place_of(manifest: Json, found: Mapping[str, Any]) -> Json:
 
 
 def _is_marked(thing: Mapping[str, Any], manifest: Json) -> bool:
-    """Did this stack make it, and for the same purpose?"""
+    """Whether this stack created the object, and for the same purpose."""
     marks, wanted = (of["metadata"].get("annotations") or {} for of in (thing, manifest))
     return all(marks.get(name) == wanted.get(name) for name in (STACK, NETWORK))
 
@@ -156,21 +158,22 @@ def _refusal(manifest: Json, found: Mapping[str, Any]) -> str:
 def serve_request(
     event: Mapping[str, Any], connect: Callable[[], Cluster | None], seconds: float
 ) -> Answer:
-    """Does what CloudFormation asks; a new access entry may take a while to be believed.
+    """Handle CloudFormation's request, with retries because a new access entry takes effect late.
 
     Args:
         event: CloudFormation's request, with the properties `Namespace`, `HostNetwork`, `Group` and
             `Owner`.
-        connect: gives the cluster, or None when it does not exist any more.
-        seconds: how long to try.
+        connect: returns the cluster, or None when it does not exist any more.
+        seconds: how long to retry.
 
     Returns:
-        The namespace as physical id, so that CloudFormation deletes an old one after a new one was
-        made; `Namespace`, `HostNamespace` (empty without one) and `Group` as attributes.
+        The namespace as physical id, so that CloudFormation deletes an old namespace after it has
+        created the new one. The attributes are `Namespace`, `HostNamespace` (empty without one) and
+        `Group`.
     """
     properties = event["ResourceProperties"]
     namespace, group, owner = (properties[name] for name in ("Namespace", "Group", "Owner"))
-    # What an older version of the stack asked for has no such property.
+    # Requests from an older version of the stack lack this property.
     host_network = properties.get("HostNetwork") == "true"
     tenant = Tenant(namespace, group, owner, host_network)
     answer = Answer(

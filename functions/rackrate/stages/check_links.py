@@ -1,4 +1,4 @@
-"""Check links: which pairs could not talk to each other when they were warmed up."""
+"""Check links: find the pairs that the warm-up could not measure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rackrate.measure.trials import TrialState
 from rackrate.plan.schedule import planned_trials
 from rackrate.resources import Resources
 
-#: Links that are named one by one; the table holds them all.
+#: How many links the message names. The table has all of them.
 _NAMED = 40
 _REASON_LENGTH = 300
 REMEDY = (
@@ -28,13 +28,13 @@ class Links(Document):
 
 
 def check_links(run_id: str, resources: Resources) -> Links:
-    """Compares the warm-up's trials with what it planned; a pair that was not measured is down.
+    """Compare the warm-up's trials with its plan; a pair without a measured trial is down.
 
-    They are noted in the run's `warnings`. As many as the plan tolerates lost trials do not end the
-    run; the trials of those pairs will be lost and say why.
+    The run's `warnings` name the pairs that are down. The run continues if their share is within
+    the plan's tolerated loss. The trials of those pairs then fail, each with its reason.
 
     Raises:
-        LinksDown: more are down than the plan tolerates.
+        LinksDown: the share of pairs that are down is above the plan's tolerated loss.
     """
     store = resources.store
     tolerated = store.plan(run_id).plan.tolerated_loss

@@ -1,4 +1,4 @@
-"""Collect: wait for an item's client pods and store their trials, or give the item up."""
+"""Collect: wait for an item's client pods and store their trials, or write them down as failed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from rackrate.results.build import RunFailure
 from rackrate.store import Replaced, Store
 from rackrate.tools import ParseError, TestBase
 
-#: Requests to the cluster and to AWS at the same time.
+#: How many requests to the cluster and to AWS run in parallel.
 WORKERS = 16
 _REASON_LENGTH = 500
 
 
 class Collected(Document):
-    """What a call stored, and whether there is more to come."""
+    """The counts that a call stored, and whether the item is finished."""
 
     finished: bool = True
     """Is everything stored?"""
@@ -54,15 +54,15 @@ def collect(
     deadline: float,
     watch_seconds: float,
 ) -> Collected:
-    """Watches an item's client pods; when they are finished, stores their trials.
+    """Watch an item's client pods, and store their trials when the pods have finished.
 
-    A pod that died, was deleted or overran its deadline leaves failed trials with the reason.
+    A pod that died, was deleted or exceeded its deadline leaves failed trials with the reason.
 
     Args:
         run_id: the run.
         item: the ordinary item whose pods to collect.
-        resources: the stack's.
-        attempt: which attempt at it.
+        resources: the stack's resources.
+        attempt: the number of the attempt at the item.
         deadline: when to give up, in seconds since 1970.
         watch_seconds: how long to watch in this call.
     """
@@ -106,9 +106,10 @@ def collect(
 
 
 def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) -> Collected:
-    """Writes an item's trials down as failed, with the error that kept them from being measured.
+    """Write an item's trials down as failed, with the error that prevented their measurement.
 
-    Its pods are removed if the cluster can be reached, lest they disturb the next item.
+    If the cluster can be reached, the item's pods are deleted so that they do not disturb the next
+    item.
     """
     with contextlib.suppress(ClusterUnreachable, Throttled):
         labels = {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "client"}
@@ -116,7 +117,7 @@ def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) 
             path = f"/api/v1/namespaces/{namespace}/pods"
             resources.cluster.delete_all(path, manifests.selector(labels))
     if not isinstance(item, BlockItem):
-        # The trials keep the reason they have.
+        # The trials keep their stored reason.
         return Collected(warm_up=False)
     reason = f"{failure.error or 'unknown error'}: {failure.cause}"[:_REASON_LENGTH]
     store = resources.store
@@ -128,7 +129,7 @@ def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) 
 
 
 def _client(named: TrialKey | Pair) -> tuple[str, str, str]:
-    """What names a client pod among those of an attempt at an item."""
+    """The key of a client pod among the pods of one attempt at an item."""
     return named.arm, named.client, named.server
 
 
@@ -139,7 +140,7 @@ def _client_of(pod: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 class Drafts:
-    """Trials as far as the plan knows them: failed, until something is read."""
+    """Trials with the facts from the plan. They are failed until their output has been read."""
 
     def __init__(self, item: BlockItem, planned: PlannedRun, attempt: int) -> None:
         self.tests: dict[str, TestBase] = {test.name: test for test in item.tests}
@@ -149,7 +150,7 @@ class Drafts:
         self._nodes = {node.name: node for arm in planned.arms for node in arm.nodes}
 
     def of(self, key: TrialKey) -> Trial:
-        """The draft of a trial, with all that is known of its arm and its two nodes."""
+        """The draft of a trial, with the facts about its arm and its two nodes."""
         test, pair = self.tests[key.test], self._pairs[_client(key)]
         return Trial(
             block=key.block,
@@ -173,13 +174,13 @@ class Drafts:
 
 
 class _Read(NamedTuple):
-    """What was read of a trial, and its raw values."""
+    """A trial as it was read, and its raw values."""
 
     trial: Trial
     raw: RawValues
 
     def stored_with(self, samples_key: str | None) -> Trial:
-        """The trial, with the place of its raw values if it has any."""
+        """The trial with the key of its raw values, if it has any."""
         if self.raw.is_empty:
             return self.trial
         return self.trial.model_copy(update={"samples_key": samples_key})
@@ -192,7 +193,7 @@ def _read_trial(
     pods: Mapping[tuple[str, str, str], Mapping[str, Any]],
     resources: Resources,
 ) -> _Read:
-    """One test's outcome; whatever it printed is stored exactly as printed, before it is parsed."""
+    """Read one test's outcome. Its output is stored exactly as printed before it is parsed."""
     pod = pods.get(_client(draft.key))
     ended = outcome(pod, test.name)
     text, raw_key = None, None
@@ -212,7 +213,7 @@ def _read_trial(
     try:
         measurement = tools.parse(test, text or "")
     except ParseError as error:
-        # The tool's own words say more than an exit code, if there are any.
+        # The tool's own message explains more than an exit code does.
         words = str(error) if text else None
         failure = "; ".join(filter(None, (ended.failure, words))) or str(error)
         return _Read(_failed(seen, failure), RawValues())
@@ -228,11 +229,12 @@ def _failed(trial: Trial, reason: str) -> Trial:
 def _put_raw_values(
     run_id: str, item: BlockItem, attempt: int, reads: Iterable[_Read], store: Store
 ) -> str | None:
-    """Stores the raw values of all trials of a call in one object; None when there are none."""
+    """Store the raw values of a call's trials in one object, and return its key or None."""
     values = {read.trial.key.id: read.raw for read in reads if not read.raw.is_empty}
     if not values:
         return None
-    # A call that is repeated writes what it wrote before, or what was still missing.
+    # The digest names the content, so a repeated call rewrites its object, or adds one with the
+    # values that were still missing.
     written = json.dumps({trial: raw.to_json() for trial, raw in values.items()})
     digest = hashlib.sha256(written.encode()).hexdigest()[:8]
     name = f"samples/{item.block:04d}-{item.round}.{attempt}.{digest}.json.gz"
@@ -246,7 +248,7 @@ def _put_all(
     store: Store,
     pool: ThreadPoolExecutor,
 ) -> Collected:
-    """Stores trials and counts them in the run's item."""
+    """Store trials and count them in the run's item."""
     replaced: list[Replaced] = list(pool.map(lambda trial: store.put_trial(run_id, trial), trials))
     written = [(t, r.before) for t, r in zip(trials, replaced, strict=True) if r.written]
     measured = sum(trial.is_measured for trial, _ in written)

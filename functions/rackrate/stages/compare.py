@@ -1,4 +1,4 @@
-"""Compare: two runs that are over. It writes files of its own, records no run and needs no node."""
+"""Compare: compare two finished runs. It writes its own files, records no run and needs no node."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class ComparisonOutput(Document):
 def compare(
     raw: Json, resources: Resources, *, comparison_id: str, execution_arn: str
 ) -> ComparisonOutput:
-    """Compares two runs and writes `comparisons/<comparison id>/`, comparison.json and report.html.
+    """Compare two runs, and write comparison.json and report.html below `comparisons/`.
 
     Args:
         raw: the execution's input, which has the field `compare`.
-        resources: the stack's.
+        resources: the stack's resources.
         comparison_id: the execution's name.
         execution_arn: the execution.
 
@@ -87,7 +87,7 @@ def _refused(field: str, problem: str, remedy: str) -> InvalidComparison:
 
 
 def _find(field: str, name: str, store: Store) -> tuple[RunRecord, str | None]:
-    """The run of a name that is over and has results we can read; and its baseline's name, if any.
+    """The finished run with readable results that a name stands for, and its baseline's name.
 
     Raises:
         InvalidComparison: there is no such run.
@@ -122,10 +122,10 @@ def _find(field: str, name: str, store: Store) -> tuple[RunRecord, str | None]:
 
 
 def _read(field: str, run: RunRecord, store: Store, notes: list[str]) -> Recorded:
-    """What a run left. What a reader should know of it is added to `notes`.
+    """The stored evidence of a run. Remarks for the reader are added to `notes`.
 
     Raises:
-        InvalidComparison: nothing of it was measured.
+        InvalidComparison: the run measured nothing.
     """
     evidence = store.evidence(run.run_id, with_nodes=True)
     if not evidence.measured:

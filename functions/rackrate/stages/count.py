@@ -1,7 +1,8 @@
 """Count: read the nodes' network counters before and after the trials.
 
-Only a pod in a node's own network sees them, and only where the stack allows that. They help to
-understand a result and are never worth a run: what cannot be read is noted.
+Only a pod in a node's own network sees them, so they are read only where the stack allows host
+networking. Counters help to explain a result. A counter that cannot be read is noted and does not
+fail the run.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ NAME = "counters.json"
 READING = "rackrate.dev/reading"
 NOT_ALLOWED = "not read: the stack does not allow host networking (HostNetwork=true)"
 NO_ENA = "no interface has ENA's allowance counters"
-#: What a node's network interface is called: on Nitro instances, and without predictable names.
+#: Likely names of a node's network interface: on Nitro instances, and without predictable names.
 GUESSES = ("ens5", "eth0")
-#: How long the pods of one reading may take, and Kubernetes lets them.
+#: How long the pods of one reading may take; also their `activeDeadlineSeconds`.
 SECONDS = 30
-#: Requests to the cluster at the same time.
+#: How many requests to the cluster run in parallel.
 WORKERS = 16
 _NAMED = 10
 _REASON_LENGTH = 300
@@ -50,12 +51,12 @@ class Counted(Document):
 
 
 def count(run_id: str, when: When, resources: Resources) -> Counted:
-    """Reads what the nodes of the plan have counted, and stores it beside the run.
+    """Read the counters of the plan's nodes, and store them with the run.
 
     Args:
         run_id: the run.
-        when: `before` the trials or `after` them, when the interfaces are known already.
-        resources: the stack's.
+        when: `before` the trials or `after` them; the second reading knows the interfaces.
+        resources: the stack's resources.
     """
     store = resources.store
     stored = store.get(run_id, NAME, Counters)
@@ -83,7 +84,7 @@ def count(run_id: str, when: When, resources: Resources) -> Counted:
 
 
 class _Reading:
-    """One reading of all nodes; what did not work out is in `notes`."""
+    """One reading of all nodes. Failures are in `notes`."""
 
     def __init__(self, run_id: str, when: When, settings: Settings) -> None:
         self._run_id = run_id
@@ -93,21 +94,21 @@ class _Reading:
         self.notes: list[str] = []
 
     def note(self, text: str) -> None:
-        """Says what was not read."""
+        """Note what was not read."""
         self.notes.append(text[:_REASON_LENGTH])
 
     def read(self, cluster: Cluster, interfaces: Mapping[str, Sequence[str]]) -> Counts:
-        """What each node's interfaces have counted: node to interface to counter.
+        """Read each node's counters: node to interface to counter.
 
-        Where the interfaces are not known they are guessed, for most nodes have one of a few names;
-        a node that turns out to have others is read once more.
+        Unknown interfaces are guessed first, because most nodes use one of a few names. A node that
+        turns out to have other interfaces is read a second time.
 
         Args:
             cluster: the cluster.
-            interfaces: the interfaces of each node, as far as they are known.
+            interfaces: the known interfaces of each node.
 
         Raises:
-            RackrateError, ApiException: the cluster's; nothing was read.
+            RackrateError, ApiException: errors of the cluster; nothing was read.
         """
         asked = {node: list(names) or list(GUESSES) for node, names in interfaces.items()}
         read = self._of_pods(cluster, "first", asked)
@@ -123,7 +124,7 @@ class _Reading:
     def _of_pods(
         self, cluster: Cluster, step: str, interfaces: Mapping[str, Sequence[str]]
     ) -> Counts:
-        """Runs a pod on each node and reads what its containers printed, by node."""
+        """Run a pod on each node, and read what its containers printed, by node."""
         if not interfaces:
             return {}
         owner = owner_of(self._run_id, self._settings.host_namespace, cluster)
@@ -174,7 +175,7 @@ class _Reading:
                 "activeDeadlineSeconds": SECONDS,
                 "containers": [
                     manifests.container(_TRAFFIC, ["cat", "/proc/net/dev"], image),
-                    # An interface's name need not be one that a container may have.
+                    # Numbered, because an interface's name may be invalid as a container's name.
                     *(
                         manifests.container(
                             f"interface-{number}", ["ethtool", "--statistics", interface], image
@@ -188,7 +189,7 @@ class _Reading:
     def _result(
         self, cluster: Cluster, asked: Json, pods: Mapping[str, Json]
     ) -> tuple[dict[str, dict[str, int]], str | None]:
-        """What a pod read of its node's interfaces, and why not all."""
+        """The counters that a pod read of its node's interfaces, and why some are missing."""
         name = asked["metadata"]["name"]
         pod = pods.get(name)
         if pod is None or not _has_ended(pod):

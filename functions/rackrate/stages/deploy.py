@@ -1,4 +1,4 @@
-"""Deploy: create the run's owners and its servers."""
+"""Deploy: create the run's owner objects and its servers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from rackrate.resources import Resources
 
 
 class Deployed(Document):
-    """What was created, or was there already."""
+    """The objects that were created or already existed."""
 
     daemon_sets: int
 
 
 def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
-    """Creates the run's owners and the DaemonSets of servers; what exists is kept.
+    """Create the run's owner objects and the DaemonSets of servers; keep those that exist.
 
-    There is an owner in each namespace, and a DaemonSet for each set of nodes and each network of
-    which an arm of the plan has its servers.
+    Each namespace has an owner object. Each combination of nodes and server network in the plan's
+    arms has a DaemonSet.
     """
     settings, cluster = resources.settings, resources.cluster
     planned = resources.store.plan(run_id)

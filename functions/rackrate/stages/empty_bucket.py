@@ -1,4 +1,4 @@
-"""Empty a bucket, because CloudFormation deletes only an empty one."""
+"""Empty bucket: empty a bucket, because CloudFormation deletes only an empty one."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from rackrate.stack.custom_resource import Answer
 
 
 class NotEmpty(Exception):
-    """The bucket still holds something."""
+    """The bucket still has objects."""
 
 
 def empty(bucket: str, s3: Any, *, seconds: float) -> int:
-    """Deletes every version of every object and every delete marker.
+    """Delete every version of every object and every delete marker.
 
     Args:
-        bucket: the bucket; one that is gone already is fine.
+        bucket: the bucket; it is no error when the bucket is gone already.
         s3: a boto3 client.
         seconds: how long it may take.
 
     Returns:
-        How many were deleted.
+        How many versions and markers were deleted.
 
     Raises:
-        NotEmpty: there was no time for the rest, or S3 refused some.
+        NotEmpty: the time was up before all were deleted, or S3 refused to delete some.
     """
     deadline = time.monotonic() + seconds
     deleted = 0
     try:
-        # Always the first page, since what is deleted moves the others. It holds at most a
-        # thousand, which is what one deletion takes.
+        # Always read the first page, because each deletion moves the remaining objects up. A page
+        # has at most 1000 entries, which is also the limit of one deletion.
         while found := _first_page(bucket, s3):
             if time.monotonic() > deadline:
                 raise NotEmpty(
@@ -63,7 +63,7 @@ def _first_page(bucket: str, s3: Any) -> list[dict[str, str]]:
 
 
 def serve_request(event: Mapping[str, Any], s3: Any, *, seconds: float) -> Answer:
-    """Does what CloudFormation asks: nothing, until the resource is deleted.
+    """Handle CloudFormation's request: empty the bucket when the resource is deleted.
 
     Args:
         event: CloudFormation's request, with the property `BucketName`.

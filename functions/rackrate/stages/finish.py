@@ -1,4 +1,4 @@
-"""Finish: write down how a run ended, and say it in a few words."""
+"""Finish: record how a run ended, and summarize it in the execution's output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rackrate.verdict.model import Analysis
 
 
 class RunOutput(Document):
-    """The execution's output: what a person reads who opens it in the console."""
+    """The execution's output, which people read in the console."""
 
     status: str
     conclusion: str
@@ -56,11 +56,11 @@ def finish(
     report_key: str | None,
     dashboard_url: str | None = None,
 ) -> Finished:
-    """Writes how the run ended, once, and tells those who look at the execution.
+    """Record once how the run ended, and build the execution's output or cause.
 
     Args:
         run_id: the run.
-        resources: the stack's.
+        resources: the stack's resources.
         execution_arn: its execution.
         failure: why it failed, or None.
         report_key: the page's key, or None where there is no page.
@@ -99,7 +99,7 @@ def _output(
 
 
 def _cause(failure: RunFailure, page: str | None, store: Store) -> str:
-    """Why a run failed, as it came, and where the report is, in the message that people read."""
+    """The failure's cause with the place of the report added to the message that people read."""
     if page is None:
         return failure.cause
     where = f"The report on what was measured: s3://{store.bucket_name}/{page}"
@@ -120,7 +120,7 @@ def record_end(
     failure: RunFailure | None,
     store: Store,
 ) -> Ended:
-    """Writes a terminal status and the error, unless the run has a terminal status already."""
+    """Record a terminal status and the error, unless the run has a terminal status already."""
     attributes: RunProgress = {"execution_arn": execution_arn, "phase": status.replace("_", " ")}
     if failure is not None:
         attributes["error"] = failure.error or status

@@ -1,4 +1,4 @@
-"""Launch: start the client pods of an item, or of the item that a make-up repeats."""
+"""Launch: start the client pods of an item, or of the item that a make-up item repeats."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from rackrate.resources import Resources
 from rackrate.store import Store
 from rackrate.tools import TestBase
 
-#: The collector starts so much before the tests can end, so that its own start costs no time.
+#: The collector starts this long before the tests can end, so that its start-up costs no time.
 HEAD_START_SECONDS = 4
-#: How long after Kubernetes' own deadline the collector stops believing in a pod.
+#: How long after Kubernetes' deadline for a pod the collector gives the pod up.
 PATIENCE_SECONDS = 30
-#: Requests to the cluster at the same time.
+#: How many requests to the cluster run in parallel.
 WORKERS = 16
 
 
 class Launched(Document):
-    """What was started, for the states that wait and collect."""
+    """The pods that were started, for the states that wait and collect."""
 
     pods: int
     """How many were started; 0 when nothing is missing."""
@@ -51,12 +51,12 @@ class Launched(Document):
 
 
 def launch(run_id: str, item: Item, resources: Resources) -> Launched:
-    """Starts the client pods of an item, or of the item a make-up repeats.
+    """Start the client pods of an item, or of the item that a make-up item repeats.
 
-    A trial that is measured already is not measured again, so a repeated call is harmless.
+    Trials that are measured already are not started again, so the call can be repeated.
 
     Raises:
-        ServersNotReady: a server the item needs is gone.
+        ServersNotReady: a server that the item needs is gone.
     """
     settings, cluster, store = resources.settings, resources.cluster, resources.store
     chosen = _choose(run_id, item, store)
@@ -105,14 +105,14 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
 
 
 class _Chosen(NamedTuple):
-    """The ordinary item to run now, and the trials stored."""
+    """The ordinary item to run now, and the stored trials."""
 
     target: BlockItem
     stored: Mapping[TrialKey, TrialState]
 
 
 def _choose(run_id: str, item: Item, store: Store) -> _Chosen | None:
-    """What to run now, or None when no trial is missing."""
+    """Choose the ordinary item to run now; None when no trial is missing."""
     if isinstance(item, BlockItem):
         stored = store.trial_states(run_id, item.block)
         return _Chosen(item, stored) if missing_trials(item, stored) else None
@@ -122,7 +122,7 @@ def _choose(run_id: str, item: Item, store: Store) -> _Chosen | None:
 
 
 def _tests_of(item: BlockItem, missing: list[TrialKey]) -> dict[Pair, list[TestBase]]:
-    """The tests that each pair is to run, in the item's order; pairs without any are left out."""
+    """The tests that each pair has to run, in the item's order, without pairs that have none."""
     wanted = {(key.arm, key.client, key.server, key.test) for key in missing}
     found = {
         pair: [

@@ -22,14 +22,14 @@ from rackrate.settings import StackArm
 from rackrate.stages.count import NAME as COUNTERS
 from rackrate.store import NamedRun, RunProgress, RunRecord, RunStatus, Store, now, seconds_between
 
-#: How a run must have ended for another to be compared with it.
+#: The statuses with which a run can be compared.
 COMPARABLE = frozenset({"succeeded", "degraded"})
-#: One for all nodes.
+#: The VPC CNI's DaemonSet, which serves all nodes.
 CNI_PATH = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{CNI_DAEMON_SET}"
 
 
 class Planned(Document):
-    """What the next states need of a plan: keys, counts and estimates."""
+    """The part of a plan that the next states need: keys, counts and estimates."""
 
     run_id: str
     dry_run: bool
@@ -43,20 +43,20 @@ class Planned(Document):
 
 
 def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) -> Planned:
-    """Plans a run.
+    """Plan a run.
 
     Args:
         raw: the execution's input.
-        resources: the stack's.
+        resources: the stack's resources.
         run_id: the run.
         execution_arn: its execution.
 
     Raises:
         InvalidPlan: the user has to change the plan.
-        NodesUnavailable: the plan is fine, but nodes are missing and EKS knows why.
+        NodesUnavailable: the plan is valid, but nodes are missing and EKS reports why.
     """
     settings, store = resources.settings, resources.store
-    # Nodes that sleep are not woken only to be counted.
+    # A dry run does not start the nodes of a stack that idles at zero.
     placeholders = settings.idle_scale_to_zero and _asks_for_dry_run(raw)
     find = _placeholder_nodes if placeholders else _ready_nodes
     nodes = {arm.name: find(arm, resources) for arm in settings.arms}
@@ -83,7 +83,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         run_id=run_id,
         execution_arn=execution_arn,
         plan=checked,
-        # The plan has the run's id: the name may stand for another run one day.
+        # The plan itself stores the run's id, because the name may stand for another run later.
         compare_with_baseline=earlier.baseline,
         metrics=_metrics(checked),
         arms=tuple(arms),
@@ -114,7 +114,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
 
 
 def _metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
-    """What the run will compare: whoever waits for a verdict can tell at once that none comes."""
+    """The metrics that the run will compare, so that a client can reject an unknown one early."""
     return tuple(
         ComparedMetric(test=test.name, metric=metric.name, unit=metric.unit, better=metric.better)
         for test in plan.tests
@@ -126,7 +126,7 @@ def _metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
 
 
 def _with_earlier_run(plan: Plan, store: Store) -> tuple[NamedRun, Plan]:
-    """The earlier run that the plan names, and the plan with its id."""
+    """The earlier run that the plan names, and the plan with that run's id."""
     if plan.compare_with is None:
         return NamedRun(None, None), plan
     earlier = check_earlier_run(plan, plan.compare_with, store)
@@ -135,15 +135,16 @@ def _with_earlier_run(plan: Plan, store: Store) -> tuple[NamedRun, Plan]:
 
 
 def check_earlier_run(plan: Plan, name: str, store: Store) -> NamedRun:
-    """Finds the earlier run that this one is to be compared with.
+    """Find the earlier run to compare this run with.
 
     Args:
-        plan: the run's.
+        plan: this run's plan.
         name: id of the earlier run, or the name of a baseline.
         store: the store.
 
     Raises:
-        InvalidPlan: there is no such run, it did not measure, or not the same.
+        InvalidPlan: there is no such run, it did not end well, it shares no test or arm with the
+            plan, or a shared test had other options.
     """
 
     def refuse(problem: str, remedy: str) -> InvalidPlan:
@@ -201,7 +202,7 @@ def _ready_nodes(arm: StackArm, resources: Resources) -> list[Node]:
 
 
 def _placeholder_nodes(arm: StackArm, resources: Resources) -> list[Node]:
-    """The nodes an arm will have, as far as they can be known while there are none."""
+    """Stand-ins for the nodes that an arm will have, with the facts that are known beforehand."""
     settings = resources.settings
     group = describe(resources.eks, settings.cluster_name, arm.node_group)
     return [
@@ -217,7 +218,7 @@ def _placeholder_nodes(arm: StackArm, resources: Resources) -> list[Node]:
 def _blame_node_groups(
     invalid: InvalidPlan, counts: Mapping[str, int], resources: Resources
 ) -> None:
-    """When too few nodes are the only fault, and EKS knows why, it is not the user's mistake."""
+    """Raise NodesUnavailable if a lack of nodes is the only fault and EKS reports its reason."""
     if any("Ready node" not in fault.problem for fault in invalid.faults):
         return
     settings = resources.settings
@@ -229,7 +230,7 @@ def _blame_node_groups(
 
 
 def _node_groups(arm: StackArm, resources: Resources) -> set[str]:
-    """The arm's node groups: the stack's, or those its nodes say they are of."""
+    """The arm's node groups: the one in the stack's settings, or those in its nodes' labels."""
     if arm.node_group:
         return {arm.node_group}
     nodes = map(node_of, nodes_of(resources.cluster, arm))
@@ -281,7 +282,7 @@ def _networks(ec2: Any, nodes: Sequence[Node]) -> dict[str, InstanceNetwork]:
 
 
 def _seconds_so_far(store: Store, run_id: str) -> float:
-    """What waking the nodes took: the run was recorded when it began."""
+    """The seconds that waking the nodes took; the run was recorded when waking began."""
     run = store.run(run_id)
     return 0.0 if run is None else seconds_between(run.started_at, now())
 

@@ -1,4 +1,4 @@
-"""Preflight: asks AWS for the facts, and refuses what cannot work before anything is created."""
+"""Preflight: check the parameters against facts from AWS before the stack creates anything."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Json = dict[str, Any]
 
 
 def serve_request(event: Mapping[str, Any], *, ec2: Any, eks: Any) -> Answer:
-    """Does what CloudFormation asks.
+    """Handle CloudFormation's request.
 
     Args:
-        event: CloudFormation's request; its properties are those of preflight.yaml.
+        event: CloudFormation's request, with the properties in preflight.yaml.
         ec2: a boto3 client.
         eks: a boto3 client.
 
     Returns:
-        The two zones as physical id, so that an update finds what was chosen before; with an
-        existing cluster, its name.
+        The two zones as physical id, so that an update finds the zones chosen before. With an
+        existing cluster, the physical id is the cluster's name.
 
     Raises:
-        PreflightFailed: with every fault that was found.
+        PreflightFailed: the message has every fault.
     """
     if event["RequestType"] == "Delete":
         return Answer(event["PhysicalResourceId"])
@@ -67,7 +67,7 @@ def _facts(request: Request, old: Mapping[str, Any], ec2: Any) -> Facts:
     before = {old.get(name) for name in request.reservations}
     return Facts(
         instance_type=types[0] if types else None,
-        # Zones that are not the Region's own, such as local zones, tell why they cannot be used.
+        # All zones, so that a message can say why a local zone, for example, cannot be used.
         zones=ec2.describe_availability_zones(AllAvailabilityZones=True)["AvailabilityZones"],
         offered=frozenset(
             offer["Location"] for page in offerings for offer in page["InstanceTypeOfferings"]

@@ -13,14 +13,14 @@ from rackrate.verdict.model import Analysis
 
 
 class Reported(Document):
-    """What was written."""
+    """The objects that were written."""
 
     report_key: str
     """The page's key."""
 
 
 def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> Reported:
-    """Writes results.json, report.html, and the trials and verdicts as tables.
+    """Write results.json, report.html, and the trials and verdicts as tables.
 
     Raises:
         LookupError: there is no such run.

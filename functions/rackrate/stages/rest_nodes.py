@@ -1,8 +1,8 @@
-"""Rest nodes: scale the node groups of a stack that idles to zero, unless a run needs the nodes.
+"""Rest nodes: scale the node groups of an idling stack to zero, unless a run needs the nodes.
 
-Node groups are woken before a run. They are put to rest after it, after an execution that was
-stopped, and by the hourly sweep. Runs may overlap: each notes itself in the table before it asks
-for nodes, and puts none to rest while another is noted there.
+`wake_nodes` scales node groups up before a run. They are scaled to zero after the run, after an
+execution that was stopped, and by the hourly sweep. Runs may overlap. Each run records itself in
+the table before it asks for nodes, and scales nothing down while another run is recorded there.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from rackrate.measure.node_groups import describe, resize
 from rackrate.resources import Resources
 from rackrate.store import RunRecord, now, seconds_between
 
-#: How long one call waits for node groups that are just being updated before it leaves them to the
-#: sweep.
+#: How long one call waits for node groups that are being updated. The hourly sweep handles those
+#: that take longer.
 PATIENCE_SECONDS = 40.0
 _POLL_SECONDS = 5.0
-#: Step Functions stops a run after two days (`TimeoutSeconds` of the state machine): what the table
-#: calls running is not after that.
+#: Step Functions stops a run after two days (`TimeoutSeconds` of the state machine). A run that the
+#: table still shows as running after that is not running.
 RUN_LIMIT_SECONDS = 2 * 86_400
 RESTING = "putting nodes to rest"
 
 
 class Rested(Document):
-    """What became of the node groups; nothing in a stack that does not idle."""
+    """What happened to the node groups; empty in a stack that does not idle."""
 
     rested: tuple[str, ...] = ()
     """Those that have, or will have, no nodes."""
@@ -37,18 +37,18 @@ class Rested(Document):
 
 
 def rest_nodes(run_id: str, resources: Resources) -> Rested:
-    """Puts the nodes to rest after a run whose end is not written yet."""
-    # Of two runs that end together, each would wait for the other if it could not see this.
+    """Scale the node groups to zero after a run whose end is not recorded yet."""
+    # Without this phase, two runs that end together would each keep the nodes for the other.
     resources.store.update_run(run_id, phase=RESTING)
     return rest_unneeded(resources, apart_from={run_id})
 
 
 def rest_unneeded(resources: Resources, *, apart_from: Collection[str] = ()) -> Rested:
-    """Scales every node group to zero, unless the stack does not idle or a run needs the nodes.
+    """Scale every node group to zero, unless the stack does not idle or a run needs the nodes.
 
     Args:
-        resources: the stack's.
-        apart_from: ids of runs that need no nodes any more, whatever the table says.
+        resources: the stack's resources.
+        apart_from: ids of runs that need no nodes any more, even if the table shows them running.
     """
     settings = resources.settings
     if not settings.idle_scale_to_zero:

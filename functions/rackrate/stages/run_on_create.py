@@ -1,7 +1,7 @@
-"""Run on create: a custom resource that is created when a run has succeeded, and fails with it.
+"""Run on create: a custom resource that runs the benchmark, and succeeds or fails with the run.
 
-A run takes longer than a function may. So the request is kept in the bucket, and answered when
-EventBridge says that the execution has ended.
+A run takes longer than a function may run. So the function stores the request in the bucket, and
+answers it when EventBridge reports that the execution has ended.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rackrate.document import Json
 from rackrate.stack.custom_resource import NOTHING, Answer, logger, reason, respond, sentences
 from rackrate.store import Store
 
-#: What the names of these runs begin with; the template's rule and policies rely on it.
+#: The prefix of these runs' names. The template's rule and policies rely on it.
 PREFIX = "stack-"
 _PLAN_DIGITS = 12
 _REQUEST = "on-create.json"
-#: What an answer needs of a request.
+#: The fields of a request that its answer needs.
 _KEPT = ("ResponseURL", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
-#: Leaves room for everything else in CloudFormation's 4096 bytes.
+#: Leaves room for the other fields in CloudFormation's limit of 4096 bytes.
 _CONCLUSION_CHARACTERS = 1500
 _RUNNING = "RUNNING"
 
@@ -40,7 +40,7 @@ class RunFailed(Exception):
 
 @dataclass(frozen=True)
 class Runner:
-    """What this stage works with.
+    """The clients and names that this stage uses.
 
     Attributes:
         state_machine_arn: the benchmark's state machine.
@@ -62,35 +62,35 @@ class Runner:
 
 
 def serve_request(event: Mapping[str, Any], runner: Runner) -> Answer | None:
-    """Does what CloudFormation asks.
+    """Handle CloudFormation's request.
 
     Args:
         event: CloudFormation's request, with the property `Plan`, which is JSON.
-        runner: what to work with.
+        runner: the clients and names to use.
 
     Returns:
         The run's id as physical id, `RunId` and `Conclusion` as attributes; None when the run has
-        begun and the answer follows after its end.
+        started and the answer follows after its end.
 
     Raises:
         InvalidPlanParameter: the plan is not a JSON object; nothing was started.
-        RunFailed: the run has ended already, and not well.
+        RunFailed: the run has ended already without success.
     """
     if event["RequestType"] == "Delete":
         return _stop(event, runner)
     plan = parse_plan(event["ResourceProperties"]["Plan"])
     run_id = run_id_of(plan, event["RequestId"])
     before = event.get("PhysicalResourceId", NOTHING)
-    # The plan was not changed, or an update is rolled back: the earlier run answers for it.
+    # The plan is unchanged, or CloudFormation rolls an update back: answer with the earlier run.
     if event["RequestType"] == "Update" and _plan_part(before) == _plan_part(run_id):
         return Answer(before, _attributes(before, runner))
     return _start(event, plan, run_id, runner)
 
 
 def run_id_of(plan: Json, request_id: str) -> str:
-    """The run of a request; the same however often Lambda repeats an invocation.
+    """The run id for a request. It is the same when Lambda repeats an invocation.
 
-    At most 80 characters, which is what Step Functions takes; the plan can be told from them.
+    It has at most 80 characters, the limit of Step Functions, and contains a digest of the plan.
     """
     digest = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
     return f"{PREFIX}{digest[:_PLAN_DIGITS]}-{re.sub(r'[^A-Za-z0-9-]', '-', request_id)}"[:80]
@@ -101,10 +101,10 @@ def _plan_part(run_id: str) -> str:
 
 
 def parse_plan(text: str) -> Json:
-    """Reads the parameter.
+    """Read the parameter.
 
     Raises:
-        InvalidPlanParameter: it is not a JSON object.
+        InvalidPlanParameter: the text is not a JSON object.
     """
     remedy = 'give a plan such as {} or {"blocks": 4}, or leave the parameter empty'
     try:
@@ -117,7 +117,7 @@ def parse_plan(text: str) -> Json:
 
 
 def _start(event: Mapping[str, Any], plan: Json, run_id: str, runner: Runner) -> Answer | None:
-    # Before the start, because a run may end before this function does.
+    # Store the request before the start, because a run may end before this function does.
     kept = {name: event[name] for name in _KEPT if name in event}
     runner.store.put_json(runner.store.key(run_id, _REQUEST), kept)
     try:
@@ -128,7 +128,8 @@ def _start(event: Mapping[str, Any], plan: Json, run_id: str, runner: Runner) ->
         if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
             _forget(run_id, runner)
             raise
-        # An earlier invocation started it. Its end may have been told while the request was lost.
+        # An earlier invocation started the run. The event of its end may have come while no request
+        # was stored.
         execution = runner.states.describe_execution(executionArn=runner.execution_arn(run_id))
         if execution["status"] != _RUNNING:
             return _ended(run_id, execution, runner)
@@ -139,7 +140,7 @@ def _stop(event: Mapping[str, Any], runner: Runner) -> Answer:
     run_id = event["PhysicalResourceId"]
     if run_id != NOTHING:
         arn = runner.execution_arn(run_id)
-        # First, so that nobody answers a request that CloudFormation has given up.
+        # Forget the request first, so that nobody answers one that CloudFormation has given up.
         _forget(run_id, runner)
         try:
             if runner.states.describe_execution(executionArn=arn)["status"] == _RUNNING:
@@ -155,14 +156,14 @@ def _stop(event: Mapping[str, Any], runner: Runner) -> Answer:
 
 
 def answer_ended(detail: Mapping[str, Any], runner: Runner) -> Json:
-    """Answers the request of a run whose execution has ended.
+    """Answer the request of a run whose execution has ended.
 
     Args:
-        detail: of EventBridge's event "Step Functions Execution Status Change".
-        runner: what to work with.
+        detail: the detail of EventBridge's event "Step Functions Execution Status Change".
+        runner: the clients and names to use.
 
     Returns:
-        Whether there was a request to answer; other runs are none of our business.
+        Whether there was a request to answer; runs that no stack asked for have none.
 
     Raises:
         RuntimeError: CloudFormation did not take the answer.
@@ -179,10 +180,10 @@ def answer_ended(detail: Mapping[str, Any], runner: Runner) -> Json:
     except RunFailed as failure:
         error = sentences(str(failure))
     except Exception as failure:
-        # Without an answer CloudFormation would wait for as long as ServiceTimeout says.
+        # Answer in any case; otherwise CloudFormation waits until ServiceTimeout.
         logger.exception("how the run ended could not be found out")
         error = f"the run {run_id} has ended, and how could not be found out: {reason(failure)}"
-    # A creation that failed has the run's id, so that the rollback asks for its deletion.
+    # A failed creation also returns the run's id, so that the rollback requests its deletion.
     respond({"PhysicalResourceId": run_id, **request}, answer=answer, error=error)
     _forget(run_id, runner)
     return {"answered": True}
@@ -197,7 +198,7 @@ def _request(run_id: str, runner: Runner) -> Json | None:
 
 
 def _forget(run_id: str, runner: Runner) -> None:
-    """Removes the request: its address lets anybody answer in our place."""
+    """Delete the stored request, because its URL lets anybody answer in our place."""
     runner.s3.delete_object(Bucket=runner.bucket_name, Key=runner.store.key(run_id, _REQUEST))
 
 
@@ -215,12 +216,12 @@ def _attributes(run_id: str, runner: Runner) -> dict[str, str]:
 
 
 def failure_text(run_id: str, execution: Mapping[str, Any], bucket_name: str) -> str:
-    """How an execution ended, for people.
+    """A sentence on how an execution failed, and where its files are.
 
     Args:
         run_id: the run.
-        execution: DescribeExecution's answer; `cause` is often Lambda's error document.
-        bucket_name: where the run's files are.
+        execution: the response of DescribeExecution; `cause` is often Lambda's error document.
+        bucket_name: the bucket with the run's files.
     """
     ended = {"ABORTED": "was stopped", "TIMED_OUT": "took too long"}
     how = ended.get(execution["status"], "failed")

@@ -1,4 +1,4 @@
-"""Teardown: remove what a run made in the cluster, however the run ended."""
+"""Teardown: delete the objects that a run created in the cluster, however the run ended."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rackrate.stages.finish import Ended, record_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.store import RunRecord, RunStatus, now, seconds_between
 
-#: How long one call waits for pods to be gone; they have one second of grace each.
+#: How long one call waits for pods to be gone. Each pod has a grace period of one second.
 GONE_SECONDS = 60.0
 
-#: When a run counts as overdue: after so many times its expected seconds, and so many seconds more.
+#: A run is overdue after its expected duration times this factor, plus this many seconds.
 OVERDUE_FACTOR = 2
 OVERDUE_GRACE_SECONDS = 1800
 
-#: How Step Functions calls the end of an execution, and how we do.
+#: Step Functions' statuses for the end of an execution, and ours.
 STATUSES: Mapping[str, RunStatus] = {
     "ABORTED": "aborted",
     "TIMED_OUT": "timed_out",
@@ -35,7 +35,7 @@ STATUSES: Mapping[str, RunStatus] = {
 
 
 class TornDown(Document):
-    """What was cleaned up after executions that had ended."""
+    """The result of cleaning up after executions that ended."""
 
     runs: tuple[str, ...] = ()
     """The runs that were cleaned up."""
@@ -51,9 +51,9 @@ class TornDown(Document):
 
 
 def teardown(run_id: str, resources: Resources) -> TornDown:
-    """Deletes a run's owners, and with them all that they own, and waits until its pods are gone.
+    """Delete a run's owner objects and everything they own, and wait until its pods are gone.
 
-    Deleting again is harmless.
+    The call can be repeated.
     """
     cluster = resources.cluster
     bases = [f"/api/v1/namespaces/{namespace}" for namespace in namespaces(resources.settings)]
@@ -70,11 +70,11 @@ def teardown(run_id: str, resources: Resources) -> TornDown:
 
 
 def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDown:
-    """Cleans up after an execution that ended badly, and writes its end down if nobody did.
+    """Clean up after an execution that did not succeed, and record its end if nobody did.
 
     Args:
         detail: the detail of EventBridge's "Step Functions Execution Status Change".
-        resources: the stack's.
+        resources: the stack's resources.
     """
     run_id, status = detail["name"], STATUSES[detail["status"]]
     if _compared(detail.get("input")):
@@ -92,15 +92,15 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
 
 
 def _compared(text: str | None) -> bool:
-    """Was an execution with this input a comparison?
+    """Whether an execution with this input was a comparison.
 
-    EventBridge leaves out an input that is too large for its events, which only a plan's is.
+    EventBridge leaves out an input that is too large for an event. Only a plan can be that large.
     """
     return text is not None and is_comparison(json.loads(text))
 
 
 def sweep(resources: Resources) -> TornDown:
-    """Removes what is left of runs whose execution is no longer running, and ends their records."""
+    """Clean up after every run whose execution is no longer running, and record its end."""
     store = resources.store
     labels = manifests.selector({manifests.ROLE: "owner"})
     owners = [
@@ -128,7 +128,7 @@ def sweep(resources: Resources) -> TornDown:
             continue
         if run_id in owned:
             all_gone = teardown(run_id, resources).gone and all_gone
-        # An execution that succeeded has written its own end.
+        # An execution that succeeded has recorded its own end.
         if (stored := store.run(run_id)) is not None and stored.is_running:
             failure = RunFailure(execution.get("error") or "", execution.get("cause") or "")
             status = STATUSES.get(execution["status"], "failed")
@@ -147,10 +147,10 @@ def sweep(resources: Resources) -> TornDown:
 
 
 def is_overdue(run: RunRecord) -> bool:
-    """Has a run gone on for twice its expected time and half an hour, and so probably hangs?
+    """Whether a run exceeds twice its expected time plus half an hour, and so probably hangs.
 
-    The time of a run that is not planned yet is not known; half an hour is more than waking nodes
-    may take.
+    A run that is not planned yet has an expected time of zero. Half an hour is more than waking
+    nodes may take.
     """
     age = seconds_between(run.started_at, now())
     return age > OVERDUE_FACTOR * run.expected_seconds + OVERDUE_GRACE_SECONDS
@@ -160,7 +160,7 @@ def _execution(step_functions: Any, arn: str) -> Mapping[str, Any]:
     try:
         answer: Mapping[str, Any] = step_functions.describe_execution(executionArn=arn)
     except ClientError as error:
-        # Step Functions forgets executions 90 days after their end.
+        # Step Functions deletes the record of an execution 90 days after its end.
         if error.response["Error"]["Code"] == "ExecutionDoesNotExist":
             return {"status": "FAILED", "error": "ExecutionDoesNotExist"}
         raise

@@ -1,7 +1,7 @@
-"""Wake nodes: ask for the nodes of a stack that idles without any, until they are Ready.
+"""Wake nodes: scale up the node groups of a stack that idles at zero nodes, until nodes are Ready.
 
-Runs may overlap: each notes itself in the table before it asks for nodes, and `rest_nodes` puts
-none to rest while another is noted there.
+Runs may overlap. Each run records itself in the table before it asks for nodes, and `rest_nodes`
+scales nothing down while another run is recorded there.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from rackrate.stages.await_servers import Readiness
 from rackrate.store import RunRecord, now, seconds_between
 from rackrate_text.units import duration
 
-#: How long nodes may take from the request until they are Ready.
+#: How long nodes may take to become Ready after the request.
 WAKING_SECONDS = 20 * 60
 WAIT_SECONDS = 10
 
 
 def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn: str) -> Readiness:
-    """Asks for the nodes of a plan's arms; to be called until they are Ready.
+    """Ask for the nodes of a plan's arms. The state machine calls it until they are Ready.
 
     A dry run needs no nodes and is ready at once.
 
     Raises:
-        InvalidPlan: the plan cannot be run on the nodes the stack is to have; none was woken.
-        NodesUnavailable: a node group reports a new trouble, or the nodes had their time.
+        InvalidPlan: the plan cannot run on the stack's nodes; no node was started.
+        NodesUnavailable: a node group reports a new health issue, or `WAKING_SECONDS` are over.
     """
     settings, store = resources.settings, resources.store
     plan = check_plan(
@@ -53,8 +53,8 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
             now(),
             phase="waking nodes",
             execution_arn=execution_arn,
-            # A node group that once could not grow stays degraded until it does grow, even with no
-            # nodes (aws/containers-roadmap#2326). Only new complaints end the wait.
+            # A node group that failed to grow stays DEGRADED until it grows, even at zero nodes
+            # (aws/containers-roadmap#2326). So only new complaints end the wait.
             complaints_before=complaints,
         )
     for group in groups:
@@ -67,8 +67,8 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
                 maximum=settings.node_count,
             )
     if run is None:
-        # Not even if the nodes are there: a run that ends now may have looked into the table before
-        # this one was in it, and put them to rest after we looked.
+        # Wait even if the nodes are Ready: a run that ends now may have read the table before this
+        # run was recorded, and may scale the nodes down after we looked.
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
     cluster = resources.cluster
     found = sum(min(settings.node_count, len(ready_nodes(cluster, arm))) for arm in arms)
@@ -91,7 +91,7 @@ def _describe(arm: StackArm, resources: Resources) -> NodeGroup:
 def _check_hope(
     run: RunRecord, complaints: Sequence[str], groups: Sequence[NodeGroup], progress: str
 ) -> None:
-    """Raises when waiting longer would be in vain."""
+    """Raise NodesUnavailable when further waiting cannot help."""
     new = [each for each in complaints if each not in run.complaints_before]
     seconds = seconds_between(run.started_at, now())
     if new or any(group.status in LOST for group in groups):

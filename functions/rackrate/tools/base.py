@@ -1,4 +1,4 @@
-"""What every tool has in common."""
+"""The base classes of the tools."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from pydantic_core import PydanticCustomError
 
 from rackrate_text.units import unit_of
 
-#: A container is named after its test, so a test's name is a DNS label.
+#: Containers are named after their tests, so a test's name has to be a DNS label.
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
-#: A container's log is rotated at 10 MiB (kubelet's containerLogMaxSize), and what was rotated away
-#: is lost. A line costs some 40 bytes more there than the tool printed. Lines are bounded so that
-#: even then a log is not full.
+#: The most bytes that a tool's output may take in a container's log. The kubelet rotates the log at
+#: 10 MiB (containerLogMaxSize), and rotated output is lost. Each line takes about 40 bytes more in
+#: the log than the tool printed.
 LOG_BYTES = 8_000_000
 
 _MOST = 1e18  # an exabit or an exabyte
 
 
 class ParseError(ValueError):
-    """A tool's output holds no complete measurement; the message says why."""
+    """A tool's output has no complete measurement; the message says why."""
 
 
 def refusal(problem: str, remedy: str) -> PydanticCustomError:
-    """The error of a field that does not go with the others.
+    """The error of a field that conflicts with other fields.
 
     Args:
-        problem: what is wrong with the field's value, continuing the field's name.
+        problem: what is wrong with the field's value, as a phrase that follows the field's name.
         remedy: what to do about it; also in the error's context as `remedy`.
     """
     return PydanticCustomError(
@@ -42,17 +42,17 @@ def refusal(problem: str, remedy: str) -> PydanticCustomError:
 
 
 def interval_seconds(seconds: int, streams: int, *, bytes_per_interval: int) -> int:
-    """How often a tool should report: each second, or less often if the log would be too long.
+    """The reporting interval of a tool: one second, or more if the log would be too long.
 
     Args:
         seconds: the test's duration.
-        streams: how many streams are reported each time.
-        bytes_per_interval: what the report of one stream takes in a container's log.
+        streams: number of streams in each report.
+        bytes_per_interval: size of one stream's report in a container's log.
     """
     return max(1, math.ceil(seconds * streams * bytes_per_interval / LOG_BYTES))
 
 
-#: Which way of a metric is better.
+#: The direction in which a metric is better.
 Better = Literal["higher", "lower"]
 
 
@@ -62,12 +62,12 @@ class Metric:
 
     Attributes:
         name: `throughput`, `rtt`, `latency`, `latency_p99`, ...
-        unit: `bit/s`, `s`, another of `rackrate_text.units.UNITS`, or things per second, such as
+        unit: `bit/s`, `s`, another of `rackrate_text.units.UNITS`, or a count per second, such as
             `transactions/s`.
-        better: which way is better.
-        statistic: how a trial's value comes about, for people: `receiver's mean`, `median`.
-        samples: the key in `Measurement.samples` of the raw values that percentiles may be pooled
-            from; None when there are none.
+        better: the direction that is better.
+        statistic: how a trial's value is computed, in words: `receiver's mean`, `median`.
+        samples: the key in `Measurement.samples` of the raw values for pooled percentiles; None
+            when there are none.
 
     Raises:
         ValueError: there is no such unit.
@@ -85,14 +85,14 @@ class Metric:
 
 @dataclass(frozen=True)
 class Throughput:
-    """What a test of throughput sends.
+    """The traffic of a throughput test.
 
     Attributes:
-        flows: how many flows (5-tuples) carry it in each direction.
-        forward: does the client send to the server?
-        reverse: does the server send to the client?
-        offered_bits_per_second: the rate it limits itself to in each direction, all flows together;
-            None: as fast as it can.
+        flows: number of flows (5-tuples) in each direction.
+        forward: whether the client sends to the server.
+        reverse: whether the server sends to the client.
+        offered_bits_per_second: the test's own rate limit in each direction, summed over the flows;
+            None for as fast as possible.
     """
 
     flows: int
@@ -102,7 +102,7 @@ class Throughput:
 
     @property
     def directions(self) -> int:
-        """In how many directions it sends at a time."""
+        """The number of directions in which it sends at the same time."""
         return int(self.forward) + int(self.reverse)
 
 
@@ -116,11 +116,12 @@ class Port:
 
 @dataclass(frozen=True)
 class Server:
-    """What must listen on the other side of a test.
+    """The server that a test needs on the other node.
 
     Attributes:
-        name: names the container; tests with the same server share it.
-        argv: the command line; no shell reads it. The program need not be the client's.
+        name: the container's name; tests with the same server share it.
+        argv: the command line, which runs without a shell. Its program may differ from the
+            client's.
         ports: the ports that clients connect to.
     """
 
@@ -131,13 +132,13 @@ class Server:
 
 @dataclass(frozen=True)
 class Detail:
-    """A figure that a tool tells beyond its metrics, and its column in the tables of trials.
+    """A figure that a tool reports besides its metrics, and its column in the tables of trials.
 
     Attributes:
-        name: its key in `Measurement.details`; the unit of a quantity is in it.
-        kind: what its values are.
-        text: what it is, for people.
-        column: its column, where the name by itself would not say what is counted.
+        name: its key in `Measurement.details`, which includes the unit of a quantity.
+        kind: the type of its values.
+        text: its description for people.
+        column: its column's name, where `name` alone would be unclear.
     """
 
     name: str
@@ -147,35 +148,35 @@ class Detail:
 
     @property
     def column_name(self) -> str:
-        """The column it is in."""
+        """The name of its column."""
         return self.column or self.name
 
 
-# What several tools tell; a column means the same whichever tool filled it.
+# Details of several tools. A column has the same meaning for all tools.
 SECONDS = Detail("seconds", float, "how long the tool measured")
 SENT_BYTES = Detail("sent_bytes", int, "bytes sent")
-RETRANSMITS = Detail("retransmits", int, "segments sent again")
+RETRANSMITS = Detail("retransmits", int, "segments retransmitted")
 CONGESTION_WINDOWS = (
     Detail("congestion_window_mean_bytes", float, "mean of the intervals' congestion windows"),
-    Detail("congestion_window_max_bytes", int, "the largest of them"),
+    Detail("congestion_window_max_bytes", int, "largest congestion window of an interval"),
 )
-LOSS_RATIO = Detail("loss_ratio", float, "share of packets or messages lost")
+LOSS_RATIO = Detail("loss_ratio", float, "share of lost packets or messages")
 EXTREMES_AND_MEAN = (
-    Detail("min_seconds", float, "the shortest round trip or latency"),
-    Detail("mean_seconds", float, "their mean"),
-    Detail("max_seconds", float, "the longest of them"),
+    Detail("min_seconds", float, "shortest round trip or latency"),
+    Detail("mean_seconds", float, "mean round trip or latency"),
+    Detail("max_seconds", float, "longest round trip or latency"),
 )
 
 
 @dataclass(frozen=True)
 class Interval:
-    """One interval of a trial's series, of all streams together.
+    """One interval of a trial's series, summed over all streams.
 
     Attributes:
-        start_seconds, end_seconds: since the first interval that counts began.
-        bits_per_second: what the client counted; of a bidirectional test both directions.
-        retransmits: segments sent again, where the client is the sender and knows.
-        congestion_window_bytes: at the interval's end, summed over the streams.
+        start_seconds, end_seconds: time since the start of the first interval that counts.
+        bits_per_second: rate that the client counted; the sum of both directions if bidirectional.
+        retransmits: retransmitted segments, if the client is the sender and reports them.
+        congestion_window_bytes: congestion window at the interval's end, summed over the streams.
     """
 
     start_seconds: float
@@ -186,7 +187,7 @@ class Interval:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """All its numbers that are known."""
+        """All its known numbers."""
         known = (
             self.start_seconds,
             self.end_seconds,
@@ -199,18 +200,18 @@ class Interval:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one trial measured.
+    """The measurement of one trial.
 
     Attributes:
         values: the trial's value of each metric of its test, in the metric's unit.
         samples: raw values by kind, in SI units, e.g. {"rtt": (0.0001, ...)}; empty if none.
-        series: the trial's course, interval by interval.
-        details: further figures, their units in their names.
-        version: the tool's own version, where its output tells.
+        series: the trial's rate and TCP state in each interval.
+        details: further figures, with their units in their names.
+        version: the tool's version, if its output has it.
 
     Raises:
-        ParseError: a number that is not finite, below zero, or beyond any network, or intervals
-            that are out of order.
+        ParseError: a number is not finite, negative, or larger than any network allows, or
+            intervals are out of order.
     """
 
     values: Mapping[str, float]
@@ -236,10 +237,10 @@ class Measurement:
 
 
 def merged_remainder(series: Sequence[Interval]) -> tuple[Interval, ...]:
-    """The series with a last interval that is no more than a remainder merged into the one before.
+    """The series, with a short last interval merged into the one before.
 
-    A test ends a little after its last full interval. What is sent in the rest of a second or so
-    (often less than a millisecond) would look like a sudden change of rate.
+    A test ends a little after its last full interval. The traffic of that remainder, which is often
+    shorter than a millisecond, would look like a sudden change of rate.
     """
     if len(series) < 2:
         return tuple(series)
@@ -272,25 +273,25 @@ class TestBase(BaseModel, ABC):
         strict=True,
         frozen=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,  # docs/plan.md tells what they say
+        use_attribute_docstrings=True,  # docs/plan.md is generated from them
     )
 
-    #: The programs that the test and its server start, each with the Debian package that has it.
+    #: The programs that the test and its server start, each with its Debian package.
     programs: ClassVar[Mapping[str, str]]
-    #: What a measurement may tell beyond the metrics.
+    #: The details that a measurement may have besides the metrics.
     details: ClassVar[tuple[Detail, ...]] = ()
-    #: Tests that a plan may name without saying what they are, and their options.
+    #: Predefined tests, which a plan may name, and their options.
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    #: Which versions of the tool have one thread for all streams, and what to do about it, in
-    #: words; None where no version has.
+    #: A sentence on the versions of the tool with one thread for all streams, and a remedy; None if
+    #: no version has that.
     one_thread: ClassVar[tuple[str, str] | None] = None
-    #: Kernel settings of the pod's own network namespace the tool needs.
+    #: Kernel settings that the tool needs in the pod's own network namespace.
     sysctls: ClassVar[Mapping[str, str]] = {}
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=40, examples=["tcp-4"])]
     """The test's name in this run and its results."""
     tool: str
-    """The tool that measures; may be left out where the name is of the catalogue."""
+    """The tool that measures. Optional if the name is in the catalogue."""
 
     @property
     @abstractmethod
@@ -299,37 +300,37 @@ class TestBase(BaseModel, ABC):
 
     @property
     def primary(self) -> Metric:
-        """The metric that a test's value without further words is of."""
+        """The test's primary metric, which `value` of a trial refers to."""
         return self.metrics[0]
 
     @abstractmethod
     def argv(self, server: str) -> list[str]:
-        """The command line against a server's IP address; no shell reads it."""
+        """The client's command line for a server's IP address; it runs without a shell."""
 
     @property
     @abstractmethod
     def server(self) -> Server | None:
-        """What must listen on the other side; None: the kernel there answers."""
+        """The server on the other node; None if the kernel there replies."""
 
     @property
     @abstractmethod
     def expected_seconds(self) -> float:
-        """How long the test sends traffic."""
+        """How long the test sends traffic, in seconds."""
 
     @property
     def throughput(self) -> Throughput | None:
-        """What it sends, if throughput is what it measures; None for a test of something else."""
+        """The traffic of a throughput test; None for other tests."""
         return None
 
     def threads(self, version: str | None) -> int:
-        """How many threads move its data at each end, at most where the version is unknown.
+        """The number of threads that move data at each end; the maximum for an unknown version.
 
         Args:
-            version: the tool's own words on its version, such as `iperf 3.12`.
+            version: the version as the tool prints it, such as `iperf 3.12`.
         """
         sent = self.throughput
         return 1 if sent is None else sent.flows * sent.directions
 
     @abstractmethod
     def warm_up(self) -> Self:
-        """The same test of the same name, a second or so long."""
+        """The same test with the same name, shortened to about a second."""

@@ -1,15 +1,15 @@
-"""iperf 2, for comparison with what was published with it: throughput by TCP.
+"""Throughput by TCP with iperf 2, for comparison with results published with it.
 
 Project: [iperf 2](https://sourceforge.net/projects/iperf2/). The server serves any number of
 clients.
 
-- **Value**: the rate of the last `[SUM]` line, or of the single stream's last line. The client
-  counts what it wrote to its sockets, so this is **the sender's** figure and holds what was
-  still in its buffers when it stopped: the captures below have 32 streams at 1.01 to 1.09 Gbit/s
-  on a link of 1 Gbit/s after two seconds. Take ten seconds or more, or iperf3.
+- **Value**: the rate of the last `[SUM]` line, or of the single stream's last line. This is **the
+  sender's** figure: the client counts the bytes that it wrote to its sockets, including those
+  still in its buffers at the end. Measure for ten seconds or more, or use iperf3: in the
+  captures below, 32 streams reach 1.01 to 1.09 Gbit/s on a link of 1 Gbit/s after two seconds.
 - **Series**: throughput, retransmits and congestion window of each interval.
-- `--format b` is the only format that rounds nothing. `--interval` is at most half of `--time`.
-- iperf 2 reports windows in KiB. Its output does not tell its version.
+- `--format b` is the only format without rounding. `--interval` is at most half of `--time`.
+- iperf 2 reports windows in KiB. Its output does not contain its version.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from rackrate.tools.base import (
 PORT = 5001
 _LOG_BYTES_PER_INTERVAL = 180  # a line of at most 140 characters, and the log's own 40
 
-# The report of a stream, or of their sum, which is [SUM] or, since 2.2, [SUM-<streams>]:
+# The report of a stream, or of all streams: [SUM] or, since 2.2, [SUM-<streams>]:
 # [  1] 0.0000-1.0000 sec  61472828 Bytes  491782624 bits/sec  469/0    0    401K/2176(11) us
 _LINE = re.compile(
     r"^\[ *(?P<id>\d+|SUM(?:-\d+)?)\] (?P<start>\d+\.\d+)-(?P<end>\d+\.\d+) sec"
@@ -72,7 +72,7 @@ class Test(TestBase):
         SENT_BYTES,
         RETRANSMITS,
         *CONGESTION_WINDOWS,
-        Detail("rtt_mean_seconds", float, "mean of the round-trip times that TCP estimated"),
+        Detail("rtt_mean_seconds", float, "mean of TCP's estimates of the round-trip time"),
     )
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "iperf2-32": {"streams": 32, "seconds": 10},
@@ -82,16 +82,16 @@ class Test(TestBase):
     streams: Annotated[int, Field(ge=1, le=128)] = 1
     """Parallel streams, each a flow (`--parallel`)."""
     seconds: Annotated[int, Field(ge=1, le=3600)] = 10
-    """How long it sends (`--time`)."""
+    """How long the test sends (`--time`)."""
 
     def argv(self, server: str) -> list[str]:
-        """The client's command line; `--format b` is the one that rounds nothing."""
+        """The client's command line; `--format b` is the only format without rounding."""
         interval: float = interval_seconds(
             self.seconds, self.streams + 1, bytes_per_interval=_LOG_BYTES_PER_INTERVAL
         )
         if interval == self.seconds:
-            # Of an interval as long as the test, iperf sometimes prints nothing but the summary,
-            # which then cannot be told from an interval of output that was cut off.
+            # If the interval is as long as the test, iperf sometimes prints only the summary. The
+            # parser could not tell it from the first interval of truncated output.
             interval /= 2
         return [
             *("iperf", "--client", server, "--port", str(PORT)),
@@ -101,7 +101,7 @@ class Test(TestBase):
 
     @property
     def expected_seconds(self) -> float:
-        """How long the test sends traffic."""
+        """How long the test sends traffic, in seconds."""
         return float(self.seconds)
 
     @property
@@ -116,7 +116,7 @@ class Test(TestBase):
 
     @property
     def server(self) -> Server:
-        """A server that serves any number of clients at a time."""
+        """A server for any number of simultaneous clients."""
         return Server("iperf", ("iperf", "--server", "--port", str(PORT)), (Port(PORT),))
 
     def warm_up(self) -> Self:
@@ -138,14 +138,14 @@ class _Report:
 
 
 def parse(text: str, test: Test) -> Measurement:
-    """Reads what the client printed, which is the report of each interval and then of the whole.
+    """Parse the client's output: the reports of the intervals, then the report of the whole test.
 
-    iperf exits with 0 and prints its banner even when it could not connect, and an interrupted
-    client prints a summary; neither is a measurement.
+    iperf exits with 0 and prints its banner even if it could not connect. An interrupted client
+    prints a summary. Both are rejected.
 
     Raises:
-        ParseError: empty, truncated or foreign output, a stream that is missing, an early end, or
-            nothing sent.
+        ParseError: the output is empty, truncated or from another program, a stream is missing, the
+            test ended early, or nothing was sent.
     """
     if not text.strip():
         raise ParseError("iperf printed nothing")
@@ -200,7 +200,7 @@ def _report(line: re.Match[str]) -> _Report:
 
 
 def _total(reports: Sequence[_Report]) -> _Report | None:
-    """The report of the whole test: the last one, the second that starts at the beginning."""
+    """The report of the whole test: the last report, and the second that starts at time zero."""
     from_start = [each for each in reports if each.start == 0]
     return reports[-1] if len(from_start) == 2 and reports[-1] is from_start[-1] else None
 
@@ -208,7 +208,7 @@ def _total(reports: Sequence[_Report]) -> _Report | None:
 def _series(
     sums: Iterable[_Report], intervals: Mapping[str, Sequence[_Report]]
 ) -> tuple[Interval, ...]:
-    """The intervals of all streams together; only the streams' own lines tell of their windows."""
+    """The intervals, summed over the streams; only the streams' own lines have their windows."""
     at: dict[float, list[_Report]] = defaultdict(list)
     for reports in intervals.values():
         for each in reports:
@@ -244,7 +244,7 @@ def _details(
         "seconds": total.end,
         "sent_bytes": total.sent_bytes,
     }
-    # iperf 2.0 sums up no retransmits, and 2.1 does not report what comes after the last interval.
+    # iperf 2.0 does not sum retransmits. iperf 2.1 does not report those after the last interval.
     counted = [
         _sum(each.retransmits for reports in intervals.values() for each in reports),
         _sum(each.retransmits if each is not None else None for each in totals),

@@ -1,20 +1,19 @@
-"""Throughput by TCP or UDP, with a server that serves one client at a time.
+"""TCP or UDP throughput with iperf3, whose server serves one client at a time.
 
 Project: [iperf3](https://software.es.net/iperf/).
 
-- **Value**: what the receiver got (`end.sum_received.bits_per_second`). Of a bidirectional test
-  it is the sum of both directions, whose parts are among the details.
-- **Series**: each interval that was not omitted: throughput as the client counted it (of both
-  directions if there are two), retransmits, and the congestion window summed over the streams,
-  where the client is the sender. What is left of a last second and is shorter than half an
-  interval is merged into the interval before.
-- `--interval` is a second, or more where the report would be larger than a container's log (10
-  MiB).
-- `bits_per_second` is the rate of all streams together; iperf3's own argument is each stream's
-  share.
-- **Versions**: since 3.16 each stream has a thread of its own. From 3.10 on the server takes
-  `--rcv-timeout`. 3.9 does not tell what the receiver got by UDP or in the second direction, and
-  is refused there. What iperf3 could not find out is absent.
+- **Value**: the rate that the receiver counted (`end.sum_received.bits_per_second`). In a
+  bidirectional test it is the sum of both directions; the details have each direction.
+- **Series**: all intervals that were not omitted. Each has the throughput that the client counted
+  (in both directions if there are two). If the client is the sender, it also has retransmits and
+  the congestion window summed over the streams. A last interval shorter than half an interval is
+  merged into the one before.
+- `--interval` is a second. It is longer if the report would exceed a container's log (10 MiB).
+- `bits_per_second` is the rate of all streams together. iperf3's own argument is the share of one
+  stream.
+- **Versions**: since 3.16 each stream has its own thread. From 3.10 on the server takes
+  `--rcv-timeout`. 3.9 does not report what the receiver got by UDP or in the second direction, so
+  such tests are refused. Figures that iperf3 could not determine are absent.
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ from rackrate.tools.base import (
 )
 
 PORT = 5201
-# The report of one stream in one interval: 16 lines of JSON, with the log's own 40 bytes each.
+# The report of one stream in one interval: 16 lines of JSON, plus 40 bytes a line in the log.
 _LOG_BYTES_PER_INTERVAL = 1300
 _LONGEST_INTERVAL_SECONDS = 60  # iperf3's own limit
 _LEAST_BITS_PER_SECOND = 1000
 _STREAMS_IN_THREADS_SINCE = (3, 16)
 _SHORT_REASON = 200
-# iperf3 warns on its error output of what may be meant, such as datagrams larger than a packet.
+# iperf3 prints warnings to standard error, such as for datagrams larger than a packet.
 _WARNING = re.compile(r"\s*warning: [^\n]*\n", re.IGNORECASE)
 _COMPLAINT = re.compile(r"^iperf3: .+$", re.MULTILINE)
 
@@ -70,9 +69,13 @@ class Test(TestBase):
     programs: ClassVar[Mapping[str, str]] = {"iperf3": "iperf3"}
     details: ClassVar[tuple[Detail, ...]] = (
         SECONDS,
-        Detail("sent_bits_per_second", float, "what the sender counted"),
-        Detail("forward_bits_per_second", float, "from client to server, of both directions"),
-        Detail("reverse_bits_per_second", float, "from server to client, of both directions"),
+        Detail("sent_bits_per_second", float, "rate that the sender counted"),
+        Detail(
+            "forward_bits_per_second", float, "rate from client to server in a bidirectional test"
+        ),
+        Detail(
+            "reverse_bits_per_second", float, "rate from server to client in a bidirectional test"
+        ),
         SENT_BYTES,
         Detail("received_bytes", int, "bytes received"),
         RETRANSMITS,
@@ -82,16 +85,16 @@ class Test(TestBase):
         Detail("packets", int, "datagrams sent"),
         Detail("lost_packets", int, "datagrams lost"),
         Detail("out_of_order_packets", int, "datagrams out of order"),
-        Detail("jitter_seconds", float, "jitter of datagrams, mean of the streams"),
+        Detail("jitter_seconds", float, "jitter of datagrams, mean over the streams"),
         LOSS_RATIO,
         Detail("client_cpu_percent", float, "the client's CPU time; 100 % is one CPU"),
-        Detail("server_cpu_percent", float, "the server's, likewise"),
+        Detail("server_cpu_percent", float, "the server's CPU time; 100 % is one CPU"),
         Detail("started_at_epoch_seconds", int, "when it started, by the client's clock"),
     )
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "tcp-1": {"streams": 1, "seconds": 10},
         "tcp-8": {"streams": 8, "seconds": 10},
-        # The rate is one that a single flow of any current instance type can carry.
+        # A single flow of any current instance type can carry this rate.
         "udp-1": {
             "protocol": "udp",
             "streams": 1,
@@ -112,22 +115,22 @@ class Test(TestBase):
     reverse: bool = False
     """The server sends and the client receives (`--reverse`)."""
     bidirectional: Annotated[bool, Field(validate_default=True)] = False
-    """Both send at the same time (`--bidir`)."""
+    """Both sides send at the same time (`--bidir`)."""
     seconds: Annotated[int, Field(ge=1, le=3600, validate_default=True)] = 10
-    """How long it sends (`--time`)."""
+    """How long the test sends (`--time`)."""
     omit_seconds: Annotated[int, Field(ge=0, le=60)] = 0
-    """Sent before that and left out of the result (`--omit`), past TCP's slow start."""
-    # From the least that Linux takes to iperf3's own limit.
+    """Time sent before `seconds` and left out of the result (`--omit`), for TCP's slow start."""
+    # From Linux's minimum to iperf3's own limit.
     mss_bytes: Annotated[
         int | None, Field(ge=88, le=9216, examples=[1400], validate_default=True)
     ] = None
-    """TCP's maximum segment size (`--set-mss`). By default what the path's MTU allows."""
+    """TCP's maximum segment size (`--set-mss`). By default the path's MTU decides."""
     window_bytes: Annotated[int | None, Field(ge=1024, le=536_870_912, examples=[4_194_304])] = None
     """Size of the socket buffers (`--window`). By default the kernel tunes them."""
     length_bytes: Annotated[
         int | None, Field(ge=16, le=65_507, examples=[1400], validate_default=True)
     ] = None
-    """Size of a UDP datagram (`--length`). By default what the path's MTU allows."""
+    """Size of a UDP datagram (`--length`). By default the path's MTU decides."""
     bits_per_second: Annotated[
         int | None,
         Field(
@@ -137,7 +140,7 @@ class Test(TestBase):
             validate_default=True,
         ),
     ] = None
-    """Rate of all streams together (`--bitrate`). By default as fast as TCP can."""
+    """Rate of all streams together (`--bitrate`). By default TCP sends as fast as it can."""
 
     @field_validator("bidirectional")
     @classmethod
@@ -195,7 +198,7 @@ class Test(TestBase):
         return value
 
     def argv(self, server: str) -> list[str]:
-        """The client's command line. iperf3's rate is each stream's."""
+        """The client's command line; its rate is that of each stream."""
         optional: list[str] = []
         if self.protocol == "udp":
             optional += ["--udp"]
@@ -228,17 +231,17 @@ class Test(TestBase):
 
     @property
     def expected_seconds(self) -> float:
-        """How long the test sends traffic."""
+        """How long the test sends traffic, in seconds."""
         return float(self.seconds + self.omit_seconds)
 
     @property
     def _reported_streams(self) -> int:
-        """Those of both directions, where both send."""
+        """The number of streams in a report, which has both directions if both send."""
         return self.streams * (2 if self.bidirectional else 1)
 
     @property
     def throughput(self) -> Throughput:
-        """One flow for each stream, of each direction. A rate that is set holds in each."""
+        """One flow for each stream and direction. The rate applies to each direction."""
         return Throughput(
             self.streams,
             forward=self.bidirectional or not self.reverse,
@@ -247,7 +250,7 @@ class Test(TestBase):
         )
 
     def threads(self, version: str | None) -> int:
-        """One for each stream since 3.16; before, one thread had them all.
+        """One thread for each stream since 3.16; before, one thread for all streams.
 
         Source: its release notes, https://github.com/esnet/iperf/releases/tag/3.16.
         """
@@ -266,8 +269,8 @@ class Test(TestBase):
     def server(self) -> Server:
         """A server that serves one client at a time.
 
-        When a client vanishes without a word, the server gives up after 15 s without data, instead
-        of refusing every later client.
+        If a client disappears without closing its connection, the server gives up after 15 s
+        without data. Otherwise it would refuse every later client.
         """
         return Server(
             "iperf3",
@@ -276,13 +279,13 @@ class Test(TestBase):
         )
 
     def warm_up(self) -> Self:
-        """One second, from its beginning."""
+        """The test shortened to one second, with nothing omitted."""
         return self.model_copy(update={"seconds": 1, "omit_seconds": 0})
 
 
 @dataclass(frozen=True)
 class _Way:
-    """What went one way: the names of its sums at the end of the report and in an interval."""
+    """One direction: the names of its sums at the end of the report and in an interval."""
 
     sent: str
     received: str
@@ -295,14 +298,14 @@ _AND_BACK = _Way("sum_sent_bidir_reverse", "sum_received_bidir_reverse", "sum_bi
 
 
 def parse(text: str, test: Test) -> Measurement:
-    """Reads the report of `iperf3 --json`. The receiver is the truth: what it got, it got.
+    """Parse the report of `iperf3 --json`. Values are the receiver's, not the sender's.
 
-    iperf3 exits with 0 and prints a report even when it could not measure, and an interrupted
-    client reports a receiver that got nothing; neither is a measurement.
+    iperf3 exits with 0 and prints a report even if it could not measure. An interrupted client
+    reports that the receiver got nothing. Both are rejected.
 
     Raises:
-        ParseError: empty, truncated or foreign output, an error report, the report of another test,
-            or nothing received.
+        ParseError: the output is empty, truncated or from another program, it is an error report or
+            the report of another test, or nothing was received.
     """
     report = _load(text)
     if report.get("error"):
@@ -315,12 +318,12 @@ def parse(text: str, test: Test) -> Measurement:
     if not all(received):
         raise ParseError("iperf3: the receiver got nothing")
     seconds = [_number(report, "end", direction.received, "seconds") for direction in directions]
-    # The last packets may take a little longer or arrive a little earlier than the clock says.
+    # The last packets may arrive slightly before or after the nominal end.
     if min(seconds) < test.seconds * 0.9:
         raise ParseError(f"iperf3: the test ended after {min(seconds):.1f} s of {test.seconds} s")
     for direction, rate, duration in zip(directions, received, seconds, strict=True):
         got = _number(report, "end", direction.received, "bytes")
-        # The rate's divisor is the sender's or the receiver's time, as the version has it.
+        # Depending on its version, iperf3 divides by the sender's or by the receiver's time.
         if abs(got * 8 / duration - rate) > 0.05 * rate:
             raise ParseError("iperf3: the rate is not that of the bytes and seconds beside it")
     streams = _items(report, "end", "streams")
@@ -336,7 +339,7 @@ def parse(text: str, test: Test) -> Measurement:
 
 
 def _load(text: str) -> dict[str, Any]:
-    """The report, which warnings may precede: a pod's log has both streams of its output."""
+    """The report without leading warnings: a pod's log has standard output and standard error."""
     if not text.strip():
         raise ParseError("iperf3 printed nothing")
     start = 0
@@ -356,7 +359,7 @@ def _load(text: str) -> dict[str, Any]:
 
 
 def _check_settings(report: Mapping[str, Any], test: Test) -> None:
-    """A report tells of its test, as far as its version does."""
+    """Check the test's settings in the report, as far as the version reports them."""
     asked = {
         "protocol": test.protocol.upper(),
         "num_streams": test.streams,
@@ -376,7 +379,7 @@ def _check_settings(report: Mapping[str, Any], test: Test) -> None:
 
 
 def _series(report: Any, directions: Sequence[_Way]) -> tuple[Interval, ...]:
-    """The intervals that count, which start anew after the omitted ones."""
+    """The intervals that count. Their times restart at zero after the omitted intervals."""
     series = []
     for interval in _items(report, "intervals"):
         if _get(interval, "sum", "omitted") is True:
@@ -412,7 +415,7 @@ def _details(
         "received_bytes": _whole(total("received", "bytes")),
         "sent_bytes": _whole(total("sent", "bytes")),
         "sent_bits_per_second": total("sent", "bits_per_second"),
-        # The sender's; absent where the kernel does not count them.
+        # Only the sender reports them, and only if its kernel counts them.
         "retransmits": _whole(total("sent", "retransmits")),
         "congestion_window_mean_bytes": statistics.fmean(known) if known else None,
         "congestion_window_max_bytes": max(known, default=None),
@@ -431,7 +434,7 @@ def _details(
 
 
 def _udp_details(report: Mapping[str, Any], test: Test) -> dict[str, float | int | None]:
-    """Loss and jitter, which the receiver counted and each stream's summary tells."""
+    """Loss and jitter as the receiver counted them, from each stream's summary."""
     streams = [_get(each, "udp") for each in _items(report, "end", "streams")]
     packets = sum(_number(each, "packets") for each in streams)
     lost = sum(_number(each, "lost_packets") for each in streams)
@@ -447,7 +450,7 @@ def _udp_details(report: Mapping[str, Any], test: Test) -> dict[str, float | int
 
 
 def _get(report: Any, *path: str) -> Any:
-    """What is there under names, or None."""
+    """The value at a path of names, or None."""
     value = report
     for key in path:
         if not isinstance(value, dict):
@@ -469,15 +472,15 @@ def _text(report: Any, *path: str) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """A text that can be stored: JSON may escape what is no character."""
+    """The text without lone surrogates, which JSON may escape but UTF-8 cannot encode."""
     return text[:_SHORT_REASON].encode(errors="replace").decode()
 
 
 def _number(report: Any, *path: str) -> float:
-    """A number that has to be there.
+    """A required number.
 
     Raises:
-        ParseError: it is not, or is infinite or below zero.
+        ParseError: the number is missing, infinite or negative.
     """
     value = _get(report, *path)
     if value is None:
@@ -489,9 +492,9 @@ def _number(report: Any, *path: str) -> float:
 
 
 def _optional(report: Any, *path: str) -> float | None:
-    """A number that need not be there; what is none, infinite or below zero is as good as absent.
+    """An optional number; None if it is missing, not a number, infinite or negative.
 
-    iperf3 writes null, -1 and the like for what it could not find out.
+    iperf3 writes null, -1 and the like for unknown values.
     """
     value = _get(report, *path)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -504,7 +507,7 @@ def _optional(report: Any, *path: str) -> float | None:
 
 
 def _sum(numbers: Iterable[float | None]) -> float | None:
-    """The sum, or None if one is not known."""
+    """The sum, or None if a number is unknown."""
     known = list(numbers)
     return None if None in known else sum(number for number in known if number is not None)
 

@@ -1,13 +1,14 @@
-"""Round-trip times by ICMP echo. Nothing has to listen: the kernel answers.
+"""Round-trip times by ICMP echo. No server is needed, because the kernel answers.
 
 Project: [ping of iputils](https://github.com/iputils/iputils).
 
 - **Value**: the median of the round-trip times.
-- **Samples** `rtt`: every answered packet's time, in the order in which the packets were sent. A
-  packet that was answered twice counts once, with the first answer. Lost packets are no samples;
-  with none answered there is no measurement.
-- A packet is 28 bytes larger than its payload: 8972 fills a jumbo frame of 9001 bytes but one.
-- ping prints three digits: a time of 12.3 ms is known to 0.1 ms.
+- **Samples** `rtt`: the time of every answered packet, in the order of sending. A packet that was
+  answered twice counts once, with its first answer. Lost packets have no sample. Without any
+  answer there is no measurement.
+- A packet is 28 bytes larger than its payload. A payload of 8972 bytes makes a packet of 9000, one
+  byte less than the jumbo frame's 9001.
+- ping prints three digits, so a time of 12.3 ms is known to 0.1 ms.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _COMPLAINT = re.compile(
     r"^(?:\[\d+\.\d+\] )?((?:ping: |From .* icmp_seq=\d+ ).*)$", re.ASCII | re.MULTILINE
 )
 _SHORT_REASON = 200
-#: What iputils says where the kernel lets this user send no echo requests.
+#: Part of iputils' message if the kernel does not let this user send echo requests.
 _MAY_NOT_PING = "cap_net_raw"
 
 
@@ -59,29 +60,33 @@ class Test(TestBase):
         Detail("received", int, "echo replies received", column="received_packets"),
         Detail("duplicates", int, "echo replies received again", column="duplicate_packets"),
         *EXTREMES_AND_MEAN,
-        Detail("first_reply_at_epoch_seconds", float, "when the first reply came, likewise"),
+        Detail(
+            "first_reply_at_epoch_seconds",
+            float,
+            "when the first reply came, by the client's clock",
+        ),
     )
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "rtt": {"count": 30, "interval_seconds": 0.2},
     }
-    # Lets any group send ICMP echo requests without a capability; one of Kubernetes' safe sysctls.
+    # Lets any group send ICMP echo requests without a capability. Kubernetes lists it as safe.
     sysctls: ClassVar[Mapping[str, str]] = {"net.ipv4.ping_group_range": "0 2147483647"}
 
     tool: Literal["ping"] = "ping"
-    # A packet's number has 16 bits: the next one's time would be taken for the first one's.
+    # Sequence numbers have 16 bits, so more packets would repeat numbers.
     count: Annotated[int, Field(ge=1, le=65_535)] = 30
-    """How many echo requests are sent (`-c`)."""
-    # iputils refuses less than 2 ms to ordinary users.
+    """Number of echo requests (`-c`)."""
+    # iputils does not let ordinary users go below 2 ms.
     interval_seconds: Annotated[float, Field(ge=0.002, le=60)] = 0.2
-    """From one request to the next (`-i`)."""
-    # iputils measures no time with less than 16 bytes; an IPv4 packet holds no more than 65 507.
+    """Time from one request to the next (`-i`)."""
+    # iputils measures no time with less than 16 bytes. An IPv4 packet takes at most 65 507.
     size_bytes: Annotated[int, Field(ge=16, le=65_507)] = 56
     """Payload of a request, without the 8 bytes of its ICMP header (`-s`)."""
     dont_fragment: bool = False
-    """Forbids fragments, so that a request beyond the path's MTU is lost (`-M do`)."""
+    """Forbids fragments (`-M do`). A request larger than the path's MTU is then lost."""
 
     def argv(self, server: str) -> list[str]:
-        """The command line: numeric output, a time stamp on each line, 2 s for the last reply."""
+        """The command line: numeric output, a timestamp on each line, 2 s for the last reply."""
         return [
             *("ping", "-n", "-D", "-c", str(self.count), "-i", f"{self.interval_seconds:.6g}"),
             *("-W", "2", "-s", str(self.size_bytes)),
@@ -91,7 +96,7 @@ class Test(TestBase):
 
     @property
     def expected_seconds(self) -> float:
-        """How long the test sends traffic."""
+        """How long the test sends traffic, in seconds."""
         return (self.count - 1) * self.interval_seconds
 
     @property
@@ -101,21 +106,21 @@ class Test(TestBase):
 
     @property
     def server(self) -> None:
-        """The kernel answers."""
+        """None, because the kernel replies."""
 
     def warm_up(self) -> Self:
-        """A few packets, in a second at most."""
+        """A few packets within at most a second."""
         count = max(1, min(self.count, 5, int(1 / self.interval_seconds)))
         return self.model_copy(update={"count": count})
 
 
 def parse(text: str, test: Test) -> Measurement:
-    """Reads what ping printed. Some packets may be lost; the share is a detail of the measurement.
+    """Parse ping's output. Some packets may be lost; their share is a detail of the measurement.
 
     Raises:
-        ParseError: no reply at all, no summary, replies that are not those the summary tells of,
-            or fewer packets sent than the test asks for: an interrupted ping prints a summary too,
-            and exits with 0.
+        ParseError: there is no reply or no summary, the replies do not match the summary, or ping
+            sent fewer packets than requested. An interrupted ping also prints a summary and exits
+            with 0.
     """
     if not text.strip():
         raise ParseError("ping printed nothing")
@@ -133,7 +138,7 @@ def parse(text: str, test: Test) -> Measurement:
     for line in text.splitlines():
         if (reply := _REPLY.match(line)) is not None:
             seconds = round(float(reply[3]) / 1000, 9)
-            if seconds == 0:  # what ping prints when the clock was set back
+            if seconds == 0:  # ping prints zero when the clock was set back
                 raise ParseError(f"ping printed a time of zero for packet {reply[2]}")
             if reply[4] is not None:
                 duplicates.append(seconds)
@@ -177,7 +182,7 @@ def parse(text: str, test: Test) -> Measurement:
 
 
 def _compare(seconds: float, summary: str) -> None:
-    """Compares an extreme of the packets' times, of three digits, with the summary's."""
+    """Check the smallest or largest of the packets' times, in three digits, against the summary."""
     told = float(summary) / 1000
     if abs(told - seconds) > max(0.01 * told, 2e-6):
         raise ParseError(f"ping's summary says {told:.6f} s where the replies say {seconds:.6f} s")

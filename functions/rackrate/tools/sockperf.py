@@ -1,17 +1,17 @@
-"""Requests and responses of a program over TCP or UDP, with an application's sockets and wake-ups.
+"""Request-response latency of a program over TCP or UDP, including its sockets and wake-ups.
 
 Project: [sockperf](https://github.com/Mellanox/sockperf).
 
-- **What is reported**: the **round trip** of a request and its response, from before sending to
-  after receiving. sockperf by itself halves it and calls that latency, which is right only if
-  both ways are alike; `--full-rtt` keeps it whole.
-- **Values**: the median and the 99th percentile (nearest rank) of the raw values, not of
-  sockperf's summary, with which they are compared.
+- **Reported time**: the **round trip** of a request and its response, from before sending to after
+  receiving. By default sockperf halves it and calls that latency, which is right only if both ways
+  take the same time. `--full-rtt` keeps the whole round trip.
+- **Values**: the median and the 99th percentile (nearest rank) of the raw values. The parser
+  compares them with sockperf's summary.
 - **Samples** `latency`: every response's round trip, to the nanosecond. sockperf leaves out the
-  first 400 ms and the last 50 ms. `seconds` times `messages_per_second`, divided by
-  `reply_every`, may be at most 50 000, so that a container's log holds them, and must leave at
-  least 200 for a 99th percentile.
-- `/dev/stdout` works in a container as user 65532 with a read-only root file system: the
+  first 400 ms and the last 50 ms.
+- **Number of samples**: `seconds` times `messages_per_second`, divided by `reply_every`, may be at
+  most 50 000, because a container's log is limited. At least 200 must remain for a 99th percentile.
+- `/dev/stdout` works in a container as user 65532 with a read-only root file system, because the
   container runtime gives the pipe behind it to that user.
 """
 
@@ -41,9 +41,10 @@ from rackrate.tools.base import (
 )
 
 PORT = 11111
-#: Raw values of a trial; a container's log holds about twice as many (88 bytes each in 10 MiB).
+#: The most raw values of a trial. A container's log has room for about twice as many (88 bytes each
+#: in 10 MiB).
 MAX_RESPONSES = 50_000
-#: Fewer tell nothing of the 99th percentile.
+#: Fewer responses are too few for a 99th percentile.
 MIN_RESPONSES = 200
 # sockperf leaves out the responses of the first 400 ms and of the last 50 ms.
 _LEFT_OUT_SECONDS = 0.45
@@ -65,7 +66,7 @@ _EXTREME = re.compile(r"^sockperf: ---> <(MIN|MAX)> observation = +([0-9.]+)$", 
 _PERCENTILE = re.compile(r"^sockperf: ---> percentile (\d+\.\d+) = +([0-9.]+)$", re.ASCII)
 _HEADER = "packet, txTime(sec), rxTime(sec), rtt(usec)\n"
 _ROW = re.compile(r"^(\d+), (\d+)\.(\d{9}), (\d+)\.(\d{9}), (\d+\.\d+)$", re.ASCII)
-# What another thread says at the end falls anywhere into the log, even into the middle of a row.
+# Another thread's message at the end may appear anywhere in the log, even within a row.
 _INTERJECTION = re.compile(r"sockperf: Test end(?:ed| \(interrupted by [^)\n]*\))\n")
 _END = re.compile(r"^-{10,}$")
 _COMPLAINT = re.compile(r"sockperf: (?:ERROR|No messages).*")
@@ -103,15 +104,14 @@ class Test(TestBase):
     protocol: Literal["tcp", "udp"] = "tcp"
     """What carries the messages (`--tcp`)."""
     seconds: Annotated[int, Field(ge=1, le=3600)] = 10
-    """How long it sends (`--time`)."""
-    # 14 bytes are sockperf's own header.
+    """How long the test sends (`--time`)."""
+    # sockperf's own header takes 14 bytes.
     message_bytes: Annotated[int, Field(ge=14, le=65_507)] = 64
-    """Size of a message, sockperf's own header included (`--msg-size`)."""
-    # Under load, the server answers each so manieth message.
+    """Size of a message, including sockperf's own header (`--msg-size`)."""
     reply_every: Annotated[int, Field(ge=1, le=1_000_000, validate_default=True)] = 1
-    """Under load, the server answers each so manieth message (`--reply-every`)."""
+    """Under load the server answers every n-th message, n being this number (`--reply-every`)."""
     messages_per_second: Annotated[int, Field(ge=1, le=10_000_000, validate_default=True)] = 1000
-    """Rate of the requests; in `ping-pong` at most (`--mps`)."""
+    """Rate of the requests (`--mps`). In `ping-pong` it is the maximum."""
 
     @field_validator("reply_every")
     @classmethod
@@ -127,7 +127,7 @@ class Test(TestBase):
     @classmethod
     def _neither_too_many_nor_too_few(cls, value: int, info: ValidationInfo) -> int:
         if not {"seconds", "reply_every"} <= info.data.keys():
-            return value  # those have faults of their own
+            return value  # the other fields have errors of their own
         seconds, reply_every = info.data["seconds"], info.data["reply_every"]
         responses = value * seconds / reply_every
         if responses > MAX_RESPONSES:
@@ -146,7 +146,7 @@ class Test(TestBase):
         return value
 
     def argv(self, server: str) -> list[str]:
-        """The client's command line; the log of all messages goes where the summary goes."""
+        """The client's command line; the log of all messages goes to standard output."""
         return [
             *("sockperf", self.mode, "--ip", server, "--port", str(PORT)),
             *(("--tcp",) if self.protocol == "tcp" else ()),
@@ -158,12 +158,12 @@ class Test(TestBase):
 
     @property
     def expected_seconds(self) -> float:
-        """How long the test sends traffic."""
+        """How long the test sends traffic, in seconds."""
         return float(self.seconds)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The round trip of a request and its response, as the client's program sees it."""
+        """The round trip of a request and its response, as the client program sees it."""
         what = "of the round trip of request and response"
         return (
             Metric("latency", "s", "lower", f"median {what}", samples="latency"),
@@ -172,7 +172,7 @@ class Test(TestBase):
 
     @property
     def server(self) -> Server:
-        """A server that answers any number of clients, of one protocol."""
+        """A server for any number of clients of one protocol."""
         return Server(
             f"sockperf-{self.protocol}",
             (
@@ -183,14 +183,14 @@ class Test(TestBase):
         )
 
     def warm_up(self) -> Self:
-        """One second at the usual rate: a low one would have too few responses in it."""
+        """One second at the default rate, because a low rate would give too few responses."""
         usual = {"messages_per_second": 1000, "reply_every": 1}
         return self.model_copy(update={"seconds": 1, **usual})
 
 
 @dataclass
 class _Summary:
-    """What the summary says, times in microseconds as printed."""
+    """The summary's figures, with times in microseconds as printed."""
 
     version: str | None = None
     run_seconds: float | None = None
@@ -206,11 +206,11 @@ class _Summary:
 
 
 def parse(text: str, test: Test) -> Measurement:
-    """Reads the summary and the log of all messages; all figures come from the log.
+    """Parse the summary and the log of all messages. All figures come from the log.
 
     Raises:
-        ParseError: empty, truncated or foreign output, no response, an early end, or a log that is
-            not the one the summary was made of.
+        ParseError: the output is empty, truncated or from another program, there is no response,
+            the test ended early, or the log does not match the summary.
     """
     if not text.strip():
         raise ParseError("sockperf printed nothing")
@@ -294,7 +294,7 @@ def _log(lines: Sequence[str]) -> list[int]:
     """The round trips of the log of all messages, in nanoseconds.
 
     Args:
-        lines: what follows on the log's header.
+        lines: the lines after the log's header.
     """
     round_trips: list[int] = []
     for number, line in enumerate(lines):
@@ -316,7 +316,7 @@ def _log(lines: Sequence[str]) -> list[int]:
 
 
 def _around(ordered: Sequence[int], quantile: float) -> Sequence[int]:
-    """The values beside a quantile: sockperf takes the one at the rank rounded to the nearest."""
+    """The values next to a quantile's rank, because sockperf rounds the rank to the nearest."""
     rank = int(0.5 + quantile * len(ordered))
     return ordered[max(0, rank - 2) : rank + 1]
 
@@ -326,7 +326,7 @@ def _compare(what: str, nanoseconds: Sequence[int], printed: str | None) -> None
         told = float(printed) * 1000 if printed is not None else math.nan
     except ValueError:
         told = math.nan
-    # sockperf cuts off after a nanosecond and calculates with the processor's ticks.
+    # sockperf truncates to nanoseconds and computes with the processor's ticks.
     if not nanoseconds[0] - 2 <= told <= nanoseconds[-1] + 2:
         raise ParseError(f"sockperf's summary and its log do not agree on the {what} round trip")
 

@@ -1,1 +1,1 @@
-"""What the trials say: the estimate, the verdicts and marks, and the words for them."""
+"""Verdicts from trials: the estimator, verdicts, marks, differences, and their wording."""

@@ -1,4 +1,4 @@
-"""What a run's trials say: verdicts, summaries, marks. Pure."""
+"""The analysis of a run's trials: verdicts, summaries, marks. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rackrate_text.words import counted
 if TYPE_CHECKING:
     from rackrate.verdict.estimator import Finding
 
-#: How the figures came about, for whoever reads only the results; docs/statistics.md says why.
+#: The method in words, for readers of the results. docs/statistics.md gives the reasons.
 METHOD = (
     "Trials of the same test, arm and pair are compared on a logarithmic scale. Each block gives"
     " one difference between the arms, for both are measured in it; the ratio is that of the arms'"
@@ -48,13 +48,13 @@ def analyze_run(
     *,
     counters: Counters | None = None,
 ) -> Analysis:
-    """The verdicts of a run: each arm against the baseline, and against itself in an earlier run.
+    """Compare each arm of a run with the baseline, and with itself in an earlier run.
 
     Args:
-        evidence: what the run left.
-        earlier: what its plan asks it to be compared with.
-        warnings: what went otherwise than planned.
-        counters: None when nothing was counted.
+        evidence: the run's evidence.
+        earlier: the comparison with the earlier run that the plan names, or None.
+        warnings: deviations from the plan.
+        counters: the nodes' counters, or None when they were not read.
     """
     trials = {key: evidence.trials[key] for key in evidence.planned if key in evidence.trials}
     marks = mark_trials(evidence.planned_run, trials, evidence.raw, counters)
@@ -96,12 +96,12 @@ def analyze_run(
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """What a comparison with an earlier run found.
+    """The comparison with an earlier run.
 
     Attributes:
-        verdicts: each arm against itself there.
-        differences: what differed between the two runs.
-        warnings: what could not be compared, and why.
+        verdicts: each arm against itself in the earlier run.
+        differences: the recorded differences between the two runs.
+        warnings: the parts that could not be compared, and why.
     """
 
     verdicts: Sequence[Verdict]
@@ -110,7 +110,7 @@ class EarlierRun:
 
 
 def against_earlier_run(after: Evidence, before: Evidence, *, name: str) -> EarlierRun:
-    """Each arm of a run against the same arm of an earlier one, by the same statistics.
+    """Compare each arm of a run with the same arm of an earlier run, with the same statistics.
 
     Args:
         after: the run.
@@ -133,14 +133,14 @@ def against_earlier_run(after: Evidence, before: Evidence, *, name: str) -> Earl
 def cross_verdicts(
     after: Evidence, before: Evidence, called: Callable[[str], Baseline]
 ) -> list[Verdict]:
-    """Each arm of a run against the arm of the same name of another one.
+    """Compare each arm of a run with the arm of the same name in another run.
 
-    The blocks of two runs are not of the same moments, so nothing cancels between them.
+    Blocks of different runs are not simultaneous, so shared drift does not cancel between them.
 
     Args:
         after: the run.
         before: the other run.
-        called: what the other run's arm is called in the verdicts, by its name.
+        called: returns, for an arm's name, the baseline that the verdicts name.
     """
     chosen = [
         (test, metric, arm)
@@ -186,13 +186,14 @@ def _verdict(
 
     Args:
         side: the arm.
-        reference: what it is compared with, in this run or another.
+        reference: the arm to compare it with, in this run or another.
         test: the test.
         metric: one of its metrics.
-        called: what the reference is called.
-        marks: how many of the trials bear each mark.
-        family: how many verdicts there are.
-        paired: does each block have a difference of its own, since both were measured in it?
+        called: the reference's name in the verdict.
+        marks: the number of trials with each mark.
+        family: the number of verdicts, for the adjustment.
+        paired: whether both arms were measured in the same blocks, so that each block gives a
+            difference.
     """
     from rackrate.verdict.estimator import estimate, estimate_steadiness
 
@@ -247,7 +248,7 @@ def _verdict(
 
 
 def _claim(found: Finding, arms: tuple[str, str]) -> str:
-    """What the verdict may be said of, and what it rests on."""
+    """What the verdict applies to, and how many blocks and pairs it rests on."""
     pairs = (found.arm_pairs, found.baseline_pairs)
     nodes = (
         f"{counted(pairs[0], 'pair')} of nodes in each arm"
@@ -261,12 +262,12 @@ def _claim(found: Finding, arms: tuple[str, str]) -> str:
 
 
 def _marked(marks: Iterable[Mark], test: str, arms: tuple[str, str]) -> dict[str, int]:
-    """How many trials of a comparison carry each mark."""
+    """The number of a comparison's trials with each mark."""
     return dict(Counter(mark.mark for mark in marks if mark.test == test and mark.arm in arms))
 
 
 def summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Summary:
-    """What an arm came to on one metric."""
+    """The summary of an arm's values of one metric."""
     from rackrate.verdict.estimator import percentiles, spread
 
     trials = evidence.by_test_and_arm.get((test.name, arm), [])
@@ -287,7 +288,7 @@ def summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Sum
         spread_between_blocks=scatter.between_blocks,
         spread_between_pairs=scatter.between_pairs,
         percentiles=percentiles(pooled) if pooled else None,
-        # The mean, for every trial of a test sends about as many packets.
+        # The mean is enough, because every trial of a test sends about as many packets.
         loss_ratio=sum(losses) / len(losses) if losses else None,
         retransmits=int(sum(resent)) if resent else None,
     )

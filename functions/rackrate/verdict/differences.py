@@ -1,6 +1,6 @@
-"""What differed between two runs, as far as rackrate records it. Pure.
+"""The recorded differences between two runs. Pure.
 
-Seeds are left out: they differ from run to run, and decide nothing but orders and draws.
+Seeds are left out: they differ from run to run, and decide only orders and draws.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from rackrate.plan.arms import Arm, Node
 from rackrate.verdict.evidence import Evidence, shared_arms
 from rackrate.verdict.model import Difference
 
-#: What is known of something in a run: texts, sorted; none where it is not known.
+#: The values of one fact in a run as sorted texts; empty where it is not known.
 Told = tuple[str, ...]
-#: The same by arm, or under None for the whole run.
+#: The values of a fact by arm, or under None for the whole run.
 ByArm = Mapping[str | None, Told]
 
-#: Facts of nodes in the order they are told in, by what they are called. The first ones are the
-#: likeliest to matter.
+#: The facts about nodes by name, in the order of the report. The first are the likeliest to matter.
 NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     "instance type": lambda node: node.instance_type,
     "CNI": lambda node: node.cni,
     "kernel": lambda node: node.kernel,
-    # Without the lab's label a network is as it is.
+    # Without the lab's label a network is unscaled.
     "scale of the lab's network": lambda node: 1 if (s := node.network_scale) is None else s,
     "zone": lambda node: node.zone,
     "Region": lambda node: node.region,
@@ -36,7 +35,7 @@ NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     "container runtime": lambda node: node.container_runtime,
     "place in the network (network node layers)": lambda node: list(node.network_layers),
 }
-#: The same of arms.
+#: The facts about arms by name.
 ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
     "placement": lambda arm: arm.placement,
     "ENA Express": lambda arm: arm.ena_express,
@@ -45,23 +44,23 @@ ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
     "arm of the stack": lambda arm: arm.stack_arm,
     "node group": lambda arm: arm.node_group,
 }
-#: What of a plan decides how a run is measured or judged. Arms and tests are looked into, the seed
-#: is no difference, and what a run is compared with does nothing to it.
+#: The fields of a plan that decide how a run is measured or judged. Arms and tests are compared in
+#: detail. The seed and the earlier run to compare with are no differences.
 PLAN_FIELDS = (
     *("baseline", "blocks", "pairing", "direction", "load", "warm_up", "threshold"),
     "tolerated_loss",
 )
-#: Values that are named one by one; of more, such as a thousand nodes, the number is told.
+#: How many values are named. If there are more, such as a thousand nodes, their number is given.
 _MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
 class Differences:
-    """How two runs compare before anything was measured.
+    """The differences between two runs apart from their measurements.
 
     Attributes:
-        found: what differed.
-        untold: what only one of the runs recorded, so that nobody knows whether it differed.
+        found: the differences.
+        untold: the facts that only one of the runs recorded, so that they cannot be compared.
     """
 
     found: list[Difference]
@@ -69,7 +68,7 @@ class Differences:
 
 
 def differences(after: Evidence, before: Evidence) -> Differences:
-    """What differed between two runs: nodes, arms, versions, plans."""
+    """Find the differences between two runs: nodes, arms, versions, plans."""
     arms = shared_arms(after, before)
     ours, theirs = (_facts(run, arms) for run in (after, before))
     found: list[Difference] = []
@@ -83,7 +82,7 @@ def differences(after: Evidence, before: Evidence) -> Differences:
 
 
 def _changes(what: str, ours: ByArm, theirs: ByArm) -> list[Difference]:
-    """What differed of one fact: one entry where it does so alike in every arm, else one an arm."""
+    """The differences in one fact: one entry if all arms changed alike, else one for each arm."""
     both = [arm for arm in ours if arm in theirs]
     changed = [arm for arm in both if ours[arm] != theirs[arm]]
     alike = len({(ours[arm], theirs[arm]) for arm in changed}) == 1 and changed == both
@@ -98,7 +97,7 @@ def _changes(what: str, ours: ByArm, theirs: ByArm) -> list[Difference]:
 
 
 def _facts(run: Evidence, arms: Iterable[str]) -> dict[str, ByArm]:
-    """What is known of a run, by what it is called; what is not known is not there."""
+    """The known facts about a run, by name."""
     facts: dict[str, dict[str | None, Told]] = {}
 
     def tell(what: str, values: Iterable[object], arm: str | None = None) -> None:
@@ -129,7 +128,7 @@ def _facts(run: Evidence, arms: Iterable[str]) -> dict[str, ByArm]:
 
 
 def _changed_options(after: Evidence, before: Evidence) -> list[Difference]:
-    """The parameters that tests of the same name do not share."""
+    """The changed parameters of tests with the same name."""
     ours, theirs = (
         {test.name: test.model_dump(mode="json") for test in run.tests} for run in (after, before)
     )
@@ -156,5 +155,5 @@ def _listed(values: Told) -> str:
 
 
 def _shown(value: object) -> str:
-    """A JSON value as people read it."""
+    """A JSON value as text for people."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,17 +1,17 @@
 """The verdict: an arm against the baseline, with its uncertainty. Pure.
 
-The model is the design's. A trial's value is the product of its arm's level, the luck of its pair
-of nodes, what the block's moment did to the whole arm, and noise; so everything is done on
-logarithms, where products are sums and a difference is a ratio. docs/statistics.md explains the
-estimator and why it was chosen; benchmarks/verdict.py proves it.
+A trial's value is modeled as a product of four factors: the arm's level, the effect of the pair of
+nodes, the effect of the block on the whole arm, and noise. So the estimator works on logarithms,
+where products are sums and a difference is a ratio. docs/statistics.md explains the estimator and
+why it was chosen. benchmarks/verdict.py measures its coverage and error rates.
 
-- Both arms are measured in the same block, so a block gives one difference of the arms, in which
-  whatever moved both of them cancels. Blocks are the replication for a claim about these nodes.
-- Pairs are the replication for a claim about the placement: their luck does not average out over
-  blocks. With enough pairs in both arms the two sources are added (two-way clustered variance, as
-  Cameron, Gelbach and Miller, doi 10.1198/jbes.2010.07136) and the claim is the wider one.
-- Neighbouring blocks may be alike; what first-order autocorrelation there seems to be widens the
-  interval.
+- Both arms are measured in the same block, so each block gives one difference of the arms. Effects
+  on both arms cancel in it. Blocks are the replicates for a claim about these nodes.
+- Pairs are the replicates for a claim about the placement, because the effect of a pair does not
+  average out over blocks. With enough pairs in both arms the variances of blocks and pairs are
+  added (two-way clustered variance, as Cameron, Gelbach and Miller, doi 10.1198/jbes.2010.07136),
+  and the claim applies to the placement.
+- Neighboring blocks may be correlated. Estimated first-order autocorrelation widens the interval.
 """
 
 from __future__ import annotations
@@ -32,23 +32,26 @@ from rackrate.tools import Better
 from rackrate.verdict.model import Ends, Percentiles, Scope, Steadiness, Word
 from rackrate_text.units import percent
 
-#: Independent pairs (nodes, where pairs share them) an arm needs for a claim about its placement.
+#: An arm needs this many independent pairs for a claim about its placement. Where pairs share
+#: nodes, nodes are counted instead.
 LEAST_UNITS = 6
 CONFIDENCE = 0.95
-#: Spreads must differ by this factor, and the larger be more than this share, to matter.
+#: A difference in variability (CV) matters if the ratio exceeds this factor and the larger CV
+#: exceeds this share.
 STEADINESS_FACTOR = 1.5
 STEADY = 0.01
 PERMUTATIONS = 2000
-#: A run of more blocks than this is no advice.
+#: The most blocks that a recommendation may reach in total.
 MOST_BLOCKS = 200
-#: The chance that the suggested blocks settle a verdict, if the difference is as estimated: 80 %.
+#: Normal quantile for a power of 80 %: the probability that the recommended blocks settle a verdict
+#: if the difference is as estimated.
 _POWER_QUANTILE = 0.8416
 
 Floats = NDArray[np.float64]
 
 
 class Value(NamedTuple):
-    """The value of a trial, and where it stands in the design."""
+    """The value of a trial, with its pair and block."""
 
     block: int
     client: str
@@ -61,23 +64,24 @@ class Finding:
     """An arm against the baseline on one metric.
 
     Attributes:
-        blocks: how many blocks both arms were measured in (of the smaller run, when the two are of
-            different runs).
-        arm_pairs: how many pairs of nodes the arm's values are of.
-        baseline_pairs: the same of the baseline.
-        arm_median: median of the arm's values; None without any.
-        baseline_median: the same of the baseline.
-        ratio: of the arms' geometric means, arm to baseline; None when there is none.
+        blocks: number of blocks in which both arms were measured. For arms of different runs, the
+            number of blocks of the run with fewer.
+        arm_pairs: number of pairs of nodes behind the arm's values.
+        baseline_pairs: number of pairs of nodes behind the baseline's values.
+        arm_median: median of the arm's values; None without values.
+        baseline_median: median of the baseline's values; None without values.
+        ratio: ratio of the geometric means, arm to baseline; None when there is none.
         ci95: 95 % interval of the ratio; None with fewer than two blocks.
-        ci_simultaneous: the interval that decides; together with those of the other verdicts of
-            the run it holds with 95 %.
-        confidence_simultaneous: its own confidence.
-        verdict: the word.
+        ci_simultaneous: the interval that decides the verdict, adjusted for the number of verdicts:
+            the intervals of all verdicts of the run jointly cover their ratios with 95 %.
+        confidence_simultaneous: the confidence of that interval alone.
+        verdict: the verdict's word.
         reason: why the verdict is inconclusive, or None.
-        scope: what the claim is about.
-        more_blocks: about how many further blocks would settle it; None when it is settled, or
-            when no reasonable number would.
-        more_pairs: about how many further pairs of each arm would, where blocks cannot.
+        scope: what the claim applies to.
+        more_blocks: about how many further blocks would settle the verdict; None when it is
+            settled, or when no reasonable number would settle it.
+        more_pairs: about how many further pairs in each arm would settle it, where more blocks
+            cannot.
     """
 
     blocks: int
@@ -98,13 +102,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Spread:
-    """How much an arm's values scatter, as standard deviations of their logarithms.
+    """The variability of an arm's values, as standard deviations of their logarithms.
 
-    They are coefficients of variation as long as they are small. None: unknown.
+    Small ones equal coefficients of variation (CV). None means unknown.
 
     Attributes:
-        between_blocks: from block to block, within pairs.
-        between_pairs: from pair to pair, without what the blocks explain.
+        between_blocks: between blocks, within pairs.
+        between_pairs: between pairs, without the part due to blocks.
     """
 
     between_blocks: float | None
@@ -120,15 +124,15 @@ def estimate(
     family: int = 1,
     paired: bool = True,
 ) -> Finding:
-    """Estimates how two arms compare, and decides.
+    """Estimate the ratio of two arms, and decide the verdict.
 
     Args:
         arm: the arm's values.
         baseline: the baseline's values.
-        better: which way is better.
-        threshold: a ratio within 1 / (1 + threshold) and 1 + threshold does not matter.
-        family: how many verdicts are made of the same run; the deciding interval is Bonferroni's.
-        paired: were both measured in the same blocks? Not so when they are of different runs.
+        better: which direction is better.
+        threshold: a ratio between 1 / (1 + threshold) and 1 + threshold does not matter.
+        family: number of verdicts of the run, for the Bonferroni adjustment of the interval.
+        paired: whether both arms were measured in the same blocks; False for different runs.
     """
     of_arm, of_baseline = _Layout.of(arm), _Layout.of(baseline)
     confidence = 1 - (1 - CONFIDENCE) / family
@@ -176,7 +180,7 @@ def estimate(
 
 
 def spread(values: Sequence[Value]) -> Spread:
-    """How much an arm's values scatter."""
+    """Estimate the variability of an arm's values."""
     layout = _Layout.of(values)
     if not values or not layout.positive:
         return Spread(None, None)
@@ -191,17 +195,17 @@ def spread(values: Sequence[Value]) -> Spread:
 def estimate_steadiness(
     arm: Sequence[Value], baseline: Sequence[Value], *, family: int = 1, seed: int
 ) -> Steadiness:
-    """Compares how much the values of two arms scatter.
+    """Compare the variability (CV) of two arms.
 
-    A verdict of difference needs both an interval beyond the practical factor and a permutation
-    test that would not be passed by chance: a rare bad moment that one arm happened to meet says
-    nothing about its steadiness, and the interval alone would take it for a difference.
+    A verdict of better or worse needs an interval beyond `STEADINESS_FACTOR` and a significant
+    permutation test. The interval alone would report a difference when one arm happened to meet a
+    rare disturbance.
 
     Args:
         arm: the arm's values.
         baseline: the baseline's values.
-        family: how many such verdicts are made of the same run.
-        seed: of the permutations, where there are too many to try all.
+        family: number of such verdicts of the run.
+        seed: seed of the permutations, used when there are too many to try all.
     """
     of_arm, of_baseline = _Layout.of(arm), _Layout.of(baseline)
     if not (arm and baseline and of_arm.positive and of_baseline.positive):
@@ -252,11 +256,11 @@ def percentiles(samples: Sequence[float] | Floats) -> Percentiles:
     """Percentiles of pooled raw values.
 
     Args:
-        samples: raw values of all trials together, shape (n,), never percentiles of trials.
+        samples: pooled raw values of all trials, shape (n,); not percentiles of trials.
 
     Returns:
-        In the unit of the samples; None where there are too few values for one to lie beyond the
-        percentile.
+        The percentiles in the unit of the samples; None where there are too few values for at least
+        one to lie beyond the percentile.
     """
     pooled = np.asarray(samples, dtype=np.float64)
 
@@ -288,8 +292,8 @@ def student_t(confidence: float, freedom: float) -> float:
     """Half the width of Student's two-sided interval, in standard errors.
 
     Args:
-        confidence: between 0 and 1.
-        freedom: degrees of freedom; rounded down to a tenth, which is the cautious side.
+        confidence: confidence of the interval, between 0 and 1.
+        freedom: degrees of freedom; rounded down to a tenth, which is conservative.
     """
     return _student_t(confidence, max(10, math.floor(freedom * 10 + 1e-6)))
 
@@ -337,12 +341,12 @@ class _Layout:
 
     @functools.cached_property
     def level(self) -> float:
-        """The arm's mean; each pair counts the same, however many of its trials were lost."""
+        """The arm's mean; pairs have equal weight, regardless of their number of lost trials."""
         return float(self.pair_means.mean())
 
     @functools.cached_property
     def block_means(self) -> Floats:
-        """The arm in each block, shape (blocks,), with the luck of missing pairs taken out."""
+        """The arm's mean in each block, shape (blocks,), corrected for missing pairs."""
         deviations = self.logs - self.pair_means[:, None]
         return np.asarray(np.nanmean(deviations, axis=0)) + self.level
 
@@ -350,8 +354,8 @@ class _Layout:
     def units(self) -> Floats:
         """Independent estimates of the arm's level, shape (units,).
 
-        Pairs that share no node are such units. Where pairs share nodes, a slow node slows all its
-        pairs, so the nodes are the units, by their jackknife pseudo-values.
+        If pairs share no node, the pairs are the units. If pairs share nodes, a slow node slows all
+        its pairs, so the units are the nodes, with their jackknife pseudo-values.
         """
         nodes = sorted(frozenset().union(*self.nodes_of))
         if len(nodes) == 2 * self.pairs:
@@ -364,14 +368,14 @@ class _Layout:
         return np.asarray(len(nodes) * self.level - (len(nodes) - 1) * without)
 
     def variance_within_pairs(self) -> float | None:
-        """Variance from block to block within pairs, pooled; None without repeated blocks."""
+        """Pooled variance between blocks within pairs; None without repeated blocks."""
         freedom = int(np.isfinite(self.logs).sum()) - self.pairs
         if freedom < 1:
             return None
         return float(np.nansum((self.logs - self.pair_means[:, None]) ** 2) / freedom)
 
     def variance_between_pairs(self, within: float | None) -> float | None:
-        """Variance from pair to pair beyond what the blocks make; None with one pair."""
+        """Variance between pairs without the part due to blocks; None with one pair."""
         if self.pairs < 2:
             return None
         blocks_of_pair = np.isfinite(self.logs).sum(axis=1)
@@ -379,7 +383,7 @@ class _Layout:
         return max(0.0, float(self.pair_means.var(ddof=1)) - noise)
 
     def residual_share(self) -> float:
-        """Variance of the level by noise that is neither of the pair nor of the block."""
+        """The part of the level's variance from noise that is due to neither pair nor block."""
         rows, columns = self.logs.shape
         if rows < 2 or columns < 2:
             return 0.0
@@ -388,10 +392,10 @@ class _Layout:
         return float(variance / (rows * columns))
 
     def deviations(self, *, by_pairs: bool) -> Floats:
-        """Deviations from the centre, shape (units, values): of pairs, or of blocks within pairs.
+        """Deviations from the center, shape (units, values): of pairs, or of blocks within pairs.
 
-        A missing value is NaN. The centre is the median here, so that the deviations of steady
-        units stay small beside a few wild ones.
+        A missing value is NaN. The center is the median, so that a few outliers do not enlarge the
+        deviations of the other units.
         """
         if by_pairs:
             return (self.pair_means - np.median(self.pair_means))[:, None]
@@ -403,15 +407,15 @@ class _Layout:
 
 @dataclass(frozen=True)
 class _LogRatio:
-    """The logarithm of the ratio, and what its variance is made of.
+    """The logarithm of the ratio, and the components of its variance.
 
     Attributes:
-        log_ratio: arm minus baseline.
-        of_blocks: the part of its variance that shrinks with blocks.
-        block_freedom: its degrees of freedom.
-        of_pairs: the part that only further pairs shrink; 0 for a claim about these nodes.
-        pair_freedom: its degrees of freedom.
-        scope: what the claim is about.
+        log_ratio: difference of the logarithms, arm minus baseline.
+        of_blocks: the component that further blocks reduce.
+        block_freedom: degrees of freedom of `of_blocks`.
+        of_pairs: the component that only further pairs reduce; 0 for a claim about these nodes.
+        pair_freedom: degrees of freedom of `of_pairs`.
+        scope: what the claim applies to.
     """
 
     log_ratio: float
@@ -428,9 +432,9 @@ class _LogRatio:
     def half_width(
         self, confidence: float, *, blocks: float = 1.0, pairs: float = 1.0, extra: float = 0.0
     ) -> float:
-        """Half the interval, if there were so many times the blocks and pairs.
+        """Half the interval's width with this many times the blocks and pairs.
 
-        `extra` is added to Student's t: what it takes to be likely to find, not just to fit.
+        `extra` is added to Student's t, for the power to detect a difference.
         """
         of_blocks, of_pairs = self.of_blocks / blocks, self.of_pairs / pairs
         total = of_blocks + of_pairs
@@ -464,7 +468,7 @@ def _log_ratio(arm: _Layout, baseline: _Layout, *, paired: bool) -> _LogRatio:
     of_pairs, pair_freedom = _welch(
         *((float(x.var(ddof=1)) / x.size, x.size) for x in (arm.units, baseline.units))
     )
-    # Noise of single trials is in both parts; it must count once.
+    # Both components contain the noise of single trials, so subtract it from one of them.
     twice = arm.residual_share() + baseline.residual_share()
     return _LogRatio(
         log_ratio, max(0.0, of_blocks - twice), block_freedom, of_pairs, pair_freedom, scope
@@ -472,7 +476,7 @@ def _log_ratio(arm: _Layout, baseline: _Layout, *, paired: bool) -> _LogRatio:
 
 
 def _scope(arm: _Layout, baseline: _Layout) -> Scope:
-    # Counting comes first: pseudo-values of a large mesh are only worth it when they are used.
+    # Count the pairs first, because the pseudo-values of a large mesh are expensive to compute.
     enough = all(
         layout.pairs >= LEAST_UNITS and layout.units.size >= LEAST_UNITS
         for layout in (arm, baseline)
@@ -481,7 +485,7 @@ def _scope(arm: _Layout, baseline: _Layout) -> Scope:
 
 
 def _welch(*parts: tuple[float, int]) -> tuple[float, float]:
-    """The sum of variances of means, and its degrees of freedom."""
+    """The sum of variances of means, and its degrees of freedom (Welch-Satterthwaite)."""
     total = sum(variance for variance, _ in parts)
     below = sum(variance**2 / (size - 1) for variance, size in parts if size > 1)
     least = min((size - 1 for _, size in parts), default=1)
@@ -491,9 +495,9 @@ def _welch(*parts: tuple[float, int]) -> tuple[float, float]:
 def _variance_of_mean(series: Floats) -> float:
     """Variance of the mean of values in the order of their blocks, shape (blocks,).
 
-    What first-order autocorrelation there seems to be widens it. The estimate of a correlation
-    from n values is too low, by about (1 + 3r)/n; that is corrected but for an allowance of 6/n²,
-    because six values cannot tell a small correlation from none.
+    Estimated first-order autocorrelation increases it. An estimate r of a correlation from n values
+    is too low by about (1 + 3r)/n. The correction adds that and subtracts 6/n², because six values
+    cannot distinguish a small correlation from none.
     """
     n = series.size
     if n < 2:
@@ -506,12 +510,12 @@ def _variance_of_mean(series: Floats) -> float:
     correlation = min(0.8, max(0.0, raw + (1 + 3 * raw) / n - 6 / n**2))
     lags = np.arange(1, n)
     inflation = float(1 + 2 * ((1 - lags / n) * correlation**lags).sum())
-    # The same correlation makes the variance itself look too small.
+    # The correlation also biases the sample variance downward.
     return variance * (n - 1) / max(n - inflation, 0.5) * inflation / n
 
 
 def _word(interval: tuple[float, float], *, better: Better, threshold: float) -> Word:
-    """The word for an interval of logarithms."""
+    """The verdict's word for an interval of logarithms."""
     low, high = interval
     edge = math.log1p(threshold)
     if low > edge:
@@ -537,7 +541,7 @@ def _why_inconclusive(interval: tuple[float, float], threshold: float) -> str:
 def _more_blocks(
     estimate: _LogRatio, blocks: int, confidence: float, threshold: float
 ) -> int | None:
-    """How many further blocks would probably settle it, if the difference is as estimated."""
+    """How many further blocks would probably settle the verdict, if the ratio is as estimated."""
     room = abs(abs(estimate.log_ratio) - math.log1p(threshold))
 
     def settles(number: int) -> bool:
@@ -554,7 +558,10 @@ def _more_blocks(
 
 
 def _more_pairs(estimate: _LogRatio, confidence: float, threshold: float) -> int | None:
-    """The same for pairs of each arm, of which there are `pair_freedom` and one at least."""
+    """How many further pairs in each arm would probably settle the verdict.
+
+    The present number of pairs is inferred from `pair_freedom`.
+    """
     if estimate.of_pairs == 0:
         return None
     room = abs(abs(estimate.log_ratio) - math.log1p(threshold))
@@ -566,12 +573,12 @@ def _more_pairs(estimate: _LogRatio, confidence: float, threshold: float) -> int
     return None
 
 
-# -- spreads
+# -- variability
 
 
 @dataclass(frozen=True)
 class _SpreadRatio:
-    """The logarithm of the ratio of two spreads, with its variance by the jackknife of each."""
+    """The logarithm of the ratio of two standard deviations, with its jackknife variance."""
 
     log: float
     variance: float
@@ -585,14 +592,14 @@ class _SpreadRatio:
 
 
 def _spread_of(deviations: Floats) -> float:
-    """Standard deviation of deviations from any centre, shape (units, values)."""
+    """Standard deviation of deviations from any center, shape (units, values)."""
     units = len(deviations)
     centred = deviations - np.nanmean(deviations, axis=0)
     return math.sqrt(float(np.nanmean(centred**2)) * units / (units - 1))
 
 
 def _spreads_without_each(deviations: Floats) -> Floats:
-    """`_spread_of` without the first unit, without the second, and so on, shape (units,)."""
+    """`_spread_of` with each unit left out in turn, shape (units,)."""
     units = len(deviations)
     there = np.isfinite(deviations)
     filled = np.where(there, deviations, 0.0)
@@ -610,7 +617,7 @@ def _spread_ratio(ours: Floats, theirs: Floats) -> _SpreadRatio:
         log = math.log(_spread_of(deviations))
         logs.append(log)
         without = _spreads_without_each(deviations) if n > 2 else np.zeros(n)
-        if without.min() < 1e-6 * math.exp(log):  # one unit alone makes the spread
+        if without.min() < 1e-6 * math.exp(log):  # one unit alone causes the variability
             return _SpreadRatio(0.0, math.inf, 1.0)
         pseudo = n * log - (n - 1) * np.log(without)
         parts.append((float(pseudo.var(ddof=1)) / n, n))
@@ -619,7 +626,7 @@ def _spread_ratio(ours: Floats, theirs: Floats) -> _SpreadRatio:
 
 
 def _permutation_p(ours: Floats, theirs: Floats, seed: int) -> float:
-    """How often chance would deal the squared deviations of units as unevenly to the two arms."""
+    """The p-value of a permutation test that exchanges the units' squared deviations."""
     squares = [np.nanmean(deviations**2, axis=1) for deviations in (ours, theirs)]
     pooled = np.concatenate(squares)
     size, rest = len(ours), len(theirs)
@@ -638,7 +645,7 @@ def _permutation_p(ours: Floats, theirs: Floats, seed: int) -> float:
     return float(((unevenness(sums) >= seen).sum() + 1) / (PERMUTATIONS + 1))
 
 
-# -- small things
+# -- helpers
 
 
 def _common_blocks(arm: _Layout, baseline: _Layout, *, paired: bool) -> int:
@@ -652,6 +659,6 @@ def _median(values: Sequence[Value]) -> float | None:
 
 
 def _ratios(interval: tuple[float, float]) -> tuple[float, float]:
-    # An interval without bounds is told as such, not as an overflow.
+    # The limits keep the exponential of an unbounded interval from overflowing.
     low, high = (math.exp(min(max(bound, -700.0), 700.0)) for bound in interval)
     return low, high

@@ -1,4 +1,4 @@
-"""All that a run left, as verdicts are made of it. Pure."""
+"""The evidence of a run: the plan, trials and raw values that verdicts use. Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What verdicts are computed from.
+    """The data that verdicts are computed from.
 
     Attributes:
-        planned_run: its plan.
+        planned_run: the run's plan.
         planned: the trials of its schedule, without the warm-up.
-        trials: the trials that are stored, the warm-up among them.
+        trials: the stored trials, including the warm-up.
         raw: raw values of trials, by trial id.
     """
 
@@ -62,8 +62,8 @@ class Evidence:
         return {arm.name: arm for arm in self.planned_run.arms}
 
     def values(self, test: TestBase, metric: Metric, arm: str) -> list[Value]:
-        """The values of an arm's trials, as the estimator takes them."""
-        from rackrate.verdict.estimator import Value  # numpy takes a while; others do without
+        """The values of an arm's trials as the estimator's input."""
+        from rackrate.verdict.estimator import Value  # importing numpy is slow; few functions do
 
         return [
             Value(trial.block, trial.client, trial.server, trial.values[metric.name])
@@ -72,22 +72,22 @@ class Evidence:
 
 
 def shared_tests(after: Evidence, before: Evidence) -> list[TestBase]:
-    """The tests that two runs have by the same name and with the same parameters."""
+    """The tests that two runs share, with the same name and parameters."""
     return [test for test in after.tests if test in before.tests]
 
 
 def shared_arms(after: Evidence, before: Evidence) -> list[str]:
-    """The arms that two runs have by the same name."""
+    """The arms that two runs share by name."""
     return [arm for arm in after.arms if arm in before.arms]
 
 
 def unshared(after: Evidence, before: Evidence, other: str) -> list[str]:
-    """What of a run cannot be compared, for the other run does not have it.
+    """Sentences on the tests and arms of a run that the other run does not have.
 
     Args:
         after: the run.
         before: the other run.
-        other: what to call it.
+        other: the other run's name in the sentences.
     """
     return [
         f"the test {test.name} is not in {other} with the same parameters"

@@ -1,7 +1,6 @@
-"""Marks on trials that measured something else than the network between two nodes. Pure.
+"""Marks: warnings that something besides the network affected a trial. Pure.
 
-A mark drops nothing. It says what a person should know before trusting a trial, and its text says
-with which figures it was found.
+Marked trials stay in the verdicts. A mark's text states the warning with the figures behind it.
 """
 
 from __future__ import annotations
@@ -22,26 +21,27 @@ from rackrate.verdict.model import Mark
 from rackrate_text.units import duration, percent, quantity
 from rackrate_text.words import listed
 
-#: A thread that computes nine tenths of its time has no time to wait for the network. It is counted
-#: over the whole test, its slow start among it, so that a busy thread does not come to 100 %. What
-#: the kernel does in interrupts is not in it: a CPU may be the limit without this mark.
+#: A thread that computes for 90 % of its time hardly waits for the network. The share is that of
+#: the whole test, including its slow start, so a busy thread stays below 100 %. It leaves out the
+#: kernel's work in interrupts, so a CPU may be the limit without this mark.
 BUSY = 0.90
-#: The kubelet tells whole seconds, and a container takes a moment to start and to end.
+#: The kubelet reports whole seconds, and a container takes a moment to start and to end.
 CLOCK_TOLERANCE_SECONDS = 2.0
 
 # A burst is over when the rate falls to the instance's baseline and stays there. Payload is up to
-# a tenth less than what EC2 counts, so the baseline is seen from 80 to 110 % of it; a rate from
-# 125 % on is clearly above. One value in ten may be on the wrong side.
+# 10 % less than the bytes that EC2 counts, so rates of 80 to 110 % of the baseline count as at the
+# baseline. Rates of 125 % or more count as above it. One value in ten may be on the wrong side.
 AT_BASELINE = (0.80, 1.10)
 CLEARLY_ABOVE = 1.25
 _BETWEEN = 1.17
 STRAY = 0.10
-#: Intervals of a series before the drop and after it. Three in a row are no hiccup.
+#: The least number of a series' intervals before the drop and after it. Three in a row are unlikely
+#: to be a brief disturbance.
 LEAST_INTERVALS = 3
-#: Blocks before the drop and after it.
+#: The least number of blocks before the drop and after it.
 LEAST_BLOCKS_BEFORE, LEAST_BLOCKS_AFTER = 1, 2
 
-# Bursts of microseconds raise ENA's counters too, so they accompany a trial and do not condemn it
+# ENA's counters also rise from bursts of microseconds, so this mark is information and no proof
 # (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-network-performance-ena.html).
 
 
@@ -55,9 +55,9 @@ def mark_trials(
 
     Args:
         planned: the run's plan.
-        trials: the trials that are stored.
+        trials: the stored trials.
         raw: the raw values of trials, by trial id; a trial may have none.
-        counters: None when nothing was counted.
+        counters: the nodes' counters, or None when they were not read.
     """
     arms = {arm.name: arm for arm in planned.arms}
     tests = {test.name: test for test in planned.plan.tests}
@@ -87,10 +87,10 @@ def mark_trials(
 
 
 def cpu_marks(trial: Trial, test: TestBase, cpus: Mapping[str, int | None]) -> list[Mark]:
-    """Was either end's CPU the limit?
+    """Mark a trial if the CPU of either end may have been the limit.
 
     Args:
-        trial: the trial, whose tool tells its CPU time in percent of one CPU, or does not.
+        trial: the trial. Some tools report the CPU time of the ends in percent of one CPU.
         test: its test.
         cpus: number of CPUs by node; None is unknown.
     """
@@ -116,7 +116,7 @@ def cpu_marks(trial: Trial, test: TestBase, cpus: Mapping[str, int | None]) -> l
 
 
 def repeated_marks(trial: Trial) -> list[Mark]:
-    """Was the trial measured when its block was over, and so at another time than the other arm?"""
+    """Mark a trial that was repeated after its block, and so not together with the other arm."""
     if trial.attempt < 2:
         return []
     text = f"attempt {trial.attempt} measured it after the other blocks, not at the time of its own"
@@ -127,7 +127,7 @@ def repeated_marks(trial: Trial) -> list[Mark]:
 
 
 def own_clock_marks(trial: Trial) -> list[Mark]:
-    """Do the tool and the kubelet of the client's node agree on when it ran and for how long?"""
+    """Mark a trial if the tool and the client's kubelet disagree on its time or duration."""
     started, finished = _moment(trial.started_at), _moment(trial.finished_at)
     if started is None or finished is None:
         return []
@@ -146,11 +146,11 @@ def own_clock_marks(trial: Trial) -> list[Mark]:
 
 
 def clocks_that_disagree(trials: Mapping[TrialKey, Trial]) -> list[Mark]:
-    """Trials by which the clocks of two nodes disagree.
+    """Mark trials whose times show that the clocks of two nodes disagree.
 
-    A block starts when the one before has been collected. So, in true time, nothing of a block
-    starts before the last trial of the block before has finished; if it does by the nodes' clocks,
-    they disagree. Repeated trials run at the end, out of order, and are passed over.
+    A block starts after the previous block has been collected. So no trial of a block starts before
+    the last trial of the previous block has finished. If timestamps show otherwise, the nodes'
+    clocks disagree. Repeated trials run at the end, out of order, and are skipped.
     """
     times: dict[int, list[tuple[TrialKey, float, float]]] = defaultdict(list)
     for key, trial in trials.items():
@@ -194,9 +194,10 @@ def _moment(text: str | None) -> float | None:
 
 
 def sustained_bits_per_second(arm: Arm, test: TestBase) -> float | None:
-    """What an arm's instances sustain after their burst, all of a test's directions together.
+    """The rate that an arm's instances sustain after a burst, summed over a test's directions.
 
-    None when they have no burst, when EC2 does not say, and for a test that is not of throughput.
+    None when they have no burst, when EC2 does not report it, and for a test that does not measure
+    throughput.
     """
     baseline = arm.network.baseline_bits_per_second
     if not arm.network.bursts or baseline is None or test.throughput is None:
@@ -207,19 +208,19 @@ def sustained_bits_per_second(arm: Arm, test: TestBase) -> float | None:
 def drop_to(
     sustained: float, values: Sequence[float], *, least_before: int, least_after: int
 ) -> int | None:
-    """From which value on a sequence has dropped to what an instance sustains, or None.
+    """The index at which a sequence dropped to the rate that an instance sustains, or None.
 
     The sequence is cut where the fewest values are on the wrong side of a rate between `sustained`
-    and what is clearly above it. It has dropped when at most a tenth of the values are on the wrong
-    side, the median before the cut is clearly above and the median after it is at the baseline. A
-    sequence that is noise around one level, whichever, meets this only if it is higher at first by
-    chance and lower at last, by more than an eighth of the baseline.
+    and the range clearly above it. It has dropped if three conditions are met: at most a tenth of
+    the values are on the wrong side, the median before the cut is clearly above the baseline, and
+    the median after it is at the baseline. Noise around one level meets them only if by chance it
+    starts higher and ends lower by more than an eighth of the baseline.
 
     Args:
         sustained: the instance's baseline, in the unit of the values.
-        values: in order of time.
-        least_before: values before the cut, at least.
-        least_after: values from the cut on, at least.
+        values: the values in order of time.
+        least_before: the least number of values before the cut.
+        least_after: the least number of values from the cut on.
     """
     above = [value > sustained * _BETWEEN for value in values]
     fewest = wrong = above.count(True)
@@ -240,7 +241,7 @@ def drop_to(
 
 
 def drop_in_trial(trial: Trial, series: Sequence[Interval], sustained: float | None) -> list[Mark]:
-    """Did the instance's burst end while the trial ran?"""
+    """Mark a trial if the instance's burst ended while it ran."""
     if sustained is None or trial.unit != "bit/s":
         return []
     rates = [interval.bits_per_second for interval in series]
@@ -263,7 +264,7 @@ def _median(rates: Sequence[float]) -> str:
 def drops_across_blocks(
     trials: Mapping[TrialKey, Trial], arms: Mapping[str, Arm], tests: Mapping[str, TestBase]
 ) -> list[Mark]:
-    """Trials of pairs that fell to the instance's baseline from some block on, and stayed there."""
+    """Mark the trials of pairs whose rate fell to the instance's baseline and stayed there."""
     pairs: dict[tuple[str, str, frozenset[str]], list[TrialKey]] = defaultdict(list)
     for key, trial in trials.items():
         if trial.unit == "bit/s":
@@ -302,9 +303,9 @@ def drops_across_blocks(
 
 
 def ena_allowance_notes(counters: Counters | None) -> dict[str, str]:
-    """What the ENA driver counted while the run measured, by node, if it counted anything.
+    """Sentences on the packets that the ENA driver counted during the run, by node with any.
 
-    An interface that came later counted from zero.
+    An interface that was added during the run counts from zero.
     """
     notes: dict[str, str] = {}
     if counters is None:
@@ -322,13 +323,13 @@ def ena_allowance_notes(counters: Counters | None) -> dict[str, str]:
 def _risen(
     before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
 ) -> dict[str, int]:
-    """By how much each counter of allowances rose, all interfaces together."""
+    """The increase of each allowance counter, summed over all interfaces."""
     risen: dict[str, int] = defaultdict(int)
     for interface, counts in after.items():
         for name, count in counts.items():
             if name not in ALLOWANCES:
                 continue
             at_first = before.get(interface, {}).get(name, 0)
-            # A counter that went back began anew, and has counted at least what it says.
+            # A counter that fell was reset, and has counted at least its present value.
             risen[name] += count - at_first if count >= at_first else count
     return {name: count for name, count in risen.items() if count > 0}

@@ -1,4 +1,4 @@
-"""What the trials of a run say: verdicts, summaries and marks (analysis.json)."""
+"""The results of an analysis: verdicts, summaries and marks (analysis.json)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _EARLIER = "run "
 
 @dataclass(frozen=True)
 class Baseline:
-    """What an arm is compared with.
+    """The baseline of a verdict.
 
     Attributes:
         name: another arm's name, or an earlier run's id.
-        is_earlier_run: is it the same arm in an earlier run?
+        is_earlier_run: whether it is the same arm in an earlier run.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Baseline:
 
     @classmethod
     def read(cls, value: object) -> object:
-        """Reads what `written` gave; anything else is left to be refused."""
+        """Read what `written` returned; pass anything else on for pydantic to reject."""
         if not isinstance(value, str):
             return value
         if value.startswith(_EARLIER):
@@ -54,15 +54,15 @@ class Pairs(Document):
 
 
 class Steadiness(Document):
-    """How much the arms scatter: their blocks, or their pairs for a claim about the placement."""
+    """The arms' variability (CV) over blocks, or over pairs for a claim about the placement."""
 
     arm: float | None
     baseline: float | None
     ratio: float | None
-    """Arm to baseline."""
+    """The arm's variability divided by the baseline's."""
     ci95: Ends | None
     verdict: Word
-    """Better is steadier."""
+    """`better` if the arm is steadier."""
     reason: str | None
     """Why it is inconclusive, or why the difference does not matter."""
 
@@ -84,11 +84,11 @@ class Verdict(Document):
     arm_median: float | None
     baseline_median: float | None
     ratio: float | None
-    """Of the geometric means, arm to baseline."""
+    """The arm's geometric mean divided by the baseline's."""
     ci95: Ends | None
-    """The 95 % interval of the ratio by itself."""
+    """The 95 % interval of the ratio alone."""
     ci_simultaneous: Ends | None
-    """The interval that decides: all those of the run hold at once with 95 %."""
+    """The interval that decides, adjusted so that all of the run have 95 % together."""
     confidence_simultaneous: float | None
     verdict: Word
     reason: str | None
@@ -98,40 +98,40 @@ class Verdict(Document):
     scope: Scope
     claim: str
     more_blocks: int | None
-    """How many more blocks would settle it."""
+    """About how many more blocks would settle it."""
     more_pairs: int | None
-    """How many more pairs of each arm would settle it."""
+    """About how many more pairs of each arm would settle it."""
     threshold: float
-    """The share below which a difference does not matter."""
+    """Differences below this share do not matter."""
     ceiling: Ceiling | None
     marks: dict[str, int]
-    """How many of its trials bear each mark."""
+    """Number of its trials with each mark."""
     steadiness: Steadiness | None
 
     @property
     def deciding_interval(self) -> Ends | None:
-        """The interval that decides the verdict: the simultaneous one where there is one."""
+        """The interval that decides the verdict: the adjusted one if there is one."""
         return self.ci_simultaneous or self.ci95
 
     @property
     def is_decided(self) -> bool:
-        """Is it known whether the arms differ?"""
+        """Whether the verdict is conclusive."""
         return self.verdict != "inconclusive"
 
 
 class Percentiles(Document):
-    """Of all raw values of an arm, pooled, in the metric's unit; null where they are too few."""
+    """Percentiles of an arm's pooled raw values, in the metric's unit; null for too few values."""
 
     p50: float | None
     p90: float | None
     p99: float | None
     p99_9: float | None
     samples: int
-    """How many values these are of."""
+    """The number of raw values."""
 
 
 class Summary(Document):
-    """What an arm came to on one metric."""
+    """An arm's values of one metric, summarized."""
 
     test: str
     metric: str
@@ -149,7 +149,7 @@ class Summary(Document):
 
 
 class Mark(Document):
-    """What is to be known of a trial. It drops nothing."""
+    """A warning on a trial. Marked trials stay in the verdicts."""
 
     block: int
     arm: str
@@ -180,12 +180,12 @@ class Mark(Document):
 
 
 class Difference(Document):
-    """What differed between two runs."""
+    """A difference between two runs."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     what: str
-    """Such as `kernel`, or `zone of baseline` where only one arm differs."""
+    """Such as `kernel`, or `zone of baseline` if only one arm differs."""
     run: str
     """Its value in this run."""
     other: Annotated[str, Field(alias="with")]
@@ -196,12 +196,12 @@ class Analysis(Document):
     """analysis.json."""
 
     method: str
-    """How the figures came about."""
+    """How the figures were computed."""
     verdicts: tuple[Verdict, ...]
     summaries: tuple[Summary, ...]
     marks: tuple[Mark, ...]
     regressions: tuple[Verdict, ...]
-    """Each arm against itself in the run that `compare_with` names."""
+    """Each arm compared with itself in the run that `compare_with` names."""
     regression_differences: tuple[Difference, ...] | None
-    """What differed between the two runs; null without an earlier run."""
+    """The recorded differences between the two runs; null without an earlier run."""
     warnings: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a run found, in words and in its status. Pure."""
+"""The wording of verdicts, marks, differences and lost trials. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rackrate_text.units import times
 from rackrate_text.words import capitalized, counted
 
 _REASONS_SHOWN = 3
-#: Of what differed between two runs; the page has it all.
+#: How many differences between two runs a sentence names. The page lists all.
 _DIFFERENCES_SHOWN = 6
 
-#: What a mark says of a trial, after "5 of 36 trials". A mark of another name is quoted.
+#: The meaning of each mark, which follows "5 of 36 trials". An unknown mark is quoted by name.
 MARKS = {
     "client_cpu": "may have been limited by the client's CPU",
     "server_cpu": "may have been limited by the server's CPU",
@@ -26,7 +26,7 @@ MARKS = {
     "repeated": "were repeated at the end of the run, when their blocks were over",
     "ena_allowance": "ran on a node whose network card exceeded an allowance",
 }
-#: From this share of the measured trials on, a mark is part of the conclusion.
+#: The conclusion mentions a mark if at least this share of the measured trials has it.
 MANY_MARKED = 0.1
 
 
@@ -38,14 +38,14 @@ def sentence(
     measured: int = 0,
     differences: Sequence[Difference] | None = None,
 ) -> str:
-    """The conclusion of a run in a few sentences: one for each comparison, then what qualifies it.
+    """The conclusion of a run: a sentence for each comparison, then the qualifications.
 
     Args:
         verdicts: each arm against the baseline.
         regressions: each arm against itself in an earlier run.
         marks: the marks of the trials.
-        measured: how many trials were measured.
-        differences: what differed between the run and the earlier one, or None when nobody looked.
+        measured: number of measured trials.
+        differences: the differences between the run and the earlier run, or None without one.
     """
     if not verdicts and not regressions:
         return "Nothing can be said: no arm could be compared with the baseline."
@@ -60,10 +60,10 @@ def sentence(
 
 
 def mark_notes(marks: Sequence[Mark], measured: int, *, least_share: float = 0.0) -> list[str]:
-    """A sentence for each kind of mark that at least this share of the measured trials bears.
+    """A sentence for each mark that at least this share of the measured trials has.
 
     Returns:
-        Such as `12 of 36 trials were limited by the client's CPU.`, the commonest mark first.
+        Sentences such as `12 of 36 trials were limited by the client's CPU.`, most frequent first.
     """
     marked: dict[str, set[TrialKey]] = {}
     for mark in marks:
@@ -78,7 +78,7 @@ def mark_notes(marks: Sequence[Mark], measured: int, *, least_share: float = 0.0
 
 
 def meaning(mark: str, *, singular: bool) -> str:
-    """What a mark says, to follow `1 trial` or `2 trials`."""
+    """The meaning of a mark, which follows `1 trial` or `2 trials`."""
     found = MARKS.get(mark, f"bear the mark {mark}")
     if not singular:
         return found
@@ -99,26 +99,26 @@ def _comparisons(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def heading(verdict: Verdict) -> str:
-    """What is compared with what: two arms, or an arm with itself in an earlier run."""
+    """The two sides of a verdict: two arms, or an arm now and in an earlier run."""
     if verdict.baseline.is_earlier_run:
         return f"{verdict.arm} since {_earlier(verdict.baseline)}"
     return f"{verdict.arm} against {verdict.baseline.name}"
 
 
 def _earlier(run: Baseline) -> str:
-    """The earlier run of a verdict; most ids begin with the word `run` themselves."""
+    """The earlier run of a verdict, without a double `run` if its id begins with the word."""
     return run.name if run.name.startswith("run") else run.written()
 
 
 def what_differed(
     differences: Sequence[Difference], verdicts: Sequence[Verdict], between: str
 ) -> str:
-    """A sentence on what differed between two runs, to stand before what it did.
+    """A sentence on the differences between two runs, to precede their verdicts.
 
     Args:
-        differences: what differed.
-        verdicts: the verdicts between the two.
-        between: the runs, such as `since run-1`.
+        differences: the differences.
+        verdicts: the verdicts between the two runs.
+        between: the phrase for the runs, such as `since run-1`.
     """
     if not differences:
         nothing = f"{capitalized(between)}, nothing that rackrate records differed"
@@ -135,7 +135,7 @@ def what_differed(
 
 
 def with_scale(said: str, scale: float | None) -> str:
-    """A conclusion with the scale of a lab's network, where no page shows it beside."""
+    """A conclusion with the scale of a lab's network, for places without the page."""
     if scale is None:
         return said
     return f"{said} The network of these nodes is scaled by {scale:g} on purpose."
@@ -147,14 +147,14 @@ def line(verdict: Verdict) -> str:
 
 
 def _claim(verdict: Verdict) -> str:
-    """What the verdict may be said of, with a comma before it."""
+    """What the verdict applies to, preceded by a comma."""
     if verdict.scope == "the placement":
         return f", for the placement, from {_pairs_of(verdict.pairs)}"
     return f", on {verdict.scope}"
 
 
 def _pairs_of(pairs: Pairs) -> str:
-    """How many pairs of nodes were measured, such as `6 pairs an arm`."""
+    """The number of measured pairs of nodes, such as `6 pairs an arm`."""
     if pairs.arm == pairs.baseline:
         return f"{counted(pairs.arm, 'pair')} an arm"
     return f"{pairs.arm} and {counted(pairs.baseline, 'pair')}"
@@ -173,13 +173,13 @@ def _finding(verdict: Verdict) -> str:
         said += f", {figures}"
     if verdict.is_decided and verdict.ceiling is not None and verdict.ceiling.explains:
         said += f", as the documented limits explain ({verdict.ceiling.name})"
-    # What would settle it says more than why it is open.
+    # What would settle the verdict is more useful than why it is open.
     because = more_needed(verdict) or verdict.reason
     return f"{said}: {because}" if because else said
 
 
 def _steadiness(verdict: Verdict) -> str | None:
-    """How steady the arm is compared with the baseline, if they differ."""
+    """How the arm's variability compares with the baseline's, if they differ."""
     steadiness = verdict.steadiness
     words = {"better": "steadier", "worse": "less steady"}
     if steadiness is None or (word := words.get(steadiness.verdict)) is None:
@@ -195,7 +195,7 @@ def subject(verdict: Verdict) -> str:
 
 
 def metric_of_test(test: str, metric: str) -> str:
-    """The test and the metric, once where they have one name."""
+    """The test and the metric, or one name if they are equal."""
     return test if test == metric else f"{test} {metric}"
 
 
@@ -214,12 +214,12 @@ def more_needed(verdict: Verdict) -> str | None:
 
 
 def _about_intervals(verdicts: Sequence[Verdict]) -> str:
-    """What the intervals in brackets are."""
+    """A sentence that explains the intervals in brackets."""
     if not any(verdict.deciding_interval for verdict in verdicts):
         return ""
     if not any(verdict.ci_simultaneous for verdict in verdicts) or len(verdicts) == 1:
         return "In brackets: 95 % intervals."
-    # Each of the two families of verdicts is corrected for itself.
+    # Each of the two families of verdicts is adjusted separately.
     earlier = [verdict.baseline.is_earlier_run for verdict in verdicts]
     apart = ", and likewise for all against the earlier run"
     return (
@@ -229,7 +229,7 @@ def _about_intervals(verdicts: Sequence[Verdict]) -> str:
 
 
 def loss(missing: Iterable[TrialState | None], *, lost: int, planned: int) -> str:
-    """Why trials were lost: the commonest reasons. None is a trial that never ran."""
+    """A message on lost trials with the most frequent reasons; None is a trial that never ran."""
     found = Counter(
         "never ran" if trial is None or trial.reason is None else trial.reason for trial in missing
     )

@@ -1,1 +1,1 @@
-"""Each call of a role against its policies: judged, recorded, audited."""
+"""Checks each call of a role against its policies, and records and audits the calls."""

@@ -15,7 +15,7 @@ from lab.aws.account import ACCOUNT_ID, arn
 Need = tuple[str, str]
 Parameters = Mapping[str, Any]
 
-# IAM's prefix where it is not the name of boto3's client.
+# IAM's prefix of a service, where it differs from the name of boto3's client.
 _PREFIXES = {
     "stepfunctions": "states",
     "service-quotas": "servicequotas",
@@ -35,7 +35,7 @@ class Request:
 
     @property
     def action(self) -> str:
-        """The action of the operation's own name."""
+        """The IAM action that has the operation's name."""
         return f"{_PREFIXES.get(self.service, self.service)}:{self.operation}"
 
 
@@ -51,9 +51,6 @@ def needs(request: Request) -> list[Need]:
 
 def _as_arn(name: str, service: str, kind: str) -> str:
     return name if name.startswith("arn:") else arn(service, f"{kind}{name}")
-
-
-# -- DynamoDB
 
 
 _TRANSACTION = {
@@ -88,9 +85,6 @@ def _table(name: str) -> str:
     return _as_arn(name, "dynamodb", "table/")
 
 
-# -- Lambda
-
-
 def _lambda(request: Request) -> Iterator[Need]:
     action = {"Invoke": "lambda:InvokeFunction", "InvokeAsync": "lambda:InvokeFunction"}.get(
         request.operation, request.action
@@ -104,18 +98,12 @@ def _lambda(request: Request) -> Iterator[Need]:
     yield action, f"{resource}:{qualifier}" if qualifier else resource
 
 
-# -- Step Functions
-
-
 def _states(request: Request) -> Iterator[Need]:
     for key in ("executionArn", "stateMachineArn", "mapRunArn", "resourceArn"):
         if request.parameters.get(key):
             yield request.action, request.parameters[key]
             return
     yield request.action, "*"
-
-
-# -- EKS
 
 
 def _eks(request: Request) -> Iterator[Need]:
@@ -138,9 +126,6 @@ def _eks(request: Request) -> Iterator[Need]:
         yield request.action, arn("eks", f"cluster/{cluster}")
 
 
-# -- CodeBuild and ECR
-
-
 def _codebuild(request: Request) -> Iterator[Need]:
     parameters = request.parameters
     projects = [parameters[key] for key in ("projectName", "name") if parameters.get(key)]
@@ -160,9 +145,6 @@ def _ecr(request: Request) -> Iterator[Need]:
         yield from ((request.action, arn("ecr", f"repository/{each}")) for each in names)
     else:
         yield request.action, arn("ecr", f"repository/{name}") if name else "*"
-
-
-# -- the rest
 
 
 def _sts(request: Request) -> Iterator[Need]:
@@ -218,7 +200,7 @@ def _iam(request: Request) -> Iterator[Need]:
 def _ssm(request: Request) -> Iterator[Need]:
     names = [request.parameters.get("Name"), *(request.parameters.get("Names") or [])]
     for name in filter(None, names):
-        # AWS's own parameters are in no account.
+        # The ARNs of AWS's own parameters have no account.
         account = "" if name.startswith("/aws/") else ACCOUNT_ID
         yield request.action, arn("ssm", f"parameter/{name.lstrip('/')}", account=account)
 
@@ -259,11 +241,11 @@ _SERVICES: dict[str, Callable[[Request], Iterator[Need]]] = {
 }
 
 
-# -- what AWS does with a role out of sight
+# -- calls that AWS's services make with a role
 
 
 def map_run_needs(state_machine_arn: str) -> list[Need]:
-    """What Step Functions does with the state machine's role to begin a Distributed Map.
+    """The calls that Step Functions makes with a state machine's role for a Distributed Map.
 
     https://docs.aws.amazon.com/step-functions/latest/dg/iam-policies-eg-dist-map.html
     """
@@ -271,7 +253,9 @@ def map_run_needs(state_machine_arn: str) -> list[Need]:
 
 
 def network_needs() -> list[Need]:
-    """What Lambda does with a function's role to reach a VPC, and checks when it is told to.
+    """The calls that Lambda makes with a function's role to reach a VPC.
+
+    Lambda checks that the role may make them when a function's configuration names a VPC.
 
     https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
     """
@@ -284,7 +268,7 @@ def network_needs() -> list[Need]:
 
 
 def log_needs(group: str, stream: str) -> list[Need]:
-    """What Lambda does with a function's role to deliver its log."""
+    """The calls that Lambda makes with a function's role to deliver the function's log."""
     return [
         ("logs:CreateLogStream", arn("logs", f"log-group:{group}:*")),
         ("logs:PutLogEvents", arn("logs", f"log-group:{group}:log-stream:{stream}")),

@@ -1,4 +1,4 @@
-"""The record of calls against policies: what was allowed, what was used, what was refused."""
+"""Compares the record of calls with the policies: what was allowed, used and refused."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lab.aws.iam.policies import as_list, pattern
 RECORD_FILE = "calls.jsonl"
 # Roles' logical ids with their policies' statements, as CloudFormation rendered them.
 DeployedPolicies = Mapping[str, Sequence[Mapping[str, Any]]]
-# Roles' logical ids, or * for every role, with actions and why their use cannot be observed.
+# By a role's logical id, or * for every role: actions, with why their use cannot be observed.
 Unobserved = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a role; `logical_id` is its place in the root stack, as Benchmark/PlanRole."""
+    """One call of a role. `logical_id` is its place in the root stack, as in Benchmark/PlanRole."""
 
     role: str
     logical_id: str
@@ -34,11 +34,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Audit:
-    """What a comparison of policies and calls found; all are empty when they agree.
+    """The differences between policies and calls; all fields are empty when there are none.
 
-    `refused` are calls that no policy allowed. `unused` are allowed actions, as (role, action),
-    that nobody used and nobody listed. `stale` are listed ones, as (role, action), that were
-    used after all or that no policy allows.
+    `refused` has the calls that no policy allowed. `unused` has the allowed actions, as (role,
+    action), that no call used and the list does not have. `stale` has the listed actions, as (role,
+    action), that a call used after all or that no policy allows.
     """
 
     refused: tuple[Call, ...]
@@ -52,7 +52,7 @@ def write_call(file: TextIO, call: Call) -> None:
 
 
 def read_calls(path: Path) -> list[Call]:
-    """The calls of a record; none where there is no record yet."""
+    """The calls in a record; none when there is no record yet."""
     if not path.exists():
         return []
     return [Call(**json.loads(line)) for line in path.read_text().splitlines() if line]
@@ -89,7 +89,7 @@ def allowed_actions(policies: DeployedPolicies) -> dict[str, list[str]]:
 
 
 def audit(policies: DeployedPolicies, calls: Iterable[Call], listed: Unobserved) -> Audit:
-    """Compare rendered policies, observed calls and the list of what cannot be observed."""
+    """Compare rendered policies, observed calls and the list of unobservable actions."""
     calls = list(calls)
     allowed = allowed_actions(policies)
     used = {
@@ -134,9 +134,9 @@ def _covers(allowed: str, action: str) -> bool:
 
 
 def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str, Any]]]:
-    """Every role of every live stack with its statements, asked of the APIs (boto3 clients).
+    """Every role of every live stack with its statements, read through boto3 clients.
 
-    Managed policies of AWS are left out: their actions are not the template's to choose.
+    AWS managed policies are left out, because the template does not choose their actions.
     """
     stacks = cloudformation.describe_stacks()["Stacks"]
     found: dict[str, list[dict[str, Any]]] = {}
@@ -147,7 +147,7 @@ def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str,
             logical_id = f"{path}{resource['LogicalResourceId']}"
             physical_id = resource.get("PhysicalResourceId")
             if not physical_id or resource["ResourceStatus"] == "DELETE_COMPLETE":
-                continue  # a stack that was rolled back still lists what it had
+                continue  # a stack that was rolled back still lists its deleted resources
             if resource["ResourceType"] == "AWS::CloudFormation::Stack":
                 walk(physical_id, f"{logical_id}/")
             elif resource["ResourceType"] == "AWS::IAM::Role":
@@ -160,7 +160,7 @@ def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str,
 
 
 def table_of(status: Mapping[str, Any], record: Path) -> list[tuple[str, str, str, str]]:
-    """The table's rows of a running lab, whose endpoint and keys `status` names."""
+    """The rows of the table for a running lab; `status` has its endpoint and keys."""
     session = boto3.Session(
         aws_access_key_id=status["access_key_id"],
         aws_secret_access_key=status["secret_access_key"],
@@ -191,9 +191,9 @@ def _statements_of(iam: Any, role: str) -> list[dict[str, Any]]:
 
 
 def rows(policies: DeployedPolicies, calls: Iterable[Call]) -> list[tuple[str, str, str, str]]:
-    """A table's rows by role: action, whether it was used or refused, and on what.
+    """The rows of the table, by role: action, whether it was used or refused, on which resources.
 
-    Each allowed action has a row, used or not; so has each action that was refused.
+    Each allowed action has a row, whether it was used or not. So has each refused action.
     """
     calls = list(calls)
     table: list[tuple[str, str, str, str]] = []

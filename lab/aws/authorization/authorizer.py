@@ -1,9 +1,9 @@
-"""Authorization by use: each call of a role is checked against its policies, and recorded.
+"""Checks each call of a role against the role's policies, and records it.
 
-The deployer's user is not checked, nor is what AWS does for itself here: CloudFormation and
-EventBridge call the other services with the deployer's key. What AWS does with a role's
-permissions, and the lab does too, is checked where it happens: delivery of a function's log, the
-child executions of a Distributed Map, keys that S3 and DynamoDB use for the caller.
+The deployer's user is not checked. CloudFormation and EventBridge call the other services with the
+deployer's key, so their calls are not checked either. AWS also uses a role's permissions by itself.
+Where the lab does the same, the code that does it makes the check: delivery of a function's log,
+the child executions of a Distributed Map, the keys that S3 and DynamoDB use for the caller.
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ from lab.aws.iam.role_policies import policies_of
 from lab.aws.kms import key_refusal
 
 LOG = logging.getLogger(__name__)
-# A refusal is in no service's model of its errors.
+# No service's error model has these refusals, and moto warns of that.
 warnings.filterwarnings("ignore", message=r"Exception\(ApiError\) with code (AccessD|Unauth)")
 
 _READING_IAM = ("Get", "List", "Generate", "Simulate")
 
 
 class AccessDenied(Exception):
-    """A role may not do what it tried; the message is AWS's."""
+    """A role may not make its call; the message is AWS's."""
 
 
 class Authorizer:
-    """Knows each role's policies and judges its calls.
+    """Checks the calls of roles against their policies.
 
-    `path_of_role` gives a role's place in its root stack by its name, None outside of stacks;
-    `node_group_arn` a node group's ARN by its cluster's name and its own, None while there is none.
+    `path_of_role` takes a role's name and returns the role's place in its root stack, or None
+    outside of stacks. `node_group_arn` takes the names of a cluster and of a node group and returns
+    the node group's ARN, or None while there is no such group.
     """
 
     def __init__(
@@ -65,12 +66,12 @@ class Authorizer:
         self._logical_ids: dict[str, str] = {}
 
     def close(self) -> None:
-        """Record no more."""
+        """Close the record of calls."""
         with self._lock:
             self._record.close()
 
     def forget_policies(self) -> None:
-        """IAM was written to: read policies again when they are needed."""
+        """Drop the cached policies, as after a write to IAM; the next check reads them again."""
         self._policies = {}
 
     # -- principals
@@ -80,16 +81,16 @@ class Authorizer:
         if access_key_id not in self._roles_of_keys:
             found = sts().get_assumed_role_from_access_key(access_key_id)
             if found is None and not access_key_id.startswith("AKIA"):
-                return None  # it may yet become a session's
+                return None  # not cached: a session may get this key later
             self._roles_of_keys[access_key_id] = (found.role_arn, found.arn) if found else None
         return self._roles_of_keys[access_key_id]
 
-    # -- judging
+    # -- checks
 
     def require(
         self, role_arn: str, needed: Iterable[Need], context: Context, *, caller: str = ""
     ) -> None:
-        """Check and record every need of a role. Raises AccessDenied for the first refused."""
+        """Check and record every need of a role. Raises AccessDenied for the first one refused."""
         policies = self._policies_of(role_arn)
         context = {
             "aws:requestedregion": [REGION],
@@ -152,7 +153,7 @@ class Authorizer:
     # -- requests
 
     def authorize(self, response: BaseResponse) -> str | None:
-        """Why a request to any service but S3 is refused; None when it may go on."""
+        """Why a request to any service but S3 is refused; None when it is allowed."""
         session = self.session(response.access_key)
         if session is None:
             return None
@@ -188,9 +189,9 @@ class Authorizer:
 
 
 def _function_of(role_arn: str, caller: str) -> dict[str, list[str]]:
-    """The function whose code calls, where a session is one of a function's.
+    """The condition key of the calling function, when the session is a function's.
 
-    Absent when Lambda itself acts with the role, as on AWS.
+    As on AWS, the key is absent when Lambda itself acts with the role.
     """
     name = caller.rpartition("/")[2]
     functions = lambda_simple_backends[ACCOUNT_ID][REGION]
@@ -203,7 +204,7 @@ def _function_of(role_arn: str, caller: str) -> dict[str, list[str]]:
     return {"lambda:sourcefunctionarn": [arn("lambda", f"function:{name}")]}
 
 
-# -- taking moto's place
+# -- replacing moto's code
 
 
 _moto_call_action: Callable[[BaseResponse], Any] = BaseResponse.call_action
@@ -211,7 +212,7 @@ _CODES = {"ec2": "UnauthorizedOperation"}
 
 
 def install(authorizer: Authorizer) -> None:
-    """Have every request to any service but S3 judged."""
+    """Make moto check every request to any service but S3."""
 
     def call_action(self: BaseResponse) -> Any:
         refusal = authorizer.authorize(self)

@@ -1,4 +1,4 @@
-"""What a request to the emulated AWS is: its operation, its parameters, its condition keys."""
+"""Reads a request to the emulated AWS: its operation, its parameters, its condition keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lab.aws.account import ACCOUNT_ID, REGION
 from lab.aws.authorization.actions import Request
 from lab.aws.kms import customer_key
 
-# DynamoDB asks the caller for the table's key when it reads or writes items.
+# DynamoDB uses the table's key with the caller's permissions when it reads or writes items.
 _ITEM_OPERATIONS = ("Item", "Items", "Query", "Scan")
 
 
@@ -32,7 +32,7 @@ def request_of(response: BaseResponse) -> Request | None:
 
 
 def _parsed(response: BaseResponse, operation: str) -> Mapping[str, Any]:
-    """The parameters by the service's model, for those of moto's services that do not parse."""
+    """Parse the parameters by the service's model, for services that moto does not parse."""
     request = response.normalized_request
     model = get_service_model(response.boto3_service_name)
     protocol = determine_request_protocol(model, request.content_type)
@@ -52,7 +52,7 @@ def _parsed(response: BaseResponse, operation: str) -> Mapping[str, Any]:
 
 
 def context_of(request: Request) -> dict[str, list[str]]:
-    """Condition keys of the request's own: the tags it sets."""
+    """The condition keys that the request itself has: the tags it sets."""
     tags = request.parameters.get("Tags") or request.parameters.get("tags") or {}
     if isinstance(tags, list):
         tags = {tag.get("Key", tag.get("key")): tag.get("Value", tag.get("value")) for tag in tags}
@@ -61,7 +61,7 @@ def context_of(request: Request) -> dict[str, list[str]]:
 
 
 def table_key(request: Request) -> tuple[str, str] | None:
-    """Name and key ARN of the table an item operation is on, if the key is a customer's."""
+    """Name and key ARN of an item operation's table; None unless the key is customer-managed."""
     name = request.parameters.get("TableName")
     if request.service != "dynamodb" or not name:
         return None

@@ -1,4 +1,4 @@
-"""Lambda's API: what moto lacks of it, with functions that run."""
+"""Lambda's API: functions that run, and what else moto lacks."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def install(runtime: LambdaRuntime, archives: Archives) -> None:
 
 
 def _keep_logging(function: LambdaFunction, spec: Mapping[str, Any]) -> None:
-    """Where a function logs, and how; moto knows only the default."""
+    """Keep a function's log group and log settings; moto knows only the defaults."""
     logging_config = dict(spec.get("LoggingConfig") or {})
     if logging_config.get("LogGroup"):
         function.logs_group_name = logging_config["LogGroup"]

@@ -1,4 +1,4 @@
-"""Functions' archives on disk, each content once and unpacked, and the runtime's own packages."""
+"""Keeps functions' archives on disk, each content unpacked once, and the runtime's packages."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from moto.awslambda.models import LambdaFunction
 
 #: AWS Lambda developer guide, "Lambda quotas": 250 MB unzipped.
 UNZIPPED_BYTES = 250 * 2**20
-# Packages of the runtime itself, with the SDK that every Python runtime of Lambda has; everything
-# else comes from the function's archive, which also goes before these.
+# The runtime's own packages, with the SDK that every Python runtime of Lambda has. A function
+# imports from its archive first, and everything else can only come from there.
 _RUNTIME_PACKAGES = (
     "awslambdaric",
     "snapshot-restore-py",
@@ -46,7 +46,7 @@ class Archives:
     def keep(self, function: LambdaFunction) -> None:
         """Move a function's archive from memory to disk, once per content, and unpack it.
 
-        Raises InvalidParameterValueException for one that is larger than Lambda takes.
+        Raises InvalidParameterValueException when the archive is larger than Lambda accepts.
         """
         content = bytes(function.code_bytes or b"")
         if not content:
@@ -65,7 +65,7 @@ class Archives:
         ).start()
 
     def unzip(self, digest: str) -> Path:
-        """The directory of a content, which is unpacked when it is not there yet."""
+        """The directory of an archive's content; unpacks the archive when it is missing."""
         with self._lock:
             lock = self._unzip_locks.setdefault(digest, threading.Lock())
         target = self._directory / "code" / digest
@@ -83,7 +83,7 @@ class Archives:
         return target
 
     def _link_runtime_client(self) -> None:
-        """A directory that holds the runtime client and what it needs, and nothing else."""
+        """Make a directory that holds the runtime client, its dependencies and nothing else."""
         shutil.rmtree(self.runtime_client, ignore_errors=True)
         self.runtime_client.mkdir(parents=True)
         for package in _RUNTIME_PACKAGES:
@@ -99,7 +99,7 @@ class Archives:
 
 
 def _check_size(archive: bytes) -> None:
-    """Refuse what is too large unpacked, as Lambda does."""
+    """Refuse an archive that is too large unpacked, as Lambda does."""
     with zipfile.ZipFile(io.BytesIO(archive)) as content:
         size = sum(entry.file_size for entry in content.infolist())
     if size >= UNZIPPED_BYTES:

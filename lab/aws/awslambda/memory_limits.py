@@ -30,7 +30,7 @@ class MemoryLimiter:
             )
 
     def limit(self, pid: int, limit_bytes: int) -> Path | None:
-        """Put a process under a limit. Returns its group, or None where there are no groups."""
+        """Put a process under a limit. Returns its group, or None when it gets none."""
         if self._parent is None:
             return None
         group = self._parent / f"rackrate-lambda-{os.getpid()}-{next(_numbers)}"
@@ -39,7 +39,7 @@ class MemoryLimiter:
             (group / self._limit_file).write_text(str(limit_bytes))
             (group / "cgroup.procs").write_text(str(pid))
         except ProcessLookupError:
-            self.remove(group)  # it ended already; whoever waits for it will notice
+            self.remove(group)  # the process has ended, which the thread that waits for it sees
         except OSError as error:
             LOG.warning("memory cgroup %s: %s", group, error)
             self.remove(group)
@@ -66,7 +66,7 @@ class MemoryLimiter:
 
 
 def _find_parent() -> tuple[Path | None, str, str]:
-    """The daemon's own memory cgroup, the name of the limit's file, and why there is none."""
+    """The daemon's own memory cgroup and the name of the limit's file, or why there is none."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError as error:
@@ -80,7 +80,7 @@ def _find_parent() -> tuple[Path | None, str, str]:
             base, limit_file = _CGROUP_ROOT, "memory.max"
         else:
             continue
-        # In a mount of another cgroup namespace the path may not exist; the root then is ours.
+        # A mount from another cgroup namespace may lack the path; its root then is our group.
         for parent in (base / path.lstrip("/"), base):
             probe = parent / f"rackrate-probe-{os.getpid()}-{next(_numbers)}"
             try:

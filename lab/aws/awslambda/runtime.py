@@ -1,6 +1,6 @@
-"""Lambda: functions run in processes of their own, kept warm, limited in time and memory.
+"""Lambda: runs functions in processes of their own, kept warm and limited in time and memory.
 
-Replaces moto's invoke, which only echoes without Docker.
+Replaces moto's invoke, which without Docker only echoes the event.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ LOG = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 120.0
 _MAX_IDLE = 8
-# Workers hold credentials, so they end well before those do.
+# Workers hold credentials, so they end well before these expire.
 _RECYCLE_SECONDS = SESSION_SECONDS - 900 - 60
-# Lambda retries a failed asynchronous invocation after one and two minutes. Nobody should have
-# to wait that long here, so the lab keeps the number and shortens the pauses.
+# Lambda retries a failed asynchronous invocation after one and two minutes. The lab keeps the
+# number of retries and shortens the pauses, so that nobody has to wait that long.
 _EVENT_RETRY_SECONDS = (1.0, 2.0)
 
 
@@ -123,7 +123,7 @@ class LambdaRuntime:
         return invocation
 
     def check_network(self, role: str, spec: Mapping[str, Any]) -> None:
-        """Refuse a VPC for a role that may not make interfaces. Raises Lambda's own error."""
+        """Refuse a VPC for a role that may not create network interfaces. Raises Lambda's error."""
         if not (spec.get("VpcConfig") or {}).get("SubnetIds"):
             return
         for need in network_needs():
@@ -258,7 +258,7 @@ class LambdaRuntime:
         try:
             self._authorizer.require(role, log_needs(group, stream), {})
         except AccessDenied as denied:
-            # As on AWS: a function whose role may not write its log runs without one.
+            # As on AWS, a function whose role may not write its log runs without one.
             LOG.warning("log of %s: %s", name, denied)
             return
         now = int(time.time() * 1000)
@@ -278,7 +278,7 @@ class LambdaRuntime:
 
 
 def _log_settings(config: Mapping[str, str]) -> dict[str, str]:
-    """The variables by which Lambda tells the runtime how to log."""
+    """The environment variables that tell the runtime how to log."""
     if config.get("LogFormat") != "JSON":
         return {}
     return {
@@ -288,7 +288,7 @@ def _log_settings(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def _fingerprint(function: LambdaFunction) -> str:
-    """Changes whenever a worker of the function would have to be another."""
+    """A text that changes whenever the function needs new workers."""
     return json.dumps(
         [
             function.function_arn,

@@ -30,7 +30,7 @@ from lab.aws.awslambda.memory_limits import MemoryLimiter, peak_resident_bytes, 
 
 LOG = logging.getLogger(__name__)
 
-# Lambda gives the init phase 10 s; a machine of two busy cores is not Lambda.
+# Lambda allows the init phase 10 s; a machine of two busy cores may need longer.
 INIT_SECONDS = 60.0
 _WATCH_SECONDS = 0.1
 _PREFIX = "/2018-06-01/runtime"
@@ -38,7 +38,7 @@ _PREFIX = "/2018-06-01/runtime"
 
 @dataclass
 class Invocation:
-    """One event on its way through a worker."""
+    """One event that a worker handles."""
 
     payload: bytes
     function_arn: str
@@ -54,7 +54,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an invocation, as Lambda's Invoke answers it."""
+    """The result of an invocation, as Lambda's Invoke returns it."""
 
     request_id: str
     payload: bytes
@@ -112,8 +112,8 @@ class Worker:
         ).start()
         port = self._server.server_address[1]
         self._process = subprocess.Popen(
-            # -S and a PYTHONPATH of the runtime client alone: whatever else a function imports
-            # must be in its own archive, as on AWS.
+            # -S, and only the runtime client on PYTHONPATH: as on AWS, a function's other imports
+            # must be in its own archive.
             [sys.executable, "-S", "-s", "-m", "awslambdaric", handler],
             cwd=code,
             env={
@@ -235,7 +235,7 @@ class Worker:
         shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _ended(self) -> None:
-        """The process has ended: whatever it was doing failed."""
+        """Fail the current invocation, if any, because the process has ended."""
         invocation = self._current
         self._ready.set()
         self._events.put(None)
@@ -380,7 +380,7 @@ class _RuntimeApiHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the function's own log is what counts."""
+        """Log nothing: the function has a log of its own."""
 
 
 def _trace_id() -> str:

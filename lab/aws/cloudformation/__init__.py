@@ -1,5 +1,5 @@
-"""CloudFormation for the lab: stacks whose resources are made by calling the emulated APIs.
+"""CloudFormation for the lab: it creates stacks' resources by calling the emulated APIs.
 
-moto's own engine resolves resources lazily, skips what it does not know, and has no rollback;
-this one orders, waits, reports and undoes as CloudFormation documents it.
+moto's own engine resolves resources lazily, skips what it does not know, and cannot roll back.
+This engine orders, waits, reports and rolls back as CloudFormation documents it.
 """

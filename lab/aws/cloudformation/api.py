@@ -1,4 +1,4 @@
-"""The CloudFormation API, on moto's request parsing and response serialisation."""
+"""The CloudFormation API, on moto's request parsing and response serialization."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lab.aws.cloudformation.template_urls import read_template_url
 
 
 class CloudFormationResponse(BaseResponse):
-    """One request."""
+    """Answers one request."""
 
     def __init__(
         self, *, engine: Engine, stacks: Stacks, change_sets: ChangeSets, clients: ClientFactory
@@ -61,7 +61,7 @@ class CloudFormationResponse(BaseResponse):
         try:
             stack = self._stacks.find(self._get_param("StackName"))
         except StackError:
-            return EmptyResult()  # as CloudFormation: deleting what is not there succeeds
+            return EmptyResult()  # as in CloudFormation, deleting a missing stack succeeds
         with _refusals():
             self._engine.delete(stack)
         return EmptyResult()
@@ -318,7 +318,7 @@ class CloudFormationResponse(BaseResponse):
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-    """Turns StackError into the API's error."""
+    """Turn StackError into the API's error."""
     try:
         yield
     except StackError as error:

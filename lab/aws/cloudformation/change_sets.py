@@ -1,4 +1,4 @@
-"""Change sets: what would be created or updated."""
+"""Change sets: what CloudFormation would create or update."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ChangeSet:
     created_at: datetime.datetime = field(default_factory=now)
 
     def describe(self) -> dict[str, Any]:
-        """As DescribeChangeSet prints it."""
+        """The change set as DescribeChangeSet shows it."""
         return {
             "ChangeSetName": self.name,
             "ChangeSetId": self.id,
@@ -59,11 +59,11 @@ class ChangeSets:
         self._by_id: dict[str, ChangeSet] = {}
 
     def add(self, change_set: ChangeSet) -> None:
-        """Keep a new one."""
+        """Add a change set."""
         self._by_id[change_set.id] = change_set
 
     def find(self, name_or_id: str, stack: str | None) -> ChangeSet:
-        """The one of this id, or the newest of this name of a stack. Raises ApiError."""
+        """The change set with this id, or a stack's newest with this name. Raises ApiError."""
         for change_set in reversed(self._by_id.values()):
             if change_set.id == name_or_id or (
                 change_set.name == name_or_id
@@ -73,11 +73,11 @@ class ChangeSets:
         raise ApiError("ChangeSetNotFound", f"ChangeSet [{name_or_id}] does not exist")
 
     def of(self, stack: Stack) -> list[ChangeSet]:
-        """Those of a stack, oldest first."""
+        """The change sets of a stack, oldest first."""
         return [found for found in self._by_id.values() if found.stack is stack]
 
     def delete(self, change_set: ChangeSet) -> None:
-        """Forget one."""
+        """Remove a change set."""
         del self._by_id[change_set.id]
 
 

@@ -1,4 +1,4 @@
-"""Template values as an API takes them: text to numbers and truth, by the operation's own model."""
+"""Converts template values to an API's types: text to numbers and booleans, by its own model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lab.aws.cloudformation.failures import ResourceFailure
 
 
 def request(client: Any, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """`parameters` with the types that the operation (as CreateTable) of a client declares.
+    """`parameters` with the types that a client's operation (such as CreateTable) declares.
 
     Raises ResourceFailure for a member that the operation does not have, naming its path, so
-    that no property of a template is lost on its way.
+    that no property of a template is silently dropped.
     """
     shape = client.meta.service_model.operation_model(operation).input_shape
     return dict(_typed(parameters, shape, "#"))
@@ -44,7 +44,7 @@ def _structure(value: Any, shape: StructureShape, path: str) -> dict[str, Any]:
 
 
 def camel_case(value: Any, *, verbatim: Collection[str] = ()) -> Any:
-    """CloudFormation's PascalCase names as camelCase, as some APIs have them.
+    """CloudFormation's PascalCase names in camelCase, which some APIs use.
 
     Members named in `verbatim` hold the user's own keys, which keep their spelling.
     """
@@ -61,12 +61,12 @@ def camel_case(value: Any, *, verbatim: Collection[str] = ()) -> Any:
 
 
 def is_true(value: Any) -> bool:
-    """The truth of a boolean property, which a template may write as text."""
+    """The value of a boolean property, which a template may write as text."""
     return str(value).lower() == "true"
 
 
 def extraneous(path: str, key: str) -> ResourceFailure:
-    """What CloudFormation says of a property that a type does not have."""
+    """CloudFormation's error for a property that a type does not have."""
     return ResourceFailure(
         f"Properties validation failed with message: {path}: extraneous key [{key}] is not"
         " permitted"
@@ -100,7 +100,7 @@ def _string(value: Any) -> str:
 
 
 def lost(given: Any, kept: Any, path: str = "#") -> list[str]:
-    """Paths of members that were given to an API and are not in what it keeps."""
+    """The paths of members that an API was given and did not keep."""
     if isinstance(given, Mapping):
         if not isinstance(kept, Mapping):
             return [path]

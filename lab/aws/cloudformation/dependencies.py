@@ -1,4 +1,4 @@
-"""Which resources need which, and working through them in that order."""
+"""The dependencies between resources, and a walk through them in that order."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def dependencies(stack: Stack) -> dict[str, set[str]]:
 
 
 def dependents(stack: Stack) -> dict[str, set[str]]:
-    """The resources that need each resource which exists, by name."""
+    """For each resource that exists, the resources that need it, by name."""
     found: dict[str, set[str]] = {name: set() for name in stack.resources}
     for name, needs in dependencies(stack).items():
         for need in needs & set(found):
@@ -56,7 +56,7 @@ def dependents(stack: Stack) -> dict[str, set[str]]:
 
 
 def refuse_circles(needs: Mapping[str, set[str]]) -> None:
-    """Raise TemplateError when resources need one another in a circle."""
+    """Raise TemplateError when resources depend on one another in a circle."""
     waiting = dict(needs)
     while waiting:
         ready = [name for name, need in waiting.items() if not need & set(waiting)]
@@ -77,8 +77,8 @@ def walk(
 ) -> dict[str, Exception]:
     """Run `action` on every node after the nodes it needs. Returns the failures.
 
-    After a failure nothing new is started, unless `keep_going`: then only nodes that need a failed
-    one are left out.
+    After a failure it starts no new nodes. With `keep_going` it skips only the nodes that need a
+    failed one.
     """
     waiting = {name: set(need) for name, need in needs.items()}
     failed: dict[str, Exception] = {}

@@ -1,4 +1,4 @@
-"""The engine: makes, changes and removes a stack's resources concurrently, rolls back, reports."""
+"""The engine: creates, updates and deletes stacks' resources concurrently, rolls back, reports."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LOG = logging.getLogger(__name__)
 
 
 class Engine:
-    """Carries out what is asked of stacks. `types` are made for the engine: a nested stack's type
-    creates its stack by it."""
+    """Creates, updates and deletes stacks. `types` gets the engine and returns the resource types:
+    the type of nested stacks creates stacks with it."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Engine:
     # -- requests
 
     def create(self, stack: Stack, *, wait_for: bool = False) -> Stack:
-        """Register and create a stack; blocks only if asked. Raises StackError if refused."""
+        """Register and create a stack; block only with `wait_for`. Raises StackError if refused."""
         prepare(stack)
         self._stacks.add(stack)
         stack.set_status("CREATE_IN_PROGRESS", "User Initiated")
@@ -86,7 +86,7 @@ class Engine:
         self._run(lambda: self._update(stack, candidate), stack, wait_for)
 
     def delete(self, stack: Stack, *, wait_for: bool = False) -> None:
-        """Delete a stack. A creation that is under way is told to stop first."""
+        """Delete a stack. First stop its creation if that still runs."""
         if stack.status in ("DELETE_COMPLETE", "DELETE_IN_PROGRESS"):
             return
         self._cancel(stack)
@@ -130,7 +130,7 @@ class Engine:
             stack.set_status("CREATE_COMPLETE")
             return
         if stack.cancelled.is_set():
-            return  # whoever cancelled deletes
+            return  # the caller that cancelled it deletes the stack
         names = ", ".join(sorted(failed))
         detail = f" {failed['Outputs']}" if "Outputs" in failed else ""
         reason = f"The following resource(s) failed to create: [{names}].{detail}"
@@ -342,7 +342,7 @@ class Engine:
         stack.set_status("DELETE_COMPLETE")
 
     def _delete_resources(self, stack: Stack, *, rollback: bool) -> dict[str, Exception]:
-        """Delete what exists, dependents first. Returns what could not be deleted."""
+        """Delete the existing resources, dependents first. Returns those that failed, with why."""
 
         def remove(name: str) -> None:
             self._delete_resource(stack, stack.resources[name], rollback=rollback)

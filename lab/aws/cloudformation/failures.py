@@ -1,4 +1,4 @@
-"""What goes wrong with requests and resources, in CloudFormation's words."""
+"""The errors of requests and resources, with CloudFormation's messages."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class StackError(Exception):
 
 
 class ResourceFailure(Exception):
-    """A resource could not be made, changed or removed; the message is the event's reason."""
+    """A resource could not be created, updated or deleted; the message is the event's reason."""

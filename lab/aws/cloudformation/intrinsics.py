@@ -15,7 +15,7 @@ _LITERAL = re.compile(r"\$\{!([^}]*)\}")
 
 
 class _NoValue:
-    """What Ref AWS::NoValue yields: the property is as if it were not written."""
+    """The value of Ref AWS::NoValue, which removes a property from the template."""
 
     def __repr__(self) -> str:
         return "AWS::NoValue"
@@ -25,7 +25,7 @@ NO_VALUE = _NoValue()
 
 
 def sub_names(value: Any) -> list[str]:
-    """The names between ${ and } in the argument of Fn::Sub, own variables left out."""
+    """The names between ${ and } in the argument of Fn::Sub, without its own variables."""
     template, variables = value if isinstance(value, list) else (value, {})
     return [name.strip() for name in _REFERENCE.findall(template) if name.strip() not in variables]
 
@@ -60,7 +60,7 @@ class Resolver:
     """Evaluates template values.
 
     `reference` answers Ref (parameters, pseudo parameters and resources), `attribute` answers
-    Fn::GetAtt. Each raises TemplateError for what is not there.
+    Fn::GetAtt. Each raises TemplateError for an unknown name.
     """
 
     def __init__(

@@ -83,10 +83,10 @@ def _check(name: str, spec: Mapping[str, Any], kind: str, value: str) -> None:
 
 
 class Rules:
-    """The Rules section, which knows none of the template's functions but conditions.
+    """The Rules section, which may use only condition functions and functions of its own.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference-rules.html
-    Of those that only rules have, Contains alone is known.
+    Of the functions that only rules have, the lab supports Fn::Contains alone.
     """
 
     def __init__(self, template: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:

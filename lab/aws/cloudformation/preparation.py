@@ -1,4 +1,4 @@
-"""From a template's text to what is to be made: checked, transformed, its conditions evaluated."""
+"""Prepares a stack: checks and transforms its template and evaluates the conditions."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def read_template(body: str) -> dict[str, Any]:
 
 
 def prepare(stack: Stack) -> None:
-    """Fill in a stack's parameters, template and conditions from its body and what it was given.
+    """Fill in a stack's parameters, template and conditions from its body and given parameters.
 
-    Raises StackError for whatever CloudFormation refuses before it makes anything.
+    Raises StackError for everything that CloudFormation refuses before it creates anything.
     """
     source = read_template(stack.template_body)
     try:
@@ -72,7 +72,7 @@ def prepare(stack: Stack) -> None:
 
 
 def resolver_of(stack: Stack) -> Resolver:
-    """Evaluates the template's values with the stack's parameters and the resources it has."""
+    """A resolver with the stack's parameters and the resources that it has."""
     pseudo = {
         "AWS::AccountId": ACCOUNT_ID,
         "AWS::Region": REGION,
@@ -133,7 +133,7 @@ def _check_capabilities(stack: Stack) -> None:
 
 
 def _check_resources(stack: Stack) -> None:
-    """Refuse templates whose references dangle, before anything is made."""
+    """Refuse templates that refer to missing names, before anything is created."""
     resources = stack.template["Resources"]
     known = set(resources) | set(stack.parameters)
     for logical_id, resource in resources.items():

@@ -1,4 +1,4 @@
-"""What a resource type must offer, and what it may use while it works on a resource."""
+"""The interface of resource types, and what a type may use while it works on a resource."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lab.aws.cloudformation.stacks import ResourceState, Stack
 
 @dataclass(frozen=True)
 class Created:
-    """What a resource type returns: Ref's value and the values of Fn::GetAtt."""
+    """A created resource: the value of Ref and the values of Fn::GetAtt."""
 
     physical_id: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class ResourceContext:
         return self.clients.get(service)
 
     def physical_name(self, max_length: int = 64, *, lower: bool = False) -> str:
-        """A name as CloudFormation makes them: stack, logical id, random suffix."""
+        """A name in CloudFormation's form: stack, logical id, random suffix."""
         suffix = "".join(secrets.choice(string.ascii_uppercase + string.digits) for _ in range(12))
         room = max_length - len(suffix) - 1
         stem = f"{self.stack.name}-{self.state.logical_id}"
@@ -49,17 +49,17 @@ class ResourceContext:
         return name.lower() if lower else name
 
     def begin(self, physical_id: str) -> None:
-        """Tell the stack the id before the resource is finished, so that it can be cleaned up."""
+        """Give the stack the id before the resource is complete, so that it can be cleaned up."""
         self.state.physical_id = physical_id
 
     def call(self, service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
-        """Call an operation (as CreateTable), with scalars of the types that it declares."""
+        """Call an operation (such as CreateTable) with scalars of the types that it declares."""
         client = self.client(service)
         typed = request(client, operation, parameters)
         return getattr(client, xform_name(operation))(**typed)
 
     def tag_list(self, extra: Any = None) -> list[dict[str, str]]:
-        """`tags` as most APIs take them."""
+        """`tags` in the form that most APIs take."""
         return [{"Key": key, "Value": value} for key, value in self.tags(extra).items()]
 
     def tags(self, extra: Any = None) -> dict[str, str]:
@@ -75,15 +75,15 @@ class ResourceContext:
 
 
 class ResourceType(ABC):
-    """One CloudFormation resource type. Failures are raised, as any exception."""
+    """One CloudFormation resource type. Its methods raise an exception of any kind on failure."""
 
     type: ClassVar[str]
-    # Properties that are carried out; None for a type whose properties are the user's own.
+    # Properties that the type supports; None for a type whose properties are the user's own.
     properties: ClassVar[frozenset[str] | None] = frozenset()
 
     @classmethod
     def check(cls, properties: Mapping[str, Any]) -> None:
-        """Refuse properties that would be without effect. Raises ResourceFailure."""
+        """Refuse properties that the type does not support. Raises ResourceFailure."""
         if cls.properties is not None:
             strange = sorted(set(properties) - cls.properties)
             if strange:
@@ -94,14 +94,14 @@ class ResourceType(ABC):
 
     @abstractmethod
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        """Make the resource and wait until it is usable."""
+        """Create the resource and wait until it is usable."""
 
     def update(
         self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
     ) -> Created | None:
-        """Change the resource in place; None when it must be replaced."""
+        """Update the resource in place. Returns None when it must be replaced."""
         return None
 
     @abstractmethod
     def delete(self, context: ResourceContext) -> None:
-        """Remove the resource; one that is already gone is no error."""
+        """Delete the resource. It is no error when the resource is already gone."""

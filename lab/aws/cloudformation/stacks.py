@@ -1,4 +1,4 @@
-"""Stacks: their resources, events and statuses, and where to find them."""
+"""Stacks: their resources, events and statuses, and a registry of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def new_stack_id(name: str) -> str:
 
 @dataclass
 class ResourceState:
-    """A resource as its stack knows it."""
+    """The state of a resource in its stack."""
 
     logical_id: str
     type: str
@@ -77,7 +77,7 @@ class Stack:
     resources: dict[str, ResourceState] = field(default_factory=dict)
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     events: list[StackEvent] = field(default_factory=list)
-    # Whether the update under way brings other tags than before.
+    # Whether the current update changes the tags.
     tags_changed: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -85,7 +85,7 @@ class Stack:
     def set_status(self, status: str, reason: str | None = None) -> None:
         """Change the stack's own status and record the event.
 
-        The event comes first: whoever sees a final status then sees all its events.
+        The event comes first, so that a reader who sees a final status sees all events too.
         """
         self._record(self.name, self.stack_id, STACK_TYPE, status, reason, None)
         self.status, self.status_reason = status, reason
@@ -131,21 +131,21 @@ class Stack:
 
 
 class Stacks:
-    """All stacks of the Region, those that were deleted too."""
+    """All stacks of the Region, including deleted ones."""
 
     def __init__(self) -> None:
         self._stacks: dict[str, Stack] = {}
         self._lock = threading.RLock()
 
     def add(self, stack: Stack) -> None:
-        """Keep a stack. Raises StackError when another live one has its name."""
+        """Add a stack. Raises StackError when another live one has its name."""
         with self._lock:
             if any(s.name == stack.name and s is not stack for s in self.live()):
                 raise StackError("AlreadyExistsException", f"Stack [{stack.name}] already exists")
             self._stacks[stack.stack_id] = stack
 
     def find(self, name_or_id: str) -> Stack:
-        """The stack of this id, or the live stack of this name. Raises StackError."""
+        """The stack with this id, or the live stack with this name. Raises StackError."""
         with self._lock:
             if name_or_id in self._stacks:
                 return self._stacks[name_or_id]
@@ -165,7 +165,7 @@ class Stacks:
         return [stack for stack in self.all() if stack.status != "DELETE_COMPLETE"]
 
     def path_of_role(self, role_name: str) -> str | None:
-        """A role's place in its root stack, such as Benchmark/PlanRole; None outside of stacks."""
+        """A role's place in its root stack, such as Benchmark/PlanRole; None outside stacks."""
         for stack in self.live():
             for state in list(stack.resources.values()):
                 if state.type == "AWS::IAM::Role" and state.physical_id == role_name:

@@ -1,4 +1,4 @@
-"""New tags of a stack, on the resources it already has."""
+"""Sets a stack's new tags on the resources that it already has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tags = dict[str, str]
 
 
 def retag(context: ResourceContext, properties: dict[str, Any]) -> bool:
-    """Give a resource its stack's tags of now. Returns whether its type can be retagged here."""
+    """Set the stack's current tags on a resource. Returns whether the lab can retag its type."""
     state = context.state
     put = _BY_TYPE.get(state.type)
     if state.type in _EC2_TYPES:

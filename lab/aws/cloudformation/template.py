@@ -10,13 +10,13 @@ from typing import Any
 
 import yaml
 
-# It warns of metrics that it would send to AWS.
+# The translator warns of metrics that it would send to AWS.
 logging.getLogger("samtranslator").setLevel(logging.ERROR)
 
 SAM_TRANSFORM = "AWS::Serverless-2016-10-31"
 
 
-# How many there may be of each, and how large a template may be, given in the request or by URL.
+# The most entries of each section, and the largest template in the request and by URL.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 _MOST = {"Parameters": 200, "Mappings": 200, "Resources": 500, "Outputs": 200}
 BODY_BYTES = 51_200
@@ -24,11 +24,11 @@ URL_BYTES = 1_000_000
 
 
 class TemplateError(Exception):
-    """The template cannot be used; the message is what CloudFormation's ValidationError says."""
+    """The template cannot be used; the message is that of CloudFormation's ValidationError."""
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader without dates: `Version: 2012-10-17` is a string to CloudFormation."""
+    """SafeLoader without dates, because CloudFormation reads `Version: 2012-10-17` as a string."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -81,7 +81,7 @@ def parse_template(body: str) -> dict[str, Any]:
 
 
 def check_limits(template: dict[str, Any]) -> None:
-    """Refuse a template with more than CloudFormation takes. Raises TemplateError."""
+    """Refuse a template that exceeds CloudFormation's limits. Raises TemplateError."""
     for section, most in _MOST.items():
         count = len(template.get(section) or {})
         if count > most:
@@ -124,7 +124,7 @@ def _managed_policy_arns() -> dict[str, str]:
 def _serverless(
     template: dict[str, Any], parameters: dict[str, Any], region: str
 ) -> dict[str, Any]:
-    # Imported here: the translator takes longer to load than the server to start.
+    # Imported here, because the translator takes longer to load than the server to start.
     import boto3
     from samtranslator.model.exceptions import InvalidDocumentException  # type: ignore[import-untyped]
     from samtranslator.parser.parser import Parser  # type: ignore[import-untyped]

@@ -12,7 +12,7 @@ from lab.aws.cloudformation.template import URL_BYTES
 
 
 def read_template_url(clients: ClientFactory, url: str) -> str:
-    """A template in S3. Raises StackError for one that cannot be read or is too large."""
+    """Read a template from S3. Raises StackError if it cannot be read or is too large."""
     bucket, key = _bucket_and_key(url)
     try:
         found = clients.get("s3").get_object(Bucket=bucket, Key=key)
@@ -29,7 +29,7 @@ def read_template_url(clients: ClientFactory, url: str) -> str:
 def _bucket_and_key(url: str) -> tuple[str, str]:
     """Bucket and key of an S3 URL in path style, virtual-host style, or s3://.
 
-    A host that is not AWS's is this endpoint, which is addressed in path style.
+    A host that is not AWS's is the lab's own endpoint, which uses path style.
     """
     parts = urlparse(url)
     path = unquote(parts.path.lstrip("/"))

@@ -1,1 +1,1 @@
-"""AWS CodeBuild, whose builds are a stand-in."""
+"""AWS CodeBuild, with builds that build no container."""

@@ -1,4 +1,4 @@
-"""The CodeBuild API, on moto's request parsing and response serialisation."""
+"""The CodeBuild API, on moto's request parsing and response serialization."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lab.aws.codebuild.builds import CodeBuild
 
 
 class CodeBuildResponse(BaseResponse):
-    """One request."""
+    """Answers one request."""
 
     def __init__(self, service: CodeBuild) -> None:
         super().__init__(service_name="codebuild")
@@ -22,7 +22,7 @@ class CodeBuildResponse(BaseResponse):
         return ActionResult({"project": self._service.put_project(self._get_params(), new=False)})
 
     def delete_project(self) -> ActionResult:
-        # As CodeBuild: deleting what is not there succeeds.
+        # As in CodeBuild, deleting a project that does not exist succeeds.
         self._service.projects.pop(self._get_param("name"), None)
         return ActionResult({})
 

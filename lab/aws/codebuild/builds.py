@@ -1,11 +1,11 @@
-"""AWS CodeBuild, whose builds are a stand-in: no container is built here.
+"""AWS CodeBuild, with builds that build no container.
 
-There is no container engine in the lab, so a build does not run its buildspec's commands. What it
-does is what such a build is for: it reads the source and the buildspec, writes a log, and pushes a
-manifest to the repository that the environment variables REPOSITORY_URI and IMAGE_TAG name, by the
-calls that a push makes, all with the service role's credentials. The manifest's one layer says
-what it is. Nor do the lab's nodes pull: whatever reference is pushed to the emulated registry, they
-run the lab's own image of the tools by it. Whether a Dockerfile builds, this lab cannot tell.
+The lab has no container engine, so a build does not run its buildspec's commands. It reads the
+source and the buildspec, writes a log, and pushes a manifest with the calls of a real push. It does
+all this with the service role's credentials. The environment variables REPOSITORY_URI and IMAGE_TAG
+name the repository and the tag. The manifest's one layer says what it is. The lab's nodes do not
+pull either: for every reference that is pushed to the emulated registry they run the lab's own
+image of the tools. So the lab cannot tell whether a Dockerfile builds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PHASES = (
 
 
 class BuildFailure(Exception):
-    """A phase failed; the message is its context."""
+    """A phase of a build failed; the message is the phase's context."""
 
 
 class CodeBuild:
@@ -181,7 +181,7 @@ class CodeBuild:
         return ClientFactory(self._endpoint_url, credentials)
 
     def _log(self, build: dict[str, Any], message: str) -> None:
-        """Write to the build's log; a role that may not leaves the build without one."""
+        """Write to the build's log; without the permission the build has no log."""
         place = build["logs"]
         if place["cloudWatchLogs"]["status"] == "DISABLED":
             return
@@ -231,7 +231,7 @@ class CodeBuild:
 
 
 def _attempt(work: Callable[[dict[str, Any]], None] | None, build: dict[str, Any]) -> str | None:
-    """Do a phase's work; returns why it failed."""
+    """Do a phase's work. Returns why it failed, or None."""
     if work is None:
         return None
     try:

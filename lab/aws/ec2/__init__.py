@@ -1,1 +1,1 @@
-"""What moto's EC2 lacks: placement groups, capacity reservations, launches that heed both."""
+"""What moto's EC2 lacks: placement groups, capacity reservations, and launches that use them."""

@@ -23,7 +23,7 @@ _LINUX = "Linux/UNIX"
 
 @dataclass
 class CapacityReservation:
-    """One reservation. What is available is the total less the instances that run in it."""
+    """One reservation. Its available capacity is the total less the instances that run in it."""
 
     id: str
     arn: str
@@ -40,7 +40,7 @@ class CapacityReservation:
     state: str = "active"
 
     def describe(self, used: int) -> dict[str, Any]:
-        """As DescribeCapacityReservations prints it; `used` instances run in it."""
+        """The reservation as DescribeCapacityReservations shows it; `used` instances run in it."""
         active = self.state == "active"
         return {
             "CapacityReservationId": self.id,
@@ -72,12 +72,12 @@ class CapacityReservations:
         self._lock = threading.Lock()
 
     def add(self, reservation: CapacityReservation) -> None:
-        """Keep a new one."""
+        """Add a reservation."""
         with self._lock:
             self._found[reservation.id] = reservation
 
     def get(self, identity: str) -> CapacityReservation:
-        """Raises EC2ClientError InvalidCapacityReservationId.NotFound."""
+        """A reservation by id. Raises EC2ClientError InvalidCapacityReservationId.NotFound."""
         with self._lock:
             found = self._found.get(identity)
         if found is None:
@@ -88,7 +88,7 @@ class CapacityReservations:
         return found
 
     def all(self) -> list[CapacityReservation]:
-        """Every one, cancelled ones too."""
+        """Every reservation, including cancelled ones."""
         with self._lock:
             return list(self._found.values())
 
@@ -122,10 +122,11 @@ def choose(
     placement_group_arn: str | None,
     count: int,
 ) -> str | None:
-    """The id of the reservation that `count` instances are to run in, None for none.
+    """The id of the reservation in which `count` instances will run; None for no reservation.
 
     `specification` is RunInstances' CapacityReservationSpecification. A targeted reservation must
-    match and have room; without a target an open one that matches is used. Raises EC2ClientError.
+    match and have room. Without a target, the instances use an open reservation that matches.
+    Raises EC2ClientError.
     """
     preference = specification.get("CapacityReservationPreference")
     target = (specification.get("CapacityReservationTarget") or {}).get("CapacityReservationId")
@@ -141,7 +142,7 @@ def choose(
             "instance type": (instance_type, reservation.instance_type),
             "Availability Zone": (zone, reservation.zone),
         }
-        # One without a placement group takes instances of any.
+        # A reservation without a placement group takes instances of any group.
         if reservation.placement_group_arn:
             wanted["placement group"] = (
                 str(placement_group_arn),
@@ -255,13 +256,13 @@ def _cancel(self: EC2Response) -> ActionResult:
             f"The Capacity Reservation {reservation.id} is {reservation.state}, not active.",
         )
     self.error_on_dryrun()
-    # Instances that run in it keep running.
+    # Instances that run in the reservation keep running.
     reservation.state = "cancelled"
     return ActionResult({"Return": True})
 
 
 def install() -> None:
-    """Teach moto's EC2 capacity reservations."""
+    """Add capacity reservations to moto's EC2."""
     additions: dict[str, Any] = {
         "create_capacity_reservation": _create,
         "describe_capacity_reservations": _describe,

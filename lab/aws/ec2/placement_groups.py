@@ -32,7 +32,7 @@ class PlacementGroup:
     tags: dict[str, str]
 
     def describe(self) -> dict[str, Any]:
-        """As DescribePlacementGroups prints it."""
+        """The group as DescribePlacementGroups shows it."""
         return {
             "GroupName": self.name,
             "GroupId": self.id,
@@ -63,7 +63,7 @@ class PlacementGroups:
         region: str,
         account_id: str,
     ) -> PlacementGroup:
-        """Raises EC2ClientError as EC2 does for what it refuses."""
+        """Create a group. Raises EC2ClientError for what EC2 refuses."""
         if strategy not in ("cluster", "partition", "spread"):
             raise EC2ClientError("InvalidParameterValue", f"The strategy '{strategy}' is unknown.")
         if spread_level == "host" and strategy == "spread":
@@ -109,7 +109,7 @@ class PlacementGroups:
             return group
 
     def find(self, *, name: str | None = None, group_id: str | None = None) -> PlacementGroup:
-        """By name or id. Raises EC2ClientError InvalidPlacementGroup.Unknown."""
+        """A group by name or id. Raises EC2ClientError InvalidPlacementGroup.Unknown."""
         with self._lock:
             for group in self._groups.values():
                 if name == group.name or (group_id is not None and group_id == group.id):
@@ -124,7 +124,7 @@ class PlacementGroups:
             return list(self._groups.values())
 
     def delete(self, name: str) -> None:
-        """Forget a group."""
+        """Remove a group."""
         with self._lock:
             del self._groups[name]
 
@@ -133,7 +133,7 @@ GROUPS = PlacementGroups()
 
 
 def instances_of(backend: Any, group: str) -> list[Any]:
-    """The instances of a group that are not terminated; `backend` is moto's of EC2."""
+    """The instances of a group that are not terminated; `backend` is moto's EC2 backend."""
     return [
         instance
         for reservation in backend.reservations.values()
@@ -204,7 +204,7 @@ def _delete_placement_group(self: EC2Response) -> EmptyResult:
 
 
 def install() -> None:
-    """Teach moto's EC2 placement groups."""
+    """Add placement groups to moto's EC2."""
     additions: dict[str, Any] = {
         "create_placement_group": _create_placement_group,
         "describe_placement_groups": _describe_placement_groups,

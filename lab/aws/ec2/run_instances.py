@@ -1,4 +1,4 @@
-"""RunInstances: placement, network interfaces and reserved capacity, checked and kept."""
+"""RunInstances: checks and keeps placement, network interfaces and reserved capacity."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ _SPREAD_INSTANCES_PER_ZONE = 7
 
 
 def install() -> None:
-    """Have moto's RunInstances depend on placement and capacity."""
+    """Make moto's RunInstances check placement and capacity."""
     setattr(EC2Response, "run_instances", _run_instances)  # noqa: B010 - InstanceResponse has it
 
 
 _moto_run_instances = InstanceResponse.run_instances
 
 
-# Placement and capacity are decided on what runs; two launches at once must not see the same.
+# Placement and capacity depend on what runs, so only one launch at a time may decide them.
 _launching = threading.Lock()
 
 
 def _run_instances(self: EC2Response) -> ActionResult:
-    """moto's RunInstances, with placement, network interfaces and reserved capacity checked and
-    kept."""
+    """Run moto's RunInstances; check and keep placement, interfaces and reserved capacity."""
     placement = self._get_param("Placement", {}) or {}
     if placement.get("GroupName") and placement.get("GroupId"):
         raise EC2ClientError(
@@ -70,7 +69,7 @@ def _run_instances(self: EC2Response) -> ActionResult:
 def _partitions(
     self: EC2Response, group: PlacementGroup | None, wanted: Any, count: int
 ) -> list[int | None]:
-    """The partition of each new instance: the one that is asked for, else the emptiest."""
+    """The partition of each new instance: the requested one, else the emptiest."""
     if group is None or group.strategy != "partition":
         if wanted:
             raise EC2ClientError(
@@ -137,7 +136,7 @@ def _check_interfaces(self: EC2Response, interfaces: list[dict[str, Any]]) -> No
 def _note_interfaces(instance: Any, interfaces: list[dict[str, Any]]) -> None:
     asked = {int(one.get("DeviceIndex", 0)): one for one in interfaces}
     for index, interface in instance.nics.items():
-        # The network interfaces that a launch makes go with the instance, unless it says not.
+        # EC2 deletes the network interfaces of a launch with the instance, unless told otherwise.
         keep = asked.get(index, {}).get("DeleteOnTermination")
         interface.delete_on_termination = keep is None or _true(keep)
         specification = asked.get(index, {}).get("EnaSrdSpecification")

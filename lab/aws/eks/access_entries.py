@@ -17,7 +17,7 @@ CLUSTER_ADMIN_POLICY = f"{_POLICIES}AmazonEKSClusterAdminPolicy"
 
 
 def create(cluster: Cluster, request: Mapping[str, Any]) -> AccessEntry:
-    """Let a principal in. Raises ApiError for what EKS refuses."""
+    """Create an access entry. Raises ApiError for what EKS refuses."""
     _require_access_api(cluster)
     principal = request["principalArn"]
     if principal in cluster.access_entries:
@@ -53,7 +53,7 @@ def put(
     tags: dict[str, str] | None = None,
     kind: str = "STANDARD",
 ) -> AccessEntry:
-    """Add an entry without asking whether anybody may."""
+    """Add an entry without EKS's checks."""
     name = cluster.description["name"]
     entry = AccessEntry(
         {
@@ -75,7 +75,7 @@ def put(
 
 
 def _default_username(principal: str) -> str:
-    """As EKS: a role's user name carries the session's."""
+    """EKS's default user name; that of a role contains the session's name."""
     if ":role/" not in principal:
         return principal
     account, role = principal.split(":")[4], principal.rsplit("/", 1)[1]
@@ -83,7 +83,7 @@ def _default_username(principal: str) -> str:
 
 
 def ensure_node_role(cluster: Cluster, role: str) -> None:
-    """EKS makes the node role's own entry in clusters of the access-entry API."""
+    """Add the node role's entry, as EKS does in clusters with the access-entry API."""
     mode = cluster.description["accessConfig"]["authenticationMode"]
     if mode != "CONFIG_MAP" and role not in cluster.access_entries:
         put(
@@ -105,7 +105,7 @@ def _require_access_api(cluster: Cluster) -> None:
 
 
 def find(cluster: Cluster, principal: str) -> AccessEntry:
-    """Raises ResourceNotFoundException."""
+    """The access entry of a principal. Raises ResourceNotFoundException."""
     found = cluster.access_entries.get(principal)
     if found is None:
         raise ApiError(
@@ -127,7 +127,7 @@ def associate_policy(
 
 
 def associate(entry: AccessEntry, policy_arn: str, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """Add an access policy without asking whether anybody may."""
+    """Add an access policy without EKS's checks."""
     association = {
         "policyArn": policy_arn,
         "accessScope": {"type": scope["type"], "namespaces": scope.get("namespaces") or []},

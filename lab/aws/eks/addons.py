@@ -1,4 +1,4 @@
-"""Add-ons, which are only noted: the lab's nodes bring their own networking and DNS."""
+"""Add-ons, which are only recorded: the lab's nodes bring their own networking and DNS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab.aws.eks.clusters import Cluster
 
 
 def create(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Note an add-on. Raises ApiError for one that is there and for what EKS refuses."""
+    """Record an add-on. Raises ApiError for one that exists and for what EKS refuses."""
     name = request["addonName"]
     if name in cluster.addons:
         raise ApiError("ResourceInUseException", f"Addon already exists: {name}")
@@ -59,7 +59,7 @@ def update(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find(cluster: Cluster, name: str) -> dict[str, Any]:
-    """Raises ResourceNotFoundException."""
+    """An add-on by name. Raises ResourceNotFoundException."""
     found = cluster.addons.get(name)
     if found is None:
         raise ApiError(

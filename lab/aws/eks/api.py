@@ -1,4 +1,4 @@
-"""The EKS API, on moto's request parsing and response serialisation."""
+"""The EKS API, on moto's request parsing and response serialization."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lab.aws.iam.identity import caller_arn
 
 
 class EksResponse(BaseResponse):
-    """One request."""
+    """Answers one request."""
 
     def __init__(
         self, *, clusters: Clusters, control_planes: ControlPlanes, node_groups: NodeGroups
@@ -40,7 +40,7 @@ class EksResponse(BaseResponse):
         return ActionResult({"cluster": self._control_planes.delete(self._get_param("name"))})
 
     def describe_cluster_versions(self) -> ActionResult:
-        # The lab has the versions of its clusters, and no calendar of their support.
+        # The lab lists the versions of its clusters, without dates of their support.
         wanted = self._get_param("clusterVersions")
         versions = {c.description["version"] for c in self._clusters.all()}
         return ActionResult(

@@ -1,4 +1,4 @@
-"""The clusters there are, with what belongs to each.
+"""The clusters that exist, with what belongs to each.
 
 Descriptions are kept in the API's own form.
 """
@@ -20,12 +20,12 @@ from lab.aws.eks.validation import invalid
 
 
 def in_background(work: Callable[[], None]) -> None:
-    """Do what takes time in a thread: it shows in a description's `status`, as with EKS."""
+    """Do slow work in a thread; a description's `status` shows its progress, as with EKS."""
     threading.Thread(target=work, name="eks", daemon=True).start()
 
 
 def subnets_of(clients: ClientFactory, subnet_ids: list[str]) -> list[dict[str, Any]]:
-    """EC2's descriptions of subnets. Raises ApiError for none, and for one that is not there."""
+    """EC2's descriptions of subnets. Raises ApiError without any, and for one that is missing."""
     if not subnet_ids:
         raise invalid("Subnets are required")
     try:
@@ -37,7 +37,7 @@ def subnets_of(clients: ClientFactory, subnet_ids: list[str]) -> list[dict[str, 
 
 @dataclass
 class AccessEntry:
-    """A principal's way into a cluster."""
+    """A principal's access to a cluster."""
 
     description: dict[str, Any]
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class AccessEntry:
 
 @dataclass
 class NodeGroup:
-    """A node group, what the API says of it, and its instances."""
+    """A node group, its description in the API, and its instances."""
 
     description: dict[str, Any]
     template: Mapping[str, Any]
@@ -56,7 +56,7 @@ class NodeGroup:
 
 @dataclass
 class Cluster:
-    """A cluster, what the API says of it, and the control plane behind it."""
+    """A cluster, its description in the API, and its control plane."""
 
     description: dict[str, Any]
     vpc_cidrs: tuple[str, ...]
@@ -78,7 +78,7 @@ class Clusters:
         return list(self._by_name.values())
 
     def add(self, cluster: Cluster) -> None:
-        """Keep a new one. Raises ResourceInUseException."""
+        """Add a cluster. Raises ResourceInUseException."""
         name = cluster.description["name"]
         with self._lock:
             if name in self._by_name:
@@ -88,26 +88,26 @@ class Clusters:
             self._by_name[name] = cluster
 
     def remove(self, name: str) -> None:
-        """Forget one."""
+        """Remove a cluster."""
         with self._lock:
             del self._by_name[name]
 
     def find(self, name: str) -> Cluster:
-        """Raises ResourceNotFoundException."""
+        """A cluster by name. Raises ResourceNotFoundException."""
         found = self._by_name.get(name)
         if found is None:
             raise ApiError("ResourceNotFoundException", f"No cluster found for name: {name}.")
         return found
 
     def node_group(self, cluster_name: str, name: str) -> NodeGroup:
-        """Raises ResourceNotFoundException."""
+        """A node group of a cluster. Raises ResourceNotFoundException."""
         found = self.find(cluster_name).node_groups.get(name)
         if found is None:
             raise ApiError("ResourceNotFoundException", f"No node group found for name: {name}.")
         return found
 
     def node_group_arn(self, cluster_name: str, name: str) -> str | None:
-        """The ARN of a node group, whose last part only EKS knows; None when there is none."""
+        """The ARN of a node group, whose last part only EKS knows; None for an unknown group."""
         cluster = self._by_name.get(cluster_name)
         group = cluster.node_groups.get(name) if cluster else None
         return None if group is None else str(group.description["nodegroupArn"])

@@ -1,4 +1,4 @@
-"""Clusters come and go: their control planes are started and stopped in the background."""
+"""Creates and deletes clusters: starts and stops their control planes in the background."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLATFORM_VERSION = "eks.1"
 
 
 class ControlPlanes:
-    """Makes clusters and deletes them."""
+    """Creates and deletes clusters."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ControlPlanes:
         vpc_cidrs = tuple(dict.fromkeys([vpc_cidr, *associated]))
         validation.cluster(request, self._clients.get("kms"))
         network = request.get("kubernetesNetworkConfig") or {}
-        # EKS takes the one of the two that does not overlap with the VPC.
+        # EKS chooses the one of the two that does not overlap with the VPC.
         default_services = "172.20.0.0/16" if vpc_cidr.startswith("10.") else "10.100.0.0/16"
         access = request.get("accessConfig") or {}
         description: dict[str, Any] = {

@@ -1,6 +1,6 @@
-"""What EKS stands on: clusters, nodes and address blocks, which the machine underneath provides.
+"""What EKS needs from the machine: clusters, nodes and address blocks.
 
-The AWS side owns this boundary and calls it; the lab's Kubernetes side implements it.
+The AWS side defines and calls this interface; the lab's Kubernetes side implements it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class ClusterLaunchError(Exception):
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """One EC2 instance that is to be a node.
+    """One EC2 instance that will be a node.
 
-    `block` is the node's own /26: its first host address is the node's, the rest its pods'.
+    `block` is the node's own /26. The first host address is the node's, the rest are its pods'.
     `placement_group` is the group's name and `placement_strategy` one of cluster, partition,
     spread; both None outside a group. `partition_number` counts from 1 and is None in any other
     strategy. `instance_bits_per_second` is the documented peak bandwidth of the instance type,
-    unscaled; limits per flow are the fabric's to know. `ena_express` and `ena_express_udp` say
+    unscaled; the fabric adds the limits per flow. `ena_express` and `ena_express_udp` say
     whether TCP and UDP flows use ENA Express. `default_max_pods` is EKS's own choice for the type;
     `kubelet_configuration` holds fields of KubeletConfiguration and `kubelet_flags` flags as
-    --name=value, both as the instance's user data asks.
+    --name=value, both from the instance's user data.
     """
 
     name: str
@@ -64,14 +64,14 @@ class KubernetesCluster(Protocol):
         """Block until every node is Ready. Raises NodeLaunchError."""
 
     def terminate_nodes(self, names: Sequence[str]) -> None:
-        """Stop the nodes of these names and remove their Node objects."""
+        """Stop the nodes with these names and remove their Node objects."""
 
     def stop(self) -> None:
         """Stop the control plane."""
 
 
 class Infrastructure(Protocol):
-    """Makes clusters and hands out addresses."""
+    """Makes clusters and allocates addresses."""
 
     def create_cluster(
         self,
@@ -82,19 +82,19 @@ class Infrastructure(Protocol):
         service_cidr: str,
         authentication_webhook_url: str,
     ) -> KubernetesCluster:
-        """Block until the API server says /readyz. Raises ClusterLaunchError.
+        """Block until the API server's /readyz succeeds. Raises ClusterLaunchError.
 
-        `vpc_cidrs` are all of the VPC's, the primary one first.
+        `vpc_cidrs` has all CIDR blocks of the VPC, the primary one first.
         """
 
     def allocate_block(self, subnet_cidr: str) -> ipaddress.IPv4Network:
-        """A /26 inside the subnet that no node has. Raises NodeLaunchError when it is full."""
+        """Take a /26 of the subnet that no node has. Raises NodeLaunchError when none is left."""
 
     def release_block(self, block: ipaddress.IPv4Network) -> None:
         """Let another node have the block. Safe to call twice."""
 
     def publish_image(self, reference: str) -> None:
-        """Let pods on every node, also on later ones, run the tools' image by this reference.
+        """Let pods on all nodes, including later ones, run the tools' image by this reference.
 
-        `reference` is a full one with its registry, as in 1.dkr.ecr.example.com/tools:2.
+        `reference` includes the registry, as in 1.dkr.ecr.example.com/tools:2.
         """

@@ -1,4 +1,4 @@
-"""Instances of a node group, and what becomes of them as nodes."""
+"""Instances of a node group, and the nodes that they become."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAINT_EFFECTS = {
 
 @dataclass(frozen=True)
 class NetworkFacts:
-    """What DescribeInstanceTypes says of a type's network."""
+    """The network of an instance type, from DescribeInstanceTypes."""
 
     peak_bits_per_second: float
     interfaces: int
@@ -32,7 +32,7 @@ class NetworkFacts:
 
     @property
     def max_pods(self) -> int:
-        """EKS's choice without prefix delegation: an address per pod, two pods without one."""
+        """EKS's default without prefix delegation: an address per pod, and two pods without one."""
         return self.interfaces * (self.addresses_per_interface - 1) + 2
 
 
@@ -65,9 +65,9 @@ def launch_instances(
     count: int,
     started: Callable[[Instance], None],
 ) -> list[Instance]:
-    """Run `count` instances over the node group's subnets; `started` is told of each.
+    """Run `count` instances in the node group's subnets, and call `started` for each.
 
-    Raises ClientError as EC2 refuses, NodeLaunchError when a subnet has no free block.
+    Raises ClientError for what EC2 refuses, NodeLaunchError when a subnet has no free block.
     """
     ec2 = clients.get("ec2")
     subnets = ec2.describe_subnets(SubnetIds=description["subnets"])["Subnets"]
@@ -136,7 +136,7 @@ def node_spec(
     taints: Sequence[Mapping[str, str]],
     kubelet: KubeletSettings,
 ) -> NodeSpec:
-    """The node an instance is to be."""
+    """The node that an instance becomes."""
     return NodeSpec(
         name=instance.name,
         instance_id=instance.instance_id,
@@ -172,7 +172,7 @@ def node_spec(
 
 
 def _network_facts(ec2: Any, instance_type: str) -> NetworkFacts:
-    """Of the type's network cards together."""
+    """The network of an instance type; the bandwidths of its network cards are added up."""
     described = ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"][0]
     network = described["NetworkInfo"]
     cards = network["NetworkCards"]
@@ -196,14 +196,14 @@ def _ena_express(template: Mapping[str, Any]) -> tuple[bool, bool]:
 def _interfaces(
     template: Mapping[str, Any], subnet_id: str, address: str, cluster_security_group: str
 ) -> dict[str, Any]:
-    """RunInstances' part about the network: interfaces where the template has some."""
+    """RunInstances' network parameters: interfaces if the template has any."""
     interfaces = [dict(interface) for interface in template.get("NetworkInterfaces") or []]
     groups = template.get("SecurityGroupIds")
     if not interfaces:
         return {
             "SubnetId": subnet_id,
             "PrivateIpAddress": address,
-            # With custom security groups the cluster's own is not added.
+            # EKS does not add the cluster's security group to custom ones.
             "SecurityGroupIds": groups or [cluster_security_group],
         }
     for interface in interfaces:

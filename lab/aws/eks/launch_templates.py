@@ -1,4 +1,4 @@
-"""What a node group takes of its launch template, and what EKS refuses in one."""
+"""What a node group uses of its launch template, and what EKS refuses in one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from lab.aws.clients import ClientFactory
 from lab.aws.eks.validation import invalid
 
-# What EKS refuses in a node group's launch template, and how it says so.
+# What EKS refuses in a node group's launch template, with EKS's messages.
 # https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
 _FORBIDDEN_IN_TEMPLATE = {
     "IamInstanceProfile": (
@@ -29,7 +29,7 @@ _FORBIDDEN_IN_TEMPLATE = {
 def launch_template(
     clients: ClientFactory, request: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The launch template's data and version, checked; empty without one."""
+    """The checked launch template's data and version; both empty without a template."""
     wanted = request.get("launchTemplate")
     if not wanted:
         return {}, {}
@@ -69,7 +69,7 @@ def launch_template(
 
 
 def instance_types(request: Mapping[str, Any], template: Mapping[str, Any]) -> list[str]:
-    """The types asked for in one of the two places. Raises ApiError when it is both."""
+    """The types that the request or the template names. Raises ApiError when both name types."""
     types = list(request.get("instanceTypes") or [])
     if types and template.get("InstanceType"):
         raise invalid(

@@ -1,4 +1,4 @@
-"""Managed node groups: instances are launched and terminated until there are as many as desired."""
+"""Managed node groups: launch and terminate instances until there are as many as desired."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class NodeGroups:
                 "Ec2LaunchTemplateInvalidConfiguration", str(error), [asg]
             ) from error
         except NeverJoins as error:
-            kubelet = error  # such an instance is launched, and only then found out
+            kubelet = error  # EKS launches such an instance, and only then it fails to join
         try:
             instances = launch_instances(
                 self._clients,
@@ -247,7 +247,7 @@ class NodeGroups:
             issues = group.description["health"]["issues"]
             update["errors"] = [
                 {
-                    # UpdateConfig has error codes of its own, fewer than health issues have.
+                    # UpdateConfig has its own error codes, fewer than health issues have.
                     "errorCode": issue["code"]
                     if issue["code"] == "NodeCreationFailure"
                     else "Unknown",
@@ -299,7 +299,7 @@ class NodeGroups:
         return group.description
 
     def _ami(self, version: str, ami_type: str) -> str:
-        """The image EKS chooses for this version and type; registered once per pair."""
+        """The image that EKS chooses for this version and type; registered once per pair."""
         name = f"amazon-eks-node-{ami_type.lower().replace('_', '-')}-{version}-v20260701"
         with self._lock:
             if name not in self._amis:

@@ -1,8 +1,8 @@
-"""The API server's token review: is this EKS token good, and whose is it?
+"""The API server's token review: whether an EKS token is valid, and whose it is.
 
-The token is a presigned STS GetCallerIdentity request; EKS sends it to STS and maps the answer
-to an access entry. Form of the token: aws-cli, customizations/eks/get_token.py; checks:
-aws-iam-authenticator, pkg/token.
+The token is a presigned STS GetCallerIdentity request. EKS sends it to STS and maps the answer
+to an access entry. Source of the token's form: aws-cli, customizations/eks/get_token.py. Source of
+the checks: aws-iam-authenticator, pkg/token.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lab.aws.iam.signatures import SignatureRefused, secret_of, signature
 _PREFIX = "k8s-aws-v1."
 _CLUSTER_HEADER = "x-k8s-aws-id"
 _MAX_BYTES = 4096
-# EKS accepts a token for a quarter of an hour; the expiry in the URL itself does not count.
+# EKS accepts a token for 15 minutes and ignores the expiry in the URL itself.
 _LIFETIME_SECONDS = 15 * 60
 # Clocks may differ by this much.
 _SKEW_SECONDS = 5 * 60
@@ -50,7 +50,7 @@ class TokenRefused(Exception):
 
 @dataclass(frozen=True)
 class Caller:
-    """Whom STS says the token's request comes from."""
+    """The caller whom STS names for the token's request."""
 
     arn: str
     account_id: str
@@ -60,7 +60,7 @@ class Caller:
 
     @property
     def principal_arn(self) -> str:
-        """The IAM principal: the role of an assumed role, else the ARN itself."""
+        """The IAM principal: the role of an assumed-role session, else the ARN itself."""
         match = _ASSUMED_ROLE.fullmatch(self.arn)
         if match is None:
             return self.arn
@@ -86,7 +86,7 @@ def review(request: Mapping[str, Any], cluster: Cluster, endpoint_url: str) -> d
 
 
 def identify(token: str, cluster_name: str, endpoint_url: str) -> Caller:
-    """Check a token as EKS does and ask STS whose it is. Raises TokenRefused."""
+    """Check a token as EKS does, and ask STS whose it is. Raises TokenRefused."""
     if len(token) > _MAX_BYTES:
         raise TokenRefused("token is too large")
     if not token.startswith(_PREFIX):
@@ -147,7 +147,7 @@ def _get_caller_identity(
     signed: list[str],
     cluster_name: str,
 ) -> Caller:
-    """STS's part: check the signature, made with the cluster's name in the header."""
+    """Do STS's part: check the signature, which covers the header with the cluster's name."""
     try:
         key_id, date, region, service, terminator = query["x-amz-credential"].split("/")
     except (KeyError, ValueError) as error:
@@ -204,7 +204,7 @@ def _user(caller: Caller, cluster: Cluster) -> dict[str, Any]:
 
 
 def _policy_groups(entry: AccessEntry) -> list[str]:
-    """Kubernetes groups that stand for EKS's own access policies."""
+    """The Kubernetes groups that represent EKS's own access policies."""
     association = entry.policies.get(CLUSTER_ADMIN_POLICY)
     if association is not None and association["accessScope"]["type"] == "cluster":
         return ["system:masters"]

@@ -1,9 +1,9 @@
-"""What a launch template's user data tells a node's kubelet.
+"""A kubelet's settings in the user data of a launch template.
 
-Amazon Linux 2023 takes a MIME multi-part document, whose parts of type application/node.eks.aws are
-NodeConfig objects; nodeadm merges them in order and the last value wins
-(https://awslabs.github.io/amazon-eks-ami/nodeadm/). The last is EKS's own unless the image is
-custom, and it sets maxPods, which only a flag can then change
+Amazon Linux 2023 takes a MIME multi-part document. Parts of type application/node.eks.aws are
+NodeConfig objects. nodeadm merges them in order, and the last value wins
+(https://awslabs.github.io/amazon-eks-ami/nodeadm/). The last object is EKS's own unless the image
+is custom. It sets maxPods, which only a flag can then change
 (https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html). Bottlerocket takes
 TOML (https://bottlerocket.dev/en/os/latest/api/settings/kubernetes/).
 """
@@ -62,7 +62,7 @@ _BOTTLEROCKET_FIELDS = {
     "topology-manager-policy": "topologyManagerPolicy",
     "topology-manager-scope": "topologyManagerScope",
 }
-# Settings that say how to reach the cluster; the lab's nodes know.
+# Settings that say how to reach the cluster; the lab's nodes do not need them.
 _BOTTLEROCKET_CLUSTER = {
     "api-server",
     "authentication-mode",
@@ -87,7 +87,7 @@ class WrongForm(Exception):
 
 
 class NeverJoins(Exception):
-    """User data on which a node's own start fails, so that it never joins the cluster."""
+    """User data with which a node fails to start, so that it never joins the cluster."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ class KubeletSettings:
 
 
 def kubelet_settings(user_data: str | None, ami_type: str) -> KubeletSettings:
-    """The kubelet's settings in user data, which is base64; none without user data.
+    """The kubelet's settings in base64 user data; none without user data.
 
-    `ami_type` is EKS's, such as AL2023_x86_64_STANDARD; of a CUSTOM one a bare NodeConfig is taken
-    too. Raises WrongForm and NeverJoins.
+    `ami_type` is EKS's, such as AL2023_x86_64_STANDARD. With CUSTOM, the user data may also be a
+    bare NodeConfig. Raises WrongForm and NeverJoins.
     """
     if not user_data:
         return KubeletSettings()
@@ -131,7 +131,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def _amazon_linux(content: bytes, ami_type: str) -> KubeletSettings:
     message = email.parser.BytesParser(policy=email.policy.default).parsebytes(content)
     if message.get_content_maintype() == "multipart" and message.is_multipart():
-        # Go's reader of mail, which nodeadm uses, forgives nothing.
+        # nodeadm uses Go's mail parser, which accepts no defects.
         if message.defects:
             raise NeverJoins(f"nodeadm: the user data is no MIME document: {message.defects[0]!r}")
         documents = []
@@ -221,7 +221,7 @@ _FLAG_NAMES = {"node-labels": "node-labels", "node-taints": "register-with-taint
 
 
 def _number(name: str, value: Any) -> Any:
-    """Bottlerocket takes percentages as text."""
+    """Convert a percentage, which Bottlerocket takes as text, to a number."""
     if name.endswith("-percent") and isinstance(value, str) and value.isdigit():
         return int(value)
     return value

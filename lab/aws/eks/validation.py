@@ -1,4 +1,4 @@
-"""What EKS refuses in a request, in its words where they are known."""
+"""What EKS refuses in a request, with EKS's messages where they are known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _AUTHENTICATION_MODES = ("API", "API_AND_CONFIG_MAP", "CONFIG_MAP")
 _ADDON_VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 _MOST_PUBLIC_CIDRS = 40
-# Each add-on's own schema has these at its top; another name is refused.
+# The top-level names in each add-on's own schema; EKS refuses any other name.
 # https://docs.aws.amazon.com/eks/latest/userguide/eks-add-ons.html
 _ADDON_VALUES = {
     "coredns": {
@@ -55,12 +55,12 @@ _PROXY_MODES = ("iptables", "ipvs", "nftables")
 
 
 def invalid(message: str) -> ApiError:
-    """A parameter that EKS does not accept."""
+    """The error for a parameter that EKS does not accept."""
     return ApiError("InvalidParameterException", message)
 
 
 def cluster(request: Mapping[str, Any], kms: Any) -> None:
-    """CreateCluster's endpoint, access and encryption. Raises ApiError."""
+    """Check CreateCluster's endpoint, access and encryption. Raises ApiError."""
     vpc = request.get("resourcesVpcConfig") or {}
     public = vpc.get("endpointPublicAccess", True)
     if not public and not vpc.get("endpointPrivateAccess", False):
@@ -88,7 +88,7 @@ def _public_cidrs(cidrs: Sequence[str]) -> None:
         except ValueError:
             wrong.append(cidr)
             continue
-        # Everywhere is allowed; addresses that the Internet does not route are not.
+        # 0.0.0.0/0 is allowed; blocks that the Internet does not route are not.
         if network.prefixlen and network.is_private:
             wrong.append(cidr)
     if wrong:
@@ -108,7 +108,7 @@ def _encryption_key(arn: str | None, kms: Any) -> None:
 
 
 def logging(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Which logs are on and which off, as DescribeCluster prints it. Raises ApiError."""
+    """Which logs are on and which are off, as DescribeCluster shows it. Raises ApiError."""
     enabled: list[str] = []
     for setup in (wanted or {}).get("clusterLogging") or []:
         for kind in setup.get("types") or []:
@@ -124,7 +124,7 @@ def logging(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def scaling(wanted: Mapping[str, int]) -> None:
-    """A node group's sizes. Raises ApiError."""
+    """Check a node group's sizes. Raises ApiError."""
     least, desired, most = wanted["minSize"], wanted["desiredSize"], wanted["maxSize"]
     if least < 0:
         raise invalid(f"Minimum capacity {least} can't be negative")
@@ -137,7 +137,7 @@ def scaling(wanted: Mapping[str, int]) -> None:
 
 
 def instance_types(ec2: Any, types: Sequence[str], ami_type: str) -> None:
-    """Types that exist and run the image. Raises ApiError."""
+    """Check that the types exist and run the image. Raises ApiError."""
     try:
         found = ec2.describe_instance_types(InstanceTypes=list(types))["InstanceTypes"]
     except ClientError as error:
@@ -156,7 +156,7 @@ def instance_types(ec2: Any, types: Sequence[str], ami_type: str) -> None:
 
 
 def addon(name: str, request: Mapping[str, Any]) -> None:
-    """An add-on's version and configuration. Raises ApiError."""
+    """Check an add-on's version and configuration. Raises ApiError."""
     version = request.get("addonVersion")
     if version and not _ADDON_VERSION.fullmatch(version):
         raise invalid(f"Addon version specified is not supported: {version}")

@@ -1,1 +1,1 @@
-"""IAM and STS: who calls, with which policies, and what signatures prove."""
+"""IAM and STS: identities, policies and signatures."""

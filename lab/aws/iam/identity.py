@@ -1,4 +1,4 @@
-"""Who a request's access key belongs to, as IAM and STS of the lab know it."""
+"""Identities of the lab's IAM and STS: the deployer's user, roles' sessions, a key's owner."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from moto.sts.models import AssumedRole, STSBackend, sts_backends
 
 from lab.aws.account import ACCOUNT_ID, REGION, Credentials
 
-# The lab's deployer. The keys are no secret: nothing outside this machine accepts them.
+# The lab's deployer. The keys are not secret, because nothing outside this machine accepts them.
 ADMIN_USER = "admin"
 ADMIN_CREDENTIALS = Credentials("AKIARACKRATELABADMIN", "rackrate-lab-secret-access-key-of-admin")
-# Sessions of a role last this long, as AssumeRole's default.
+# How long a role's session lasts: AssumeRole's default.
 SESSION_SECONDS = 3600
 
 
@@ -27,7 +27,7 @@ def sts() -> STSBackend:
 
 
 def create_admin() -> None:
-    """Make the deployer's user with a fixed access key and every permission."""
+    """Create the deployer's user with a fixed access key and every permission."""
     backend = iam()
     if ADMIN_USER in backend.users:
         return
@@ -49,7 +49,7 @@ def create_admin() -> None:
 
 
 def assume_role(role_arn: str, session_name: str) -> Credentials:
-    """Temporary credentials of a role, as Lambda and Step Functions take them."""
+    """Temporary credentials of a role, as Lambda and Step Functions get them."""
     session: AssumedRole = sts().assume_role(
         region_name=REGION,
         role_session_name=session_name,

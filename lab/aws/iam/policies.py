@@ -1,7 +1,7 @@
-"""IAM policies: whether an action on a resource is allowed, by AWS's evaluation logic.
+"""IAM policies: whether they allow an action on a resource, by AWS's evaluation logic.
 
-moto's evaluator takes a condition that does not hold for a denial, knows no NotResource and no
-permissions boundary; so policies are evaluated here.
+moto's evaluator treats a condition that does not hold as a denial, and it knows neither NotResource
+nor permissions boundaries. So the lab has an evaluator of its own.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
 """
 
@@ -14,25 +14,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# What is known of a request: condition keys in lower case, each with its values.
+# The condition keys of a request in lower case, each with its values.
 Context = Mapping[str, Sequence[str]]
 
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 
 
 class UnknownOperator(Exception):
-    """A condition operator that is not evaluated here."""
+    """A condition operator that the lab does not evaluate."""
 
 
 @functools.lru_cache(4096)
 def pattern(text: str, *, ignore_case: bool = False) -> re.Pattern[str]:
-    """IAM's wildcards: * for any characters, ? for one."""
+    """Compile a pattern with IAM's wildcards: * for any characters, ? for one."""
     parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in text)
     return re.compile("".join(parts), re.DOTALL | (re.IGNORECASE if ignore_case else 0))
 
 
 def as_list(value: Any) -> list[Any]:
-    """A policy's element, which may be one value or a list of them."""
+    """An element of a policy as a list; a policy may write one value without a list."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -51,7 +51,7 @@ class Statement:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Statement:
-        """The statement as a policy document has it."""
+        """Read a statement of a policy document."""
         return cls(
             str(document["Effect"]),
             tuple(as_list(document.get("Action"))),
@@ -62,7 +62,7 @@ class Statement:
         )
 
     def applies(self, action: str, resource: str, context: Context) -> bool:
-        """Whether the statement speaks of this request. Raises UnknownOperator."""
+        """Whether the statement applies to this request. Raises UnknownOperator."""
         return (
             self._speaks_of_action(action)
             and self._speaks_of_resource(resource, context)
@@ -88,7 +88,7 @@ def statements(policy: str | Mapping[str, Any]) -> list[Statement]:
 
 @dataclass(frozen=True)
 class Policies:
-    """All that decides for one principal; `boundary` is None where there is none."""
+    """All policies of one principal; `boundary` is None when there is no boundary."""
 
     identity: tuple[Statement, ...]
     boundary: tuple[Statement, ...] | None = None
@@ -121,7 +121,7 @@ def _matches(text: str, value: str, *, ignore_case: bool = False) -> bool:
 
 
 def _filled(text: str, context: Context) -> str:
-    """Policy variables replaced by their values; one without a value matches nothing."""
+    """Replace policy variables by their values; a variable without a value matches nothing."""
     if "${" not in text:
         return text
     return _VARIABLE.sub(

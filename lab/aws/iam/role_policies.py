@@ -1,4 +1,4 @@
-"""The policies that a role has as IAM keeps them now."""
+"""The policies that a role has in IAM now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def policies_of(role: Role) -> Policies:
             limit = iam().get_policy(role.permissions_boundary_arn)
             boundary = tuple(statements(_default_version(limit)))
         except NotFoundException:
-            boundary = ()  # what cannot be read allows nothing
+            boundary = ()  # a boundary that is not there allows nothing
     return Policies(tuple(found), boundary)
 
 

@@ -50,10 +50,10 @@ def signature(
     Args:
         secret: the secret access key.
         path: as it is in the URL, encoded.
-        pairs: the query's parameters, decoded; its signature is left out.
-        headers: those that are signed, by their name in lower case.
-        signed: their names in the order of the URL.
-        payload_hash: what the service takes for the empty body.
+        pairs: the query's parameters, decoded; the signature among them is left out.
+        headers: the signed headers, by their name in lower case.
+        signed: the names of the signed headers in the order of the URL.
+        payload_hash: the hash that the service uses for the empty body.
         time: X-Amz-Date.
         scope: date, Region, service and terminator, as in X-Amz-Credential.
     """

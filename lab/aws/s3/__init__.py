@@ -1,1 +1,1 @@
-"""What moto's S3 lacks: authorization, presigned URLs that end, bucket policies' conditions."""
+"""What moto's S3 lacks: authorization, presigned URLs that expire, bucket policies' conditions."""

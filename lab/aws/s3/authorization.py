@@ -1,6 +1,6 @@
-"""S3's requests, judged with the caller's permissions: actions, keys, listing and links.
+"""Checks S3's requests against the caller's permissions: actions, keys, listing and presigned URLs.
 
-S3 has a way of its own in moto, and permissions of its own names.
+S3 does not share the code of moto's other services, and its actions have names of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lab.aws.iam.policies import as_list
 from lab.aws.kms import customer_key
 from lab.aws.s3.presigned_urls import require_signature
 
-# Operations whose action has another name; moto names the rest as IAM does.
+# Operations whose IAM action has another name; for the rest moto uses IAM's names.
 _ACTIONS = {"HeadBucket": "ListBucket", "SelectObject": "GetObject"}
 _SUBRESOURCES = {
     "encryption": "EncryptionConfiguration",
@@ -32,7 +32,7 @@ _SUBRESOURCES = {
 
 
 def install(authorizer: Authorizer) -> None:
-    """Have every request to S3 judged."""
+    """Make moto check every request to S3."""
 
     def authorize(
         self: S3Response, bucket_name: str | None = None, key_name: str | None = None
@@ -45,7 +45,7 @@ def install(authorizer: Authorizer) -> None:
 def _authorize(
     authorizer: Authorizer, response: S3Response, bucket: str | None, key: str | None
 ) -> None:
-    """Refuse a request to S3. Raises S3's own error."""
+    """Refuse a request to S3 that the caller may not make. Raises S3's own error."""
     require_signature(response)
     session = authorizer.session(_access_key(response))
     if session is None:
@@ -60,7 +60,7 @@ def _authorize(
         _require_listing(authorizer, role_arn, caller, response, bucket, key)
     except AccessDenied as denied:
         if bucket and "delete" in query:
-            raise BucketAccessDeniedError(bucket) from denied  # answered per object
+            raise BucketAccessDeniedError(bucket) from denied  # S3 reports it for each object
         raise S3ClientError("AccessDenied", str(denied)) from denied
 
 
@@ -72,7 +72,7 @@ def _require_key(
     bucket_name: str | None,
     key_name: str | None,
 ) -> None:
-    """What S3 does with a customer-managed key, it does with the caller's permissions."""
+    """Check that the caller may use the object's customer-managed key, as S3 does for it."""
     bucket = s3_backends[ACCOUNT_ID]["aws"].buckets.get(bucket_name or "")
     if bucket is None or key_name is None:
         return
@@ -108,7 +108,7 @@ def _require_listing(
     bucket_name: str | None,
     key_name: str | None,
 ) -> None:
-    """Only who may list a bucket is told that an object is not there."""
+    """Refuse to say that an object does not exist, unless the caller may list the bucket."""
     bucket = s3_backends[ACCOUNT_ID]["aws"].buckets.get(bucket_name or "")
     if bucket is None or key_name is None or key_name in bucket.keys:
         return

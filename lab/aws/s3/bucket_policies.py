@@ -1,8 +1,8 @@
-"""Bucket policies with conditions, which moto reads as if a condition that fails were a denial.
+"""Bucket policies with conditions; moto treats a condition that does not hold as a denial.
 
-On AWS a statement whose condition does not hold does not apply at all. The one condition key
-that the lab knows is `aws:SecureTransport`: requests on the machine's own loopback count as
-secure, since there is no network on which anybody could listen.
+On AWS a statement whose condition does not hold does not apply at all. The lab knows one condition
+key, `aws:SecureTransport`. Requests on the machine's loopback count as secure, because there is no
+network on which anybody could listen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CONTEXT = {"aws:securetransport": ["true"]}
 
 
 def install() -> None:
-    """Make moto's buckets evaluate the conditions of their policies."""
+    """Make moto evaluate the conditions of bucket policies."""
     FakeBucket.get_permission = _get_permission  # type: ignore[method-assign,assignment]
 
 

@@ -1,6 +1,6 @@
-"""Presigned links to objects: S3 opens them for whoever has one, until they end.
+"""Presigned URLs of objects: S3 serves them to anyone who has one, until they expire.
 
-moto takes the name of the key in a link for proof enough.
+moto accepts the name of the access key in the URL as proof, so the lab checks the signature.
 https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
 """
 
@@ -20,11 +20,11 @@ _PAYLOAD = "UNSIGNED-PAYLOAD"
 
 
 def require_signature(response: S3Response) -> None:
-    """Refuse a link that is not signed as it should be, or has ended, as S3 does.
+    """Refuse a presigned URL with a wrong signature or one that has expired, as S3 does.
 
-    Requests that are not links are let pass.
+    Requests without a presigned URL pass.
     """
-    # As it was sent: what is encoded in it is encoded in what was signed.
+    # The URL as it was sent, because the signature covers the encoded form.
     url = urlsplit(response.request.environ["RAW_URI"])
     # "+" is a plus in S3's queries.
     pairs = parse_qsl(url.query.replace("+", "%2B"), keep_blank_values=True)

@@ -1,1 +1,1 @@
-"""AWS Step Functions: moto's interpreter and API, behaving as AWS's where they differ."""
+"""AWS Step Functions: moto's interpreter and API, changed where they differ from AWS's."""

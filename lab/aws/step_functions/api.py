@@ -38,7 +38,7 @@ def _update_state_machine(self: StepFunctionResponse) -> ActionResult:
 
 
 def _check_definition(text: str) -> None:
-    """Refuse what does not parse, and transitions to states that are not there."""
+    """Refuse a definition that does not parse or that names a next state that does not exist."""
     try:
         document = json.loads(text)
         AmazonStateLanguageParser.parse(text)
@@ -161,7 +161,7 @@ def _get_execution_history(self: StepFunctionResponse) -> ActionResult:
 
 
 def install() -> None:
-    """Make moto's API answer as AWS's."""
+    """Make moto's API answer as AWS's does."""
     replacements: dict[str, Any] = {
         "create_state_machine": _create_state_machine,
         "update_state_machine": _update_state_machine,

@@ -1,4 +1,4 @@
-"""Executions: each ends once, at once when it is stopped, and tells of every change."""
+"""Executions that end once, end immediately when stopped, and report every change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TERMINAL = (
 
 
 def install(router: EventRouter) -> None:
-    """Have moto make these executions, whose changes EventBridge hears of."""
+    """Make moto use these executions, which report their changes to EventBridge."""
 
     def announce(execution: LabExecution) -> None:
         router.put(
@@ -57,12 +57,12 @@ class _Communication(BaseExecutionWorkerCommunication):
         self.execution.program_ended(self)
 
     def reflect(self) -> None:
-        """Take the program's end over into the execution."""
+        """Copy the final status of the program to the execution."""
         self._reflect_execution_status()  # type: ignore[no-untyped-call]
 
 
 class _Worker(ExecutionWorker):
-    """Evaluates a program; whatever goes wrong ends the execution instead of hanging it."""
+    """Evaluates a program. An error in it ends the execution, which would hang otherwise."""
 
     def _execution_logic(self) -> None:
         try:
@@ -73,13 +73,13 @@ class _Worker(ExecutionWorker):
             communication.execution.fail("States.Runtime", f"{type(error).__name__}: {error}")
 
     def start(self) -> None:
-        # moto keeps every thread for ever in a list for its own tests.
+        # moto keeps every thread in a list forever, for its own tests.
         TMP_THREADS[:] = [thread for thread in TMP_THREADS if thread.is_alive()]
         super().start()  # type: ignore[no-untyped-call]
 
 
 class LabExecution(Execution):
-    """An execution that ends once, at once when stopped, and tells EventBridge."""
+    """An execution that ends once, ends immediately when stopped, and tells EventBridge."""
 
     on_change: Callable[[LabExecution], None]
 
@@ -97,7 +97,7 @@ class LabExecution(Execution):
         return worker
 
     def get_start_execution_details(self) -> Any:
-        """The context object's times are text, not datetimes, which cannot be serialised."""
+        """The details with times as text, because datetimes cannot be serialized to JSON."""
         details: Any = super().get_start_execution_details()
         details.start_time = self.start_date.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
         return details
@@ -109,7 +109,7 @@ class LabExecution(Execution):
         super().start()
 
     def program_ended(self, communication: _Communication) -> None:
-        """The program came to its end, unless the execution was stopped before."""
+        """Record the end of the program, unless the execution was stopped before."""
         with self._end_lock:
             if self.exec_status in TERMINAL:
                 return

@@ -1,4 +1,4 @@
-"""moto's interpreter of state machines, with the behaviour of AWS where moto's differs."""
+"""moto's interpreter of state machines, changed where it differs from AWS's."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from lab.aws.authorization.actions import map_run_needs
 from lab.aws.authorization.authorizer import AccessDenied, Authorizer
 
 LOG = logging.getLogger(__name__)
-# The interpreter logs every error a state machine handles, and that it ignores tolerated
-# failures, which is no longer so.
+# The interpreter logs every error that a state machine handles. It also logs that it ignores
+# tolerated failures, which is no longer true here.
 logging.getLogger("moto.stepfunctions").setLevel(logging.CRITICAL)
 
 
@@ -51,7 +51,7 @@ _moto_parse = AmazonStateLanguageParser.parse
 
 
 def _map_run(self: Any, env: Environment, eval_input: Any) -> None:
-    """moto's Map Run, failing when more items failed than are tolerated."""
+    """Run moto's Map Run; fail when more items failed than it tolerates."""
     _moto_map_run(self, env, eval_input)
     record = eval_input.map_run_record
     counts = record.item_counter
@@ -61,7 +61,7 @@ def _map_run(self: Any, env: Environment, eval_input: Any) -> None:
         return
     too_many = failed > (record.tolerated_failure_count or 0)
     too_large_a_share = failed * 100.0 / total > (record.tolerated_failure_percentage or 0.0)
-    # Either threshold, when given, fails the Map Run; none given tolerates nothing.
+    # Each given threshold can fail the Map Run; with none given, any failed item does.
     by_count = record.tolerated_failure_count not in (None, 0)
     by_share = record.tolerated_failure_percentage not in (None, 0.0)
     exceeded = (
@@ -94,9 +94,10 @@ def _map_run_failed(
 
 
 def _eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
-    """moto's loop over items, as a loop: its recursion ends at some hundred items.
+    """Work through the items in a loop; moto's recursion fails at a few hundred items.
 
-    The state of a stopped execution is looked at before each item, so that none is begun.
+    The loop checks before each item that the execution still runs, so that a stopped one starts
+    no more items.
     """
     while job is not None:
         if not worker_frame.is_running():
@@ -109,21 +110,21 @@ def _eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
         failed = isinstance(job.job_output, Exception) or self.stopped()
         following = None if failed else self._job_pool.next_job()
         if following is None:
-            # The frame goes before the job: the map state waits for jobs, not for workers.
+            # Delete the frame before closing the job: the map state waits for jobs, not workers.
             self._env.delete_frame(worker_frame)
         self._job_pool.close_job(job)
         job = following
 
 
 def _wait_interval(self: WaitFunction, env: Environment, wait_seconds: float) -> None:
-    """Wait by the monotonic clock; moto's counts whole seconds and may wait one too many."""
+    """Wait by the monotonic clock; moto counts whole seconds and may wait one too many."""
     deadline = time.monotonic() + wait_seconds
     while (remaining := deadline - time.monotonic()) > 0 and env.is_running():
         env.program_state_event.wait(remaining)
 
 
 def _parse(definition: str) -> Any:
-    """moto's parser, given numbers as it can read them."""
+    """Parse a definition with moto's parser, after writing its numbers in a form that it reads."""
     return _moto_parse(json.dumps(_readable(json.loads(definition))))
 
 
@@ -143,9 +144,9 @@ def _readable(value: Any) -> Any:
 
 
 def _checked_map_run(authorizer: Authorizer) -> Callable[..., None]:
-    """The Map Run, begun only if the state machine's role may start child executions.
+    """A Map Run that starts only if the state machine's role may start child executions.
 
-    Items are run inside the interpreter here, so that no StartExecution is ever seen.
+    The lab runs items inside the interpreter, so no StartExecution call would check this.
     """
 
     def map_run(self: Any, env: Environment, eval_input: Any) -> None:
@@ -161,7 +162,7 @@ def _checked_map_run(authorizer: Authorizer) -> Callable[..., None]:
 
 
 def install(authorizer: Authorizer) -> None:
-    """Make moto's interpreter behave as AWS's."""
+    """Make moto's interpreter behave as AWS's does."""
     replacements: list[tuple[type, str, Any]] = [
         (_DISTRIBUTED, "_map_run", _checked_map_run(authorizer)),
         (_ITEM_WORKER, "_eval_pool", _eval_pool),

@@ -14,7 +14,7 @@ from lab.aws.iam.identity import ADMIN_CREDENTIALS, SESSION_SECONDS, assume_role
 
 
 def install(endpoint_url: str) -> None:
-    """Have moto's interpreter call the Region's own endpoint."""
+    """Make moto's interpreter call the Region's own endpoint."""
     clients = _TaskClients(endpoint_url)
     for module in list(sys.modules.values()):
         name = getattr(module, "__name__", "")
@@ -31,7 +31,7 @@ class _TaskClients:
         self._lock = threading.Lock()
 
     def client(self, region: str, service: str, state_credentials: Any = None) -> Any:
-        """Takes the place of moto's `boto_client_for`."""
+        """A client for a task, in place of moto's `boto_client_for`."""
         role = getattr(state_credentials, "role_arn", None)
         with self._lock:
             made, client = self._clients.get((service, role), (0.0, None))

@@ -17,7 +17,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from lab import stack
-from tests.browser import chromium
+from scripts import chromium
 from tests.browser.looking import FIGURES
 from tests.browser.opening import open_file
 from tests.lab.running import Lab

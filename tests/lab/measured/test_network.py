@@ -131,6 +131,15 @@ def test_bandwidth_is_capped_per_flow_and_per_instance_in_both_directions(
     raise AssertionError(f"{missing} did not reach {LEAST_SHARE:.0%} of its cap: {seen}")
 
 
+def check_cap(lab: Lab, one: str, other: str, cap: float) -> None:
+    """One flow from node to node comes to its cap, bits per second, and never past it."""
+    seen: list[float] = []
+    while len(seen) < ATTEMPTS and not (seen and seen[-1] > LEAST_SHARE * cap):
+        seen.append(iperf3(lab, one, other, 1))
+        assert seen[-1] < cap
+    assert seen[-1] > LEAST_SHARE * cap, seen
+
+
 def test_caps_of_an_arm_are_lowered_and_restored_while_the_lab_runs(lab: Lab) -> None:
     """A difference of a known size, for those who prove that verdicts find it."""
     one, other = lab.nodes(placement_group=True)
@@ -139,10 +148,10 @@ def test_caps_of_an_arm_are_lowered_and_restored_while_the_lab_runs(lab: Lab) ->
     try:
         told = lab.command(*caps, "0.5").stdout
         assert all(f"{node}: 0.5 of its caps" in told for node in (one, other))
-        assert LEAST_SHARE * cap / 2 < iperf3(lab, one, other, 1) < cap / 2
+        check_cap(lab, one, other, cap / 2)
     finally:
         lab.command(*caps, "1")
-    assert cap / 2 < iperf3(lab, one, other, 1) < cap
+    check_cap(lab, one, other, cap)
     assert "No node has the label" in lab.command(*caps[:-1], "a=b", "0.5", check=False).stderr
 
 

@@ -1,4 +1,4 @@
-"""The resource types this CloudFormation knows."""
+"""The resource types that this CloudFormation supports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lab.aws.cloudformation.resources.custom_resources import (
 from lab.aws.cloudformation.resources.nested_stacks import NestedStack
 from lab.aws.cloudformation.stacks import Stacks
 
-#: The types that need nothing but what a resource's context has.
+#: The types that need only a resource's context.
 _BY_API: tuple[type[ResourceType], ...] = (
     awslambda.Function,
     awslambda.LambdaAlias,
@@ -83,7 +83,7 @@ TYPES = {each.type: each for each in _ALL}
 def resource_types(
     engine: Engine, *, stacks: Stacks, runtime: LambdaRuntime, responses: CustomResourceResponses
 ) -> dict[str, ResourceType]:
-    """A handler for every type, by its name."""
+    """A handler for every type, by the type's name."""
     return {
         **{each.type: each() for each in _BY_API},
         CustomResource.type: CustomResource(runtime, responses),

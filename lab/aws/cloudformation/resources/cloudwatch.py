@@ -57,7 +57,7 @@ class Alarm(ResourceType):
 
 
 class Dashboard(ResourceType):
-    """A dashboard; its body is text in a template, not an object."""
+    """A dashboard. Its body in a template is text and not an object."""
 
     type = "AWS::CloudWatch::Dashboard"
     properties = frozenset({"DashboardBody", "DashboardName"})

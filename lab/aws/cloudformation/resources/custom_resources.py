@@ -1,4 +1,4 @@
-"""Custom resources: the function is invoked and its answer awaited, as CloudFormation does.
+"""Custom resources: invokes the function and waits for its answer, as CloudFormation does.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-requesttypes.html
 """
@@ -16,16 +16,16 @@ from lab.aws.awslambda.runtime import LambdaRuntime
 from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
-# CloudFormation waits an hour at most, and unless ServiceTimeout says otherwise.
+# CloudFormation waits for one hour at most, which is also the default of ServiceTimeout.
 _DEFAULT_TIMEOUT_SECONDS = 3600
-# Answers larger than this are refused.
+# CloudFormation refuses larger answers.
 _ANSWER_BYTES = 4096
 # How often to look whether the function ended without an answer.
 _POLL_SECONDS = 0.25
 
 
 class CustomResourceResponses:
-    """Where functions put their answers: a path of the endpoint for each request."""
+    """Receives functions' answers, at a path of the endpoint for each request."""
 
     PATH = "/_lab/cloudformation/responses"
 
@@ -34,12 +34,12 @@ class CustomResourceResponses:
         self._expected: dict[str, queue.Queue[bytes]] = {}
 
     def url(self, request_id: str) -> str:
-        """Where the answer to a request is to be put."""
+        """The URL to which a function sends the answer to a request."""
         return f"{self._endpoint_url}{self.PATH}/{request_id}"
 
     @contextlib.contextmanager
     def expected(self, request_id: str) -> Iterator[queue.Queue[bytes]]:
-        """The answers to a request, which are taken as long as the context lasts."""
+        """A queue of the answers to a request, which arrive while the context lasts."""
         answers = self._expected[request_id] = queue.Queue()
         try:
             yield answers
@@ -47,7 +47,7 @@ class CustomResourceResponses:
             del self._expected[request_id]
 
     def deliver(self, request_id: str, body: bytes) -> bool:
-        """Take an answer. False when nobody waits for it."""
+        """Accept an answer. Returns False when nothing waits for it."""
         answers = self._expected.get(request_id)
         if answers is None:
             return False
@@ -75,7 +75,7 @@ class CustomResource(ResourceType):
         before = context.state.physical_id
         made = self._ask(context, "Update", new, {"OldResourceProperties": _words(old)})
         if made.physical_id != before:
-            # A new id means a replacement: the old one is deleted.
+            # A new id means a replacement, so CloudFormation deletes the old one.
             self._ask(context, "Delete", old)
         return made
 
@@ -125,8 +125,8 @@ class CustomResource(ResourceType):
             raise ResourceFailure(f"ServiceToken {arn} is not the ARN of a Lambda function")
         invocation = self._runtime.invoke_event(arn, json.dumps(event).encode())
         while remaining > 0:
-            # A function that failed after all its retries will not answer: CloudFormation would
-            # wait its whole time for it, which tells nobody anything.
+            # A function that failed after all its retries will not answer. CloudFormation would
+            # still wait for the whole time-out; the lab reports the failure immediately.
             ended = invocation.ended.is_set()
             try:
                 body = answers.get(timeout=_POLL_SECONDS)
@@ -151,7 +151,7 @@ class CustomResource(ResourceType):
 
 
 def _timeout_seconds(properties: dict[str, Any]) -> float:
-    """How long the answer may take; it may come from another invocation than the first."""
+    """How long the answer may take; a later invocation than the first may send it."""
     given = str(properties.get("ServiceTimeout", _DEFAULT_TIMEOUT_SECONDS))
     if not given.isdigit() or not 1 <= int(given) <= _DEFAULT_TIMEOUT_SECONDS:
         raise ResourceFailure(
@@ -162,7 +162,7 @@ def _timeout_seconds(properties: dict[str, Any]) -> float:
 
 
 def _words(value: Any) -> Any:
-    """Custom resources receive every scalar property as text."""
+    """Write every scalar as text, as custom resources receive it."""
     if isinstance(value, dict):
         return {key: _words(item) for key, item in value.items()}
     if isinstance(value, list):

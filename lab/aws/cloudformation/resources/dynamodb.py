@@ -69,7 +69,7 @@ class DynamoDbTable(ResourceType):
 
 
 def _encryption(specification: dict[str, Any]) -> dict[str, Any]:
-    """The API's specification, whose switch has another name."""
+    """The API's specification, in which the switch has another name."""
     return {
         ("Enabled" if key == "SSEEnabled" else key): value for key, value in specification.items()
     }

@@ -98,7 +98,7 @@ class InternetGateway(ResourceType):
 
 
 class VpcGatewayAttachment(ResourceType):
-    """The attachment of an internet gateway."""
+    """The attachment of an internet gateway to a VPC."""
 
     type = "AWS::EC2::VPCGatewayAttachment"
     properties = frozenset({"InternetGatewayId", "VpcId"})
@@ -183,7 +183,7 @@ class Route(ResourceType):
 
 
 class SubnetRouteTableAssociation(ResourceType):
-    """A subnet's route table."""
+    """The association of a subnet with a route table."""
 
     type = "AWS::EC2::SubnetRouteTableAssociation"
     properties = frozenset({"RouteTableId", "SubnetId"})
@@ -212,7 +212,7 @@ _RULE = {
 
 
 def _permission(rule: dict[str, Any]) -> dict[str, Any]:
-    """An IpPermission of the API from a rule as CloudFormation writes it."""
+    """Convert a rule from CloudFormation's form to the API's IpPermission."""
     for key in rule:
         if key not in _RULE:
             raise extraneous("#/SecurityGroupRule", key)
@@ -304,7 +304,7 @@ class SecurityGroup(ResourceType):
 
 
 class SecurityGroupIngress(ResourceType):
-    """A rule for what comes in."""
+    """A security group's rule for incoming traffic."""
 
     type = "AWS::EC2::SecurityGroupIngress"
     properties = frozenset(
@@ -336,7 +336,7 @@ class SecurityGroupIngress(ResourceType):
 
 
 class Ec2PlacementGroup(ResourceType):
-    """A placement group; its name is CloudFormation's to choose."""
+    """A placement group; CloudFormation chooses its name."""
 
     type = "AWS::EC2::PlacementGroup"
     properties = frozenset({"PartitionCount", "SpreadLevel", "Strategy", "Tags"})
@@ -400,7 +400,7 @@ class LaunchTemplate(ResourceType):
 
     @staticmethod
     def _compare(context: ResourceContext, data: dict[str, Any]) -> None:
-        """Whatever the emulated EC2 did not keep would be silently without effect on nodes."""
+        """Fail for data that the emulated EC2 did not keep, which nodes would silently lack."""
         versions = context.client("ec2").describe_launch_template_versions(
             LaunchTemplateId=context.state.physical_id, Versions=["$Latest"]
         )["LaunchTemplateVersions"]
@@ -461,7 +461,7 @@ class VpcEndpoint(ResourceType):
     )
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
-        # moto cannot delete an endpoint whose type was left to EC2's default.
+        # moto cannot delete an endpoint without an explicit type, so set EC2's default.
         request = {"VpcEndpointType": "Gateway", **_without(properties, "Tags")}
         endpoint = context.call("ec2", "CreateVpcEndpoint", request)
         found = endpoint["VpcEndpoint"]
@@ -484,7 +484,7 @@ class VpcEndpoint(ResourceType):
 
 
 class VpcCidrBlock(ResourceType):
-    """A further block of addresses of a VPC."""
+    """An additional CIDR block of a VPC."""
 
     type = "AWS::EC2::VPCCidrBlock"
     properties = frozenset({"CidrBlock", "VpcId"})

@@ -1,4 +1,4 @@
-"""AWS::EKS::*: the EKS API's requests, awaited as CloudFormation awaits them."""
+"""AWS::EKS::*: sends the EKS API's requests and waits for them as CloudFormation does."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from lab.aws.cloudformation.resource_type import Created, ResourceContext, Resou
 
 _POLL_SECONDS = 0.1
 _TIMEOUT_SECONDS = 900.0
-# Members whose keys are the user's own and keep their spelling.
+# Members whose keys are the user's own, so they keep their spelling.
 _VERBATIM = {"Labels", "Tags"}
 
 
 def _request(properties: dict[str, Any], *without: str) -> dict[str, Any]:
-    """Properties as the API's camelCase request has them."""
+    """Properties as the API's request, in camelCase."""
     chosen = {key: value for key, value in properties.items() if key not in without}
     return dict(camel_case(chosen, verbatim=_VERBATIM))
 
 
 def _await(context: ResourceContext, describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Poll until the resource is ACTIVE; a failed one's health issues are the reason."""
+    """Poll until the resource is ACTIVE. Raises ResourceFailure with its health issues."""
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         found = describe()
@@ -112,7 +112,7 @@ def _cluster_attributes(cluster: dict[str, Any]) -> dict[str, Any]:
 
 
 class Nodegroup(ResourceType):
-    """A managed node group; its instances become nodes."""
+    """A managed node group, whose instances become nodes."""
 
     type = "AWS::EKS::Nodegroup"
     properties = frozenset(
@@ -226,7 +226,7 @@ class Addon(ResourceType):
 
 
 class EksAccessEntry(ResourceType):
-    """Who may reach a cluster's API server, and as whom."""
+    """An access entry: who may reach a cluster's API server, and as whom."""
 
     type = "AWS::EKS::AccessEntry"
     properties = frozenset(

@@ -10,7 +10,7 @@ from lab.aws.cloudformation.resource_type import Created, ResourceContext, Resou
 
 
 def _check_catalog(context: ResourceContext, properties: dict[str, Any]) -> None:
-    """The one catalogue here is the account's own."""
+    """Refuse every catalog but the account's own, which is the only one in the lab."""
     if str(properties.get("CatalogId")) != ACCOUNT_ID:
         raise ResourceFailure(
             f"User is not authorized to use the catalog {properties.get('CatalogId')}"
@@ -18,7 +18,7 @@ def _check_catalog(context: ResourceContext, properties: dict[str, Any]) -> None
 
 
 class GlueDatabase(ResourceType):
-    """A database of the account's data catalogue."""
+    """A database in the account's data catalog."""
 
     type = "AWS::Glue::Database"
     properties = frozenset({"CatalogId", "DatabaseInput"})
@@ -26,7 +26,7 @@ class GlueDatabase(ResourceType):
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         _check_catalog(context, properties)
         given = properties["DatabaseInput"]
-        # Glue keeps names in lower case; one that CloudFormation makes up is no good for Athena.
+        # Glue keeps names in lower case. A name that CloudFormation makes up does not suit Athena.
         name = str(given.get("Name") or context.physical_name(255)).lower()
         context.call(
             "glue",
@@ -54,7 +54,7 @@ class GlueDatabase(ResourceType):
 
 
 class GlueTable(ResourceType):
-    """A table of a database: where its files lie, and what columns they have."""
+    """A table of a database: where its files are, and which columns they have."""
 
     type = "AWS::Glue::Table"
     properties = frozenset({"CatalogId", "DatabaseName", "TableInput"})

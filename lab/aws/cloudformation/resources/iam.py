@@ -11,7 +11,7 @@ from lab.aws.cloudformation.resource_type import Created, ResourceContext, Resou
 def _document(policy: Any) -> str:
     if isinstance(policy, str):
         return policy
-    # IAM takes documents without a version, as SAM's policy templates are; moto does not.
+    # IAM accepts documents without a version, such as SAM's policy templates; moto does not.
     return json.dumps({"Version": "2012-10-17", **policy})
 
 
@@ -58,7 +58,7 @@ class Role(ResourceType):
 
     @staticmethod
     def _check_boundary(iam: Any, properties: dict[str, Any]) -> None:
-        """IAM refuses a boundary that is not there; moto keeps its ARN."""
+        """Refuse a boundary that does not exist, as IAM does; moto would keep its ARN."""
         if "PermissionsBoundary" in properties:
             iam.get_policy(PolicyArn=properties["PermissionsBoundary"])
 
@@ -148,7 +148,7 @@ class ManagedPolicy(ResourceType):
 
 
 class OidcProvider(ResourceType):
-    """An OpenID Connect provider, as roles for service accounts use."""
+    """An OpenID Connect provider, which roles for service accounts use."""
 
     type = "AWS::IAM::OIDCProvider"
     properties = frozenset({"ClientIdList", "Url"})

@@ -11,7 +11,7 @@ _PENDING_DAYS = 30  # CloudFormation's default
 
 
 class Key(ResourceType):
-    """A customer-managed key; its deletion is scheduled, as KMS deletes nothing at once."""
+    """A customer-managed key. KMS deletes no key immediately, so a deletion is scheduled."""
 
     type = "AWS::KMS::Key"
     properties = frozenset(
@@ -70,7 +70,7 @@ class Key(ResourceType):
 
 
 class KmsAlias(ResourceType):
-    """A key's other name."""
+    """An alias of a key."""
 
     type = "AWS::KMS::Alias"
     properties = frozenset({"AliasName", "TargetKeyId"})

@@ -11,7 +11,7 @@ from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 from lab.aws.kms import key_policy_allows
 
-# What CloudWatch Logs must be allowed by the key's own policy.
+# The actions that the key's own policy must allow CloudWatch Logs.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
 _KEY_ACTIONS = (
     "kms:Encrypt",
@@ -23,7 +23,7 @@ _KEY_ACTIONS = (
 
 
 def _check_key(context: ResourceContext, key_id: str, group_arn: str) -> None:
-    """A key that CloudWatch Logs may not use is refused when the group is made."""
+    """Refuse a key that CloudWatch Logs may not use, as AWS does when it creates the group."""
     policy = context.client("kms").get_key_policy(KeyId=key_id, PolicyName="default")["Policy"]
     conditions = {"kms:encryptioncontext:aws:logs:arn": [group_arn]}
     principals = {f"logs.{REGION}.amazonaws.com"}

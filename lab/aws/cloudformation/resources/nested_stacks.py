@@ -19,7 +19,7 @@ def _parameters(properties: dict[str, Any]) -> dict[str, str]:
 
 
 def _tags(parent: Stack, properties: dict[str, Any]) -> dict[str, str]:
-    """The parent's tags and the nested stack's own; every resource in it gets them."""
+    """The parent's tags and the nested stack's own, which every resource in it gets."""
     return {**parent.tags, **{tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}}
 
 
@@ -28,7 +28,7 @@ def _text(value: Any) -> str:
 
 
 class NestedStack(ResourceType):
-    """A stack in a stack; its outputs are its attributes."""
+    """A stack in a stack, with its outputs as attributes."""
 
     type = STACK_TYPE
     properties = frozenset({"Parameters", "Tags", "TemplateURL"})
@@ -51,12 +51,12 @@ class NestedStack(ResourceType):
             parent_id=parent.stack_id,
             root_id=parent.root_id or parent.stack_id,
         )
-        # Known while it is being made: functions that run by then belong to it.
+        # Register the id now, so that functions that run during the creation belong to the stack.
         context.begin(stack_id)
         try:
             self._engine.create(stack, wait_for=True)
         except StackError as error:
-            context.state.physical_id = None  # refused, so there is nothing to delete
+            context.state.physical_id = None  # CloudFormation refused it: nothing to delete
             raise ResourceFailure(error.message) from error
         if stack.status == "CREATE_IN_PROGRESS":
             raise ResourceFailure("Resource creation cancelled")
@@ -107,7 +107,7 @@ class NestedStack(ResourceType):
 
 
 def _failure(stack: Stack) -> str:
-    """Why it failed: the reason before the rollback began."""
+    """Why the stack failed: the reason from before the rollback."""
     for event in stack.events:
         if event.logical_id == stack.name and event.status in (
             "ROLLBACK_IN_PROGRESS",

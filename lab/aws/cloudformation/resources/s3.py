@@ -43,7 +43,7 @@ class Bucket(ResourceType):
 
     def _configure(self, context: ResourceContext, name: str, properties: dict[str, Any]) -> None:
         s3 = context.client("s3")
-        # S3 lets nobody but CloudFormation itself set tags of the aws: prefix.
+        # S3 lets only CloudFormation itself set tags with the aws: prefix.
         tags = [
             {"Key": key, "Value": value}
             for key, value in context.tags(properties.get("Tags")).items()
@@ -113,7 +113,7 @@ _RULE = {"AbortIncompleteMultipartUpload", "Id", "Status"}
 
 
 def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
-    """A rule of the API from one as CloudFormation writes it."""
+    """Convert a lifecycle rule from CloudFormation's form to the API's."""
     for key in rule:
         if key not in _RULE:
             raise extraneous("#/LifecycleConfiguration/Rules", key)

@@ -78,7 +78,7 @@ class TopicPolicy(ResourceType):
 
     def delete(self, context: ResourceContext) -> None:
         for topic in context.state.properties["Topics"]:
-            # A topic has always a policy: SNS's own lets its owner do everything.
+            # A topic always has a policy, so restore SNS's own, which lets its owner do everything.
             owner = {
                 "Version": "2008-10-17",
                 "Statement": [

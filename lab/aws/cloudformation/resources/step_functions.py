@@ -15,7 +15,7 @@ _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
 
 def _definition(context: ResourceContext, properties: dict[str, Any]) -> str:
-    """The definition in JSON with its substitutions made, wherever it was given."""
+    """The definition as JSON with its substitutions made, from the template or from S3."""
     if "Definition" in properties:
         text = json.dumps(properties["Definition"])
     elif "DefinitionS3Location" in properties:
@@ -72,7 +72,7 @@ def _settings(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 class StateMachine(ResourceType):
-    """A state machine that executes."""
+    """A state machine."""
 
     type = "AWS::StepFunctions::StateMachine"
     properties = frozenset(

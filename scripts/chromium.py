@@ -1,4 +1,4 @@
-"""Chromium for the tests of pages: the machine's own, or Debian's, unpacked into the cache.
+"""Chromium for tests and pictures: the machine's own, or Debian's, unpacked into the cache.
 
 Nothing is installed: the packages are laid out like the lab's (`lab.setup.debian`), with the shared
 libraries and a font, and the programs find them through their environment.
