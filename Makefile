@@ -85,7 +85,7 @@ test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.
 
 .PHONY: test-lab
 test-lab: setup ## The tests of the true system in the lab; those that measure run alone (root)
-	@$(python) -m pytest --numprocesses 2 --dist loadgroup --ignore tests/lab/measured tests/lab
+	@$(python) -m pytest --numprocesses 2 --ignore tests/lab/measured tests/lab
 	@$(python) -m pytest tests/lab/measured
 
 .PHONY: lint

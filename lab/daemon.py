@@ -39,7 +39,7 @@ PORTS_TO_TRY = 40
 # Kubernetes' programs write to these directories whatever their settings say. The inside mounts
 # memory on them, so that neither the host nor its own kubelet sees these files.
 BUILT_IN_DIRECTORIES = tuple(map(Path, ("/var/lib/cni", "/var/lib/kubelet", "/var/log/containers")))
-# The state directory's name inside. A socket's path has at most 107 bytes, and a path below a user's
+# The state directory's name inside. A socket's path has at most 107 bytes, and one below a user's
 # home may be longer.
 INSIDE = Path("/run/lab")
 # The mode of those directories that a lab made as mount points; nobody else uses this mode.

@@ -1,6 +1,6 @@
 """The labs of the tests: one for each process of pytest, with the stack deployed as users find it.
 
-Processes run side by side (`-n 2 --dist loadgroup`), each with a lab in a cache of its own. Tests
+Processes run side by side (`--numprocesses 2`), each with a lab in a cache of its own. Tests
 that measure are in tests/lab/measured, which runs alone: other work on the machine would be in the
 figures.
 """
@@ -11,8 +11,10 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from lab import daemon, stack
 from lab.up import bring_up, prepare
@@ -30,6 +32,18 @@ ORDER = (
 GROUPS = {"test_daemon": "without a stack", "test_toggles": "other stacks"}
 
 
+class PerLab(LoadScopeScheduling):
+    """Gives each process whole groups of files: a group needs one lab for all of its tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return GROUPS.get(Path(nodeid.partition("::")[0]).stem, "shared stack")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> PerLab:
+    """Distribute by lab when pytest runs in several processes."""
+    return PerLab(config, log)
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """A run whose processes come after this one starts records of its own."""
     if not hasattr(session.config, "workerinput") and not alone(session.config):
@@ -42,7 +56,6 @@ def alone(config: pytest.Config) -> bool:
     return all(path.is_relative_to(HERE / "measured") for path in paths)
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests here need root. What measures comes first, what ends the shared stack last."""
 
@@ -55,8 +68,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     own = [item for item in items if item.path.is_relative_to(HERE)]
     for item in own:
         item.add_marker(pytest.mark.lab)
-        group = GROUPS.get(item.path.stem, "shared stack")
-        item.add_marker(pytest.mark.xdist_group(group))
     items[:] = [item for item in items if item not in own] + sorted(own, key=place)
 
 
