@@ -33,7 +33,9 @@ from lab.aws.iam.identity import SESSION_SECONDS, assume_role
 LOG = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 120.0
-_MAX_IDLE = 8
+# As many as a run has functions, and a few of them twice: each costs 100 MB, a cold start a second
+# of a core.
+_MAX_IDLE = 16
 # Workers hold credentials, so they end well before these expire.
 _RECYCLE_SECONDS = SESSION_SECONDS - 900 - 60
 # Lambda retries a failed asynchronous invocation after one and two minutes. The lab keeps the
