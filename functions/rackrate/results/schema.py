@@ -94,7 +94,7 @@ class ArmOfResults(Document):
 
     @classmethod
     def of(cls, arm: Arm) -> ArmOfResults:
-        """How `rackrate.result.v1` writes an arm."""
+        """The arm in the format of `rackrate.result.v1`."""
         return cls(
             name=arm.name,
             placement=arm.placement,
@@ -237,7 +237,7 @@ class Compared(Document):
 
     @property
     def other_name(self) -> str:
-        """The other run, with its name as a baseline where it has one."""
+        """The other run's id, with its baseline's name if it has one."""
         return f"{self.other} (baseline {self.baseline})" if self.baseline else self.other
 
 
@@ -250,7 +250,7 @@ class Comparison(Findings):
 
 
 class _Untitled(GenerateJsonSchema):
-    """A schema without the titles that pydantic makes of fields' names."""
+    """A schema without the titles that pydantic derives from field names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -260,7 +260,7 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of results.json, draft 2020-12."""
     found = Results.model_json_schema(mode="serialization", schema_generator=_Untitled)
     for model in (found, *found["$defs"].values()):
-        # Also of a test, though its tool need not be said in a plan.
+        # This includes a test's `tool`, which a plan may leave out.
         model["required"] = list(model["properties"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
