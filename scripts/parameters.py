@@ -61,7 +61,7 @@ def form(template: Mapping[str, Any]) -> list[str]:
         lines += ["", f"**{title}**", ""]
         for number, name in enumerate(names, start=1):
             label = labels.get(name, {}).get("default", name)
-            lines.append(f"{number}. {label}: [`{name}`](#{name.lower()})")
+            lines.append(f"{number}. [`{name}`](#{name.lower()}): {label}")
     return lines
 
 
