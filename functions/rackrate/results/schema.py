@@ -32,7 +32,7 @@ class RunFacts(Document):
     started_at: str
     """ISO 8601, UTC."""
     seconds: float
-    """From the start until the results were written."""
+    """Seconds from the start until the results were written."""
     lab_scale: float | None
     """Factor by which the lab scaled the nodes' network; null on AWS."""
     seed: int
@@ -127,7 +127,7 @@ class Failure(Document):
 
 
 class TrialCounts(Document):
-    """The trials counted, without the warm-up; planned = measured + failed."""
+    """Counts of the trials, without the warm-up; planned = measured + failed."""
 
     planned: int
     measured: int
@@ -158,7 +158,7 @@ class WarmUp(Document):
 
 
 class CounterIncreases(Document):
-    """By how much the counters of the nodes' network interfaces rose during the run."""
+    """The increase of the nodes' network counters during the run."""
 
     note: str | None
     """What could not be read."""
@@ -167,7 +167,7 @@ class CounterIncreases(Document):
 
 
 class Versions(Document):
-    """Versions of what took part."""
+    """Versions of the software in the run."""
 
     kubernetes: str | None
     image: str
