@@ -1,4 +1,4 @@
-"""The documented limits, for the cases EC2's documentation names, and what they explain."""
+"""The documented limits in the cases of EC2's documentation, and what they explain."""
 
 from __future__ import annotations
 
