@@ -1,7 +1,7 @@
-"""What results.json and comparison.json hold: docs/results.schema.json is made of these models.
+"""The models of results.json and comparison.json.
 
-A program that reads `rackrate.result.v1` may rely on every field that stands here. What is not
-known is null, never left out.
+`make docs` generates docs/results.schema.json from them. A program that reads `rackrate.result.v1`
+can rely on every field here. Unknown values are null, not missing.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ class Chosen:
 def choose(courses: Sequence[Course]) -> Chosen:
     """Choose evenly spaced blocks, including the first and the last, and trials of each arm.
 
-    In a block, an arm's trials are ordered by the sum of their rates and evenly spaced ones are
-    chosen, so that the slowest and the fastest are shown.
+    In a block, an arm's trials are ordered by the sum of their rates. The choice includes the
+    slowest and the fastest.
     """
     blocks = sorted({course.block for course in courses})
     panels, counts = [], []
