@@ -497,7 +497,7 @@ def test_what_would_be_too_large_is_left_out_and_said():
 
 #: Names that other parts of the document refer to.
 _NAMES = frozenset({"name", "arm", "client", "server", "metric"})
-#: The texts are changed in so many groups, so that most texts stay unchanged each time.
+#: The number of groups. Each round changes the texts of one group, so most texts stay unchanged.
 _GROUPS = 23
 
 

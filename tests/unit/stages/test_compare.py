@@ -26,7 +26,7 @@ ASKED = {"compare": {"run": "run-2", "with": "run-1"}}
 def keep(
     store, run_id, *, status="succeeded", schema="rackrate.result.v1", tests=(RTT,), **options
 ):
-    """Store a run as it is after its end."""
+    """Store a run in the state after its end."""
     run = recorded(run_id, tests=tests, direction="forward", **options)
     evidence = run.evidence
     planned = evidence.planned_run.model_copy(update={"run_id": run_id})
