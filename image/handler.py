@@ -1,10 +1,10 @@
 """Custom::ToolImage: builds the image of this directory into the stack's own registry.
 
-CodeBuild builds it for each processor architecture on a machine of that architecture; this function
-starts the builds, waits for them, and joins the two images under one tag. The tag is a digest of
-what is built, so what is there already is not built again.
+CodeBuild builds the image for each CPU architecture on a machine of that architecture. This
+function starts the builds, waits for them, and joins the two images under one tag. The tag is a
+digest of the sources, so an existing image is not built again.
 
-Unlike the other functions this one carries its directory with it, and nothing but Lambda's runtime.
+Unlike the other functions, this one is packaged with its directory and needs only Lambda's runtime.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from botocore.exceptions import ClientError
 Json = dict[str, Any]
 
 HERE = Path(__file__).parent
-#: What CodeBuild is given, and what decides about the tag.
+#: The files that CodeBuild gets, and from which the tag is computed.
 SOURCE = ("Dockerfile", "buildspec.yaml", "programs.txt")
-#: By the name that image manifests use: CodeBuild's environment type, and its own image for it.
+#: CodeBuild's environment type and build image, by the architecture's name in image manifests.
 ARCHITECTURES = {
     "amd64": ("LINUX_CONTAINER", "aws/codebuild/amazonlinux-x86_64-standard:5.0"),
     "arm64": ("ARM_CONTAINER", "aws/codebuild/amazonlinux-aarch64-standard:3.0"),
@@ -41,10 +41,10 @@ _OCI = "application/vnd.oci.image.manifest.v1+json"
 _OCI_LIST = "application/vnd.oci.image.index.v1+json"
 
 _PAUSE_SECONDS = 10.0
-#: What is left of the function's time for stopping builds and for the answer.
+#: The part of the function's time that is reserved for stopping builds and for the answer.
 _RESERVE_SECONDS = 60.0
 _ANSWER_SECONDS = 10
-#: CloudFormation takes 4096 bytes in all.
+#: Keeps the whole answer below CloudFormation's limit of 4096 bytes.
 _REASON_CHARACTERS = 2000
 
 logger = logging.getLogger()
@@ -68,23 +68,23 @@ def handler(event: Json, context: Any) -> None:
             s3=boto3.client("s3"),
         )
         if event["RequestType"] == "Delete":
-            # The repository goes with its images: it is EmptyOnDelete.
+            # CloudFormation deletes the repository with its images (EmptyOnDelete).
             builder.remove_source()
         else:
             seconds = context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
             data = {"ImageUri": builder.image_uri(seconds)}
     except Exception as failure:
-        # Without an answer CloudFormation would wait for as long as ServiceTimeout says.
+        # Answer in any case; otherwise CloudFormation waits until ServiceTimeout.
         logger.exception("the request could not be met")
         error = f"{type(failure).__name__}: {failure}"[:_REASON_CHARACTERS]
     respond(event, physical_id=repository, data=data, error=error)
 
 
 def respond(event: Json, *, physical_id: str, data: Json, error: str | None) -> None:
-    """Answers CloudFormation.
+    """Answer CloudFormation.
 
     Raises:
-        OSError: CloudFormation did not take the answer; Lambda then invokes the function anew.
+        OSError: CloudFormation did not accept the answer; Lambda then retries the invocation.
     """
     answer = {
         "Status": "FAILED" if error else "SUCCESS",
@@ -106,7 +106,7 @@ def respond(event: Json, *, physical_id: str, data: Json, error: str | None) -> 
 
 
 def source_tag(directory: Path = HERE) -> str:
-    """A digest of what is built: 16 hexadecimal digits."""
+    """A digest of the sources: 16 hexadecimal digits."""
     digest = hashlib.sha256()
     for name in SOURCE:
         content = (directory / name).read_bytes()
@@ -116,7 +116,7 @@ def source_tag(directory: Path = HERE) -> str:
 
 
 def source_archive(directory: Path = HERE) -> bytes:
-    """What CodeBuild is given: a zip archive."""
+    """The sources for CodeBuild as a zip archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in SOURCE:
@@ -125,7 +125,7 @@ def source_archive(directory: Path = HERE) -> bytes:
 
 
 class Builder:
-    """Builds the image; every client is boto3's."""
+    """Builds the image, with boto3 clients."""
 
     def __init__(
         self, *, repository_uri: str, project: str, bucket: str, ecr: Any, codebuild: Any, s3: Any
@@ -137,7 +137,7 @@ class Builder:
         self._key = f"image/{self._tag}.zip"
 
     def image_uri(self, seconds: float) -> str:
-        """Where the image is, pinned by digest; built first if it is not there.
+        """The image's URI with its digest. The image is built first if it does not exist.
 
         Args:
             seconds: how long it may take.
@@ -150,14 +150,14 @@ class Builder:
         return f"{self._uri}:{self._tag}@{digest}"
 
     def remove_source(self) -> None:
-        """Deletes what CodeBuild was given."""
+        """Delete the archive of the sources."""
         self._s3.delete_object(Bucket=self._bucket, Key=self._key)
 
     def _tags(self) -> dict[str, str]:
         return {architecture: f"{self._tag}-{architecture}" for architecture in ARCHITECTURES}
 
     def _images(self, tags: list[str]) -> dict[str, Json]:
-        """The images that there are, by tag."""
+        """The existing images, by tag."""
         answer = self._ecr.batch_get_image(
             repositoryName=self._name,
             imageIds=[{"imageTag": tag} for tag in tags],
@@ -173,14 +173,15 @@ class Builder:
             self._s3.put_object(Bucket=self._bucket, Key=self._key, Body=source_archive())
             failures = self._run_builds(missing, seconds)
             there = self._images(list(tags.values()))
-            # What counts is the image: a build also fails when another has pushed it meanwhile.
+            # Check the images, not the builds: a build also fails if another build has pushed the
+            # same image meanwhile.
             lacking = [name for name, tag in tags.items() if tag not in there]
             if lacking:
                 raise BuildFailed(" ".join(failures.get(name, _LOST % name) for name in lacking))
         return self._join({name: there[tag] for name, tag in tags.items()})
 
     def _run_builds(self, architectures: list[str], seconds: float) -> dict[str, str]:
-        """Builds for each architecture at the same time, and says why some failed."""
+        """Build for all architectures in parallel, and return why builds failed."""
         deadline = time.monotonic() + seconds
         started: dict[str, str] = {}
         try:
@@ -234,7 +235,7 @@ class Builder:
                 logger.exception("build %s could not be stopped", id_)
 
     def _join(self, images: Mapping[str, Json]) -> str:
-        """Puts the list of the images under the tag, and gives its digest."""
+        """Put the manifest list of the images under the tag, and return its digest."""
         kinds = {name: _media_type(image) for name, image in images.items()}
         media_type = _OCI_LIST if _OCI in kinds.values() else _DOCKER_LIST
         manifest = {
@@ -278,11 +279,11 @@ def _log(build: Json) -> str:
 
 
 def failure_text(architecture: str, build: Json) -> str:
-    """Why a build failed, for people.
+    """A sentence on why a build failed.
 
     Args:
-        architecture: what it was for.
-        build: as BatchGetBuilds has it; the first phase that failed tells why.
+        architecture: the build's architecture.
+        build: the build as BatchGetBuilds returns it; the reason is that of the first failed phase.
     """
     for phase in build.get("phases", []):
         if phase.get("phaseStatus", "SUCCEEDED") == "SUCCEEDED":

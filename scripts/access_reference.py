@@ -37,7 +37,7 @@ def _roles(path: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _rows(name: str, trusted: str, documents: Sequence[Any]) -> Iterator[tuple[str, ...]]:
-    """What a role may do, a row for each service; grants under a condition count too."""
+    """A role's permissions, one row for each service, including those that need a condition."""
     restricted: set[str] = set()
     anything: set[str] = set()
     managed: set[str] = set()

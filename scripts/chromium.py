@@ -1,7 +1,7 @@
 """Chromium for tests and pictures: the machine's own, or Debian's, unpacked into the cache.
 
-Nothing is installed: the packages are laid out like the lab's (`lab.setup.debian`), with the shared
-libraries and a font, and the programs find them through their environment.
+This installs nothing. It unpacks Debian's packages as the lab does (`lab.setup.debian`), with the
+shared libraries and a font. Environment variables tell the programs where these are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lab.errors import LabError
 from lab.setup.debian import unpack, update_index
 
 NAMES = ("chromium", "google-chrome-stable", "google-chrome")
-# The last is what playwright's driver needs and a small Debian lacks.
+# playwright's driver needs libatomic1, which a minimal Debian lacks.
 PACKAGES = ("chromium", "fonts-dejavu-core", "libatomic1")
 DRIVER = Path(playwright.__file__).parent / "driver" / "node"
 FLAGS = (
@@ -35,8 +35,8 @@ REMEDY = (
     "install Chromium or Google Chrome so that `chromium` or `google-chrome` is in PATH (not as a "
     "snap, which cannot read the pages), then run the command again."
 )
-# The C library and its kin are the host's own, for second ones beside it would not load. The others
-# are for windows and graphics cards: half of what would be downloaded, and never loaded.
+# The C library and related libraries come from the host, because a second set would not load. The
+# others are for windows and graphics cards. They are half of the download and are never loaded.
 LEFT_OUT = re.compile(
     r"lib(c6|gcc-s1|stdc\+\+6|gtk-|gl1|glx|llvm|z3-|icu|perl|pam|systemd-shared|ssl|db5)"
 )
@@ -52,19 +52,19 @@ FONTS = """\
 
 @dataclass(frozen=True)
 class Chromium:
-    """A program, and what its environment needs beside this process's own."""
+    """A program, and the variables that its environment needs in addition to this process's."""
 
     program: Path
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def find() -> Chromium:
-    """The machine's own Chromium, else the cached one, which is made if need be.
+    """Find the machine's own Chromium, or else the cached one, which is made if it is missing.
 
-    The cached one also where the driver lacks a library, which is in the cache too.
+    Uses the cached one also when the driver lacks a library, because the cache has it too.
 
     Raises:
-        LabError: there is none, and none can be had.
+        LabError: there is no Chromium, and it cannot be downloaded.
     """
     own = installed()
     if (
@@ -76,7 +76,7 @@ def find() -> Chromium:
 
 
 def installed() -> Chromium | None:
-    """The first in PATH. A snap is none: it sees only the directories it is confined to."""
+    """The first Chromium in PATH. Skips snaps, which see only the directories of their sandbox."""
     for name in NAMES:
         found = shutil.which(name)
         if found is not None and not _is_a_snap(Path(found)):
@@ -91,10 +91,10 @@ def _is_a_snap(program: Path) -> bool:
 
 
 def unpacked() -> Chromium:
-    """Debian's, in the cache; keyed as the lab's packages are: its release, not its version.
+    """Debian's Chromium in the cache. As for the lab's packages, the key is Debian's release.
 
     Raises:
-        LabError: this is no Debian, or its packages cannot be had.
+        LabError: this is not a Debian, or its packages cannot be downloaded.
     """
     for program in ("apt-get", "dpkg"):
         if shutil.which(program) is None:
@@ -135,7 +135,7 @@ def _make(directory: Path) -> None:
     made = _chromium_in(directory)
     if not made.program.exists():
         raise LabError(f"apt's package `chromium` holds no browser: {REMEDY}")
-    # So that a library that is missing is told now, and the half of it does not stay in the cache.
+    # Start it once, so that a missing library is reported now and the cache keeps nothing unusable.
     told = subprocess.run(
         [made.program, "--version"],
         env=os.environ | made.variables,
@@ -149,7 +149,7 @@ def _make(directory: Path) -> None:
 
 
 def _with_libraries() -> list[str]:
-    """The packages and their libraries: what apt would install where there is nothing yet."""
+    """The packages and their libraries: what apt would install on an empty system."""
     nothing = ("-o", "Dir::State::status=/dev/null")
     listing = _output(
         *("apt-get", "install", "--print-uris", "--no-install-recommends", "-qq"),
@@ -170,7 +170,7 @@ def _output(*command: str) -> str:
 
 @contextmanager
 def launched(chromium: Chromium | None = None) -> Iterator[Browser]:
-    """The browser, headless, with a home of its own that is removed afterwards."""
+    """Start a headless browser with a temporary home directory."""
     chromium = chromium or find()
     with (
         tempfile.TemporaryDirectory(prefix="rackrate-chromium-") as home,
@@ -190,7 +190,7 @@ def launched(chromium: Chromium | None = None) -> Iterator[Browser]:
 
 @contextmanager
 def _driver(variables: Mapping[str, str]) -> Iterator[Playwright]:
-    """playwright's driver, which takes its environment from this process's own as it starts."""
+    """Start playwright's driver, which reads this process's environment when it starts."""
     before = dict(os.environ)
     os.environ.update(variables)
     try:

@@ -61,7 +61,7 @@ def form(template: Mapping[str, Any]) -> list[str]:
         lines += ["", f"**{title}**", ""]
         for number, name in enumerate(names, start=1):
             label = labels.get(name, {}).get("default", name)
-            lines.append(f"{number}. {label}: [`{name}`](#{name.lower()})")
+            lines.append(f"{number}. [`{name}`](#{name.lower()}): {label}")
     return lines
 
 
@@ -82,7 +82,9 @@ def _takes(parameter: Mapping[str, Any]) -> str:
         return ", ".join(_code(value) for value in parameter["AllowedValues"])
     parts = []
     if "ConstraintDescription" in parameter:
-        parts.append(str(parameter["ConstraintDescription"]).removeprefix("must be ").rstrip("."))
+        text = str(parameter["ConstraintDescription"]).removeprefix("must be ")
+        # An ellipsis is a part of an example.
+        parts.append(text if text.endswith("...") else text.removesuffix("."))
     elif "MinValue" in parameter or "MaxValue" in parameter:
         parts.append(f"{parameter.get('MinValue', '')} to {parameter.get('MaxValue', 'any')}")
     else:

@@ -1,8 +1,8 @@
-"""The pictures of the README: the top of a run's page, light and dark.
+"""Take the pictures of the README: the top of a run's page, light and dark.
 
 Usage: .venv/bin/python -m scripts.pictures [RESULTS]
 
-RESULTS is a directory with a report.html, by default out/latest, which `make demo` leaves.
+RESULTS is a directory with a report.html. The default is out/latest, which `make demo` writes.
 Exit codes: 0 the pictures are written, 2 there is no page or no browser.
 """
 
@@ -26,18 +26,18 @@ PICTURES = ROOT / "docs" / "pictures"
 
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
-#: CSS pixels. The narrowest at which the page's table of verdicts keeps its columns is 993; the
-#: height is the most that is shown, whatever the run.
+#: CSS pixels. The page's table of verdicts keeps its columns from a width of 993. Longer pages are
+#: cut at the maximum height.
 WIDTH, MOST_HEIGHT = 1024, 1400
-#: Below the verdicts, also in CSS pixels.
+#: The margin below the verdicts, in CSS pixels.
 MARGIN = 16
-#: Pixels for each CSS pixel, so that text stays sharp on a dense screen.
+#: Pixels for each CSS pixel, so that text is sharp on dense screens.
 DENSITY = 1.5
 COLOURS = 64
 
 
 def pictures(browser: Browser, page: Path) -> Mapping[Scheme, bytes]:
-    """PNGs of a page from its top to the end of its verdicts."""
+    """Take PNGs of a page from its top to the end of its verdicts."""
     return {scheme: _picture(browser, page, scheme) for scheme in SCHEMES}
 
 
@@ -58,7 +58,7 @@ def _picture(browser: Browser, page: Path, scheme: Scheme) -> bytes:
 
 
 def _with_palette(png: bytes) -> bytes:
-    """The same picture in fewer bytes: a page has few colours."""
+    """Reduce a picture's bytes with a palette, because a page has few colors."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     written = io.BytesIO()
     image.quantize(COLOURS, dither=Image.Dither.NONE).save(written, "PNG", optimize=True)
@@ -66,7 +66,7 @@ def _with_palette(png: bytes) -> bytes:
 
 
 def main() -> int:
-    """Entry."""
+    """Write the pictures. Returns the exit code."""
     page = Path(sys.argv[1] if len(sys.argv) > 1 else RESULTS).resolve() / "report.html"
     if not page.is_file():
         print(f"There is no {page}: run `make demo` first.", file=sys.stderr)

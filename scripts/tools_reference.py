@@ -17,7 +17,7 @@ from tests.unit.tools.captures import Capture, captures, outcome
 
 REFERENCE = ROOT / "docs" / "tools.md"
 PROGRAMS = ROOT / "image" / "programs.txt"
-#: How `outcome` begins for a capture that is no measurement.
+#: The prefix of `outcome` for a capture that is not a measurement.
 REFUSED = "refused: "
 
 
@@ -89,7 +89,7 @@ def _section(tool: str) -> str:
 
 
 def _captures(tried: tuple[Capture, ...]) -> Iterator[str]:
-    """What the parsers make of all captures: the values and the refusals of each tool."""
+    """The parsers' results for all captures: the values and the refusals of each tool."""
     for tool in tools.names():
         found = [capture for capture in tried if capture.tool == tool]
         versions = list(dict.fromkeys(capture.version for capture in found))
@@ -116,7 +116,7 @@ def _is_refusal(text: str) -> bool:
 
 
 def _by_reason(told: Mapping[str, str]) -> dict[str, list[str]]:
-    """The versions by the reason for which their captures are refused."""
+    """The versions by the reason for refusing their captures."""
     reasons: dict[str, list[str]] = {}
     for version, text in told.items():
         if _is_refusal(text):

@@ -1,9 +1,9 @@
-"""What all tests share."""
+"""Settings for all tests."""
 
 from __future__ import annotations
 
 from hypothesis import settings
 
-# Speed is measured in benchmarks; a test that a busy machine fails says nothing of the code.
+# Benchmarks measure speed. A deadline here would fail tests on a busy machine.
 settings.register_profile("rackrate", deadline=None)
 settings.load_profile("rackrate")

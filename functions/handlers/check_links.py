@@ -1,4 +1,4 @@
-"""Check links: name the pairs whose warm-up failed because they cannot reach each other."""
+"""Check links: find the pairs that the warm-up could not measure."""
 
 from __future__ import annotations
 

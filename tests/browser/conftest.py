@@ -1,4 +1,4 @@
-"""One browser for all tests, and each run's page opened once."""
+"""Fixtures: one browser for all tests, and one tab for each run's page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def opened(
 
 @pytest.fixture
 def page(opened: Opened) -> Opened:
-    """The run's page, on a desk, light, its details closed."""
+    """The run's page, in a desktop window and light colors, with its details closed."""
     opened.in_page("() => { document.activeElement?.blur(); scrollTo(0, 0) }")
     opened.unfold(opened=False)
     opened.resize(DESK["width"])

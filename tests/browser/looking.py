@@ -1,4 +1,4 @@
-"""What the tests look for in a page: axe-core's rules, and what these do not tell."""
+"""Checks of a page: axe-core's rules, and what axe-core does not check."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from tests.browser.opening import Opened
 #: Rules of axe-core that run only when they are asked for.
 MORE_RULES = ("duplicate-id", "identical-links-same-purpose", "td-has-header")
 CONTRAST = "color-contrast"
-#: All rows of a table look alike, and axe-core takes a quarter of a minute for thousands of cells.
+#: Checking the first rows suffices, because rows look alike and axe-core is slow with many cells.
 LATER_ROWS = "tr:nth-child(n+12)"
 
 
 def faults(page: Opened) -> list[str]:
-    """What axe-core finds in a page, or leaves to a person to judge; all but contrast."""
+    """The faults that axe-core finds or leaves to a person to judge, except contrast."""
     rules = {name: {"enabled": True} for name in MORE_RULES} | {CONTRAST: {"enabled": False}}
     return _axe(page, ("violations", "incomplete"), {"rules": rules})
 
 
 def faint_text(page: Opened) -> list[str]:
-    """Text that stands out less than WCAG asks for; `figure_contrasts` has that of figures."""
+    """Text with too little contrast for WCAG. For text in figures see `figure_contrasts`."""
     options = {"runOnly": [CONTRAST]}
     return _axe(page, ("violations",), options, {"exclude": ["svg *", LATER_ROWS]})
 
 
 def figure_contrasts(page: Opened) -> dict[str, Any]:
-    """What axe-core leaves open: the contrast of each text in a figure, under "text", and the least
-    of what each arm is drawn with, under "shapes"; and the luminance of the page's "paper".
+    """Contrasts in figures, which axe-core does not check.
+
+    "text" has the contrast of each text, "shapes" the least contrast of each arm's shapes, and
+    "paper" the luminance of the page's background.
     """
     page.in_page(AXE_SCRIPT)
     found: dict[str, Any] = page.in_page(_FIGURE_CONTRASTS)
@@ -44,7 +46,7 @@ def _axe(
     options: dict[str, Any],
     context: dict[str, Any] | None = None,
 ) -> list[str]:
-    """The results of some kinds, each as `rule: element`."""
+    """axe-core's results of these kinds, each as `rule: element`."""
     answer = Axe().run(page.tab, context, {**options, "resultTypes": kinds}).response
     assert answer["passes"], "axe-core looked at nothing"
     return [
@@ -55,7 +57,7 @@ def _axe(
     ]
 
 
-#: What assistive technology calls an element; other scripts begin with it.
+#: The accessible name of an element. Other scripts begin with this one.
 _NAMED = """const named = each => each.getAttribute('aria-label')
   || (each.getAttribute('aria-labelledby') || '').split(/\\s+/).filter(Boolean)
     .map(id => document.getElementById(id)?.textContent ?? '').join(' ');
@@ -106,7 +108,7 @@ _FIGURE_CONTRASTS = (
 }"""
 )
 
-#: Every figure that is drawn: its name, how large it is, of how many shapes, of which kind.
+#: All figures: each one's name, size, number of shapes and kind.
 FIGURES = f"""() => {{ {_NAMED}
   return [...document.querySelectorAll('svg[role=img]')].map(each => ({{
     name: named(each).trim(),
@@ -116,7 +118,7 @@ FIGURES = f"""() => {{ {_NAMED}
     hidden: !each.checkVisibility() }}))
 }}"""
 
-#: What links and styles refer to within the page by ids that no element has.
+#: References of links and styles to ids that no element of the page has.
 DANGLING = """() => {
   const dangling = new Set();
   const check = id => { if (!document.getElementById(id)) dangling.add(id) };
@@ -129,8 +131,8 @@ DANGLING = """() => {
   return [...dangling];
 }"""
 
-#: Elements that stick out of the window, unless what holds them scrolls; what lies beyond its left
-#: edge altogether is kept for those who come to it by keyboard.
+#: Elements that extend past the window's edge, unless their container scrolls. Elements entirely
+#: past the left edge are allowed, because they become visible by keyboard.
 OUT_OF_SIGHT = """() => {
   const scrolls = each => { for (let it = each.parentElement; it; it = it.parentElement)
     if (['auto', 'scroll', 'hidden', 'clip'].includes(getComputedStyle(it).overflowX)) return true;
@@ -144,7 +146,7 @@ OUT_OF_SIGHT = """() => {
     .map(each => `${each.tagName}.${each.getAttribute('class')}`);
 }"""
 
-#: Text in figures, of which some may be smaller on the screen than so many CSS pixels.
+#: The number of texts in figures, and those smaller than `least` CSS pixels on the screen.
 SMALL_TEXT = """least => {
   const texts = [...document.querySelectorAll('svg text')]
     .filter(each => each.textContent.trim() && each.checkVisibility());
@@ -157,7 +159,7 @@ SMALL_TEXT = """least => {
   return {texts: texts.length, small: [...small].slice(0, 20)};
 }"""
 
-#: For each arm in a legend: its colour, and the shape of its marker and line.
+#: The color of each arm in a legend, and the shape of its marker and line.
 LEGENDS = """() => {
   const arms = {};
   for (const use of document.querySelectorAll('figure svg.key use')) {
@@ -172,7 +174,7 @@ LEGENDS = """() => {
   return arms;
 }"""
 
-#: Regions that scroll sideways and have no name, or that Tab does not reach.
+#: Regions that scroll sideways but have no name or cannot be reached with Tab.
 UNREACHED_SCROLLERS = """() => [...document.querySelectorAll('body *')]
   .filter(each => ['auto', 'scroll'].includes(getComputedStyle(each).overflowX)
     && (each.tabIndex !== 0 || !each.getAttribute('aria-label')
@@ -181,7 +183,7 @@ UNREACHED_SCROLLERS = """() => [...document.querySelectorAll('body *')]
 
 
 def difference(one: tuple[int, ...], other: tuple[int, ...]) -> float:
-    """How far two colours (sRGB, 0 to 255) are apart in CIELAB (CIE 1976)."""
+    """The distance of two colors (sRGB, 0 to 255) in CIELAB (CIE 1976)."""
     return math.dist(_lab(one), _lab(other))
 
 

@@ -1,4 +1,4 @@
-"""A page in a tab, offline, and what the browser said and asked for meanwhile."""
+"""Open a page in a tab, offline, and record the browser's messages and requests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Opened:
     """A file in a tab.
 
     Attributes:
-        messages: whatever was said on the console, by the page or by the browser.
-        requests: the addresses that were asked for, the page's own among them.
+        messages: the messages of the page and of the browser on the console.
+        requests: the requested addresses, including the page's own.
     """
 
     file: Path
@@ -29,17 +29,17 @@ class Opened:
     requests: list[str] = field(default_factory=list)
 
     def in_page(self, script: str, argument: Any = None) -> Any:
-        """The value of a JavaScript function."""
+        """Call a JavaScript function in the page. Returns its value."""
         return self.tab.evaluate(script, argument)
 
     def resize(self, width: int, height: int = DESK["height"]) -> None:
-        """Give the window another size; the page learns of it later than the browser."""
+        """Resize the window. Waits for the page, which learns of it later than the browser."""
         self.tab.set_viewport_size({"width": width, "height": height})
         self.tab.wait_for_function("wide => innerWidth === wide", arg=width)
         self._wait_for_frames()
 
     def show_as(self, media: Medium, scheme: Scheme) -> None:
-        """Show the page on a screen or on paper, light or dark; the page learns of it later."""
+        """Show the page on a screen or on paper, light or dark. Waits until the page reacts."""
         self.tab.emulate_media(media=media, color_scheme=scheme)
         self.tab.wait_for_function(
             "wanted => wanted.every(each => matchMedia(each).matches)",
@@ -54,20 +54,20 @@ class Opened:
         self._wait_for_frames()
 
     def _wait_for_frames(self) -> None:
-        """Until the page is drawn anew: before, what is visible is what was."""
+        """Wait until the page is drawn again. Until then the old state is visible."""
         two = "requestAnimationFrame(() => requestAnimationFrame(done))"
         self.in_page(f"() => new Promise(done => {two})")
 
 
 def open_file(browser: Browser, file: Path) -> Opened:
-    """Open a page from a file, in a context of its own."""
+    """Open a page from a file, in its own browser context."""
     context = browser.new_context(viewport=DESK, color_scheme="light", offline=True)
     tab = context.new_page()
     page = Opened(file, tab, context.new_cdp_session(tab))
     tab.on("console", lambda message: page.messages.append(f"{message.type}: {message.text}"))
     tab.on("pageerror", lambda error: page.messages.append(f"exception: {error}"))
     tab.on("request", lambda request: page.requests.append(request.url))
-    # What the browser itself has to say of a page is in no event of the console.
+    # Messages of the browser itself come without an event of the console.
     page.devtools.on("Log.entryAdded", lambda told: page.messages.append(told["entry"]["text"]))
     page.devtools.send("Log.enable")
     tab.goto(file.as_uri(), wait_until="load")

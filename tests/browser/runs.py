@@ -1,6 +1,6 @@
-"""Runs to make pages of: planned, analysed and reported by the true code; only the tools are not.
+"""Runs for the tests of pages. The real code plans, analyzes and reports them.
 
-What a trial might have measured is drawn with a seed, so that a page is the same every time.
+The measurements are random numbers with a seed, so that a page is the same every time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEMO: Json = {"tests": ["tcp-1", "tcp-8", "rtt"], "blocks": 6, "seed": SEED}
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is over, or two that are compared: what the page is made of."""
+    """The content of a page: a run that is over, or a comparison of two."""
 
     results: Findings
     trials: Sequence[Trial]
@@ -51,7 +51,7 @@ class Run:
 
 @dataclass(frozen=True)
 class MeasuredRun(Run):
-    """A run that is over. `recorded` is what a comparison takes of it."""
+    """A run that is over. `recorded` is its input to a comparison."""
 
     recorded: Recorded
 
@@ -69,19 +69,19 @@ def measured_run(
     warnings: tuple[str, ...] = (),
     earlier: MeasuredRun | None = None,
 ) -> MeasuredRun:
-    """Plan a run, measure it, analyse it.
+    """Plan a run, make up its measurements, and analyze it.
 
     Args:
         plan: the execution's input.
-        run_id: the run.
-        nodes: how many nodes both arms have together.
-        tool_image: what its pods ran.
-        lab_scale: by what its network was scaled.
-        spoil: changes a trial that was measured: `fail` and the like.
-        failure: how the execution failed, if it did.
+        run_id: the run's id.
+        nodes: number of nodes of both arms together.
+        tool_image: the image of its pods.
+        lab_scale: the scale factor of its network.
+        spoil: a function that changes a measured trial, such as `fail`.
+        failure: the execution's failure, if it failed.
         counters: counters.json.
-        warnings: the run's own.
-        earlier: the run it is compared with.
+        warnings: the run's warnings.
+        earlier: the run that it is compared with.
     """
     planned, items, warm_ups = _planned(plan, run_id, nodes, tool_image)
     trials, raw = _trials(planned, [*warm_ups, *items], spoil)
@@ -150,7 +150,7 @@ def _trials(
 
 
 def _measurement(test: TestBase, *, near: bool, noise: float, chance: random.Random) -> Measurement:
-    """What a tool might have measured between two nodes that are near each other, or not."""
+    """Make up a tool's measurement between two nodes that are near each other, or not."""
     if test.primary.unit == "s":
         centre = (120e-6 if near else 310e-6) * noise
         times = tuple(
@@ -190,7 +190,7 @@ def _measurement(test: TestBase, *, near: bool, noise: float, chance: random.Ran
 
 
 def _stored(run_id: str, trial: Trial) -> Trial:
-    """A trial as the table has it."""
+    """A trial as stored in the table."""
     return trial.model_copy(
         update={
             "samples_key": f"runs/{run_id}/samples/{trial.block:04d}-{trial.round}.1.json.gz",
@@ -202,7 +202,7 @@ def _stored(run_id: str, trial: Trial) -> Trial:
 
 
 def fail(trial: Trial, reason: str) -> Trial:
-    """The trial, had it failed."""
+    """A failed copy of the trial."""
     nothing = {"values": {}, "samples": {}, "details": {}}
     unknown = dict.fromkeys(("value", "samples_key", "tool_version"))
     why = {"status": "failed", "reason": reason, "attempt": 2}
@@ -210,7 +210,7 @@ def fail(trial: Trial, reason: str) -> Trial:
 
 
 def slowed(trial: Trial, factor: float, **details: float) -> Trial:
-    """The trial with so much less throughput, and with other details."""
+    """A copy of the trial with its throughput times `factor`, and with these details."""
     value = factor * trial.values["throughput"]
     return trial.model_copy(
         update={
@@ -221,7 +221,7 @@ def slowed(trial: Trial, factor: float, **details: float) -> Trial:
     )
 
 
-# -- the runs that are looked at
+# -- the runs
 
 
 @cache
@@ -232,14 +232,14 @@ def demo() -> Run:
 
 @cache
 def since() -> Run:
-    """A run with an earlier one to be compared with."""
+    """A run that is compared with an earlier one."""
     earlier = measured_run({**DEMO, "seed": 11}, run_id="run-20261120-090000-ab12")
     return measured_run(DEMO, earlier=earlier)
 
 
 @cache
 def compared() -> Run:
-    """Two runs, compared when both were over: another tool image, and one flow was slower then."""
+    """A comparison of two runs: the other one had another image, and a slower single flow."""
     before = measured_run(
         {**DEMO, "seed": 11},
         run_id="run-20261120-090000-ab12",
@@ -259,7 +259,7 @@ def compared() -> Run:
 
 @cache
 def mesh() -> Run:
-    """More than one pair in each arm: every node with every other."""
+    """More than one pair in each arm: each node with all others."""
     tests = ["tcp-1", {"name": "latency", "tool": "sockperf"}]
     plan = {**DEMO, "tests": tests, "pairing": "mesh", "direction": "both", "load": "together"}
     return measured_run(plan, nodes=12)
@@ -267,7 +267,7 @@ def mesh() -> Run:
 
 @cache
 def troubled() -> Run:
-    """Trials that failed or are marked, a warm-up that failed, interfaces that hit a limit."""
+    """A run with failed and marked trials, a failed warm-up, and interfaces that hit a limit."""
 
     def spoil(trial: Trial) -> Trial:
         place = (trial.block, trial.arm, trial.test)
@@ -297,8 +297,8 @@ def troubled() -> Run:
 
 @cache
 def nothing() -> Run:
-    """Every trial was lost, and the run failed for it."""
-    # As Step Functions has it of a function that raised.
+    """A run that failed because all trials were lost."""
+    # The error of a function that raised, in the form of Step Functions.
     told = {
         "errorMessage": "36 of 36 trials were lost, which is more than the plan tolerates.",
         "errorType": "TrialsLost",
@@ -314,7 +314,7 @@ def nothing() -> Run:
 
 @cache
 def many_arms() -> Run:
-    """As many arms as there are colours."""
+    """A run with as many arms as there are colors."""
     networks = [("pod", "pod"), ("host", "pod"), ("host", "host")]
     arms = [
         {
@@ -339,7 +339,7 @@ HOSTILE = {
 
 @cache
 def hostile() -> Run:
-    """The troubled run, with markup and right-to-left text wherever a name or a reason stands."""
+    """The troubled run, with markup and right-to-left text in all names and reasons."""
     run = troubled()
     trials = [changed(trial, _with_nasty_words) for trial in run.trials]
     raw = {

@@ -1,4 +1,4 @@
-"""Pictures of the page, for people to look at: what no check of a property can tell.
+"""Take pictures of the page for people to judge what automatic checks cannot.
 
 Usage: .venv/bin/python -m tests.browser.screenshots DIRECTORY [PICTURE ...]
 """
@@ -18,7 +18,7 @@ from tests.browser.runs import RUNS
 
 @dataclass(frozen=True)
 class Picture:
-    """Of which run, how wide, and how."""
+    """A picture: its run, its width, and its settings."""
 
     run: str
     width: int = 1280
@@ -49,7 +49,7 @@ PICTURES = {
 
 
 def take(browser: Browser, name: str, directory: Path) -> None:
-    """Write a picture of the whole page, and of what is printed the PDF too."""
+    """Write a picture of the whole page, and for print also a PDF."""
     wanted = PICTURES[name]
     page = directory / f"{name}.html"
     page.write_text(RUNS[wanted.run]().page(), "utf-8")
@@ -74,7 +74,7 @@ def take(browser: Browser, name: str, directory: Path) -> None:
 
 
 def main() -> int:
-    """Entry."""
+    """Take the pictures. Returns the exit code."""
     if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(PICTURES):
         print(__doc__, "\nPictures:", ", ".join(PICTURES), file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The browser of these tests is the machine's own, or Debian's out of the cache; never a snap."""
+"""These tests use the machine's own browser, or Debian's from the cache, and never a snap."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ URIS = """\
 
 @pytest.fixture(autouse=True)
 def a_driver_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever PATH is."""
+    """Make the check of playwright's driver succeed, independent of PATH."""
     monkeypatch.setattr(chromium, "DRIVER", Path("/bin/true"))
 
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], Path]:
-    """Puts a shell script into a PATH that has nothing else, and a cache that is empty."""
+    """Return a function that makes a shell script the only program in PATH. The cache is empty."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
@@ -127,7 +127,7 @@ def test_the_browser_keeps_nothing_in_the_home_of_who_runs_it(
             "with chromium.launched(found) as browser: browser.new_page().goto('about:blank')",
         )
     )
-    # Two drivers in one process would be in each other's way.
+    # In a process of its own, because two drivers in one process would interfere.
     subprocess.run(
         [sys.executable, "-c", script, str(program.program)],
         env={**os.environ, **program.variables},

@@ -1,4 +1,4 @@
-"""The page of a run of 1000 nodes; how quickly it opens is measured in benchmarks/opening.py."""
+"""The page of a run of 1000 nodes. benchmarks/opening.py measures how quickly it opens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TESTS = ("tcp-1", "tcp-8", "rtt")
 
 @pytest.fixture(scope="module")
 def large(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Opened:
-    """As the stage of the report writes it, from the store."""
+    """The page, written from the store by the stage `report`."""
     file = tmp_path_factory.mktemp("large") / "report.html"
     _, page = opening.written(nodes=1000, blocks=2)
     file.write_bytes(page)

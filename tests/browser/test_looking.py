@@ -1,4 +1,4 @@
-"""What looks for faults in a page finds them: a check that sees nothing would pass every page."""
+"""The checks of pages find faults. A check that finds nothing would pass all pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Show = Callable[[str], Opened]
 
 @pytest.fixture
 def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
-    """Opens a page of this body."""
+    """Return a function that opens a page with this body."""
     pages = []
 
     def open_body(body: str) -> Opened:

@@ -1,4 +1,4 @@
-"""The page in a browser: it shows everything, on any screen, to anyone, and asks for nothing."""
+"""The page in a browser: it is complete on all screens, accessible, and requests nothing."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from tests.browser.opening import DESK, Opened
 from tests.browser.runs import Run
 
 NARROW, TABLET = 360, 768
-#: A4's width in CSS pixels, less its margins.
+#: The width of A4 in CSS pixels, without margins.
 PAPER = 700
-#: What WCAG 2.2 asks of text (1.4.3) and of what a figure is made of (1.4.11).
+#: The least contrast in WCAG 2.2 for text (1.4.3) and for parts of figures (1.4.11).
 TEXT_CONTRAST, SHAPE_CONTRAST = 4.5, 3.0
 SMALLEST_TEXT = 9.0
-#: In CIELAB, where 2 is just noticeable: two colours nobody takes for each other side by side.
+#: Distance in CIELAB at which two colors are easy to tell apart. 2 is just noticeable.
 TOLD_APART = 10.0
 MOST_BYTES = 2_000_000
-#: What nobody sees as it is whose sight is emulated.
+#: A color that looks different in each emulated color blindness.
 GREEN = "rgb(0, 255, 0)"
-#: As Chromium emulates them; the last sees no colours.
+#: Chromium's emulations of color vision. The last shows no colors.
 VISIONS = ("none", "deuteranopia", "protanopia", "tritanopia", "achromatopsia")
 
 
@@ -115,12 +115,12 @@ def test_every_figure_is_there_drawn_and_named(page: Opened, run: Run) -> None:
 
 
 def named_in(name: str, run: Run) -> set[str]:
-    """The tests that a figure is about."""
+    """The tests that a figure shows."""
     return {test.name for test in run.results.plan.tests if name.startswith(test.name)}
 
 
 def wanted_figures(run: Run) -> set[tuple[str, str]]:
-    """The kinds of figures that each test must have, from what was measured."""
+    """The kinds of figures that each test must have, derived from its measurements."""
     wanted = set()
     for trial in run.trials:
         if trial.is_measured and not trial.warm_up:
@@ -197,7 +197,7 @@ def test_two_arms_are_told_apart_by_colour_alone_unless_there_is_none(page: Open
 
 
 def as_seen(page: Opened, colours: list[str], vision: str) -> list[tuple[int, ...]]:
-    """The colours as they are drawn for somebody whose sight is emulated."""
+    """The colors as Chromium draws them with an emulated color vision."""
     swatches = "".join(
         f'<i style="position:fixed;z-index:9;top:0;left:{9 * n}px;width:9px;height:9px;'
         f'background:{colour}"></i>'

@@ -1,4 +1,4 @@
-"""The documentation's site in a browser: its search finds, and nothing comes from elsewhere."""
+"""The documentation's site in a browser: the search works, and all content is the site's own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The site, served: a browser starts a search's worker from no file."""
+    """Serve the site, because browsers do not start the search's worker from a file."""
     directory = built(tmp_path_factory.mktemp("documentation"))
     handler = functools.partial(Quiet, directory=str(directory))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

@@ -1,7 +1,7 @@
 """A deployed stack for the command to find: moto serves its outputs, table, bucket and machine.
 
-Nothing of the command is replaced. What the stack's functions would do (write the run's item and
-its files) is done by small state machines that moto executes, and by the tests themselves.
+The tests replace nothing in the command. Small state machines that moto executes, and the tests
+themselves, write the run's item and its files in place of the stack's functions.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ TEMPLATE = {
 
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
-    """The address of a moto server whose Step Functions execute."""
+    """The address of a moto server that executes state machines."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -80,7 +80,7 @@ def endpoint() -> Iterator[str]:
 
 @cache
 def client(service: str) -> Any:
-    """A client of the server, for what the stack or its owner would do."""
+    """A client of the server, to act as the stack or its owner."""
     return boto3.client(service)
 
 
@@ -92,11 +92,11 @@ def table(name: str) -> Any:
 
 @pytest.fixture
 def aws(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The environment of a person whose credentials and Region are set."""
+    """Set the environment of a user with credentials and a Region."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    # Where moto's own state machines reach its other services.
+    # moto's state machines reach its other services at this port.
     monkeypatch.setenv("MOTO_PORT", endpoint.rsplit(":", 1)[1])
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -116,7 +116,7 @@ def wait(seconds: int) -> dict[str, object]:
 
 
 def machine(*states: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-    """A state machine that goes through the states in order; Fail states stay as they are."""
+    """A state machine that runs the states in order. Fail states stay unchanged."""
     names = [name for name, _ in states] + [None]
     return {
         "StartAt": names[0],
@@ -129,7 +129,7 @@ def machine(*states: tuple[str, dict[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class DeployedStack:
-    """What the tests need of a stack."""
+    """A stack, and helpers for the tests."""
 
     name: str
     table: str
@@ -154,17 +154,17 @@ class DeployedStack:
         client("s3").put_object(Bucket=self.bucket, Key=f"runs/{run_id}/{name}", Body=content)
 
     def executions(self) -> list[Any]:
-        """The executions there have been."""
+        """All executions so far."""
         answer = client("stepfunctions").list_executions(stateMachineArn=self.state_machine)
         return answer["executions"]
 
     def input_of(self, execution: Any) -> Any:
-        """What an execution was started with."""
+        """The input of an execution."""
         answer = client("stepfunctions").describe_execution(executionArn=execution["executionArn"])
         return json.loads(answer["input"])
 
     def recording(self, status: str, phase: str, **numbers: int | float) -> dict[str, Any]:
-        """A state that writes the item of the run it belongs to."""
+        """A state that writes its run's item."""
         item: dict[str, Any] = {
             "pk": {"S.$": "States.Format('run#{}', $$.Execution.Name)"},
             "sk": {"S": "run"},
@@ -184,7 +184,7 @@ class DeployedStack:
         }
 
     def define(self, definition: dict[str, Any]) -> None:
-        """Give the stack's state machine another definition."""
+        """Replace the definition of the stack's state machine."""
         client("stepfunctions").update_state_machine(
             stateMachineArn=self.state_machine, definition=json.dumps(definition)
         )
@@ -192,7 +192,7 @@ class DeployedStack:
 
 @pytest.fixture
 def stack(aws: str) -> DeployedStack:
-    """A stack of its own for each test; its state machine does nothing until it is defined."""
+    """A new stack for each test. Its state machine does nothing until `define`."""
     name = f"rackrate-{uuid4().hex[:8]}"
     arn = client("stepfunctions").create_state_machine(
         name=name, roleArn=ROLE, definition=json.dumps(machine(("Nothing", {"Type": "Pass"})))
@@ -225,7 +225,7 @@ def rackrate() -> Rackrate:
 
 @pytest.fixture
 def start_rackrate() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Run the command as a process of its own, for signals and terminals."""
+    """Run the command in its own process, for signals and terminals."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str | Path, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""What stands between a person and the stack is one sentence and exit code 2."""
+"""Errors of the environment, such as missing credentials: one sentence and exit code 2."""
 
 from __future__ import annotations
 
@@ -95,6 +95,6 @@ def test_an_unknown_option_is_a_usage_error(rackrate: Rackrate) -> None:
 
 
 def test_the_environment_of_the_test_names_no_account_of_its_own(aws: str) -> None:
-    # Guards this suite itself: a forgotten variable must never send it to AWS.
+    # A check of the tests themselves: no forgotten variable may send them to AWS.
     assert os.environ["AWS_ENDPOINT_URL"].startswith("http://127.0.0.1:")
     assert "AWS_PROFILE" not in os.environ

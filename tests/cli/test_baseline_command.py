@@ -1,4 +1,4 @@
-"""`rackrate baseline` keeps names for runs in the table, as the stack's functions read them."""
+"""`rackrate baseline` stores names for runs in the table, in the form the functions read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .conftest import DeployedStack, Rackrate, results, table
 
 
 def measured(stack: DeployedStack, run_id: str, **fields: object) -> None:
-    """A run that is over, with its results."""
+    """Record a run that is over, with its results."""
     stack.record(run_id, **{"status": "succeeded", "trials_measured": 36, **fields})
     stack.put(run_id, "results.json", results(run_id))
 

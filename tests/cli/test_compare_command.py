@@ -1,4 +1,4 @@
-"""`rackrate compare` has two runs compared, and says what differed before what it did."""
+"""`rackrate compare` starts a comparison of two runs and prints differences before verdicts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def document(**comparison: Any) -> dict[str, Any]:
 
 
 def writing(stack: DeployedStack, name: str, content: str) -> dict[str, Any]:
-    """A state that writes a file of the comparison it belongs to."""
+    """A state that writes a file of its comparison."""
     return {
         "Type": "Task",
         "Resource": "arn:aws:states:::aws-sdk:s3:putObject",

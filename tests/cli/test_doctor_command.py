@@ -1,4 +1,4 @@
-"""`rackrate doctor` says what it found and what to do; what it may not look at is unknown."""
+"""`rackrate doctor` prints findings and remedies. A check without permission is `unknown`."""
 
 from __future__ import annotations
 

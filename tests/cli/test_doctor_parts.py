@@ -1,4 +1,4 @@
-"""What the doctor finds in an account: the services' own answers, by moto."""
+"""The doctor's findings in an account that moto emulates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROLE = "arn:aws:iam::123456789012:role/eks"
 
 @pytest.fixture
 def account(stack: DeployedStack) -> Iterator[Stack]:
-    """A stack whose outputs and parameters name what is there: a cluster with two node groups."""
+    """A stack whose outputs and parameters name an existing cluster with two node groups."""
     name = stack.name
     eks = client("eks")
     network = {"subnetIds": ["subnet-1"], "securityGroupIds": ["sg-1"]}

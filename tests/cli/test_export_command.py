@@ -1,4 +1,4 @@
-"""`rackrate export` hands on what a run left, whole or not at all."""
+"""`rackrate export` writes all of a run's data, or nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARQUET = b"PAR1 columns PAR1"
 
 @pytest.fixture
 def exported(stack: DeployedStack) -> DeployedStack:
-    """A stack with two runs that measured, of different days."""
+    """A stack with two measured runs of different days."""
     for run_id, started_at in (("r1", "2026-11-21T23:59:59Z"), ("r2", "2026-11-22T00:00:01Z")):
         stack.record(run_id, status="succeeded", trials_measured=2, started_at=started_at)
         stack.put(run_id, "trials.csv", CSV.replace(b"r1", run_id.encode()))

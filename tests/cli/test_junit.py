@@ -1,4 +1,4 @@
-"""A CI system reads what a run found: any results make a document that it can read."""
+"""JUnit XML: CI systems can read the document for any results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read(**fields: Any) -> Results:
 def suite_of(
     found: Results | None, *requirements: str, failure: RunFailure | None = None
 ) -> ET.Element:
-    """The suite, after what every reader relies on was checked."""
+    """The suite, after a check of what all readers rely on."""
     checks = [] if found is None else evaluate(parse_requirements(requirements), found)
     suites = ET.fromstring(junit_xml(RUN, found, checks, failure))
     assert suites.tag == "testsuites"
@@ -57,7 +57,7 @@ def suite_of(
 
 
 def outcomes(suite: ET.Element) -> dict[str, str]:
-    """How each case ended, by its name."""
+    """The outcome of each case, by its name."""
     ends = {"failure", "error", "skipped"}
     return {
         case.attrib["name"]: next((child.tag for child in case if child.tag in ends), "passed")

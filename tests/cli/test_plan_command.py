@@ -1,4 +1,4 @@
-"""`rackrate plan`: a dry run of a plan, or the plan of an earlier run to be run again."""
+"""`rackrate plan`: a dry run of a plan, or the plan of an earlier run to run again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan that cannot be read is refused in one sentence before anything is started."""
+"""The command refuses an unreadable plan with one sentence before it starts anything."""
 
 from __future__ import annotations
 

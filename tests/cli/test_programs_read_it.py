@@ -1,4 +1,4 @@
-"""With `--json` standard output is one JSON document, whatever happens; people's words are not."""
+"""With `--json`, standard output is always one JSON document without text for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rackrate report`: the page with what it links to, or a link to the page."""
+"""`rackrate report`: the page with the files that it links to, or a link to the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = b"<!doctype html><title>r1</title><a href='raw/0001_t_rtt_a_b.1.txt'>raw<
 
 
 def trial(stack: DeployedStack, run_id: str, number: int, text: bytes | None) -> None:
-    """A trial's item, and what its tool printed unless it is gone from the bucket."""
+    """Write a trial's item, and its raw output unless `text` is None."""
     name = f"{number:04}_treatment_rtt_a_b.1.txt"
     key = f"runs/{run_id}/raw/{name}"
     sk = f"trial#{number:04}#treatment#rtt#a#b"
@@ -35,7 +35,7 @@ def reported(stack: DeployedStack) -> DeployedStack:
     trial(stack, "r1", 1, b"first")
     trial(stack, "r1", 2, b"second")
     trial(stack, "r1", 3, None)
-    # A trial that never ran has nothing to show.
+    # A trial that never ran has no raw output.
     table(stack.table).put_item(Item={"pk": "run#r1", "sk": "trial#0004#treatment#rtt#a#b"})
     return stack
 
@@ -103,7 +103,7 @@ def test_a_link_of_temporary_credentials_is_said_to_end_with_them(
 def test_open_hands_the_copy_to_the_browser(
     reported: DeployedStack, rackrate: Rackrate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The browser is another program; what it is asked for is the command's own.
+    # Replace the browser with a script that shows the command's request.
     script = tmp_path / "browser"
     script.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/asked\n')
     script.chmod(0o755)
@@ -138,7 +138,7 @@ def test_what_has_no_page_is_refused_in_one_sentence(
 def test_the_link_names_the_host_of_its_region(
     region: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The global host sends a reader on to another one, for which the signature does not hold."""
+    """The global host redirects to another host, for which the signature is not valid."""
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     outputs = {"BucketName": "bucket", "TableName": "table", "StateMachineArn": "arn"}
     stack = Stack("rackrate", outputs, boto3.Session("key", "secret", region_name=region))

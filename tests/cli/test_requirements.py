@@ -1,4 +1,4 @@
-"""`--require` is read strictly, checked before anything is started, and decides the exit code."""
+"""`--require`: strict syntax, a check before the start, and the effect on the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees: help that fits, tables that fit, colours only where they can be shown."""
+"""Output for people: help and tables fit the width, and colors appear only on terminals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARMS = [f"arm-{number}-" + "a" * 24 for number in range(9)]
 
 
 def commands() -> list[tuple[str, ...]]:
-    """Every command there is, found as the shell's completion finds them."""
+    """All commands, found as the shell's completion finds them."""
     group = get_command(app)
     found: list[tuple[str, ...]] = []
     for name, command in group.commands.items():  # type: ignore[attr-defined]
@@ -85,10 +85,10 @@ def test_the_longest_names_and_many_arms_fit_80_columns(
         ),
     )
     shown = rackrate("show", LONGEST_ID, "--stack", stack.name).stdout
-    # A path to copy is never wrapped.
+    # Paths to copy may be wider, because they are never wrapped.
     lines = [line for line in shown.splitlines() if not line.startswith("Files: s3://")]
     assert max(map(len, lines)) <= 80
-    # The columns of ten arms are folded, not cut.
+    # With ten arms the columns are folded and not cut.
     joined = "".join(shown.split())
     assert "…" not in shown
     assert joined.count("<0.001to>1000") == len(verdicts)
@@ -98,7 +98,7 @@ def test_the_longest_names_and_many_arms_fit_80_columns(
 
 
 def shown_in_terminal(*arguments: str, **environment: str) -> str:
-    """What the command writes to a terminal."""
+    """The command's output to a terminal."""
     terminal, other_end = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "rackrate_cli", *arguments],

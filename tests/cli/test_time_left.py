@@ -1,4 +1,4 @@
-"""The time left follows the stack's estimate, corrected by the blocks that are done."""
+"""The time left: the stack's estimate, corrected by the finished blocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_before_the_first_block_it_is_the_estimate_less_what_has_passed() -> Non
 
 
 def test_a_slow_start_does_not_shorten_the_blocks() -> None:
-    # Six blocks of 12 s remain whatever the start took, and nothing for what comes after.
+    # Six blocks of 12 s remain, however long the start took, and no time after the blocks.
     assert TimeLeft().estimate(run(block=1), 50) == 72
 
 

@@ -1,4 +1,4 @@
-"""The table says what results.json says, and no line of it is wider than 80 columns."""
+"""The table shows the content of results.json, and no line is wider than 80 columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rackrate watch` follows a run that somebody else started, and never stops it."""
+"""`rackrate watch` follows a run that is already started, and never stops it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ type StartRackrate = Callable[..., subprocess.Popen[str]]
 
 
 def start(stack: DeployedStack) -> None:
-    """What somebody else does."""
+    """Start a run as somebody else would."""
     client("stepfunctions").start_execution(
         stateMachineArn=stack.state_machine, name=RUN, input="{}"
     )

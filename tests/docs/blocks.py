@@ -1,9 +1,9 @@
 """The code blocks of the documentation, and the commands in them.
 
-A block says in its first line who runs it:
+The first line of a block says who runs it:
 
-- `sh title="AWS only"`: nobody here, for it needs an account; its commands are checked as far as
-  they can be without one.
+- `sh title="AWS only"`: nobody here, because it needs an account. tests/docs/test_blocks.py checks
+  the commands as far as possible without one.
 - `sh title="Lab"`: tests/lab/test_docs.py, page by page and in order, in the lab.
 - `sh`: tests/docs/test_blocks.py, which runs it in a copy of the repository or names the step of
   continuous integration that does.
@@ -27,7 +27,7 @@ PAGES = sorted(
     for path in ROOT.glob(pattern)
 )
 AWS_ONLY, LAB = "AWS only", "Lab"
-#: Programs that a block finds by their path in the repository.
+#: Programs that blocks call by their path in the repository.
 BY_PATH = (".venv/bin/python", ".venv-taskcat/bin/taskcat")
 
 _FENCE = re.compile(r"^(?P<indent>[ ]*)(?P<mark>```+)(?P<info>[^`\n]*)$")
@@ -36,7 +36,7 @@ _TITLE = re.compile(r'\btitle="(?P<title>[^"]*)"')
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page: the page's path, the line it begins at, and what it holds."""
+    """A fenced block of a page: the page's path, the block's first line, and its content."""
 
     page: str
     line: int
@@ -77,14 +77,14 @@ BLOCKS = [block for path in PAGES for block in blocks_of(path)]
 
 
 def shell(title: str) -> list[Block]:
-    """The blocks of commands with a title."""
+    """The blocks of commands with this title."""
     return [block for block in BLOCKS if block.language == "sh" and block.title == title]
 
 
 def commands(text: str) -> list[list[str]]:
-    """The commands that bash would start for a text, as it reads them; none of them is started.
+    """The commands that bash would start for a text. Starts none of them.
 
-    With no program to be found, bash hands every command to a function that writes it down.
+    PATH is empty, so bash passes each command to a function that records it.
     """
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
@@ -119,7 +119,7 @@ def commands(text: str) -> list[list[str]]:
 
 
 def copy_of_repository(directory: Path) -> Path:
-    """What is in the repository now, beside the same environments, in a directory to work in."""
+    """Copy the repository's current files to a working directory with the same environments."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,

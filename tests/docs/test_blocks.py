@@ -1,4 +1,4 @@
-"""Every block of commands in the documentation is run, or names who runs it, or needs AWS."""
+"""Each block of commands in the documentation runs here or elsewhere, or needs AWS."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.docs.blocks import (
 from tests.unit.plan.test_reference import VALIDATOR, is_taken
 
 LANGUAGES = {"sh", "json", "yaml", "toml", "python", "sql", "csv", "html", "xml", "text"}
-#: Commands that continuous integration runs elsewhere: the file and the words of the step.
+#: Commands that continuous integration runs elsewhere: the file, and text of the step in it.
 STEPS = {
     "make lint": (".ci/run", "make setup lint test"),
     "make test": (".ci/run", "make setup lint test"),
@@ -38,11 +38,11 @@ STEPS = {
     "make test-unit": ("Makefile", "pytest $(both_cores) $(unit)"),
     "make test-integration": ("Makefile", "pytest $(both_cores) $(integration)"),
     "make demo": ("tests/lab/test_demo_plan.py", '"docs" / "plans" / "demo.json"'),
-    # The lab of all tests in tests/lab comes up and goes down by the same two calls.
+    # The lab of tests/lab starts and stops with the same two calls.
     "make lab-up": ("tests/lab/conftest.py", "bring_up("),
     "make lab-down": ("tests/lab/conftest.py", "daemon.stop()"),
     "make test-tool": ("Makefile", "tool := tests/unit/tools "),
-    # tests/unit/tools/test_capturing.py does the same with a made-up tool.
+    # tests/unit/tools/test_capturing.py tests this with a made-up tool.
     '.venv/bin/python -m scripts.capture sockperf 3.7 tcp-ping-pong={"seconds": 2}'
     ' udp-ping-pong={"seconds": 2, "protocol": "udp"}': (
         "Makefile",
@@ -51,7 +51,7 @@ STEPS = {
 }
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
-#: Programs of the system, whose options are not ours to check.
+#: Programs of the system. These tests do not check their options.
 SYSTEM = {"cat", "head", "jq", "kubectl", "ls", "python3", "xdg-open"}
 
 
@@ -61,7 +61,7 @@ def identified(blocks):
 
 @pytest.fixture(autouse=True)
 def yaml_as_it_was(monkeypatch):
-    """The SAM CLI, when it reads a template, changes for everybody what PyYAML makes of one."""
+    """Restore PyYAML, because the SAM CLI changes its loader when it reads a template."""
     kept = dict(yaml.SafeLoader.yaml_constructors)
     monkeypatch.setattr(yaml.SafeLoader, "yaml_constructors", kept)
 
@@ -85,7 +85,7 @@ def test_every_block_is_of_a_language_and_a_kind_that_is_checked():
 
 
 def test_text_holds_no_commands():
-    """What looks like a terminal would be a command that nobody runs."""
+    """Nobody would run commands in such a block."""
     found = [
         f"{block}: {line}"
         for block in BLOCKS
@@ -121,7 +121,7 @@ def test_a_plain_block_is_run_or_names_the_step_of_ci_that_runs_it(block: Block,
         if argv not in left:
             path, words = STEPS[" ".join(argv)]
             assert words in (ROOT / path).read_text("utf-8"), f"{path} runs {argv} no more"
-    # What leads to no other command needs no shell.
+    # Commands that no other command depends on need no shell.
     to_run = [["bash", "-euc", block.text]] if left == read else left
     for argv in to_run:
         done = subprocess.run(
@@ -135,7 +135,7 @@ def test_every_step_of_ci_that_is_named_is_named_by_a_page():
     assert set(STEPS) <= named
 
 
-# -- blocks that need AWS or the lab: what can be known without
+# -- blocks that need AWS or the lab: checks without them
 
 
 @identified([*shell(AWS_ONLY), *shell(LAB)])
@@ -204,22 +204,22 @@ def check_command(argv: list[str]) -> None:
 
             check_click(typer.main.get_command(lab), "lab", rest[2:])
         case ".venv-taskcat/bin/taskcat":
-            pass  # its environment is not this one
+            pass  # taskcat has another environment
         case _:
             assert program in SYSTEM, f"{program} is no program that a reader must have"
 
 
 def check_click(command: click.Command, name: str, rest: list[str]) -> None:
-    """Parse a command line as click would, without running anything.
+    """Parse a command line as click does, without running anything.
 
-    typer brings a click of its own, so both kinds of commands are told by what they have.
+    typer has its own copy of click, so this recognizes commands by their attributes.
     """
     context = None
     while True:
         try:
             with redirect_stderr(io.StringIO()):
                 context = command.make_context(name, list(rest), parent=context)
-        except Exception as error:  # each click has classes of its own
+        except Exception as error:  # each copy of click has its own classes
             if type(error).__name__ == "Exit":
                 return  # --help, --version
             raise AssertionError(f"{name} {' '.join(rest)}: {error!r}") from error
@@ -236,11 +236,11 @@ def check_click(command: click.Command, name: str, rest: list[str]) -> None:
 
 
 def check_aws(words: list[str]) -> None:
-    """Assert that an operation of the AWS CLI exists and has the options."""
+    """Assert that an operation of the AWS CLI exists and has these options."""
     from awscli.clidriver import create_clidriver
 
     driver = create_clidriver()
-    # The CLI has no public way to its tables; its own completer asks for the same ones.
+    # The CLI has no public API for its tables. Its own completer uses these methods.
     services, options = driver._get_command_table(), set(driver._get_argument_table())
     name, operation = words[:2]
     assert name in services, f"aws has no service {name}"

@@ -1,4 +1,4 @@
-"""Errors, parameters and outputs that pages name exist, and what is made of code is current."""
+"""Errors, parameters and outputs in pages exist, and generated references are current."""
 
 from __future__ import annotations
 

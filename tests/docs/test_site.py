@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds, refuses broken links, and needs no network to be read."""
+"""The documentation's site: it builds, refuses broken links, and works without a network."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from scripts import site
 from tests.docs.blocks import PAGES, ROOT
 
 CONFIG = ROOT / "mkdocs.yml"
-#: Attributes by which a page makes a browser fetch something, or that only name something.
+#: Attributes that make a browser fetch something.
 FETCHES = {"src", "srcset", "data", "poster"}
 LOADED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "modulepreload"}
 
 
 def built(directory: Path, docs: Path | None = None, nav: list[str] | None = None) -> Path:
-    """The site of a docs directory, ours unless another is given; raises Abort on any warning."""
+    """Build the site of a docs directory, by default ours. Raises Abort on any warning."""
     chosen = {"docs_dir": str(docs), "nav": nav} if docs else {}
     target = directory / "site"
-    # What the test runner sets would be the level of MkDocs' own log, whose warnings are counted.
+    # The test runner's log level would hide MkDocs' warnings, which have to be counted.
     logging.getLogger("mkdocs").setLevel(logging.INFO)
     config = load_config(str(CONFIG), site_dir=str(target), **chosen)
     build(config)
@@ -105,7 +105,7 @@ def test_the_search_knows_the_pages_and_not_the_files_shown_as_they_are(pages):
 
 
 def test_what_is_a_list_or_a_table_where_it_is_written_is_one_in_the_site(pages):
-    """A forge needs no empty line before a list, and less indentation in it."""
+    """GitHub and GitLab need no empty line before a list, and less indentation in it."""
     torn = [
         f"{name}: {line}"
         for name, path in pages.items()
@@ -158,7 +158,7 @@ def test_a_page_that_nobody_would_find_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_hold_where_the_repository_is_read(path):
-    """What the site's hook mends for the site must not be broken on a forge."""
+    """Links that the hook rewrites for the site must also work on GitHub and GitLab."""
     text = path.read_text("utf-8")
     for target in site.targets(text):
         parts = urlsplit(target)

@@ -1,4 +1,4 @@
-"""Templates the tests share."""
+"""Templates that several tests use."""
 
 NETWORK = """
   Vpc:
@@ -42,7 +42,7 @@ CLUSTER = """
 
 
 def node_group(name: str, *, placement: str | None, instance_type: str, extra: str = "") -> str:
-    """A node group of two with its launch template and, if wanted, placement group."""
+    """A node group of two nodes, with its launch template and optionally a placement group."""
     group = (
         f"  {name}Group:\n    Type: AWS::EC2::PlacementGroup\n"
         f"    Properties: {{Strategy: {placement}}}\n"

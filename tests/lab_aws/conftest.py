@@ -15,9 +15,9 @@ from tests.lab_aws.region import Lab, RecordedInfrastructure
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """One Region for all tests; they make resources of their own."""
-    # A Region has a process to itself. Here other tests may have used moto's IAM before, and what
-    # AWS manages is loaded only when a backend begins.
+    """One Region for all tests. Each test makes its own resources."""
+    # In the lab a Region has its own process. Here other tests may have used moto's IAM before, and
+    # moto loads AWS managed policies only when it creates a backend.
     default_user_config["iam"]["load_aws_managed_policies"] = True
     for account in iam_backends.values():
         for begun in account.values():

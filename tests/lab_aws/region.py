@@ -1,4 +1,4 @@
-"""A served Region whose machine is recorded in memory; everything above it is real."""
+"""A served Region that records calls to the machine in memory. All other parts are real."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEADLINE_SECONDS = 30.0
 
 @dataclass
 class RecordedCluster:
-    """A control plane that only remembers what it was asked."""
+    """A control plane that only records its calls."""
 
     name: str
     endpoint: str = "https://127.0.0.1:6443"
@@ -53,7 +53,7 @@ class RecordedCluster:
 
 @dataclass
 class RecordedInfrastructure:
-    """Hands out blocks in order and remembers the clusters."""
+    """Infrastructure that allocates blocks in order and records the clusters."""
 
     clusters: dict[str, RecordedCluster] = field(default_factory=dict)
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -84,7 +84,7 @@ class RecordedInfrastructure:
 
 @dataclass
 class Lab:
-    """The Region and ways to use it."""
+    """The Region, with helpers for the tests."""
 
     region: Region
     backend: RecordedInfrastructure
@@ -111,7 +111,7 @@ class Lab:
         *statements: dict[str, Any],
         boundary: str | None = None,
     ) -> str:
-        """A role with these statements; one that may do everything when none are given."""
+        """Create a role with these statements. Without any it may do everything."""
         document = (
             '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole",'
             f'"Principal":{{"Service":"{service}"}}}}]}}'
@@ -124,7 +124,7 @@ class Lab:
         return str(made["Role"]["Arn"])
 
     def permit(self, role_arn: str, *statements: dict[str, Any]) -> None:
-        """Replace what a role may do."""
+        """Replace a role's permissions."""
         self.client("iam").put_role_policy(
             RoleName=role_arn.rsplit("/", 1)[-1],
             PolicyName="test",
@@ -145,7 +145,7 @@ class Lab:
         )
 
     def function(self, code: str, **settings: Any) -> str:
-        """Create a function whose index.handler is `code`; returns its name."""
+        """Create a function with index.py from `code`. Returns its name."""
         name = f"fn-{uuid.uuid4().hex[:12]}"
         settings = {"Timeout": 10, "MemorySize": 256, **settings}
         self.client("lambda").create_function(
@@ -210,7 +210,7 @@ class Lab:
         )
 
     def reasons(self, stack_id: str, status: str = "FAILED") -> dict[str, str]:
-        """Reasons of a stack's events of a status, by logical id."""
+        """The reasons of a stack's events with this status, by logical id."""
         events = self.client("cloudformation").describe_stack_events(StackName=stack_id)
         return {
             event["LogicalResourceId"]: event.get("ResourceStatusReason", "")
@@ -236,7 +236,7 @@ def archive(code: str, **files: str) -> bytes:
 
 
 def eventually[T](get: Callable[[], T], good: Callable[[T], bool]) -> T:
-    """Ask until the answer is good. Fails at the deadline, showing the last answer."""
+    """Call `get` until its answer is good. Fails at the deadline with the last answer."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while True:
         found = get()

@@ -1,4 +1,4 @@
-"""Events and schedules reach the targets of rules that may invoke them."""
+"""Events and schedules reach the targets that a rule may invoke."""
 
 from __future__ import annotations
 

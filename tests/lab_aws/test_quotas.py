@@ -1,4 +1,4 @@
-"""What an account may run, as far as the doctor asks for it; moto itself has none of this."""
+"""The account's quotas that the doctor reads, which moto lacks."""
 
 from __future__ import annotations
 

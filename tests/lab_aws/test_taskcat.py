@@ -1,4 +1,4 @@
-"""taskcat deploys into the Region by its own API, and says what became of the stack."""
+"""taskcat deploys into the Region with its own API and reports the stack's result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache: an artifact is whole or not there, and built once however many ask."""
+"""The cache: an artifact is complete or missing, and concurrent requests build it once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(directory: Path) -> None:
 
 
 def artifacts(name: str) -> list[str]:
-    """Everything under an artifact's name, hidden or not."""
+    """All files under an artifact's name, including hidden ones."""
     return sorted(path.name for path in (cache_directory() / name).iterdir())
 
 

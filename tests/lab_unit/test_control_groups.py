@@ -1,4 +1,4 @@
-"""The lab's control groups, in a tree of directories that stands for the kernel's."""
+"""The lab's control groups, in directories that replace the kernel's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine lacks is said in one sentence that names the remedy, before anything is made."""
+"""A missing prerequisite: one sentence with the remedy, before the lab makes anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEMINFO = "MemTotal:       {total} kB\nMemAvailable:   {available} kB\n"
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
-    """A machine that has everything; a test takes away what it is about."""
+    """A machine with all prerequisites. Each test removes one."""
     has = SimpleNamespace(
         root=True, tun="", programs=set(prerequisites.PROGRAMS), gibibytes=16.0, disk=100.0
     )
@@ -53,7 +53,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
 
 
 def refusal(check: Callable[[], object] = prerequisites.check) -> str:
-    """The sentence with which a check refuses."""
+    """The sentence of a failed check."""
     with pytest.raises(LabError) as raised:
         check()
     said = str(raised.value)

@@ -1,4 +1,4 @@
-"""Runs one rule on one template, as cfn-lint would."""
+"""Run one rule on one template, as cfn-lint does."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Check = Callable[[type[Rule], str], list[str]]
 
 
 def check(path: Path, rule: type[Rule], text: str) -> list[str]:
-    """What a rule finds in a template, each as `<place>: <message>`.
+    """A rule's findings in a template, each as `<place>: <message>`.
 
-    A rule that fails raises here, where cfn-lint would turn it into a finding.
+    An error in a rule raises here. cfn-lint would turn it into a finding.
     """
     path.write_text(textwrap.dedent(text))
     template, faults = decode(str(path))

@@ -1,4 +1,4 @@
-"""The rules bite on our own templates: what breaks one of them is found."""
+"""The rules work on our own templates: they find each deliberate violation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BREAKAGES = [
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy of everything that the rules read."""
+    """A copy of all files that the rules read."""
     copy = tmp_path_factory.mktemp("checkout")
     shutil.copy(ROOT / "template.yaml", copy)
     for folder in ("templates", "statemachine", "functions", "image"):

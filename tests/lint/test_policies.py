@@ -1,4 +1,4 @@
-"""Rules about rights."""
+"""Rules about permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules as cfn-lint loads them."""
+"""The rules, loaded by cfn-lint itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RULES = [getattr(rules, name) for name in rules.__all__]
 
 
 def cfn_lint(*arguments: str, directory: Path = ROOT) -> list[dict[str, str]]:
-    """What the command finds, as `{"id": ..., "message": ...}`."""
+    """The command's findings, as `{"id": ..., "message": ...}`."""
     command = [Path(sys.executable).with_name("cfn-lint"), "--format", "json", *arguments]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
@@ -59,7 +59,7 @@ def test_plain_cfn_lint_in_the_root_finds_every_mistake_that_ec2_and_eks_punish(
 
 
 def test_cfn_lint_itself_lets_all_of_them_pass(tmp_path):
-    """When a newer cfn-lint finds one of them, our rule for it can go."""
+    """When a newer cfn-lint finds one of the mistakes, our rule for it can go."""
     assert cfn_lint("--template", str(MISTAKES), directory=tmp_path) == []
 
 

@@ -96,7 +96,7 @@ EVERY_RULE = [
 
 @pytest.fixture
 def findings(tmp_path):
-    """What a rule finds in the template and the definition, each with replacements made."""
+    """A rule's findings in the template and the definition, after replacements in both."""
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "one.py").write_text(SOURCE)
 

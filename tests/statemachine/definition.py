@@ -1,4 +1,4 @@
-"""Reads the state machine's definition."""
+"""Read the state machine's definition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFINITION = ROOT / "statemachine" / "benchmark.asl.yaml"
 
 
 def definition(substitutions: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The definition, with substitutions made as SAM makes them."""
+    """The definition, with substitutions applied as SAM does."""
     text = DEFINITION.read_text()
     for name, value in (substitutions or {}).items():
         text = text.replace(f"${{{name}}}", value)
@@ -27,5 +27,5 @@ def definition(substitutions: Mapping[str, str] | None = None) -> dict[str, Any]
 
 
 def placeholders() -> set[str]:
-    """The names of the substitutions the definition asks for."""
+    """The names of the definition's substitutions."""
     return placeholders_of(DEFINITION.read_text())

@@ -1,4 +1,7 @@
-"""What the definition does beyond the lint rules E92xx, which know targets, errors and rights."""
+"""Properties of the definition that the lint rules E92xx do not check.
+
+Those rules check targets, errors and permissions.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def test_items_run_one_after_the_other_and_none_can_fail_the_run():
 
 
 def test_the_map_has_a_label_that_step_functions_takes():
-    """At most 40 characters, none that an ARN could not hold (Step Functions developer guide)."""
+    """At most 40 characters, all allowed in an ARN (Step Functions developer guide)."""
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", MACHINE["States"]["Measure"]["Label"])
 
 

@@ -1,7 +1,6 @@
-"""The definition, executed: which functions are called, in which order, whatever goes wrong.
+"""Execute the definition: the functions that it calls and their order, also after failures.
 
-The functions are scripted here; the engine is moto's. What the functions themselves do is tested in
-tests/unit.
+moto's engine executes it, with scripted functions. tests/unit tests the functions themselves.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration.item
 from tests.statemachine.definition import definition, placeholders
 
 REGION = "us-east-1"
-#: Of these tests alone: others in the same process count what is in theirs.
+#: A bucket for these tests only, because others in the same process count their objects.
 BUCKET = "flow"
 DEADLINE_SECONDS = 20
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
@@ -52,14 +51,14 @@ COLD = {**PLANNED, "warm_up": False, "warm_up_key": None}
 
 
 class Failure:
-    """What a function answers when it raises."""
+    """The answer of a function that raises."""
 
     def __init__(self, error, message="it went wrong"):
         self.error, self.message = error, message
 
 
 class Functions:
-    """Answers of the functions: a value, a Failure, a list of them in turn, or a callable."""
+    """Scripted functions. An answer is a value, a Failure, a list of them, or a callable."""
 
     def __init__(self):
         self.calls = []
@@ -113,8 +112,10 @@ class Functions:
 
 @pytest.fixture(scope="module")
 def machines():
-    """The state machine of a stack that has nodes all the time, and of one that idles at zero, in
-    an emulated Region that all tests here share; by the value of IdleScaleToZero."""
+    """The state machines, by the value of IdleScaleToZero, in one emulated Region for all tests.
+
+    One is of a stack that always has nodes, the other of a stack that idles at zero.
+    """
     config = {"stepfunctions": {"execute_state_machine": True}, "lambda": {"use_docker": False}}
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=config):
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -162,13 +163,13 @@ def functions(monkeypatch):
 
 @pytest.fixture
 def run(machines, functions):
-    """Executes the definition with an input and returns the execution's description."""
+    """Execute the definition with an input. Returns the execution's description."""
     return _executing(machines["false"], functions)
 
 
 @pytest.fixture
 def idle_run(machines, functions):
-    """The same for a stack that has no nodes between runs."""
+    """The same as `run`, for a stack that has no nodes between runs."""
     return _executing(machines["true"], functions)
 
 
@@ -214,7 +215,7 @@ def _create_functions(role):
 
 
 def _retry_once(value):
-    """One retry after a second at most: how long to go on is Step Functions' business."""
+    """Limit retries to one after at most a second, because Step Functions does the counting."""
     if isinstance(value, dict):
         for retry in value.get("Retry", []):
             retry |= {"IntervalSeconds": 1, "MaxDelaySeconds": 2, "MaxAttempts": 1}
@@ -299,7 +300,7 @@ def test_a_failure_keeps_its_own_cause_when_its_end_cannot_be_written_down(run, 
 
 
 def test_each_item_says_first_in_its_input_which_block_it_is_of(run, monkeypatch):
-    """The input is what the console shows of an item's execution."""
+    """The console shows the input of an item's execution."""
     seen = []
     prepare = DistributedItemProcessorWorker._eval_input
 
@@ -443,7 +444,7 @@ def test_a_makeup_item_with_nothing_to_do_collects_nothing(run, functions):
 
 @pytest.mark.parametrize("error", ["ClusterUnreachable", "Throttled"])
 def test_what_passes_by_itself_is_tried_again(run, functions, error):
-    """The retries of all tasks are the same (test_definition.py)."""
+    """All tasks have the same retries (test_definition.py)."""
     functions.answers["Deploy"] = [Failure(error), {}]
     assert run({})["status"] == "SUCCEEDED"
     assert functions.names.count("Deploy") == 2
@@ -462,8 +463,10 @@ def test_an_end_that_cannot_be_written_down_fails_the_execution(run, functions):
 
 
 class TestIdle:
-    """A stack that has no nodes between runs; a stack that has them calls neither Wake nor Rest,
-    as every test above shows."""
+    """A stack that has no nodes between runs.
+
+    All tests above show that other stacks do not wake or rest nodes.
+    """
 
     def test_nodes_wake_first_and_rest_before_the_end_is_written(self, idle_run, functions):
         execution = idle_run({"blocks": 2})
@@ -551,11 +554,11 @@ COMPARISON = {"compare": {"run": "run-2", "with": "run-1"}}
 
 
 class TestComparison:
-    """An input with the field `compare` runs nothing."""
+    """An input with the field `compare` starts no run."""
 
     @pytest.fixture(params=["false", "true"])
     def compare(self, request, machines, functions):
-        """On a stack with nodes, and on one that idles without any."""
+        """Compare on a stack with nodes, and on one that idles at zero."""
         return _executing(machines[request.param], functions)
 
     def test_it_calls_one_function_and_ends_with_its_answer(self, compare, functions):

@@ -1,4 +1,4 @@
-"""Stacks that taskcat deploys and deletes, seen from the tests' own environment."""
+"""Let taskcat, which has another environment, deploy and delete stacks for tests."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ DELETE_SECONDS = 300.0
 
 
 class TaskcatError(Exception):
-    """taskcat could not even try; the message is its own, with the end of its log."""
+    """taskcat could not deploy. The message is its own, with the end of its log."""
 
 
 @dataclass(frozen=True)
 class Deployment:
     """A stack of a taskcat test.
 
-    `reasons` say why it failed, each with the logical id of the resource: those of nested stacks
-    are the causes. `parameters` are what taskcat gave it. The `deletion` is there once the stack is
-    gone or could not be deleted.
+    `reasons` say why it failed, each with the logical id of the resource. Those of nested stacks
+    are the causes. `parameters` are those that taskcat passed. `deletion` has an entry when the
+    stack is deleted or the deletion has failed.
     """
 
     name: str
@@ -53,8 +53,8 @@ class Deployment:
 class Taskcat:
     """taskcat with a packaged template, for the endpoint that `environment` names.
 
-    `template` becomes what the configuration calls build/packaged.yaml. taskcat uploads it to
-    `bucket`, which exists, as with S3_BUCKET of `make taskcat`. `directory` is a new directory that
+    `template` becomes build/packaged.yaml, the name in the configuration. taskcat uploads it to the
+    existing `bucket`, as with S3_BUCKET of `make taskcat`. `directory` is a new directory that
     taskcat may write to.
     """
 
@@ -74,15 +74,15 @@ class Taskcat:
     ) -> Iterator[Deployment]:
         """Deploy a test's stack, and let taskcat delete it afterwards.
 
-        A stack that failed is yielded like any other, with its reasons. Raises TaskcatError when
-        taskcat cannot try, and AssertionError when the stack cannot be deleted or takes too long.
+        Yields a failed stack too, with its reasons. Raises TaskcatError when taskcat cannot deploy,
+        and AssertionError when the stack cannot be deleted or takes too long.
         """
         with self._driver(test, parameters_override or {}) as driver:
             stack = _stack(driver, deploy_seconds)
             try:
                 yield stack
             finally:
-                # Also when the test has failed: what is left would be in the way of the next.
+                # Delete also after a failed test, because a remaining stack would block the next.
                 assert driver.stdin is not None
                 driver.stdin.close()
                 stack.deletion.append(_stack(driver, delete_seconds))
@@ -120,13 +120,13 @@ class Taskcat:
                     driver.kill()
 
     def _environment(self) -> dict[str, str]:
-        # taskcat asks for the profile "default", which would be stronger than the variables.
+        # taskcat uses the profile "default", which would override the variables.
         none = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
         return dict(self.environment) | none
 
 
 def in_lab(status: Mapping[str, Any], template: Path, directory: Path) -> Taskcat:
-    """taskcat in the lab that is up, with the template that was packaged into the lab's S3."""
+    """taskcat for the running lab, with the template that was packaged into the lab's S3."""
     environment = lab_stack.child_environment(status)
     return Taskcat(environment, template, f"{lab_stack.STACK}-artifacts", directory)
 
@@ -140,14 +140,17 @@ def _stack(driver: subprocess.Popen[bytes], seconds: float) -> Deployment:
 
 
 def _line(driver: subprocess.Popen[bytes], seconds: float) -> bytes:
-    """The driver's next line. Raises TaskcatError when it ends first, AssertionError when late."""
+    """The driver's next line.
+
+    Raises TaskcatError when the driver ends first, and AssertionError at the deadline.
+    """
     assert driver.stdout is not None
     deadline = time.monotonic() + seconds
     answer: Any = b""
     while not answer.endswith(b"\n"):
         ready, _, _ = select.select([driver.stdout], [], [], max(0.0, deadline - time.monotonic()))
         assert ready, f"taskcat has said nothing for {seconds:.0f} s"
-        # As much as there is: readline would wait for the end of a line that never comes.
+        # Read what is available, because readline would wait for the end of the line.
         more = os.read(driver.stdout.fileno(), 65536)
         if not more:
             raise TaskcatError("taskcat ended without an answer")

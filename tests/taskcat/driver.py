@@ -1,17 +1,18 @@
-"""Deploys and deletes the stack of one taskcat test, by taskcat's own API; runs in .venv-taskcat.
+"""Deploy and delete the stack of one taskcat test with taskcat's own API. Runs in .venv-taskcat.
 
 Usage: driver.py CONFIGURATION PROJECT_ROOT BUCKET TEST PARAMETERS
 
-taskcat uploads PROJECT_ROOT to BUCKET: a bucket that it makes itself it does not find again when
-it cleans up. PARAMETERS is a JSON object that is laid over the test's own. The stack goes where
-botocore's standard variables say, such as AWS_ENDPOINT_URL. Writes one line of JSON when the stack
-is settled; deletes the stack when a line is read or the input ends, and writes another:
+taskcat uploads PROJECT_ROOT to BUCKET. It needs an existing bucket, because its clean-up does not
+find one that it made itself. PARAMETERS is a JSON object that overrides the test's parameters.
+botocore's standard variables, such as AWS_ENDPOINT_URL, say where to deploy. The driver writes one
+line of JSON when the deployment has ended. It deletes the stack when it reads a line or the input
+ends, and writes another line:
 
     {"name", "stack_id", "status", "outputs": {name: value}, "parameters": {name: value},
      "reasons": ["logical id: reason"]}
 
-A stack that failed is an answer like any other. What keeps taskcat from trying is
-{"error": message} and exit code 1.
+It also writes these lines for a stack that failed. When taskcat cannot deploy, it writes
+{"error": message} and exits with code 1.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ POLL_SECONDS = 0.5
 
 
 class Progress(TerminalPrinter):
-    """Waits as taskcat does, but asks for the status itself: taskcat does so once a minute."""
+    """Wait as taskcat does, but poll the status here, because taskcat polls once a minute."""
 
     def report_test_progress(self, stacker: Any, poll_interval: float = POLL_SECONDS) -> None:
         for stack in stacker.stacks:
@@ -47,7 +48,7 @@ class Progress(TerminalPrinter):
 def configured(
     configuration: Path, project_root: Path, bucket: str, test: str, parameters: dict[str, str]
 ) -> CFNTest:
-    """The test as the configuration has it, and nothing of the user's own configuration."""
+    """The test from this configuration, without the user's own taskcat configuration."""
     nowhere = project_root / "none"
     config = Config.create(
         project_config_path=configuration,
@@ -70,7 +71,7 @@ def configured(
 
 
 def described(stack: Stack) -> dict[str, Any]:
-    """What became of a stack."""
+    """A stack's result."""
     failures = stack.error_events(refresh=True)
     reasons = [f"{event.logical_id}: {event.status_reason}" for event in reversed(failures)]
     if not reasons and stack.status in StackStatus.FAILED:
@@ -86,11 +87,11 @@ def described(stack: Stack) -> dict[str, Any]:
 
 
 def deleted(test: CFNTest, stack: Stack) -> dict[str, Any]:
-    """What became of a stack that taskcat was told to delete."""
+    """Delete a stack with taskcat. Returns its result."""
     try:
         test.clean_up()
     except TaskCatException:
-        # It repeats that the stack had failed, even when deletion went well.
+        # taskcat raises for a stack that had failed, even after a successful deletion.
         logging.debug("taskcat complained after deletion", exc_info=True)
     if stack.launch_exception:
         return described(stack) | {"status": "DELETE_COMPLETE"}
@@ -102,7 +103,7 @@ def deleted(test: CFNTest, stack: Stack) -> dict[str, Any]:
 
 
 def main() -> int:
-    # Whatever taskcat prints must not mix with the answers.
+    # Keep taskcat's own output apart from the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     configuration, project_root, bucket, name, parameters = sys.argv[1:]
@@ -125,5 +126,5 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stderr.flush()
-    # taskcat leaves a timer running for each stack, which would keep the process for a minute.
+    # taskcat leaves a timer for each stack, which would keep the process alive for a minute.
     os._exit(code)

@@ -1,10 +1,10 @@
-"""What taskcat makes of .taskcat.yml, and its lint of every template; runs in .venv-taskcat.
+"""Let taskcat read .taskcat.yml and lint each template. Runs in .venv-taskcat, offline.
 
 Usage: lint_templates.py [CONFIGURATION]
 
-`taskcat lint` lints each test's template once for every test, which grows with the square of their
-number, and follows only children with URLs of S3. Here each template of the checkout is linted
-once. Offline. Exits 1 when anything is wrong.
+`taskcat lint` lints the template of each test once per test, so its time grows with the square of
+their number. It follows only nested templates with URLs of S3. This script lints each template of
+the checkout once. Exits with 1 on any error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/ci.md and its examples keep up with .taskcat.yml, and let in nobody but the workflow."""
+"""docs/ci.md and its examples match .taskcat.yml, and their roles trust only the workflow."""
 
 from __future__ import annotations
 

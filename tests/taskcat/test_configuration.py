@@ -1,4 +1,4 @@
-"""The tests of .taskcat.yml: the template accepts each, and together they try every choice."""
+"""The tests of .taskcat.yml: the template accepts each, and together they cover all choices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOR_EVERY_TEST: dict[str, Any] = CONFIGURED["project"]["parameters"]
 TESTS: dict[str, dict[str, Any]] = {
     name: test["parameters"] for name, test in CONFIGURED["tests"].items()
 }
-# What only an account's owner can name, which taskcat reads in the account's Parameter Store.
+# Values that only an account's owner knows. taskcat reads them from its Parameter Store.
 PLACEHOLDER = re.compile(r"\$\[taskcat_ssm_(/rackrate/taskcat/[a-z-]+)\]")
 IN_AN_ACCOUNT = {
     "/rackrate/taskcat/treatment-capacity-reservation": "cr-0123456789abcdef0",
@@ -36,7 +36,7 @@ IN_AN_ACCOUNT = {
     "/rackrate/taskcat/baseline-label": "eks.amazonaws.com/nodegroup=plain",
     "/rackrate/taskcat/alarm-topic": "arn:aws:sns:us-east-1:123456789012:alarms",
 }
-# Parameters that no test varies, and why not.
+# Parameters that no test varies, and the reason.
 NOT_VARIED = {
     "SpreadLevel": "its other value, host, is for Outposts only",
     "VpcCniVersion": "a version is right only until EKS withdraws it",
@@ -124,7 +124,7 @@ def test_everything_of_an_account_that_a_test_uses_is_known() -> None:
 
 
 def check(given: Mapping[str, str]) -> None:
-    """Raise TemplateError for what CloudFormation would refuse before it creates anything."""
+    """Raise TemplateError for parameters that CloudFormation refuses before it creates anything."""
     rendered = {
         name: PLACEHOLDER.sub(lambda found: IN_AN_ACCOUNT[found[1]], value)
         for name, value in given.items()

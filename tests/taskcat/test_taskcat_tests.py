@@ -1,4 +1,4 @@
-"""`make taskcat` says what is missing before it costs anything, and runs what can run."""
+"""`make taskcat` reports missing prerequisites before it costs money, and runs possible tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.taskcat.deploying import ROOT
 
 
 def refused(home: Path, **variables: str) -> str:
-    """What the command says on a machine without any AWS configuration."""
+    """The command's message on a machine without any AWS configuration."""
     done = subprocess.run(
         [sys.executable, "-m", "scripts.taskcat_tests", "test"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Our templates as plain data, and the outcome of their functions."""
+"""Our templates as plain data, and the results of their functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def walk(value: Any) -> Iterator[Any]:
-    """A value and everything in it."""
+    """A value and all values nested in it."""
     yield value
     if isinstance(value, dict):
         for entry in value.values():
@@ -30,7 +30,7 @@ def walk(value: Any) -> Iterator[Any]:
 
 
 def resolver(template: Mapping[str, Any], parameters: Mapping[str, Any]) -> Resolver:
-    """Carries out the functions of a template that refer to parameters alone."""
+    """A resolver of a template's functions that refer only to parameters."""
 
     def unknown(*names: str) -> Never:
         raise AssertionError(f"{' '.join(names)} is no parameter")

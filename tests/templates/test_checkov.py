@@ -1,4 +1,4 @@
-"""checkov finds nothing in the templates; what it is to skip is explained and still needed."""
+"""checkov finds nothing in the templates. Each skipped check has a reason and is still needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What checkov says of all templates."""
+    """checkov's results for all templates."""
 
     failed: frozenset[Finding]
     skipped: dict[Finding, str]
@@ -40,7 +40,7 @@ class Report:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Report]:
-    """What checkov says, and what it would say if nothing were skipped."""
+    """checkov's results with and without the skipped checks."""
     copy = tmp_path_factory.mktemp("unskipped")
     for template in TEMPLATES:
         target = copy / template.relative_to(ROOT)
@@ -105,9 +105,9 @@ def test_every_skip_in_a_template_stands_where_checkov_sees_it(report: Report) -
 
 
 def start(directory: Path, home: Path) -> subprocess.Popen[bytes]:
-    """checkov over the templates of a directory, with its settings and nobody else's, offline."""
+    """Start checkov on the templates of a directory, offline and with only our settings."""
     assert CHECKOV.is_file(), "checkov is not installed: run scripts/setup"
-    # Whatever it asked the network would be refused: nobody listens there.
+    # A proxy at which nobody listens refuses all requests to the network.
     nobody = "http://127.0.0.1:9"
     return subprocess.Popen(
         [CHECKOV, "--file", *(str(path.relative_to(ROOT)) for path in TEMPLATES), "-o", "json"],
@@ -126,7 +126,7 @@ def start(directory: Path, home: Path) -> subprocess.Popen[bytes]:
 
 def read(checkov: subprocess.Popen[bytes]) -> Report:
     answer, complaints = checkov.communicate(timeout=120)
-    # 1 says that checks failed, which the report tells better.
+    # 1 means that checks failed. The report says which.
     assert checkov.returncode in (0, 1), complaints.decode()
     report = json.loads(answer)
     results: dict[str, Any] = report["results"]
@@ -146,7 +146,7 @@ def read(checkov: subprocess.Popen[bytes]) -> Report:
 
 
 def reasons_of_settings() -> dict[str, str]:
-    """The comment above each check that is skipped everywhere."""
+    """The comments above the checks that are skipped in all templates."""
     reasons: dict[str, str] = {}
     comment: list[str] = []
     for line in map(str.strip, SETTINGS.read_text("utf-8").splitlines()):

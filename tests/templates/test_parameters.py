@@ -1,4 +1,4 @@
-"""What the reference of the parameters makes of a template; tests/docs keep it current."""
+"""The reference of parameters, rendered from sample templates. tests/docs keep it current."""
 
 from __future__ import annotations
 

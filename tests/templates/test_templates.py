@@ -1,6 +1,6 @@
-"""The templates hold together, and keep the promises of the design.
+"""The templates fit together and follow the design.
 
-What can be said of any template is a lint rule (lint/); here is what is true of ours.
+Rules for any template are lint rules (lint/). These tests are for ours only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def resources(template, kind):
 
 
 def every(kind):
-    """Each resource of a type in any template, as a test's parameters."""
+    """All resources of a type in all templates, as a test's parameters."""
     return [
         pytest.param(resource["Properties"], id=f"{path.stem}-{name}")
         for path, template in LOADED.items()
@@ -39,7 +39,7 @@ def every(kind):
 
 
 def references(value):
-    """The parameters and resources a value refers to."""
+    """The parameters and resources that a value refers to."""
     found = set()
     for inner in walk(value):
         if isinstance(inner, dict):
@@ -75,7 +75,7 @@ class TestNestedStacks:
 
 class TestRoot:
     def test_it_can_be_passed_inline_for_tools_that_do_not_use_s3(self):
-        """CloudFormation's quota for TemplateBody; cfn-lint knows the others (E1002 to E7010)."""
+        """The quota for TemplateBody. cfn-lint checks the others (E1002 to E7010)."""
         assert (ROOT / "template.yaml").stat().st_size <= 51_200
 
     def test_the_lab_builds_the_kubernetes_that_the_stack_defaults_to(self):
@@ -116,7 +116,7 @@ class TestRoot:
 
 
 def refusals(**parameters):
-    """What CloudFormation says to these parameters, by the root's Rules."""
+    """The messages of the root template's Rules for these parameters."""
     values = {name: str(p["Default"]) for name, p in ROOT_TEMPLATE["Parameters"].items()}
     assert parameters.keys() <= values.keys()
     values |= parameters
@@ -185,7 +185,7 @@ class TestRules:
 
 
 def _words(name):
-    """A parameter's name as a person writes it: `instance type`."""
+    """A parameter's name in words: `instance type`."""
     return [" ".join(re.findall("[A-Z][a-z]*|[A-Z]+", name)).lower()]
 
 

@@ -1,4 +1,4 @@
-"""The nodes' user data is what Amazon Linux and Bottlerocket read, whatever is asked for."""
+"""Amazon Linux and Bottlerocket can read the nodes' user data for all parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KUBELET_CONFIG = '{"cpuManagerPolicy": "static", "allowedUnsafeSysctls": ["net.c
 
 
 def user_data(ami_type: str, max_pods: str, kubelet_config: str) -> str | None:
-    """What the template renders, decoded; None when it renders none."""
+    """The user data that the template renders, decoded. None if there is none."""
     parameters = {
         **dict.fromkeys(TEMPLATE["Parameters"], ""),
         "AmiType": ami_type,

@@ -29,7 +29,7 @@ C5_LARGE = network(0.75e9, 10e9)
 
 
 def node(name: str, **facts: Any) -> Node:
-    """A node that tells everything that guards look at."""
+    """A node with all facts that guards use."""
     told = {
         "instance_id": "i-1",
         "instance_type": "c5.large",
@@ -103,12 +103,12 @@ def trial(**changes: Any) -> Trial:
 
 
 def failed_trial(**changes: Any) -> Trial:
-    """The same trial, failed."""
+    """The same trial as `trial`, but failed."""
     return trial(**{"status": "failed", "reason": "refused", "value": None, "values": {}} | changes)
 
 
 def verdict(**changes: Any) -> Verdict:
-    """The treatment is better on `tcp-1`."""
+    """A verdict that the treatment is better on `tcp-1`."""
     fields = {
         "test": "tcp-1",
         "metric": "throughput",
@@ -142,7 +142,7 @@ PLACEMENTS = {"treatment": "cluster", "baseline": "none"}
 
 
 def usual_arm(name: str, nodes: Iterable[str | Node], **more: Any) -> Arm:
-    """The arm `treatment` or `baseline` of a stack that has made both node groups."""
+    """The arm `treatment` or `baseline` of a stack that made both node groups."""
     fields = {
         "placement": PLACEMENTS[name],
         "baseline": name == "baseline",
@@ -153,7 +153,7 @@ def usual_arm(name: str, nodes: Iterable[str | Node], **more: Any) -> Arm:
 
 
 def estimates(**changes: Any) -> Estimates:
-    """An estimate of some time, and of no cost."""
+    """An estimate with some time and without cost."""
     cost = Cost(
         region="us-east-1",
         lines=(),
@@ -177,7 +177,7 @@ def estimates(**changes: Any) -> Estimates:
 
 
 def planned_run(plan: Plan, arms: Iterable[Arm], **changes: Any) -> PlannedRun:
-    """plan.json of a plan."""
+    """The plan.json of a plan."""
     fields = {
         "run_id": "run-1",
         "execution_arn": "arn:aws:states:us-east-1:123456789012:execution:rackrate:run-1",
@@ -200,7 +200,7 @@ def planned_run(plan: Plan, arms: Iterable[Arm], **changes: Any) -> PlannedRun:
 
 
 def trial_of(key: TrialKey, test: TestBase, value: float | None, **changes: Any) -> Trial:
-    """The trial of a key; one without a value has failed."""
+    """The trial of a key. Without a value it has failed."""
     primary = test.primary
     fields = {
         **vars(key),

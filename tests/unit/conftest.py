@@ -1,4 +1,4 @@
-"""An emulated table and bucket, and a cluster of which tests say what its pods do."""
+"""An emulated table and bucket, and a fake cluster whose pods do what the tests script."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.samples import SETTINGS
 
 @pytest.fixture(scope="session")
 def aws():
-    """One emulated Region for all tests: making its clients is what takes time."""
+    """One emulated Region for all tests, because making its clients is slow."""
     with pytest.MonkeyPatch.context() as patch, mock_aws():
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
@@ -27,7 +27,7 @@ def aws():
 
 
 class Ec2:
-    """EC2, which is asked what an instance type is only once."""
+    """EC2 with a cache of instance types."""
 
     def __init__(self, client):
         self._ask = functools.cache(
@@ -61,7 +61,7 @@ def shared_store(aws, s3):
 
 @pytest.fixture
 def store(shared_store, dynamodb, s3):
-    """A store on the very table the template describes, empty."""
+    """An empty store on the table that the template describes."""
     template = load(ROOT / "templates" / "results.yaml")["Resources"]["KeptTable"]["Properties"]
     wanted = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
     dynamodb.create_table(TableName=SETTINGS.table_name, **{key: template[key] for key in wanted})
@@ -78,13 +78,13 @@ def cluster():
 
 @pytest.fixture
 def settings():
-    """The stack's settings; modules and classes of tests may have others."""
+    """The stack's settings. Modules and classes of tests may override them."""
     return SETTINGS
 
 
 @pytest.fixture
 def resources(settings, store, cluster, ec2):
-    """What every function is given; prices are those of the dated table."""
+    """The resources of all functions. Prices come from the dated table."""
     return Given(
         settings=settings,
         store=store,

@@ -1,4 +1,4 @@
-"""The resources that a test gives to what it tests."""
+"""The resources that a test gives to the code under test."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ PARTS = {n for n, part in vars(Resources).items() if isinstance(part, functools.
 
 
 class Given(Resources):
-    """Has the parts that a test gives; whoever asks for another fails the test.
+    """Resources with only the parts that a test gives. Access to another part fails the test.
 
-    A part that is an error is raised when it is asked for.
+    Access to a part that is an exception raises it.
     """
 
     def __init__(self, **parts: Any) -> None:
@@ -29,5 +29,5 @@ class Given(Resources):
         return part
 
     def but(self, **parts: Any) -> Given:
-        """The same with other parts, or further ones."""
+        """A copy with other or additional parts."""
         return type(self)(**{**self._parts, **parts})

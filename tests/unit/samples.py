@@ -18,13 +18,13 @@ ARMS = (
 SETTINGS = Settings(
     "results", "results", "house", "rackrate", "example.test/tools:1", ARMS, 2, False
 )
-#: Of a stack that allows pods in the network of their nodes.
+#: Settings of a stack that allows host networking.
 HOST_SETTINGS = replace(SETTINGS, host_namespace="rackrate-host")
 NODES = {"treatment": ["node-a", "node-b"], "baseline": ["node-c", "node-d"]}
 
 
 def node(name: str, group: str, *, ready: bool = True, **labels: str) -> dict[str, Any]:
-    """A node as the Kubernetes API shows it."""
+    """A node as in the Kubernetes API."""
     return {
         "metadata": {
             "name": name,

@@ -1,4 +1,4 @@
-"""The benchmarks' pure parts: what counts as wrong, what a large run is, what is printed."""
+"""The benchmarks' pure parts: wrong verdicts, the large run, and the printed lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rackrate.plan.schedule import items_from_json, planned_trials
 
 
 def verdict(word: str, test: str = "tcp-1", metric: str = "throughput", **more: Any) -> Any:
-    """A verdict as results.json has it."""
+    """A verdict as in results.json."""
     return {
         "test": test,
         "metric": metric,
@@ -126,7 +126,7 @@ def test_what_is_kept_is_found_again_and_not_mixed_with_other_plans(
 
 
 def read_all(pages: Pages, prefix: str, **request: Any) -> list[dict[str, Any]]:
-    """Every item of the run whose sort key begins so, as a paginator asks for them."""
+    """All items of the run whose sort keys begin with `prefix`, read as a paginator does."""
     found: list[dict[str, Any]] = []
     values = {":pk": {"S": "run#deciding"}, ":prefix": {"S": prefix}}
     while True:
@@ -148,7 +148,7 @@ def measured_run() -> Records:
 def test_every_planned_trial_of_the_large_run_is_stored(measured_run: Records) -> None:
     schedule = items_from_json(measured_run.objects["runs/deciding/schedule.json"])
     stored = {sk for sk in measured_run.items["run#deciding"] if sk.startswith("trial#")}
-    # Two arms of four nodes have four pairs each in a ring.
+    # A ring of four nodes has four pairs, in each of the two arms.
     assert len(planned_trials(schedule)) == 2 * 4 * 2 * 3
     for key in planned_trials(schedule):
         assert f"trial#{key.block:04d}#{key.arm}#{key.test}#{key.client}#{key.server}" in stored

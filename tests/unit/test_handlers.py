@@ -1,4 +1,4 @@
-"""The handlers, called with the very events the state machine and EventBridge send."""
+"""The handlers, called with the events of the state machine and of EventBridge."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Eks:
 
 
 class NoPrices:
-    """The Price List API, which lists nothing."""
+    """A Price List API that lists nothing."""
 
     def get_paginator(self, operation):
         assert operation == "get_products"
@@ -65,7 +65,7 @@ class NoPrices:
 
 
 class Context:
-    """Lambda's context, as far as the handlers and their logger ask."""
+    """The part of Lambda's context that handlers and their logger use."""
 
     function_name, memory_limit_in_mb, aws_request_id = "function", 512, "request"
     invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:function"
@@ -75,7 +75,7 @@ class Context:
 
 
 IDLE = replace(SETTINGS, idle_scale_to_zero=True)
-#: For a stack without nodes between runs.
+#: Run a test with the settings of a stack without nodes between runs.
 idle = pytest.mark.parametrize("settings", [IDLE], ids=["idle"])
 
 
@@ -91,7 +91,7 @@ def executions():
 
 @pytest.fixture
 def call(resources, eks, executions, monkeypatch):
-    """Calls a handler by name; events and answers pass through JSON, as in Lambda."""
+    """Return a function that calls a handler by name. As in Lambda, all data passes as JSON."""
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "rackrate")
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", STACK)
     context._metrics.cache_clear()
@@ -111,7 +111,8 @@ def call(resources, eks, executions, monkeypatch):
 def metrics(output, *dimensions):
     """The metrics in a function's output, as CloudWatch reads them: name, unit and value.
 
-    With names of dimensions, the metrics that have these beside the stack: their values come first.
+    With `dimensions`, only the metrics that have these in addition to the stack. Each metric then
+    begins with the dimensions' values.
     """
     found = []
     for line in output.splitlines():
@@ -176,7 +177,7 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
     assert cluster.objects == {}
 
     output = capsys.readouterr().out
-    # Of one block there is a ratio, but neither an interval nor a word.
+    # One block gives a ratio, but no interval and no verdict.
     assert metrics(output, *OF_VERDICTS) == [
         ("rtt", "rtt", "treatment", "VerdictRatio", "None", 1.0),
         ("tcp-1", "throughput", "treatment", "VerdictRatio", "None", 1.0),
@@ -274,7 +275,7 @@ def test_an_aborted_execution_leaves_no_nodes(call, eks):
 
 
 def stopped(status):
-    """What EventBridge sends when an execution was stopped."""
+    """EventBridge's event for a stopped execution."""
     return {
         "source": "aws.states",
         "detail-type": "Step Functions Execution Status Change",

@@ -1,4 +1,4 @@
-"""The tool image is built once for each content, and a failed build says where to look."""
+"""The tool image: one build for each content, and a failed build names its log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ image = _load()
 
 
 class CodeBuild:
-    """Builds as the test says; a build that succeeds pushes an image, as the buildspec does."""
+    """Scripted builds. A successful build pushes an image, as the buildspec does."""
 
     def __init__(self, ecr, name):
         self._ecr, self._name = ecr, name
@@ -249,6 +249,6 @@ def test_pods_can_run_the_image_as_a_user_of_no_name():
 
 
 def test_the_list_of_programs_is_in_what_is_built():
-    """The Dockerfile copies it, and nothing else of the directory's."""
+    """The Dockerfile copies only this file from its directory."""
     copied = re.findall(r"(?m)^COPY (\S+)", (DIRECTORY / "Dockerfile").read_text())
     assert copied and set(copied) <= set(image.SOURCE)

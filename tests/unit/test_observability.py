@@ -1,4 +1,4 @@
-"""The dashboard and the alarms ask for what the functions and AWS write."""
+"""The dashboard and the alarms use metrics that the functions and AWS write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FUNCTIONS = [f"house-Benchmark-1A2B3C4D5E6F-{n:02}Function-1A2B3C4D5E6F" for n i
 
 
 def resolve(value):
-    """As CloudFormation does it, as far as this template goes."""
+    """Resolve the functions that this template uses, as CloudFormation does."""
     if isinstance(value, list):
         return [resolve(entry) for entry in value]
     match value:
@@ -48,7 +48,7 @@ QUERIES = [m[0]["expression"] for m in METRICS if isinstance(m[0], dict)]
 VERDICTS = [query for query in QUERIES if "{rackrate," in query]
 
 
-#: Where the handlers write metrics.
+#: Calls of the handlers' code that write metrics.
 CALLS = [
     node
     for path in (ROOT / "functions" / "handlers").glob("*.py")

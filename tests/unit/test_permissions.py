@@ -1,4 +1,4 @@
-"""Each function's role allows the calls the function makes, and no others."""
+"""Each function's role allows the calls that the function makes, and no others."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ NAMES = [
 
 
 def _words(name):
-    """A handler's name as the template writes it."""
+    """A handler's name as in the template."""
     return name.title().replace("_", "")
 
 
-#: Whose calls the test's own are.
+#: The caller of the test's own calls.
 NOBODY = "nobody"
 
 
 class Recorded:
-    """A client that notes which operations are called."""
+    """A client that records the called operations."""
 
     def __init__(self, service, client, note):
         self._service, self._client, self._note = service, client, note
@@ -60,7 +60,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Calls:
-    """What functions asked of AWS, by function."""
+    """The calls of AWS by function."""
 
     actions: dict[str, set[str]]
     objects: dict[str, set[tuple[str, str]]]  # action and key
@@ -68,7 +68,7 @@ class Calls:
 
 @pytest.fixture
 def calls(store, cluster, ec2, monkeypatch):
-    """The calls of each function in runs on an idle stack that meet every kind of trouble."""
+    """The calls of each function in runs on an idle stack, with all kinds of errors."""
     made, objects = defaultdict(set), defaultdict(set)
     running = [NOBODY]
 
@@ -90,7 +90,7 @@ def calls(store, cluster, ec2, monkeypatch):
     class Connecting(Given):
         def __getattribute__(self, name):
             if name == "cluster":
-                note("eks", "DescribeCluster")  # what `Cluster` asks first
+                note("eks", "DescribeCluster")  # the first call of `Cluster`
             return super().__getattribute__(name)
 
     given = Connecting(
@@ -119,7 +119,7 @@ def calls(store, cluster, ec2, monkeypatch):
     sign = store.link
 
     def link(key, **options):
-        note("s3", "GetObject")  # by whoever opens the link, in the name of who signed it
+        note("s3", "GetObject")  # the link's reader calls this with the signer's permissions
         objects[running[-1]].add(("s3:GetObject", key))
         return sign(key, **options)
 
@@ -156,7 +156,7 @@ def _live_through_everything(call, store, cluster):
     launched = call("launch", run_id=RUN, item=warm_up)
     event = {name: launched[name] for name in ("item", "attempt", "deadline")}
     call("collect", run_id=RUN, **event)
-    call("check_links", run_id=RUN)  # notes the pairs that cannot talk
+    call("check_links", run_id=RUN)  # records the pairs that cannot talk
     cluster.on_client = cluster.succeed
     items = [item.to_json() for item in store.items(RUN)]
     call("collect", run_id=RUN, item=items[1], failure={"Error": "ServersNotReady"})
@@ -188,7 +188,7 @@ def _live_through_everything(call, store, cluster):
 
 
 def copy_run(store, run_id, other):
-    """Makes a second run that left the very same."""
+    """Copy a run with all its items and objects."""
     run = store.run(run_id)
     store.start_run(other, run.status, run.started_at)
     for name in ("plan.json", "schedule.json", "analysis.json", "results.json"):
@@ -199,7 +199,7 @@ def copy_run(store, run_id, other):
 
 
 def in_one_arm_only(cluster):
-    """Client pods whose tests fail unless they are of the first arm."""
+    """Let the tests of client pods fail in all arms but the first."""
 
     def answer(pod):
         code = int(pod["metadata"]["labels"][manifests.ARM] != "treatment")
@@ -209,7 +209,7 @@ def in_one_arm_only(cluster):
 
 
 def allowed(function):
-    """The actions of a function's own role, with every option of the stack chosen."""
+    """The actions of a function's own role, with all options of the stack enabled."""
     (policy,) = TEMPLATE["Resources"][f"{_words(function)}Role"]["Properties"]["Policies"]
     actions = set()
     for statement in policy["PolicyDocument"]["Statement"]:
@@ -220,7 +220,7 @@ def allowed(function):
 
 
 def allowed_objects(function, action):
-    """The keys that a function's own role allows an action on, with stars in them."""
+    """The keys, with stars, for which a function's own role allows an action."""
     (policy,) = TEMPLATE["Resources"][f"{_words(function)}Role"]["Properties"]["Policies"]
     return {
         arn["Fn::Sub"].removeprefix("${BucketArn}/")

@@ -1,4 +1,4 @@
-"""What the template puts into the environment is what the functions read."""
+"""The functions can read the environment that the template sets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXISTING = {
 
 
 def settings(given):
-    """The settings of a function in a stack with these parameters."""
+    """A function's settings in a stack with these parameters."""
     values = {**{name: name.lower() for name in TEMPLATE["Parameters"]}, **given}
 
     def condition(value):

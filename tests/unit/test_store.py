@@ -1,4 +1,4 @@
-"""The table and the bucket: what is kept of trials, and how little of it a writer may change."""
+"""The table and the bucket: stored trials, and the few changes that writers may make to them."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ def test_a_verdict_comes_back_as_it_was_stored_and_again_overwrites_it(store):
     [(1e-304, 1e-130), (1e304, 9.99e125), (-1e304, -9.99e125), (1e-130, 1e-130), (0.0, 0)],
 )
 def test_a_bound_that_says_nothing_is_kept_as_far_as_the_tables_numbers_reach(store, value, stored):
-    # What two blocks say of a ratio: it may be next to anything.
+    # The interval of two blocks can be extremely wide.
     store.put_verdict(RUN, verdict(ci_simultaneous=(value, 1.5)))
     (found,) = store.verdicts(RUN)
     assert found.ci_simultaneous == (stored, 1.5)
 
 
 def test_a_run_of_which_only_a_phase_was_noted_ends_as_one_that_was_never_recorded(store):
-    """Its nodes are put to rest although it failed before anything else was written."""
+    """The run failed before it wrote anything else. Its nodes must still be put to rest."""
     store.update_run(RUN, phase="putting nodes to rest")
     assert store.run(RUN) is None
     assert store.finish_run(RUN, "invalid", error="InvalidPlan") == 0
@@ -153,7 +153,7 @@ def test_raw_values_come_back_exactly_from_however_many_objects(store, raw_of, p
         )
         for part in range(parts)
     ]
-    # Many trials name the same object; it is read once.
+    # Many trials name the same object, which is read only once.
     trials = [trial(samples_key=key) for key in [*keys, *keys]]
     assert store.raw_values([*trials, failed_trial()]) == raw_of
 
@@ -174,7 +174,7 @@ def test_raw_values_are_small_and_the_same_values_are_the_same_bytes(store, s3):
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-west-3", "cn-north-1"])
 def test_a_link_names_the_host_of_its_region(region, monkeypatch):
-    """The global host sends a reader on to another one, for which the signature does not hold."""
+    """The global host redirects to another host, for which the signature is not valid."""
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     session = boto3.Session("key", "secret", region_name=region)
     address = Store("table", "bucket", session).link("runs/r1/report.html")

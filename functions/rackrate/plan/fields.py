@@ -25,7 +25,7 @@ Load = Literal["isolated", "together"]
 
 
 class RandomPairs(Document):
-    """So many pairs of every arm, drawn once by the seed."""
+    """A number of pairs of each arm, drawn once by the seed."""
 
     random: Annotated[
         int,
@@ -50,7 +50,7 @@ PairingField = Annotated[
 
 
 class PlanInput(Document):
-    """What one run measures. `{}` is a good plan: every field has a default."""
+    """What one run measures. Every field has a default, so `{}` is a valid plan."""
 
     # `arms` and `tests` are read entry by entry, for better messages.
 

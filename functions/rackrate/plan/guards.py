@@ -67,7 +67,7 @@ _CONFOUNDS = (
 
 @dataclass(frozen=True)
 class Outlook:
-    """The planned run, as the guards see it.
+    """The planned run, as input to the guards.
 
     Attributes:
         arms: the plan's arms with their nodes.

@@ -1,1 +1,1 @@
-"""What a run leaves for people and for other programs: results.json, trials.csv, report.html."""
+"""report.html: the page of a run or of a comparison."""

@@ -1,4 +1,4 @@
-"""The figures of a test: from its trials and raw values to a chart, its words and its data."""
+"""The figures of a test: from its trials and raw values to charts with captions and data tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rackrate.verdict import wording
 from rackrate_text.units import UNKNOWN, duration, percent, quantity
 from rackrate_text.words import counted, listed
 
-#: The clients and servers of an arm, and the median between each.
+#: The medians of an arm by client and server.
 Medians = Mapping[tuple[str, str], float]
 
 
 def trials_figure(metric: MetricMaterial) -> str:
-    """Every trial over its block with each arm's distribution; failed ones apart."""
+    """The figure of every trial over its block, with failed trials and each arm's distribution."""
     if not metric.values:
         return "<p>No trial was measured.</p>"
     page, failed, by_arm = metric.page, metric.test.failed, _values_by_arm(metric)
@@ -61,14 +61,14 @@ def trials_figure(metric: MetricMaterial) -> str:
         text=words,
         notes=notes,
         page=page,
-        # Of an arm that lost every trial there are crosses all the same.
+        # An arm that lost every trial still has crosses in the chart.
         legend=[arm for arm in page.arms if arm in by_arm or arm in lost],
         data=_trials_data(metric),
     )
 
 
 def _values_by_arm(metric: MetricMaterial) -> dict[str, list[float]]:
-    """The values of each arm that has any."""
+    """The values by arm, for arms with values."""
     found = {
         arm: [value for trial, value in metric.values if trial.arm == arm]
         for arm in metric.page.arms
@@ -77,7 +77,7 @@ def _values_by_arm(metric: MetricMaterial) -> dict[str, list[float]]:
 
 
 def _vectors(page: Material) -> int:
-    """How many dots of one figure are drawn one by one."""
+    """The most dots that a figure draws as vectors."""
     return min(canvas.MOST_VECTORS, page.detail.vectors // len(page.results.metrics))
 
 
@@ -105,7 +105,7 @@ def _ceilings(metric: MetricMaterial) -> dict[int, float]:
 def _reference(
     metric: MetricMaterial, by_arm: Mapping[str, Sequence[float]]
 ) -> tuple[float, float] | None:
-    """The baseline's median, and the share of it that does not matter; None of several."""
+    """The baseline's median and the threshold; None if there are several baselines."""
     about = {(verdict.baseline.name, verdict.threshold) for verdict in metric.verdicts}
     if len(about) != 1:
         return None
@@ -117,7 +117,7 @@ def _reference(
 
 
 def _spread(arm: str, values: Sequence[float], unit: str) -> str:
-    """An arm's trials in words."""
+    """A sentence on an arm's trials."""
     middle = f"{arm}: median {quantity(statistics.median(values), unit)}"
     if len(values) == 1:
         return f"{middle} of 1 trial"
@@ -176,7 +176,7 @@ def _trials_data(metric: MetricMaterial) -> str:
 
 
 def latency_figures(test: TestMaterial) -> list[str]:
-    """An ECDF for each kind of raw values that the test has."""
+    """A figure with an ECDF for each kind of raw values of the test."""
     return [_latency_figure(test, index, kind) for index, kind in enumerate(test.samples)]
 
 
@@ -260,7 +260,7 @@ def _percentiles_data(
 
 
 def course_figure(test: TestMaterial) -> str:
-    """The course of a test's trials as small multiples, or nothing when none is kept."""
+    """The figure of the trials' rates over time; empty if no series is stored."""
     if not test.series:
         return ""
     page = test.page
@@ -305,7 +305,7 @@ def _courses_in_words(page: Material, courses: Sequence[series.Course]) -> str:
 
 
 def _about_choice(chosen: series.Chosen) -> str:
-    """Which courses are drawn, and how many are not."""
+    """A sentence on which courses are drawn, and how many are not."""
     said = "A panel for each block, all to one scale."
     if chosen.blocks > len(chosen.panels):
         said = (
@@ -351,7 +351,7 @@ def _retransmits(intervals: Sequence[Interval]) -> int | None:
 
 
 def matrix_figures(metric: MetricMaterial) -> list[str]:
-    """A heat map of each arm that more than one pair of nodes was measured in, to one scale."""
+    """A heat map for each arm with more than one measured pair, all on the same scale."""
     values: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial, value in metric.values:
         values[trial.arm][trial.client, trial.server].append(value)
@@ -412,7 +412,7 @@ def _matrix_figure(
 
 
 def _nodes_in_order(page: Material, arm: str, medians: Medians) -> list[str]:
-    """The arm's nodes that were measured, those of one network node side by side."""
+    """The arm's measured nodes, with those on the same EC2 network node side by side."""
     measured = {node for ends in medians for node in ends}
     nodes = [
         node
@@ -426,7 +426,7 @@ def _nodes_in_order(page: Material, arm: str, medians: Medians) -> list[str]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """A name so that its numbers are in order: node-9 before node-10."""
+    """A sort key that orders numbers in names by value: node-9 before node-10."""
     return [
         (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)
     ]

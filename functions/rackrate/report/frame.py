@@ -1,4 +1,4 @@
-"""A chart in its frame: what it shows in words, the legend, the chart, and its data as a table."""
+"""The frame of a chart: its caption, legend, and data as a table."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def figure(
     """A figure of the page.
 
     Args:
-        kind: what sort of figure, for tests and style sheets.
-        name: its id, as the chart has it.
-        chart: the `svg`.
-        title: what it is, as text.
+        kind: the kind of figure, for tests and style sheets.
+        name: its id, the same as the chart's.
+        chart: the `svg` as markup.
+        title: its title, as text.
         text: what it shows, as text.
-        page: for the scale of the lab's network, which stands beside every figure.
-        notes: how it is read, as text.
-        legend: the arms it shows.
+        page: the page's data, for the scale of the lab's network beside every figure.
+        notes: how to read it, as text.
+        legend: the arms in the chart.
         data: its data as a table, as markup.
-        wide: the width that a large chart needs to be read; it scrolls where the page has less.
+        wide: the width that a large chart needs to be readable; on a narrower page it scrolls.
     """
     keys = "".join(f"<li>{key(page.arm_number(arm))} {escape(arm)}</li>" for arm in legend)
     shown = chart
@@ -55,7 +55,7 @@ def figure(
 
 
 def scale_note(page: Material) -> str:
-    """That the lab's network is scaled, where figures are."""
+    """A note that the lab's network is scaled, for figures; empty if it is not scaled."""
     if page.scale is None:
         return ""
     return f'<p class="scale">Network scaled by {page.scale:g}: figures are not EC2\'s.</p>'
@@ -67,13 +67,13 @@ def key(arm: int) -> str:
 
 
 def keys(arms: int) -> str:
-    """The arms' keys, once for the page."""
+    """The definitions of the arms' keys, which the page contains once."""
     symbols = "".join(canvas.key(arm) for arm in range(arms))
     return f'<svg class="keys" width="0" height="0" aria-hidden="true">{symbols}</svg>'
 
 
 def raw_link(page: Material, trial: Trial) -> str:
-    """A link to what the tool printed, as a cell's markup."""
+    """A link to the tool's output, as a cell's markup."""
     href = page.raw_link(trial)
     if href is None:
         return UNKNOWN
@@ -90,6 +90,6 @@ def pair_of(trial: Trial | WarmUpTrial) -> str:
 def rows_of(
     heads: Sequence[str], rows: Iterable[Iterable[str]], caption: str, page: Material
 ) -> str:
-    """A figure's data as a table no longer than the page can hold."""
+    """A figure's data as a table, limited to the page's number of rows."""
     most = page.detail.rows
     return markup.table(heads, rows, caption=caption, most=most, rest="trials.csv has")

@@ -1,4 +1,4 @@
-"""The few elements the page is made of. Pure; what comes in is text, what goes out is markup."""
+"""The HTML elements of the page. Pure: text in, markup out."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from html import escape
 
 from rackrate_text.units import UNKNOWN
 
-#: A page stays readable, and loads, with so many rows in a table.
+#: The most rows of a table with which a page stays readable and loads quickly.
 MOST_ROWS = 200
 
 
 def text(value: object) -> str:
-    """A value as text; a dash for what is not known."""
+    """A value as escaped text; a dash for an unknown value."""
     return UNKNOWN if value is None or value == "" else escape(str(value), quote=True)
 
 
 def number(content: str) -> str:
-    """A cell of figures."""
+    """A table cell with a figure."""
     return f'<td class="number">{content}</td>'
 
 
 def cell(content: str) -> str:
-    """A cell of words."""
+    """A table cell with text."""
     return f"<td>{content}</td>"
 
 
 def row_head(content: str) -> str:
-    """The cell that names its row."""
+    """The header cell of a row."""
     return f'<th scope="row">{content}</th>'
 
 
@@ -39,14 +39,14 @@ def table(
     most: int = MOST_ROWS,
     rest: str = "results.json lists",
 ) -> str:
-    """A table of cells; of a very long one the first rows, and how many there are more.
+    """A table; if it is too long, its first rows and the number of the others.
 
     Args:
         heads: the columns' names, as text.
-        rows: for each row its cells, as markup.
-        caption: what it lists, as text; also the name of the region that scrolls it.
-        most: how many rows are shown.
-        rest: where the others are.
+        rows: the cells of each row, as markup.
+        caption: its caption, as text; also the name of its scrolling region.
+        most: the most rows to show.
+        rest: a phrase that says where the other rows are.
     """
     body = ["".join(row) for row in rows]
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
@@ -61,7 +61,7 @@ def table(
 
 
 def scrolling(content: str, label: str) -> str:
-    """Content that may be wider than the page: it scrolls by itself, by keyboard too."""
+    """Content that may be wider than the page, in its own region that also scrolls by keyboard."""
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label, quote=True)}">'
         f"{content}</div>"
@@ -69,19 +69,19 @@ def scrolling(content: str, label: str) -> str:
 
 
 def items(lines: Iterable[str]) -> str:
-    """A list of markup lines, or nothing."""
+    """A list of lines, which are markup; empty without lines."""
     found = "".join(f"<li>{line}</li>" for line in lines if line)
     return f"<ul>{found}</ul>" if found else ""
 
 
 def folded(summary: str, content: str, *, opened: bool = False) -> str:
-    """Content that opens on demand. `summary` is text."""
+    """Content that is folded until the reader opens it. `summary` is text."""
     state = " open" if opened else ""
     return f"<details{state}><summary>{escape(summary)}</summary>{content}</details>"
 
 
 def section(anchor: str, heading: str, content: str) -> str:
-    """A part of the page with its heading, as text. `anchor` is what links to it name."""
+    """A section of the page. `heading` is text; `anchor` is its id, for links."""
     return (
         f'<section id="{anchor}" aria-labelledby="{anchor}-h">'
         f'<h2 id="{anchor}-h">{escape(heading)}</h2>{content}</section>'
@@ -89,6 +89,6 @@ def section(anchor: str, heading: str, content: str) -> str:
 
 
 def paragraph(content: str, kind: str = "") -> str:
-    """A paragraph of markup, or nothing."""
+    """A paragraph of markup; empty without content."""
     classes = f' class="{kind}"' if kind else ""
     return f"<p{classes}>{content}</p>" if content else ""

@@ -1,4 +1,4 @@
-"""What a page is drawn from, put in order: of the page, of one test, of one metric. Pure."""
+"""The data of a page, organized by page, test and metric. Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _NO_RAW = RawValues()
 
 @dataclass(frozen=True)
 class Detail:
-    """How much of a large run a page holds.
+    """How much of a large run a page shows.
 
     Attributes:
-        rows: of the table of a figure's data.
-        vectors: dots of all figures of trials together that are drawn one by one, with a tip.
-        drawn_tests: of how many tests there are figures.
+        rows: the most rows in the table of a figure's data.
+        vectors: the most dots drawn as vectors with tips, in all figures of trials together.
+        drawn_tests: the most tests with figures.
     """
 
     rows: int
@@ -35,13 +35,13 @@ class Detail:
 
 @dataclass(frozen=True)
 class Material:
-    """What the page of a run or of a comparison is drawn from.
+    """The data of the page of a run or of a comparison.
 
     Attributes:
         results: results.json or comparison.json.
-        trials: the stored trials, warm-ups among them.
+        trials: the stored trials, including the warm-up.
         raw: raw values and series by trial id.
-        detail: how much is shown.
+        detail: how much to show.
     """
 
     results: Findings
@@ -51,30 +51,30 @@ class Material:
 
     @property
     def comparison(self) -> Compared | None:
-        """Which runs are compared, if it is a comparison."""
+        """The compared runs, if the page is a comparison's."""
         return self.results.comparison if isinstance(self.results, Comparison) else None
 
     @cached_property
     def arms(self) -> list[str]:
-        """The arms' names; their places in the list are their colours."""
+        """The arms' names; an arm's index in the list determines its color."""
         return [arm.name for arm in self.results.arms]
 
     def arm_number(self, name: str) -> int:
-        """An arm's place."""
+        """An arm's index."""
         return self.arms.index(name)
 
     def baseline_number(self, baseline: Baseline) -> int:
-        """A baseline's place; an earlier run comes after the arms."""
+        """A baseline's index; an earlier run comes after the arms."""
         return len(self.arms) if baseline.is_earlier_run else self.arm_number(baseline.name)
 
     @property
     def scale(self) -> float | None:
-        """By what the nodes' network is scaled on purpose, or None."""
+        """The factor by which the lab scaled the nodes' network, or None."""
         return self.results.run.lab_scale
 
     @cached_property
     def tests(self) -> dict[str, TestMaterial]:
-        """What there is of each test, by its name."""
+        """The data of each test, by its name."""
         return {
             test.name: TestMaterial(self, number, test)
             for number, test in enumerate(self.results.plan.tests, 1)
@@ -105,11 +105,11 @@ class Material:
         return self._by_key[mark.key]
 
     def raw_of(self, trial: Trial) -> RawValues:
-        """What is kept of a trial's raw values; empty where nothing is."""
+        """A trial's stored raw values; empty if there are none."""
         return self.raw.get(trial.key.id, _NO_RAW)
 
     def raw_link(self, trial: Trial) -> str | None:
-        """Where the tool's output of a trial is, seen from the page; None when it is not kept."""
+        """The relative link from the page to a trial's tool output; None if it is not stored."""
         if trial.raw_key is None:
             return None
         if self.comparison is not None:
@@ -119,12 +119,12 @@ class Material:
 
 @dataclass(frozen=True)
 class TestMaterial:
-    """What the page has of one test.
+    """The data of one test.
 
     Attributes:
-        page: what the whole page is drawn from.
-        number: the test's place in the plan, from 1.
-        test: the test as the plan has it.
+        page: the data of the whole page.
+        number: the test's position in the plan, from 1.
+        test: the test in the plan.
     """
 
     page: Material
@@ -138,12 +138,12 @@ class TestMaterial:
 
     @property
     def anchor(self) -> str:
-        """What links to its section name."""
+        """The id of its section, for links."""
         return f"test-{self.number}"
 
     @cached_property
     def metrics(self) -> list[MetricMaterial]:
-        """What there is of each of its metrics."""
+        """The data of each of its metrics."""
         return [
             MetricMaterial(self, number, metric)
             for number, metric in enumerate(self.page.results.metrics, 1)
@@ -152,7 +152,7 @@ class TestMaterial:
 
     @cached_property
     def measured(self) -> list[Trial]:
-        """Its trials that have values, without the warm-up."""
+        """Its measured trials, without the warm-up."""
         return [
             trial
             for trial in self.page.trials
@@ -161,7 +161,7 @@ class TestMaterial:
 
     @cached_property
     def failed(self) -> list[Trial]:
-        """Those that failed."""
+        """Its failed trials, without the warm-up."""
         return [trial for trial in self.page.failed if trial.test == self.name]
 
     @property
@@ -171,17 +171,17 @@ class TestMaterial:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """The verdicts on it, those against an earlier run left out."""
+        """Its verdicts, without those against an earlier run."""
         return [verdict for verdict in self.page.results.verdicts if verdict.test == self.name]
 
     @property
     def summaries(self) -> list[Summary]:
-        """Each arm by itself."""
+        """The summaries of each arm."""
         return [summary for summary in self.page.results.summaries if summary.test == self.name]
 
     @cached_property
     def samples(self) -> dict[str, dict[str, list[float]]]:
-        """The raw values by kind and arm, all trials together, ascending."""
+        """The pooled raw values by kind and arm, ascending."""
         found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for trial in self.measured:
             for kind, values in self.page.raw_of(trial).samples.items():
@@ -198,19 +198,19 @@ class TestMaterial:
 
     @cached_property
     def series(self) -> list[tuple[Trial, Sequence[Interval]]]:
-        """The trials that have a course of two intervals or more, with it."""
+        """The trials with a series of at least two intervals, and their series."""
         found = ((trial, self.page.raw_of(trial).series) for trial in self.measured)
         return [(trial, intervals) for trial, intervals in found if len(intervals) > 1]
 
 
 @dataclass(frozen=True)
 class MetricMaterial:
-    """What the page has of one metric of a test.
+    """The data of one metric of a test.
 
     Attributes:
-        test: what there is of its test.
-        number: its place among all that is measured, from 1.
-        metric: what is measured.
+        test: the data of its test.
+        number: its position among all metrics of the page, from 1.
+        metric: the metric.
     """
 
     test: TestMaterial
@@ -219,12 +219,12 @@ class MetricMaterial:
 
     @property
     def page(self) -> Material:
-        """What the whole page is drawn from."""
+        """The data of the whole page."""
         return self.test.page
 
     @property
     def id(self) -> str:
-        """What the ids of its figures end with."""
+        """The suffix of its figures' ids."""
         return f"{self.test.number}-{self.number}"
 
     @property
@@ -244,7 +244,7 @@ class MetricMaterial:
 
     @cached_property
     def values(self) -> list[tuple[Trial, float]]:
-        """The trials that have a value of it, with the value."""
+        """The trials with a value of the metric, and the value."""
         return [
             (trial, trial.values[self.name])
             for trial in self.test.measured
@@ -253,5 +253,5 @@ class MetricMaterial:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """The verdicts on it."""
+        """The verdicts on the metric."""
         return [verdict for verdict in self.test.verdicts if verdict.metric == self.name]

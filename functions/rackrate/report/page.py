@@ -1,4 +1,4 @@
-"""report.html: one page that needs nothing but itself. Pure."""
+"""report.html: one self-contained page. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rackrate.report.sections.trials import trials_section
 from rackrate.report.style import STYLE
 from rackrate.results.schema import Findings
 
-#: A page is never larger, in bytes: it has to open quickly, and be sent by mail.
+#: The largest size of a page in bytes, so that it opens quickly and can be sent by mail.
 MOST_BYTES = 2_000_000
-#: How much is shown: as much as fits.
+#: The levels of detail. The first one that fits into the size is used.
 _DETAILS = (
     Detail(rows=200, vectors=4000, drawn_tests=100),
     Detail(rows=40, vectors=1000, drawn_tests=100),
@@ -25,12 +25,12 @@ _DETAILS = (
 
 
 def render_page(results: Findings, trials: Sequence[Trial], raw: Mapping[str, RawValues]) -> str:
-    """The page, of less than `MOST_BYTES`.
+    """Render the page, with less than `MOST_BYTES`.
 
     Args:
-        results: of a run, or a comparison.
+        results: the results of a run or of a comparison.
         trials: the stored trials, for the figures.
-        raw: what is kept of their raw values, by trial id.
+        raw: their stored raw values, by trial id.
     """
     html = ""
     for detail in _DETAILS:
@@ -64,7 +64,7 @@ def _page(page: Material) -> str:
 
 
 def _contents(page: Material) -> str:
-    """Links to the page's parts."""
+    """Links to the page's sections."""
     parts = [
         ("conclusion", "Conclusion"),
         *([("differences", "What differed")] if page.comparison else []),

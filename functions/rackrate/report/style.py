@@ -1,9 +1,9 @@
-"""The page's style sheet: light and dark, wide and narrow, on a screen and on paper."""
+"""The page's style sheet: light and dark mode, wide and narrow screens, and print."""
 
 from __future__ import annotations
 
-# The arms' colours are Okabe and Ito's, for readers who tell few apart, shaded to be seen on the
-# paper they are on; markers and line styles tell the arms apart without them.
+# The arms' colors are Okabe and Ito's, which readers with color blindness can distinguish, shaded
+# for contrast with the background. Markers and line styles also distinguish the arms.
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b2230; --quiet: #596377; --paper: #fff; --line: #dfe3ea;
   --arm-0: #c65200; --arm-1: #0069a8; --arm-2: #00805c; --arm-3: #a8487f; --arm-4: #8f6a00;

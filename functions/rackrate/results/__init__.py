@@ -1,1 +1,1 @@
-"""What a run leaves for people and programs: its schema, how it is built, rows and tables."""
+"""The results of a run for people and programs: their schema, how they are built, the tables."""

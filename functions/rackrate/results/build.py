@@ -1,4 +1,4 @@
-"""results.json (`rackrate.result.v1`, see docs/results.md), made of what a run left. Pure."""
+"""Builds results.json (`rackrate.result.v1`, see docs/results.md) from a run's data. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunFailure:
 
     @classmethod
     def read(cls, value: Mapping[str, str] | None) -> RunFailure | None:
-        """Reads `Error` and `Cause`, as the state machine hands them on."""
+        """Read `Error` and `Cause` as the state machine passes them on."""
         if value is None:
             return None
         return cls(str(value.get("Error") or ""), str(value.get("Cause") or ""))
@@ -45,11 +45,11 @@ class RunFailure:
 def final_status(
     failure: RunFailure | None, *, lost: int
 ) -> Literal["succeeded", "degraded", "failed", "invalid"]:
-    """How a run that came to its end ended.
+    """The final status of a run.
 
     Args:
         failure: why it failed, or None.
-        lost: how many trials were not measured.
+        lost: number of trials that were not measured.
     """
     if failure is not None:
         return "invalid" if failure.error == "InvalidPlan" else "failed"
@@ -65,7 +65,7 @@ class RunTimes:
 
     @property
     def seconds(self) -> float:
-        """From the one to the other."""
+        """The time between the two, in seconds."""
         parse = datetime.datetime.fromisoformat
         return (parse(self.written_at) - parse(self.started_at)).total_seconds()
 
@@ -81,17 +81,17 @@ def build_results(
     failure: RunFailure | None = None,
     counters: Counters | None = None,
 ) -> Results:
-    """The whole of results.json.
+    """Build results.json.
 
     Args:
         planned: the run's plan.
-        trials: the stored trials, warm-ups among them.
-        analysis: what they say.
-        times: of the run.
-        lab_scale: factor by which the network was scaled on purpose, or None.
-        warnings: what went otherwise than planned, besides the analysis' own.
+        trials: the stored trials, including the warm-up.
+        analysis: the analysis of the trials.
+        times: the times of the run.
+        lab_scale: factor by which the lab scaled the network, or None.
+        warnings: deviations from the plan, besides the warnings of the analysis.
         failure: why the run failed, or None.
-        counters: None when nothing was counted.
+        counters: the nodes' counters, or None when they were not read.
     """
     counts = count_trials(trials, planned=planned.estimates.trials)
     return Results(
@@ -133,7 +133,7 @@ def build_results(
 
 
 def count_trials(trials: Iterable[Trial], *, planned: int) -> TrialCounts:
-    """The trials counted, without the warm-up; one that never ran has failed without a reason."""
+    """The counts of trials, without the warm-up; a trial that never ran counts as failed."""
     counted = [trial for trial in trials if not trial.warm_up]
     measured = sum(trial.is_measured for trial in counted)
     return TrialCounts(
@@ -157,7 +157,7 @@ def count_trials(trials: Iterable[Trial], *, planned: int) -> TrialCounts:
 
 
 def metrics_of(tests: Iterable[TestBase]) -> tuple[MetricOfTest, ...]:
-    """What tests measure and how a trial's value comes about."""
+    """The metrics of tests, with how a trial's value is computed."""
     return tuple(
         MetricOfTest(
             test=test.name,
@@ -177,7 +177,7 @@ def no_warm_up() -> WarmUp:
 
 
 def _warm_up(trials: Sequence[Trial]) -> WarmUp:
-    """The trials that no verdict uses."""
+    """The warm-up's trials, which no verdict uses."""
     measured = sum(trial.is_measured for trial in trials)
     return WarmUp(
         measured=measured,
@@ -200,9 +200,9 @@ def _warm_up(trials: Sequence[Trial]) -> WarmUp:
 
 
 def _increases(counters: Counters) -> CounterIncreases:
-    """What the network interfaces counted during the run.
+    """The increases of the network interfaces' counters during the run.
 
-    A counter that was read only once, or fell, as after a restart of its node, has no increase.
+    A counter has no increase if it was read only once, or if it fell, as after a node's restart.
     """
     nodes: dict[str, dict[str, dict[str, int | None]]] = {}
     for node in sorted({*counters.before, *counters.after}):
@@ -224,7 +224,7 @@ def _increase(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, 
 
 
 def versions_of(planned: PlannedRun, arms: Iterable[Arm], trials: Iterable[Trial]) -> Versions:
-    """Versions of what took part."""
+    """The versions of the software that took part."""
     nodes = [node for arm in arms for node in arm.nodes]
 
     def distinct(fact: Callable[[Node], str | None]) -> tuple[str, ...]:

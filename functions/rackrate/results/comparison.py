@@ -1,7 +1,8 @@
-"""A comparison of two runs: what is asked for, and comparison.json. Pure.
+"""A comparison of two runs: the request, and comparison.json. Pure.
 
-It is laid out as the results of one run whose arms are the arms of both, so that one page shows
-either: an arm of the run has its name, the same arm of the other run has `<arm> (<other run>)`.
+comparison.json is structured like the results of one run with the arms of both runs, so that the
+same page shows both. An arm of the run keeps its name. The same arm of the other run is called
+`<arm> (<other run>)`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unsha
 from rackrate.verdict.model import Baseline, Mark, Summary
 from rackrate_text.words import listed
 
-#: What tells a comparison from a plan in an execution's input.
+#: The field of an execution's input that distinguishes a comparison from a plan.
 FIELD = "compare"
 _RUNS = ("run", "with")
 _MOST_CHARACTERS = 80
@@ -47,11 +48,11 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Request:
-    """Which runs are to be compared.
+    """The runs to compare.
 
     Attributes:
-        run: id of a run, or a baseline's name.
-        other: the same, for what it is compared with.
+        run: a run's id, or a baseline's name.
+        other: id or baseline's name of the run to compare it with.
     """
 
     run: str
@@ -60,11 +61,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Recorded:
-    """All that a run left, for a comparison.
+    """A run's stored data, for a comparison.
 
     Attributes:
-        run: its item of the table.
-        evidence: its plan, trials with the facts of their nodes, and raw values.
+        run: its item in the table.
+        evidence: its plan, its trials with the facts about their nodes, and its raw values.
         marks: the marks of its analysis.
     """
 
@@ -79,15 +80,15 @@ class Recorded:
 
 
 def is_comparison(raw: object) -> bool:
-    """Does an execution's input ask for a comparison, and not for a run?"""
+    """Whether an execution's input asks for a comparison and not for a run."""
     return isinstance(raw, dict) and FIELD in raw
 
 
 def read_request(raw: Mapping[str, Any]) -> Request:
-    """Reads an execution's input that has the field `compare`.
+    """Read an execution's input that has the field `compare`.
 
     Raises:
-        InvalidComparison: with every fault.
+        InvalidComparison: the input has mistakes; the error lists every one.
     """
     asked = raw[FIELD]
     faults = [
@@ -123,17 +124,17 @@ def read_request(raw: Mapping[str, Any]) -> Request:
 
 
 def relabelled(arm: str, run_id: str) -> str:
-    """What the other run's arm is called."""
+    """The name of the other run's arm in a comparison."""
     return f"{arm} ({run_id})"
 
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """A comparison, and what its page is drawn from.
+    """A comparison with the data for its page.
 
     Attributes:
         document: comparison.json.
-        trials: the trials that it rests on, with the names its arms have there.
+        trials: its trials, with the arms' names in the comparison.
         raw: their raw values by trial id.
     """
 
@@ -152,19 +153,19 @@ def build_comparison(
     times: RunTimes,
     notes: Sequence[str] = (),
 ) -> ComparedRuns:
-    """Compares two runs.
+    """Compare two runs.
 
     Args:
         ours: the run.
-        theirs: what it is compared with.
-        comparison_id: the comparison's id, its execution's name.
+        theirs: the run to compare it with.
+        comparison_id: the comparison's id, which is its execution's name.
         execution_arn: its execution.
         baseline: the name of the baseline that `theirs` is, or None.
-        times: of the comparison.
-        notes: what else a reader should know.
+        times: the times of the comparison.
+        notes: further notes for the reader.
 
     Raises:
-        InvalidComparison: nothing was measured in both runs.
+        InvalidComparison: no test was measured on the same arm in both runs.
     """
     after, before = ours.evidence, theirs.evidence
     _check_common(ours, theirs)
@@ -246,7 +247,7 @@ def _check_common(ours: Recorded, theirs: Recorded) -> None:
 
 
 def _unshared(ours: Recorded, theirs: Recorded) -> list[str]:
-    """What of the two runs is not compared; a test whose parameters differ is named once."""
+    """Sentences on what is not compared; a test with different parameters is named once."""
     after, before = ours.evidence, theirs.evidence
     named = {test.name for test in after.tests}
     return [
@@ -269,12 +270,12 @@ def _in_turn[T](ours: Sequence[T], theirs: Sequence[T]) -> list[T]:
 
 
 class _Part:
-    """What a comparison takes of one run, with the names that its arms have there."""
+    """One run's part of a comparison, with the arms' names in the comparison."""
 
     def __init__(
         self, recorded: Recorded, tests: Sequence[TestBase], arms: Sequence[str], label: str | None
     ) -> None:
-        """`label`: what is put behind the names of the arms, if anything."""
+        """`label` is added after the names of the arms, unless it is None."""
         self._recorded, self._label = recorded, label
         self._evidence = recorded.evidence
         self._tests, self._arms = tests, arms
@@ -288,7 +289,7 @@ class _Part:
 
     @property
     def arms(self) -> list[Arm]:
-        """The arms; those of the other run are the baselines."""
+        """The arms; the other run's arms are the baselines."""
         return [
             self._evidence.arms[name].model_copy(
                 update={"name": self._arm(name), "baseline": self._label is not None}
@@ -303,7 +304,7 @@ class _Part:
 
     @property
     def trials(self) -> list[Trial]:
-        """The trials, the warm-up left out."""
+        """The trials without the warm-up."""
         return [trial.model_copy(update={"arm": self._arm(trial.arm)}) for trial in self._taken]
 
     @property
@@ -327,7 +328,7 @@ class _Part:
 
     @property
     def summaries(self) -> list[Summary]:
-        """What each arm came to, in the same order for both runs."""
+        """The summaries of the arms, in the same order for both runs."""
         return [
             analysis.summary(self._evidence, test, metric, arm).model_copy(
                 update={"arm": self._arm(arm)}

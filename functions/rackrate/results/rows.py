@@ -1,7 +1,7 @@
 """A run's trials and verdicts as tables: for spreadsheets, and for queries over all runs. Pure.
 
-Every run has the same columns, made of the metrics and details of all tools, so
-that its files lie side by side under one definition in Glue (templates/results.yaml).
+Every run has the same columns, which come from the metrics and details of all tools. So one table
+definition in Glue (templates/results.yaml) covers the files of all runs.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _TRIAL = (
     Column("samples_key", "string", "the object with its raw values and series"),
 )
 _TYPES: dict[type, Type] = {int: "bigint", float: "double", str: "string"}
-#: What tools tell beyond their metrics.
+#: The columns of the tools' details.
 DETAILS = {
     detail.name: Column(detail.column_name, _TYPES[detail.kind], detail.text)
     for detail in tools.details()
 }
-#: Facts of a trial's two nodes by column.
+#: The facts about a trial's two nodes, by column.
 _NODE_FACTS: Mapping[str, Callable[[Node], str | None]] = {
     "instance_type": lambda node: node.instance_type,
     "instance_id": lambda node: node.instance_id,
@@ -128,8 +128,8 @@ NODES = tuple(
     for side in ("client", "server")
     for name in _NODE_FACTS
 )
-#: The names of the columns of trials in the order in which they came to be published: files of many
-#: runs lie side by side. `make docs` appends those of a new tool.
+#: The names of the columns of trials in the order of their publication. The order must not change,
+#: because one table covers the files of all runs. `make docs` appends a new tool's columns.
 PUBLISHED = Path(__file__).with_name("trial_columns.txt")
 
 
@@ -138,33 +138,33 @@ def _in_published_order(columns: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(sorted(columns, key=lambda column: places.get(column.name, len(places))))
 
 
-#: The columns of a trial; quantities are empty in one that failed.
+#: The columns of a trial. A failed trial has no quantities.
 TRIALS = _in_published_order((*_RUN, *_TRIAL, *METRICS, *DETAILS.values(), *NODES))
 
 
 def trials_csv(trials: Sequence[Trial], results: Results) -> str:
-    """One line for each trial, of the columns `TRIALS`.
+    """The trials as CSV: one line for each trial, with the columns `TRIALS`.
 
     Args:
-        trials: the stored trials, warm-ups among them.
-        results: the run's.
+        trials: the stored trials, including the warm-up.
+        results: the run's results.
     """
     return to_csv(TRIALS, _trial_rows(trials, results))
 
 
 def trials_parquet(trials: Sequence[Trial], results: Results) -> bytes:
-    """The same as a Parquet file."""
+    """The trials as a Parquet file, with the columns `TRIALS`."""
     return to_parquet(TRIALS, _trial_rows(trials, results))
 
 
 def verdicts_parquet(results: Results) -> bytes:
-    """The verdicts and regressions, of the columns `VERDICTS`, as Parquet."""
+    """The verdicts and regressions as a Parquet file, with the columns `VERDICTS`."""
     return to_parquet(VERDICTS, _verdict_rows(results))
 
 
 def parquet_key(table: Literal["trials", "verdicts"], results: Results) -> str:
-    """Where a table's part of a run is kept: in the partition of the day it started, UTC."""
-    # ISO 8601, and stored in UTC.
+    """The key of a run's file of a table, in the partition of the day of the run's start, UTC."""
+    # The start is in ISO 8601 and UTC, so its first ten characters are the day.
     return f"{table}/day={results.run.started_at[:10]}/{results.run.id}.parquet"
 
 
@@ -220,7 +220,7 @@ def _of_run(results: Results) -> Row:
 
 
 def _options(results: Results) -> dict[str, str]:
-    """The options of each test, written the same way whenever they are the same."""
+    """The options of each test in a canonical form, so that equal options give equal text."""
     return {
         test.name: json.dumps(test.model_dump(mode="json", exclude={"name"}), sort_keys=True)
         for test in results.plan.tests
@@ -228,7 +228,7 @@ def _options(results: Results) -> dict[str, str]:
 
 
 def _quantities(trial: Trial, metrics: Mapping[tuple[str, str], str]) -> Row:
-    """What was measured; nothing of a trial that failed, whatever it left."""
+    """The measured quantities; none for a failed trial, even if it has values."""
     if not trial.is_measured:
         return {}
     return {

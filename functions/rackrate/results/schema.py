@@ -1,7 +1,7 @@
-"""What results.json and comparison.json hold: docs/results.schema.json is made of these models.
+"""The models of results.json and comparison.json.
 
-A program that reads `rackrate.result.v1` may rely on every field that stands here. What is not
-known is null, never left out.
+`make docs` generates docs/results.schema.json from them. A program that reads `rackrate.result.v1`
+can rely on every field here. Unknown values are null, not missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RunFacts(Document):
     started_at: str
     """ISO 8601, UTC."""
     seconds: float
-    """From the start until the results were written."""
+    """Seconds from the start until the results were written."""
     lab_scale: float | None
     """Factor by which the lab scaled the nodes' network; null on AWS."""
     seed: int
@@ -94,7 +94,7 @@ class ArmOfResults(Document):
 
     @classmethod
     def of(cls, arm: Arm) -> ArmOfResults:
-        """How `rackrate.result.v1` writes an arm."""
+        """The arm in the format of `rackrate.result.v1`."""
         return cls(
             name=arm.name,
             placement=arm.placement,
@@ -127,7 +127,7 @@ class Failure(Document):
 
 
 class TrialCounts(Document):
-    """The trials counted, without the warm-up; planned = measured + failed."""
+    """Counts of the trials, without the warm-up; planned = measured + failed."""
 
     planned: int
     measured: int
@@ -158,7 +158,7 @@ class WarmUp(Document):
 
 
 class CounterIncreases(Document):
-    """By how much the counters of the nodes' network interfaces rose during the run."""
+    """The increase of the nodes' network counters during the run."""
 
     note: str | None
     """What could not be read."""
@@ -167,7 +167,7 @@ class CounterIncreases(Document):
 
 
 class Versions(Document):
-    """Versions of what took part."""
+    """Versions of the software in the run."""
 
     kubernetes: str | None
     image: str
@@ -237,7 +237,7 @@ class Compared(Document):
 
     @property
     def other_name(self) -> str:
-        """The other run, with its name as a baseline where it has one."""
+        """The other run's id, with its baseline's name if it has one."""
         return f"{self.other} (baseline {self.baseline})" if self.baseline else self.other
 
 
@@ -250,7 +250,7 @@ class Comparison(Findings):
 
 
 class _Untitled(GenerateJsonSchema):
-    """A schema without the titles that pydantic makes of fields' names."""
+    """A schema without the titles that pydantic derives from field names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -260,7 +260,7 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of results.json, draft 2020-12."""
     found = Results.model_json_schema(mode="serialization", schema_generator=_Untitled)
     for model in (found, *found["$defs"].values()):
-        # Also of a test, though its tool need not be said in a plan.
+        # This includes a test's `tool`, which a plan may leave out.
         model["required"] = list(model["properties"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

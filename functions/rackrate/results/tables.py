@@ -1,4 +1,4 @@
-"""Tables with columns of fixed types: as CSV, as Parquet, and as Glue describes them. Pure."""
+"""Tables with typed columns, written as CSV, as Parquet, and as Glue's column lists. Pure."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from typing import Any, Literal
 import arro3.io
 from arro3.core import Array, DataType, Field, Schema, Table
 
-#: The types, by the names that Glue and Athena have for them. A timestamp is UTC, to the
-#: millisecond.
+#: The types by their names in Glue and Athena. A timestamp is in UTC, to the millisecond.
 Type = Literal["string", "boolean", "bigint", "double", "timestamp"]
 Row = Mapping[str, str | float | int | bool | None]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; the unit of a quantity is in its name.
+    """A column; the name of a quantity includes its unit.
 
     Attributes:
-        name: lower case, since Athena knows no other.
-        type: its type; a value may be missing whatever the type.
-        text: what it holds.
+        name: its name in lower case, because Athena supports no other.
+        type: its type; values of any type may be missing.
+        text: its description.
     """
 
     name: str
@@ -34,12 +33,12 @@ class Column:
 
 
 def glue_columns(columns: Sequence[Column]) -> list[dict[str, str]]:
-    """The columns as `AWS::Glue::Table` has them."""
+    """The columns in the format of `AWS::Glue::Table`."""
     return [{"Name": column.name, "Type": column.type} for column in columns]
 
 
 def to_csv(columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    """The rows under a line of names; what is missing is empty, and a timestamp ISO 8601."""
+    """The rows as CSV with a header; missing values are empty, timestamps are ISO 8601."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([column.name for column in columns])
@@ -49,7 +48,7 @@ def to_csv(columns: Sequence[Column], rows: Sequence[Row]) -> str:
 
 
 def to_parquet(columns: Sequence[Column], rows: Sequence[Row]) -> bytes:
-    """The rows as one Parquet file, compressed with Snappy; what is missing is null."""
+    """The rows as one Parquet file, compressed with Snappy; missing values are null."""
     arrays = [_array(column, [_value(column, row) for row in rows]) for column in columns]
     schema = Schema([Field(c.name, _ARROW[c.type](), nullable=True) for c in columns])
     buffer = io.BytesIO()
@@ -58,7 +57,7 @@ def to_parquet(columns: Sequence[Column], rows: Sequence[Row]) -> bytes:
 
 
 def _value(column: Column, row: Row) -> Any:
-    """The value as its column's type, or None."""
+    """The value in its column's type, or None."""
     value = row.get(column.name)
     return None if value is None else _PYTHON[column.type](value)
 
@@ -75,10 +74,10 @@ def _cell(value: Any) -> Any:
 
 
 def _whole(value: Any) -> int:
-    """A whole number, whichever way it is written.
+    """A whole number, such as 3 or 3.0, as an int.
 
     Raises:
-        ValueError: it is not whole.
+        ValueError: the number is not whole.
     """
     if int(value) != value:
         raise ValueError(f"{value} is not a whole number")
@@ -92,7 +91,7 @@ def _moment(value: str) -> datetime.datetime:
 
 def _array(column: Column, values: Sequence[Any]) -> Array:
     if column.type == "timestamp":
-        # No array can be made of points in time, but of their milliseconds.
+        # Arrays cannot be built from datetimes, so build one of milliseconds and cast it.
         counted = [None if v is None else round(v.timestamp() * 1000) for v in values]
         return Array(counted, DataType.int64()).cast(_ARROW["timestamp"]())
     return Array(values, _ARROW[column.type]())

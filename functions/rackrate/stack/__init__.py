@@ -1,1 +1,1 @@
-"""What CloudFormation asks of custom resources, and what a stack keeps in a cluster."""
+"""The protocol of custom resources, the preflight checks, and a stack's objects in a cluster."""

@@ -1,4 +1,4 @@
-"""How a custom resource answers CloudFormation: always, and so that a person can read it.
+"""The protocol of custom resources. Every request gets an answer, with a readable reason.
 
 Source: AWS CloudFormation user guide, "Custom resource request and response reference".
 """
@@ -18,17 +18,17 @@ from rackrate.document import Json
 
 logger = Logger(child=True)
 
-#: The physical id of a resource whose creation failed; its deletion has nothing to do.
+#: The physical id of a resource whose creation failed. Its deletion does nothing.
 NOTHING = "nothing"
-#: CloudFormation refuses longer answers.
+#: CloudFormation's limit for an answer.
 _ANSWER_BYTES = 4096
 _CUT = " [...]"
-#: What is kept of a function's time for the answer that its time is up.
+#: The part of the function's time that is reserved for the answer that its time is up.
 _RESERVE_SECONDS = 10.0
 
 
 class Context(Protocol):
-    """Lambda's context, as far as it is asked here."""
+    """The part of Lambda's context that is used here."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Milliseconds until Lambda ends the function."""
@@ -36,11 +36,11 @@ class Context(Protocol):
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a request that was met.
+    """The answer to a successful request.
 
     Attributes:
-        physical_id: the resource's physical id; when an update gives another one, CloudFormation
-            deletes the resource of the old one afterwards.
+        physical_id: the resource's physical id. If an update returns another id, CloudFormation
+            then deletes the resource with the old id.
         data: the resource's attributes.
     """
 
@@ -53,16 +53,16 @@ def serve(
     context: Context,
     meet: Callable[[Mapping[str, Any]], Answer | None],
 ) -> None:
-    """Meets a request and answers it, also when that fails or takes longer than the function has.
+    """Handle a request and answer it, even if it fails or the function's time runs out.
 
     Args:
         event: CloudFormation's request.
         context: Lambda's context.
-        meet: does what is asked; None means that somebody else answers later. What it raises
-            becomes the reason of the failure, word for word.
+        meet: handles the request. It returns None if the answer will be sent later. The message of
+            its exception becomes the failure's reason.
 
     Raises:
-        RuntimeError: CloudFormation did not take the answer; Lambda then invokes the function anew.
+        RuntimeError: CloudFormation did not accept the answer; Lambda then retries the invocation.
     """
     answered = threading.Lock()
 
@@ -80,7 +80,7 @@ def serve(
     try:
         answer = meet(event)
     except Exception as failure:
-        # Without an answer CloudFormation would wait for as long as ServiceTimeout says.
+        # Answer in any case; otherwise CloudFormation waits until ServiceTimeout.
         logger.exception("the request could not be met")
         error = reason(failure)
     finally:
@@ -90,13 +90,13 @@ def serve(
 
 
 def reason(failure: BaseException) -> str:
-    """A failure as a person reads it in the stack's events."""
+    """The text of a failure for the stack's events."""
     text = sentences(str(failure))
     return f"{type(failure).__name__}: {text}" if text else type(failure).__name__
 
 
 def sentences(text: str) -> str:
-    """Lines as numbered sentences, since the console shows a reason as one paragraph."""
+    """Lines as numbered sentences, because the console shows a reason as one paragraph."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     closed = [line if line.endswith((".", "!", "?", ":")) else f"{line}." for line in lines]
     if len(lines) < 2:
@@ -107,23 +107,23 @@ def sentences(text: str) -> str:
 def respond(
     event: Mapping[str, Any], *, answer: Answer | None = None, error: str | None = None
 ) -> None:
-    """Answers CloudFormation.
+    """Answer CloudFormation.
 
     Args:
-        event: CloudFormation's request; of it `ResponseURL`, `StackId`, `RequestId`,
+        event: CloudFormation's request. Its fields `ResponseURL`, `StackId`, `RequestId`,
             `LogicalResourceId` and, if there is one, `PhysicalResourceId` are used.
-        answer: of a request that was met.
-        error: why the request was not met; cut to what CloudFormation takes.
+        answer: the answer to a successful request.
+        error: why the request failed; cut to CloudFormation's limit.
 
     Raises:
-        RuntimeError: CloudFormation did not take the answer.
-        ValueError: the attributes are longer than CloudFormation takes.
+        RuntimeError: CloudFormation did not accept the answer.
+        ValueError: the attributes exceed CloudFormation's limit.
     """
     old = event.get("PhysicalResourceId") or NOTHING
     body: Json = {
         "Status": "SUCCESS" if answer else "FAILED",
         "Reason": "",
-        # A failure must not look like a replacement.
+        # A failure keeps the old id, because a new id would mean a replacement.
         "PhysicalResourceId": answer.physical_id if answer else old,
         "StackId": event["StackId"],
         "RequestId": event["RequestId"],
@@ -147,7 +147,7 @@ def respond(
 
 
 def _fitting(text: str, room: int) -> str:
-    """As much of a text as takes at most `room` bytes inside a JSON string."""
+    """The text, cut so that it takes at most `room` bytes inside a JSON string."""
 
     def size(candidate: str) -> int:
         return len(json.dumps(candidate)) - len('""')

@@ -1,6 +1,6 @@
-"""What can be known to go wrong before anything is created. Pure: described facts in, faults out.
+"""The checks of a stack's parameters before it creates anything. Pure: facts in, faults out.
 
-Shapes of the facts are those of EC2's and EKS's Describe actions, as boto3 gives them.
+The facts have the shapes of boto3's responses to the Describe actions of EC2 and EKS.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from rackrate_text.words import listed
 
 Json = Mapping[str, Any]
 
-#: Zones, by id, in which EKS places no control plane (EKS user guide, "View Amazon EKS networking
-#: requirements for VPC and subnets").
+#: The ids of zones in which EKS places no control plane (EKS user guide, "View Amazon EKS
+#: networking requirements for VPC and subnets").
 ZONES_WITHOUT_CONTROL_PLANES = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
-#: Running instances of a rack-level spread group, and partitions of a partition group, in a zone
-#: (EC2 user guide, "Placement strategies").
+#: The limits in a zone: running instances of a rack-level spread group, and partitions of a
+#: partition group (EC2 user guide, "Placement strategies").
 SPREAD_INSTANCES = 7
 PARTITIONS = 7
 
-#: Of every subnet, AWS keeps the first four addresses and the last (VPC user guide).
+#: AWS reserves the first four addresses and the last address of every subnet (VPC user guide).
 _SUBNET_RESERVED = 5
 _SUBNET_PREFIX = 20
 _SECONDARY_SUBNET_PREFIX = 17
-#: In the subnet that nodes share with EKS's interfaces, functions and VPC endpoints.
+#: Addresses for EKS's interfaces, functions and VPC endpoints in the nodes' subnet.
 _OTHERS_ADDRESSES = 32
-#: Addresses a subnet must have left for the interfaces of functions. Functions of equal security
-#: groups share interfaces, so a few are plenty.
+#: Free addresses that a subnet needs for the interfaces of functions. Functions with the same
+#: security groups share interfaces, so a few addresses are enough.
 FUNCTION_ADDRESSES = 8
-#: What EKS sets at most as maxPods of a managed node group (EKS user guide, "Choose an optimal
-#: Amazon EC2 node instance type").
+#: EKS's upper limits for maxPods of a managed node group, below and from 30 vCPUs on (EKS user
+#: guide, "Choose an optimal Amazon EC2 node instance type").
 _MANAGED_PODS_SMALL, _MANAGED_PODS_LARGE, _LARGE_VCPUS = 110, 250, 30
-#: aws-node and kube-proxy use the node's own address.
+#: Pods that use the node's own address: aws-node and kube-proxy.
 _HOST_NETWORK_PODS = 2
-#: Addresses of a delegated prefix, a /28.
+#: Addresses in a delegated prefix, a /28.
 _PREFIX_ADDRESSES = 16
-# A VPC of one of these ranges takes no second range from another of them (VPC user guide, "IPv4
-# CIDR block association restrictions").
+# A VPC with a range in one of these cannot get a second range in another of them (VPC user guide,
+# "IPv4 CIDR block association restrictions").
 _PRIVATE_RANGES = tuple(
     ipaddress.ip_network(range_) for range_ in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
 )
@@ -50,7 +50,7 @@ Network = ipaddress.IPv4Network
 
 
 class PreflightFailed(Exception):
-    """What the stack was asked for cannot work; the message has a line for each fault."""
+    """The stack's parameters cannot work; the message has a line for each fault."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
@@ -59,7 +59,7 @@ class PreflightFailed(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """The stack's parameters, as the custom resource is given them; see preflight.yaml."""
+    """The stack's parameters as the custom resource receives them; see preflight.yaml."""
 
     existing_cluster_name: str
     existing_subnet_ids: tuple[str, ...]
@@ -83,10 +83,10 @@ class Request:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Request:
-        """Reads the resource's properties; CloudFormation hands all of them over as text.
+        """Read the resource's properties, which CloudFormation passes as text.
 
         Raises:
-            KeyError: a property the template sets is missing.
+            KeyError: a property that the template sets is missing.
         """
         subnets = properties["ExistingSubnetIds"]
         given = subnets.split(",") if isinstance(subnets, str) else subnets
@@ -124,14 +124,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Zones:
-    """Where nodes live, and the second zone EKS asks for; names such as us-east-1a, or empty."""
+    """The nodes' zone and the second zone that EKS requires; names like us-east-1a, or empty."""
 
     first: str = ""
     other: str = ""
 
     @classmethod
     def from_text(cls, text: str) -> Zones:
-        """Reads `str(zones)`; anything else gives no zones."""
+        """Read `str(zones)`; any other text gives no zones."""
         first, comma, other = text.partition(",")
         return cls(first, other) if comma and first and other else cls()
 
@@ -141,16 +141,17 @@ class Zones:
 
 @dataclass(frozen=True)
 class Facts:
-    """What EC2 says about the Region.
+    """The facts about the Region from EC2.
 
     Attributes:
         instance_type: an entry of DescribeInstanceTypes; None when the Region has no such type.
-        zones: the Region's zones, as DescribeAvailabilityZones gives them.
+        zones: the Region's zones, as DescribeAvailabilityZones returns them.
         offered: names of the zones that offer the instance type.
         reservations: entries of DescribeCapacityReservations by id; None for an unknown one.
-        held: reservations that the stack uses already, so that its own nodes take up of them.
-        group: the placement group that is to be used, as DescribePlacementGroups has it; None when
-            none is named or there is none of that name.
+        held: reservations that the stack's own nodes use already, so that all of their instances
+            count as available.
+        group: the existing placement group to use, as DescribePlacementGroups returns it; None when
+            no group is named or none has that name.
     """
 
     instance_type: Json | None
@@ -162,16 +163,16 @@ class Facts:
 
 
 def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones, list[Fault]]:
-    """Checks what a cluster is to be created from, and chooses its zones.
+    """Check the parameters for a new cluster, and choose its zones.
 
     Args:
         request: the stack's parameters.
-        facts: what EC2 says.
-        earlier: the zones chosen before, when the stack is updated; they are kept unless the
-            parameters name others, because nodes cannot move.
+        facts: the facts from EC2.
+        earlier: the zones chosen at an earlier deployment. They are kept unless the parameters name
+            others, because nodes cannot move.
 
     Returns:
-        The zones, and every fault that was found; with faults the zones may be empty.
+        The zones, and every fault that was found. With faults the zones may be empty.
     """
     zones, faults = _choose_zones(request, facts, earlier)
     if facts.instance_type is None:
@@ -391,9 +392,11 @@ def _reservation_faults(request: Request, facts: Facts, zones: Zones) -> Iterato
 
 
 def _reserved_group_fault(request: Request, parameter: str, found: Json) -> Fault | None:
-    """Cluster groups and reservations go together or not at all.
+    """The fault of a reservation that does not fit the placement group, or None.
 
-    Source: EC2 user guide, "Use Capacity Reservations with cluster placement groups".
+    A cluster group takes only reservations that were created in it, and such a reservation serves
+    only that group. Source: EC2 user guide, "Use Capacity Reservations with cluster placement
+    groups".
     """
     where = f"{parameter} {request.reservations[parameter]}"
     actual = found.get("PlacementGroupArn", "").rpartition("/")[2]
@@ -467,23 +470,24 @@ def _network_faults(request: Request, described: Json | None) -> Iterator[Fault]
 def addresses_per_node(
     described: Json, *, max_pods: int | None, prefix_delegation: bool
 ) -> tuple[int, str]:
-    """How many of its subnet's addresses a node can take up when it is full of pods.
+    """The number of subnet addresses that a node with the maximum number of pods uses.
 
-    The VPC CNI takes addresses by the interface, and keeps one interface more than its pods need
-    (WARM_ENI_TARGET = 1); with prefix delegation it takes them by the /28, and keeps one more.
+    The VPC CNI allocates the addresses of whole interfaces, and keeps one spare interface
+    (WARM_ENI_TARGET = 1). With prefix delegation it allocates /28 prefixes, and keeps one spare
+    prefix.
 
     Args:
-        described: the instance type, as DescribeInstanceTypes has it.
-        max_pods: the kubelet's maxPods, or None for what EKS chooses.
-        prefix_delegation: does the VPC CNI take prefixes?
+        described: the instance type, as DescribeInstanceTypes returns it.
+        max_pods: the kubelet's maxPods, or None for EKS's default.
+        prefix_delegation: whether the VPC CNI uses prefixes.
 
     Returns:
-        The number, and in words how it comes about.
+        The number, and an explanation in words.
     """
     network = described["NetworkInfo"]
     interfaces = int(network["MaximumNetworkInterfaces"])
     per_interface = int(network["Ipv4AddressesPerInterface"])
-    # https://github.com/awslabs/amazon-eks-ami: eni-max-pods.
+    # As eni-max-pods in https://github.com/awslabs/amazon-eks-ami.
     slots = interfaces * (per_interface - 1)
     large = described.get("VCpuInfo", {}).get("DefaultVCpus", 0) >= _LARGE_VCPUS
     managed = _MANAGED_PODS_LARGE if large else _MANAGED_PODS_SMALL
@@ -494,7 +498,7 @@ def addresses_per_node(
     pods = min(max(max_pods - _HOST_NETWORK_PODS, 1), slots)
     if prefix_delegation:
         prefixes = min(math.ceil(pods / _PREFIX_ADDRESSES) + 1, slots // _PREFIX_ADDRESSES)
-        # Each interface that holds prefixes has an address of its own.
+        # Each interface with prefixes also has an address of its own.
         used = math.ceil(prefixes / (per_interface - 1))
         return (
             used + prefixes * _PREFIX_ADDRESSES,
@@ -525,12 +529,12 @@ def _are_different_private_ranges(one: Network, two: Network) -> bool:
 def check_existing_cluster(
     request: Request, cluster: Json | None, subnets: Mapping[str, Json]
 ) -> list[Fault]:
-    """Checks a cluster that is to be used as it is.
+    """Check an existing cluster that the stack is to use.
 
     Args:
         request: the stack's parameters.
-        cluster: DescribeCluster's cluster, or None when there is none of that name.
-        subnets: entries of DescribeSubnets by id, of the subnets that exist.
+        cluster: DescribeCluster's cluster, or None when no cluster has that name.
+        subnets: entries of DescribeSubnets by id, for the subnets that exist.
     """
     name = request.existing_cluster_name
     where = f"ExistingClusterName {name}"

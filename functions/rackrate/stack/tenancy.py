@@ -1,7 +1,7 @@
-"""What a stack keeps in a cluster between runs: its namespaces, rights in them, and a guard.
+"""The objects that a stack keeps in a cluster between runs: namespaces, RBAC, an admission policy.
 
-Pure: values in, manifests out, each list in the order of creation. Names that the whole cluster
-sees hold the namespace, so that several stacks can share a cluster.
+Pure: values in, manifests out, each list in the order of creation. Names of cluster-wide objects
+contain the namespace, so that several stacks can share a cluster.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rackrate.document import Json
 from rackrate.measure.manifests import NETWORK, STACK
 from rackrate.measure.nodes import CNI_DAEMON_SET
 
-#: The labels of everything here.
+#: The labels of all objects here.
 LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "rackrate"}
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -26,12 +26,12 @@ def host_namespace(namespace: str) -> str:
 
 
 def manifests(namespace: str, group: str, owner: str) -> list[Json]:
-    """What every stack needs: a namespace for its pods, and the right to read nodes.
+    """The objects that every stack needs: a namespace for its pods, and the right to read nodes.
 
     Args:
         namespace: the benchmark's namespace.
-        group: the Kubernetes group the functions' access entries name.
-        owner: name of the root stack, whose mark everything carries.
+        group: the Kubernetes group in the functions' access entries.
+        owner: name of the root stack, with which all objects are marked.
     """
     marks = {STACK: owner}
     reader = f"rackrate:{namespace}:node-reader"
@@ -52,7 +52,7 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
             "metadata": _metadata(reader, marks),
             "rules": [
                 {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
-                # Which CNI the nodes run. Its DaemonSet tells, and no other may be looked at.
+                # The CNI's version comes from its DaemonSet. No other DaemonSet may be read.
                 {
                     "apiGroups": ["apps"],
                     "resources": ["daemonsets"],
@@ -72,18 +72,18 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
 
 
 def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
-    """What host networking needs: a second namespace, and first of all the guard before it.
+    """The objects that host networking needs: first an admission policy, then a second namespace.
 
-    Pod Security has no level between "baseline", which knows no host network, and "privileged",
-    which forbids nothing. So the namespace is privileged, and an admission policy asks for all else
-    that "restricted" does, and more.
+    Pod Security has no level between "baseline", which forbids the host network, and "privileged",
+    which forbids nothing. So the namespace is privileged, and an admission policy enforces the
+    other rules of "restricted", and more.
 
     Args:
         namespace: the benchmark's first namespace.
-        group: as above.
-        owner: as above.
+        group: the Kubernetes group in the functions' access entries.
+        owner: name of the root stack, with which all objects are marked.
     """
-    # Told apart from what belongs to the first namespace, which may get this one's name one day.
+    # This mark distinguishes the objects from those of a first namespace with the same name.
     marks = {STACK: owner, NETWORK: "host"}
     own = host_namespace(namespace)
     policy = f"{own}.rackrate.dev"
@@ -121,7 +121,7 @@ def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
             "metadata": _metadata(policy, marks),
             "spec": {"policyName": policy, "validationActions": ["Deny"]},
         },
-        # What the level lifts is seen in the audit log; a warning would come with every pod.
+        # Audit records what "restricted" would forbid. Warn would print a warning for every pod.
         _namespace(
             own,
             marks,
@@ -131,12 +131,12 @@ def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
     ]
 
 
-# What the expressions below, in CEL (https://kubernetes.io/docs/reference/using-api/cel/), look at.
+# Parts of the CEL expressions below (https://kubernetes.io/docs/reference/using-api/cel/).
 _POD = "object.spec.?securityContext"
 _EACH = "c.?securityContext"
 _VARIABLES = (
     (
-        # Containers of three types: what they share is all that is looked at.
+        # The three lists have different types. `dyn` joins them, since only shared fields are used.
         "containers",
         "dyn(object.spec.containers) + dyn(object.spec.?initContainers.orValue([]))"
         " + dyn(object.spec.?ephemeralContainers.orValue([]))",
@@ -145,17 +145,17 @@ _VARIABLES = (
 
 
 def _all(expression: str) -> str:
-    """True when an expression is true of each container `c`."""
+    """An expression that is true if the given expression is true for each container `c`."""
     return f"variables.containers.all(c, {expression})"
 
 
-#: What a pod must be, and the expressions that are all true when it is.
+#: The rules for a pod, each with expressions that must all be true.
 _RULES: Sequence[tuple[str, Sequence[str]]] = (
     (
         "no hostPID and no hostIPC",
         ("!object.spec.?hostPID.orValue(false)", "!object.spec.?hostIPC.orValue(false)"),
     ),
-    # Before the volumes: a token comes as one.
+    # Checked before the volumes, because a token is mounted as a volume.
     (
         "automountServiceAccountToken must be false",
         ("!object.spec.?automountServiceAccountToken.orValue(true)",),
@@ -232,7 +232,7 @@ def _subjects(group: str) -> list[Json]:
 
 
 def _runner(namespace: str, group: str, marks: Mapping[str, str]) -> list[Json]:
-    """What the functions may do in a namespace."""
+    """The objects that grant the functions their rights in a namespace."""
     return [
         {
             "apiVersion": f"{_RBAC}/v1",

@@ -114,7 +114,10 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
 
 
 def _metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
-    """The metrics that the run will compare, so that a client can reject an unknown one early."""
+    """The metrics that the run will compare.
+
+    A client that waits for a verdict on another metric can stop at once.
+    """
     return tuple(
         ComparedMetric(test=test.name, metric=metric.name, unit=metric.unit, better=metric.better)
         for test in plan.tests

@@ -19,14 +19,14 @@ from rackrate.store import RunRecord, now, seconds_between
 #: that take longer.
 PATIENCE_SECONDS = 40.0
 _POLL_SECONDS = 5.0
-#: Step Functions stops a run after two days (`TimeoutSeconds` of the state machine). A run that the
-#: table still shows as running after that is not running.
+#: Step Functions stops a run after two days (`TimeoutSeconds` of the state machine). So an older
+#: run that the table shows as running is not running.
 RUN_LIMIT_SECONDS = 2 * 86_400
 RESTING = "putting nodes to rest"
 
 
 class Rested(Document):
-    """What happened to the node groups; empty in a stack that does not idle."""
+    """The node groups by outcome; empty in a stack that does not idle."""
 
     rested: tuple[str, ...] = ()
     """Those that have, or will have, no nodes."""

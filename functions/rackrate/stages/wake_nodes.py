@@ -67,8 +67,8 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
                 maximum=settings.node_count,
             )
     if run is None:
-        # Wait even if the nodes are Ready: a run that ends now may have read the table before this
-        # run was recorded, and may scale the nodes down after we looked.
+        # Wait even if the nodes are Ready. A run that ends now may have read the table before this
+        # run was recorded, and may still scale the nodes down.
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
     cluster = resources.cluster
     found = sum(min(settings.node_count, len(ready_nodes(cluster, arm))) for arm in arms)

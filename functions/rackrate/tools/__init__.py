@@ -1,8 +1,8 @@
-"""The tools that measure. Adding a tool is adding a file to this package.
+"""The measuring tools. To add a tool, add a file to this package.
 
-A tool's module has a class `Test`, a `TestBase` with its parameters, its command lines and what
-the rest of rackrate, the image and the documentation have to know, and a function
-`parse(text, test) -> Measurement` that raises `ParseError`.
+A tool's module has a class `Test` and a function `parse(text, test) -> Measurement` that raises
+`ParseError`. `Test` is a `TestBase` with the tool's parameters, command lines, and the facts that
+the rest of rackrate, the image and the documentation need.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ def test_class(tool: str) -> type[TestBase]:
 
 
 def load_test(value: Mapping[str, Any]) -> TestBase:
-    """Reads a test that was validated before, as the schedule holds it."""
+    """Read a test from the schedule, where it was stored after validation."""
     return test_class(value["tool"]).model_validate(dict(value))
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
-    """The tests that a plan may name without saying what they are, tool by tool."""
+    """The predefined tests of all tools, which a plan may name without giving their options."""
     return {
         name: {"tool": tool, **options}
         for tool in names()
@@ -98,12 +98,12 @@ def catalogue() -> dict[str, dict[str, Any]]:
 
 
 def details() -> tuple[Detail, ...]:
-    """What tools tell beyond their metrics, each once."""
+    """The details of all tools, each once."""
     return tuple(dict.fromkeys(each for tool in names() for each in test_class(tool).details))
 
 
 def examples(tool: str) -> tuple[TestBase, ...]:
-    """A tool's test by default, and those of the catalogue."""
+    """A tool's test with default options, and its tests in the catalogue."""
     named = test_class(tool).catalogue
     return tuple(
         load_test({"name": name, "tool": tool, **options})
@@ -112,7 +112,7 @@ def examples(tool: str) -> tuple[TestBase, ...]:
 
 
 def metrics(*of: str) -> tuple[Metric, ...]:
-    """The metrics of the examples of some tools, or of all, each once."""
+    """The metrics of the examples of the given tools, or of all tools, each once."""
     found = {
         (metric.name, metric.unit): metric
         for tool in of or names()
@@ -123,16 +123,16 @@ def metrics(*of: str) -> tuple[Metric, ...]:
 
 
 def parse(test: TestBase, text: str) -> Measurement:
-    """Reads what a test's tool printed.
+    """Parse the output of a test's tool.
 
     Raises:
-        ParseError: the output holds no complete measurement.
+        ParseError: the output has no complete measurement.
     """
     measurement: Measurement = module(test.tool).parse(text, test)
     return measurement
 
 
-#: A test of any tool with all its options; the tool says which.
+#: A test of any tool with all its options. The field `tool` selects the model.
 if TYPE_CHECKING:
     AnyTest = TestBase
 else:

@@ -6,7 +6,7 @@ clients.
 - **Value**: the rate of the last `[SUM]` line, or of the single stream's last line. This is **the
   sender's** figure: the client counts the bytes that it wrote to its sockets, including those
   still in its buffers at the end. Measure for ten seconds or more, or use iperf3: in the
-  captures below, 32 streams reach 1.01 to 1.09 Gbit/s on a link of 1 Gbit/s after two seconds.
+  captures below, 32 streams reach up to 1.09 Gbit/s on a link of 1 Gbit/s in two seconds.
 - **Series**: throughput, retransmits and congestion window of each interval.
 - `--format b` is the only format without rounding. `--interval` is at most half of `--time`.
 - iperf 2 reports windows in KiB. Its output does not contain its version.

@@ -109,7 +109,7 @@ class Test(TestBase):
     message_bytes: Annotated[int, Field(ge=14, le=65_507)] = 64
     """Size of a message, including sockperf's own header (`--msg-size`)."""
     reply_every: Annotated[int, Field(ge=1, le=1_000_000, validate_default=True)] = 1
-    """Under load the server answers every n-th message, n being this number (`--reply-every`)."""
+    """Under load the server answers one message out of this many (`--reply-every`)."""
     messages_per_second: Annotated[int, Field(ge=1, le=10_000_000, validate_default=True)] = 1000
     """Rate of the requests (`--mps`). In `ping-pong` it is the maximum."""
 

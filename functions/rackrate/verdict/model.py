@@ -47,7 +47,7 @@ class Baseline:
 
 
 class Pairs(Document):
-    """How many pairs of nodes a verdict rests on."""
+    """The number of pairs of nodes behind a verdict."""
 
     arm: int
     baseline: int

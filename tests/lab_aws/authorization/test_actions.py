@@ -1,4 +1,4 @@
-"""Which actions on which resources a request needs."""
+"""The actions and resources that a request needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies against calls: refused, unused, listed in vain."""
+"""The audit of policies against calls: denied calls, unused permissions, useless exceptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies are checked by use: what a role may not do fails as on AWS, and every call is noted."""
+"""The lab denies calls that a role's policies do not allow, as AWS does, and records all calls."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_objects_and_buckets_are_told_apart(lab: Lab) -> None:
 
 
 def test_who_may_not_list_is_not_told_that_an_object_is_missing(lab: Lab) -> None:
-    """A 404 that becomes a 403 on AWS must be one here."""
+    """AWS answers 403, not 404, to callers who may not list the bucket. The lab must too."""
     bucket = lab.bucket()
     role = lab.role("lambda.amazonaws.com", allow("s3:GetObject", f"arn:aws:s3:::{bucket}/*"))
     error = refused(lab, role, "s3", "get_object", Bucket=bucket, Key="none")
@@ -202,7 +202,7 @@ def test_a_customers_key_needs_permission_of_its_own(lab: Lab) -> None:
 
 
 def encrypted_table(lab: Lab, **encryption: str) -> str:
-    """A table encrypted by KMS; returns its name."""
+    """Create a table encrypted by KMS. Returns its name."""
     name = f"table-{uuid.uuid4().hex[:8]}"
     lab.client("dynamodb").create_table(
         TableName=name,
@@ -262,7 +262,7 @@ def test_a_function_gets_into_a_vpc_only_with_a_role_that_may(lab: Lab) -> None:
     lab.permit(role, allow([*interfaces, "ec2:DescribeNetworkInterfaces"], "*"), itself)
     name = lab.function(textwrap.dedent(code), Role=role, **network)
     answer = lab.client("lambda").invoke(FunctionName=name)
-    # Lambda may use the role's permissions, and the function's code may not.
+    # Lambda may use these permissions of the role, and the function's code may not.
     assert "explicit deny" in json.loads(answer["Payload"].read())["errorMessage"]
 
 

@@ -1,4 +1,4 @@
-"""Lambda functions run in processes of their own, as on AWS."""
+"""Each Lambda function runs in its own processes, as on AWS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Custom resources: answers that come late, or never."""
+"""Custom resources that answer late or never."""
 
 from __future__ import annotations
 

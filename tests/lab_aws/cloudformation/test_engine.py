@@ -101,7 +101,7 @@ States:
 
 @pytest.fixture(scope="module")
 def bucket(lab: Lab) -> str:
-    """A bucket with what `sam package` would have uploaded."""
+    """A bucket with the files that `sam package` uploads."""
     name = lab.bucket()
     put = lab.client("s3").put_object
     put(Bucket=name, Key="code.zip", Body=archive(CODE))

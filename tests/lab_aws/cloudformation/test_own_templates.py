@@ -1,4 +1,4 @@
-"""Every property of the house's own templates is one that the lab carries out."""
+"""The lab implements all properties that our own templates use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_every_property_of_the_house_is_carried_out_in_the_lab(path: Path) -> No
     template = parse_template(path.read_text())
     sections = [r.get("Properties", {}) for r in template["Resources"].values()]
     for section in [*sections, (template.get("Globals") or {}).get("Function", {})]:
-        if "CodeUri" in section:  # as `sam package` leaves it
+        if "CodeUri" in section:  # in the form that `sam package` writes
             section["CodeUri"] = "s3://bucket/code.zip"
         if "DefinitionUri" in section:
             section["DefinitionUri"] = {"Bucket": "bucket", "Key": "machine.yaml"}

@@ -1,4 +1,4 @@
-"""What a template asks of a resource reaches the service, and what cannot reach it is refused."""
+"""A template's properties reach the service, and the lab refuses those that cannot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.lab_aws.region import Lab
 
 
 def made(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
-    """The stack's outputs by name; the stack must succeed."""
+    """Create a stack, which must succeed. Returns its outputs by name."""
     stack = lab.stack(template, **request)
     assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
     found = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
@@ -379,7 +379,7 @@ Outputs:
 
 def test_a_catalogue_of_tables_is_made_changed_and_deleted(lab: Lab) -> None:
     found = made(lab, CATALOGUE)
-    # Glue folds names to lower case.
+    # Glue changes names to lower case.
     assert re.fullmatch("runs_[0-9a-f]{8}", found["Database"])
     glue, cloudformation = lab.client("glue"), lab.client("cloudformation")
     place = {"DatabaseName": found["Database"], "Name": "trials"}
@@ -470,7 +470,7 @@ def test_a_bucket_that_is_not_empty_stays(lab: Lab) -> None:
     )
     s3, bucket = lab.client("s3"), found["Bucket"]
     s3.put_object(Bucket=bucket, Key="runs/1", Body=b"x")
-    s3.delete_object(Bucket=bucket, Key="runs/1")  # its version and a marker remain
+    s3.delete_object(Bucket=bucket, Key="runs/1")  # a version and a delete marker remain
     gone = lab.delete(found["StackId"])
     assert gone["StackStatus"] == "DELETE_FAILED"
     assert "[Bucket]" in gone["StackStatusReason"]

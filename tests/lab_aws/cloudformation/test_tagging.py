@@ -1,4 +1,4 @@
-"""A stack's tags reach its resources, also those it has when the tags change."""
+"""A stack's tags reach its resources, including existing ones when the tags change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.lab_aws.region import Lab
 
 
 def tagged(lab: Lab, resource_type: str, stack: str) -> list[dict[str, str]]:
-    """Tags of the resources of a type that bear a stack's tag, by the tagging API."""
+    """The tags of a type's resources with a stack's tag, from the tagging API."""
     pages = lab.client("resourcegroupstaggingapi").get_resources(
         ResourceTypeFilters=[resource_type],
         TagFilters=[{"Key": "rackrate:stack", "Values": [stack]}],

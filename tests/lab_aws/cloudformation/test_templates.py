@@ -1,4 +1,4 @@
-"""What CloudFormation makes of parameters, rules, functions and limits."""
+"""CloudFormation's handling of parameters, rules, functions and limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOG = "Resources: {Log: {Type: AWS::Logs::LogGroup}}\n"
 
 
 def accepted(lab: Lab, template: str, **parameters: str) -> dict[str, str]:
-    """The outputs of a stack that must succeed."""
+    """Create a stack, which must succeed. Returns its outputs."""
     stack = lab.stack(
         template,
         Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items()],
@@ -24,7 +24,7 @@ def accepted(lab: Lab, template: str, **parameters: str) -> dict[str, str]:
 
 
 def refusal(lab: Lab, template: str, **parameters: str) -> str:
-    """Why CreateStack refuses the template at once."""
+    """The reason for which CreateStack refuses the template."""
     with pytest.raises(ClientError) as caught:
         lab.client("cloudformation").create_stack(
             StackName="refused",
@@ -102,7 +102,7 @@ def test_rules_evaluate_what_they_assert(lab: Lab, assertion: str, holds: bool) 
 
 
 def test_rules_have_none_of_the_templates_other_functions(lab: Lab) -> None:
-    """CloudFormation refuses them, so the lab must."""
+    """CloudFormation refuses other functions in rules, so the lab must too."""
     for expression in ("!Equals [!Select [0, !Ref Names], a]", "!Condition X"):
         message = refusal(lab, RULE.replace("ASSERT", expression) + LOG)
         assert "cannot be used in a rule" in message

@@ -1,4 +1,4 @@
-"""Builds: what they push is what nodes find, with the build's own role."""
+"""Builds run with their own role, and nodes find the images that they push."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.lab_aws.region import Lab, archive, eventually
 
 
 def made(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
-    """The stack's outputs by name; the stack must succeed."""
+    """Create a stack, which must succeed. Returns its outputs by name."""
     stack = lab.stack(template, **request)
     assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
     found = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}

@@ -1,4 +1,4 @@
-"""Clusters and node groups of a stack reach the machine as the template asked."""
+"""A stack's clusters and node groups start on the machine as the template defines them."""
 
 from __future__ import annotations
 

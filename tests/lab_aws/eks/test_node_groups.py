@@ -1,4 +1,4 @@
-"""What EC2 and EKS make of a launch template: placement, network, capacity, kubelet."""
+"""How EC2 and EKS apply a launch template: placement, network, capacity, kubelet."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Setup:
         )
 
     def issue(self, **settings: Any) -> tuple[str, str]:
-        """The code and message of the failed node group's one health issue."""
+        """The code and message of the only health issue of a failed node group."""
         found = self.node_group(**settings)
         assert found["status"] == "CREATE_FAILED"
         (issue,) = found["health"]["issues"]

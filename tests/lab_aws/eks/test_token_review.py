@@ -1,4 +1,4 @@
-"""The API server's token review accepts what EKS accepts, and nothing else."""
+"""The API server's token review accepts the same tokens as EKS, and no others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def credentials(lab: Lab, role: str) -> dict[str, str]:
 def token(
     lab: Lab, cluster: str, keys: dict[str, str], *, host: str | None = None, expires: int = 60
 ) -> str:
-    """As aws-cli's get_token.py makes it."""
+    """Make a token as the AWS CLI does (get_token.py)."""
     session = botocore.session.Session()
     session.set_credentials(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
     signer = RequestSigner(

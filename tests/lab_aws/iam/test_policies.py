@@ -74,7 +74,7 @@ def test_conditions_hold_as_iam_has_it(condition: dict[str, Any], allowed: bool)
 
 
 def test_a_condition_that_does_not_hold_is_no_denial() -> None:
-    """moto's evaluator has it otherwise, which is why there is this one."""
+    """moto's evaluator denies here, which is why the lab has its own."""
     policies = Policies(
         tuple(
             statements(

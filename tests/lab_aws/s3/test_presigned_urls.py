@@ -1,4 +1,4 @@
-"""Presigned links are checked as S3 checks them: whose they are, what they open, until when."""
+"""The lab checks presigned links as S3 does: their signer, their object and their expiry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from botocore.config import Config
 
 from tests.lab_aws.region import Lab, allow
 
-#: With what has to be encoded in a URL, and in what is signed.
+#: A key with characters that have to be encoded in a URL and in the signed text.
 KEY = "a b+c:1.html"
 
 
@@ -32,7 +32,7 @@ def linked(lab: Lab) -> tuple[str, Any]:
         aws_access_key_id=keys["AccessKeyId"],
         aws_secret_access_key=keys["SecretAccessKey"],
         aws_session_token=keys["SessionToken"],
-        # By itself boto3 signs links by version 2.
+        # By default boto3 signs links with version 2.
         config=Config(signature_version="s3v4"),
     )
     return bucket, client
@@ -48,7 +48,7 @@ def sign(linked: tuple[str, Any], key: str = KEY, seconds: int = 60) -> str:
 
 
 def fetch(url: str) -> tuple[int, bytes]:
-    """What somebody gets who has nothing but the link."""
+    """Fetch a link without credentials. Returns the status and the body."""
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return answer.status, answer.read()

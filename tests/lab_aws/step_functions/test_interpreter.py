@@ -1,4 +1,4 @@
-"""State machines: errors, retries, maps, time-outs, stops, as Step Functions does them."""
+"""State machines behave as in Step Functions: errors, retries, maps, time-outs and stops."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_stop_aborts_at_once_and_begins_no_further_item(lab: Lab) -> None:
     assert (found["error"], found["cause"]) == ("Tired", "of waiting")
     assert found["stopDate"] >= found["startDate"]
     eventually(log.read_text, lambda text: "END" in text)
-    time.sleep(0.5)  # long enough for a second item to begin, if one were to
+    time.sleep(0.5)  # long enough for a second item to start
     assert log.read_text().count("begun") == 1
     listed = states.list_executions(stateMachineArn=machine, statusFilter="ABORTED")
     assert [item["name"] for item in listed["executions"]] == ["to-stop"]

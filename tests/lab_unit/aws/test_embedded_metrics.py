@@ -1,4 +1,4 @@
-"""The lab reads metrics out of log lines as CloudWatch does: those that the functions write."""
+"""The lab reads the functions' metrics from log lines, as CloudWatch does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from handlers import context
 from lab.aws.embedded_metrics import extract
 from rackrate.verdict.model import Verdict
 
-# The rest of a verdict is no metric.
+# The other fields of a verdict are not in the metrics.
 VERDICT = Verdict.model_construct(
     test="tcp-1",
     metric="throughput",
@@ -21,7 +21,7 @@ VERDICT = Verdict.model_construct(
 
 @pytest.fixture
 def written(monkeypatch, capsys):
-    """What CloudWatch would find in the lines that functions of the stack `house` print."""
+    """The metrics in the lines that functions of the stack `house` print."""
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "rackrate")
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "house")
     context._metrics.cache_clear()

@@ -1,4 +1,4 @@
-"""An interpreter of classic BPF, after the kernel's documentation (networking/filter.rst)."""
+"""An interpreter of classic BPF that follows the kernel's documentation (networking/filter.rst)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ Program = Sequence[tuple[int, int, int, int]]
 
 
 class Rejected(Exception):
-    """What the kernel's verifier would not load, or a load beyond the packet."""
+    """The kernel's verifier would refuse the program."""
 
 
 def run(program: Program, packet: bytes) -> int:
-    """What the program returns for a packet; 0 when it reads beyond its end, as the kernel does."""
+    """Run the program on a packet. Returns 0 on a read beyond its end, as the kernel does."""
     a = x = 0
     memory = [0] * 16
     position = 0

@@ -1,4 +1,4 @@
-"""Which nodes have their caps changed; what that does is measured in tests/lab/test_network.py."""
+"""The nodes whose caps change. tests/lab/test_network.py measures the effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ran = list[tuple[tuple[str, ...], tuple[str, ...]]]
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
-    """A lab of three nodes, and what would have been run: where, and the lines for tc."""
+    """A lab of three nodes. Records each call of tc: its place and its lines."""
     made: Ran = []
     monkeypatch.setattr(daemon, "state_directory", lambda: tmp_path)
     monkeypatch.setattr(daemon, "enter", lambda node: ["enter", node])

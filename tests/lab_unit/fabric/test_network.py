@@ -1,4 +1,4 @@
-"""Which instances share a rack, and what a node knows of another."""
+"""Which instances share a rack, and what a node knows about another."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_only_a_cluster_group_and_a_partition_share_a_rack() -> None:
     assert first.rack not in (None, Placement.of("partition", "g", 2).rack)
     assert first.rack != Placement.of("partition", "other", 1).rack
     assert first.cluster_group is None, "a partition has no larger flows"
-    # None is a rack of its own.
+    # A rack of None means that the instance has its own rack.
     assert Placement.of("spread", "g", None) == Placement.of(None, None, None) == Placement()
 
 

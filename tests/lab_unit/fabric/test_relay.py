@@ -1,4 +1,4 @@
-"""The spine between racks: a learning switch with a delay. Sockets stand for the racks' devices."""
+"""The spine between racks: a learning switch with a delay. Sockets replace the racks' devices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ONE, OTHER, BROADCAST = b"\x02\x00\x00\x00\x00\x01", b"\x02\x00\x00\x00\x00\x02"
 
 @dataclass
 class Spine:
-    """Three racks, and what the relay holds."""
+    """Three racks and the relay between them."""
 
     racks: list[socket.socket]
     taps: list[int]
@@ -28,7 +28,7 @@ class Spine:
     where: dict[bytes, int] = field(default_factory=dict)
 
     def carry(self, rack: int, frame: bytes) -> list[int]:
-        """The racks that a frame sent in `rack` reaches, unchanged."""
+        """Send a frame in `rack`. Returns the racks that it reaches unchanged."""
         self.racks[rack].send(frame)
         relay._receive(self.taps[rack], self.held, self.where, DELAY)
         _, source, kept = self.held.popleft()

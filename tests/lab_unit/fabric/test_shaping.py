@@ -1,4 +1,4 @@
-"""The link's caps: which leaf of the tree a frame falls into, and what each leaf may send."""
+"""The link's caps: the leaf of the tree for each frame, and the rate of each leaf."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def frame(
     to_port: int,
     extra: bytes = b"",
 ) -> bytes:
-    """An Ethernet frame of IPv4, with options of the header when `extra` has any."""
+    """An Ethernet frame with an IPv4 packet. `extra` are options of its header."""
     header = struct.pack(
         ">BBHHHBBH4s4s",
         *(0x40 | 5 + len(extra) // 4, 0, 40 + len(extra), 1, 0, 64, protocol, 0),
@@ -54,7 +54,7 @@ def frame(
 
 
 def leaf(class_id: int) -> tuple[int, int]:
-    """The set of leaves that a class is of, and its number in it."""
+    """The set of leaves that a class belongs to, and its number in the set."""
     assert class_id >> 16 == 1, "the class is one of the tree's own, 1:"
     minor = class_id & 0xFFFF
     base = minor & ~(shaping.LEAVES - 1)
@@ -89,7 +89,7 @@ def test_frames_to_peers_of_the_group_take_the_groups_leaves(
     base, number = leaf(run(PROGRAM, sent))
     assert base == shaping.CLUSTER_BASE
     assert 0 <= number < shaping.LEAVES
-    # Without the group the same flow has the leaf of the same number, with the other cap.
+    # Without the group the same flow is in the leaf of the same number with the other cap.
     assert leaf(run(classifier([]), sent)) == (shaping.OUTSIDE_BASE, number)
 
 
@@ -102,7 +102,7 @@ def test_ena_express_takes_its_own_leaves_for_the_protocols_it_is_on_for(
     to_port: int,
     extra: bytes,
 ) -> None:
-    """It wins over the cluster group's cap, and leaves UDP alone where it is on for TCP only."""
+    """It overrides the cluster group's cap. Enabled for TCP only, it does not change UDP."""
     plain = shaping.CLUSTER_BASE if same_group else shaping.OUTSIDE_BASE
     source = ipaddress.IPv4Address("10.0.40.5")
     for express in (EnaExpress(tcp=True), EnaExpress(tcp=True, udp=True), EnaExpress()):
@@ -142,7 +142,7 @@ def test_a_truncated_frame_never_gets_a_leaf(start: bytes) -> None:
 
 
 def test_eight_flows_from_neighbouring_ports_have_eight_leaves() -> None:
-    """iperf3's streams take ephemeral ports in a row; two in one leaf would share one cap."""
+    """iperf3's streams use consecutive ports. Two streams in one leaf would share one cap."""
     source, destination = map(ipaddress.IPv4Address, ("10.0.32.5", "10.0.40.5"))
     for first in range(32768, 60000, 997):
         taken = {
@@ -168,7 +168,7 @@ def test_every_leaf_a_frame_can_get_exists_and_has_the_cap_of_its_set() -> None:
 
 
 def test_other_limits_change_every_class_of_a_tree_and_nothing_else() -> None:
-    """A class that is left out would keep its old limit; a queue made anew would drop packets."""
+    """An omitted class would keep its old limit. Replacing a queue would drop packets."""
     limits = Limits.of_instance(50e9, 0.1)
     for express in (False, True):
         made = egress_commands("eth0", limits, ena_express=express)
@@ -214,7 +214,7 @@ def test_a_flow_is_never_allowed_more_than_its_instance(
 
 
 def test_the_guaranteed_rates_of_the_leaves_do_not_exceed_the_instance() -> None:
-    """htb gives guaranteed rates even beyond the parent's: the instance's cap would not hold."""
+    """htb grants guaranteed rates even past the parent's, which would break the instance's cap."""
     limits = Limits.of_instance(10e9, 0.1)
     words = [
         line.split()

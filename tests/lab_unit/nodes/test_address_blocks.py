@@ -1,4 +1,4 @@
-"""Address blocks of nodes: every node has its own, and a node that ends gives its own back."""
+"""Address blocks of nodes: each node has its own, and returns it when it ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from lab.aws.eks.infrastructure import NodeLaunchError
 from lab.nodes.address_blocks import AddressBlocks
 
-SUBNET = "100.64.0.0/24"  # four blocks, the first of which is AWS's
+SUBNET = "100.64.0.0/24"  # four blocks; AWS reserves the first
 
 
 def test_blocks_are_in_the_subnet_and_apart() -> None:

@@ -1,4 +1,4 @@
-"""A node's kubelet takes what its user data asks, except what the lab needs."""
+"""A node's kubelet applies the settings of its user data, except those that the lab needs."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def handshake(authority: Authority, server: KeyPair, client: KeyPair | None, name: str) -> str:
-    """The subject the server saw in a mutual TLS handshake with strict verification."""
+    """The client's subject for the server, after a mutual TLS handshake with strict checks."""
     here, there = socket.socketpair()
     accepting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     accepting.load_cert_chain(server.certificate, server.key)

@@ -1,4 +1,4 @@
-"""The container images are an OCI layout that says of itself what it holds."""
+"""The container images are a valid OCI layout with matching digests and sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def layout(tmp_path: Path) -> dict[str, bytes]:
 
 
 def blob(layout: dict[str, bytes], descriptor: dict[str, Any]) -> bytes:
-    """What a descriptor describes, checked against its digest and size."""
+    """The content of a descriptor, checked against its digest and size."""
     content = layout["blobs/" + descriptor["digest"].replace(":", "/")]
     assert len(content) == descriptor["size"]
     assert "sha256:" + hashlib.sha256(content).hexdigest() == descriptor["digest"]
@@ -46,7 +46,7 @@ def blob(layout: dict[str, bytes], descriptor: dict[str, Any]) -> bytes:
 
 
 def members(layer: bytes) -> list[tarfile.TarInfo]:
-    """What is in a layer."""
+    """The files of a layer."""
     with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
         return archive.getmembers()
 
@@ -62,7 +62,7 @@ def test_every_descriptor_leads_to_a_blob_of_its_digest_and_size(layout: dict[st
         config = json.loads(blob(layout, manifest["config"]))
         (layer,) = manifest["layers"]
         content = blob(layout, layer)
-        # The layer is not compressed, so that its digest is also its diff id.
+        # The layer is not compressed, so its digest is also its diff ID.
         assert config["rootfs"]["diff_ids"] == [layer["digest"]]
         assert config["os"] == "linux"
         assert members(content)
@@ -94,7 +94,7 @@ def test_a_layer_has_its_directories_before_its_files_and_a_tmp_for_everybody(
 
 
 def test_the_same_content_gives_the_same_layer(tmp_path: Path) -> None:
-    """Whatever the files' times and order: the key of the cache must mean its content."""
+    """The files' times and order must not matter, because the cache's key is for the content."""
     first, second = tmp_path / "a", tmp_path / "b"
     first.write_text("content")
     second.write_text("content")

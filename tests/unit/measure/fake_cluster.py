@@ -1,7 +1,7 @@
-"""A cluster in memory: it keeps what is created, and its pods do what the test scripted.
+"""A cluster in memory: it keeps created objects, and its pods do what the test scripted.
 
-As in a true one, owner references do not cross namespaces, and only the namespace for it takes pods
-in the network of their nodes.
+As in a real cluster, owner references do not cross namespaces, and only the namespace for host
+networking accepts pods that use it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PRINTED = {
 
 
 def printed(argv: list[str]) -> str:
-    """What the true tool printed, with the streams and the duration the command line asks for."""
+    """The real tool's output, with the streams and the duration of the command line."""
     text = PRINTED[argv[0]]
     if argv[0] != "iperf3":
         return text
@@ -41,7 +41,7 @@ def printed(argv: list[str]) -> str:
 
 
 class FakeCluster:
-    """Answers as `rackrate.measure.cluster.Cluster` does."""
+    """A cluster that answers as `rackrate.measure.cluster.Cluster` does."""
 
     version = "1.36"
 
@@ -54,18 +54,18 @@ class FakeCluster:
         self.objects: dict[str, dict[str, Any]] = {}
         self.logs: dict[tuple[str, str], str] = {}
         self.servers_ready = True
-        #: Called with each client pod that is created; may change it or remove it.
+        #: Called with each new client pod. May change or remove it.
         self.on_client = self.succeed
         self._uids = itertools.count(1)
 
     # -- what tests script
 
     def succeed(self, pod: dict[str, Any]) -> None:
-        """All tests of a pod end well, and print what the true tools printed."""
+        """Let all tests of a pod succeed and print the real tools' output."""
         self.finish(pod, {})
 
     def finish(self, pod: dict[str, Any], codes: dict[str, int], **status: str) -> None:
-        """A pod's tests end with exit codes, up to the first that is not 0."""
+        """Let a pod's tests end with these exit codes, up to the first that is not 0."""
         name = pod["metadata"]["name"]
         statuses, failed = [], False
         for container in [*pod["spec"]["initContainers"], *pod["spec"]["containers"]]:
@@ -114,7 +114,7 @@ class FakeCluster:
         key = f"{path}/{manifest['metadata']['name']}"
         if key in self.objects:
             return self.objects[key]
-        # Empty for what the whole cluster sees.
+        # Empty for objects without a namespace.
         namespace = path.partition("/namespaces/")[2].partition("/")[0]
         spec = manifest.get("spec", {})
         if spec.get("template", manifest).get("spec", {}).get("hostNetwork"):

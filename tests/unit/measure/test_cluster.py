@@ -1,4 +1,4 @@
-"""The cluster's API over true TLS: the token, the answers, the errors, the watch."""
+"""The cluster's API over real TLS: the token, the answers, the errors, the watch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PODS = "/api/v1/namespaces/bench/pods"
 
 
 class Api(http.server.BaseHTTPRequestHandler):
-    """Answers with what the test put into `answers`: (status, body) by method and path."""
+    """A handler that answers from `answers`: (status, body) by method and path."""
 
     protocol_version = "HTTP/1.1"
     answers: dict
@@ -57,7 +57,7 @@ class Api(http.server.BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = _answer
 
     def log_message(self, *arguments):
-        """Keeps the tests quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def api(certificate):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate[0])
-    # The handshake belongs to each connection's own thread: a client may break it off.
+    # Do the handshake in each connection's own thread, because clients may abort it.
     server.socket = context.wrap_socket(
         server.socket, server_side=True, do_handshake_on_connect=False
     )
@@ -122,7 +122,7 @@ REAL = boto3.Session("AKID", "secret", region_name="eu-west-1")
 
 
 class Session:
-    """A boto3 session whose EKS knows one cluster."""
+    """A boto3 session whose EKS has one cluster."""
 
     def __init__(self, endpoint, authority):
         self._real = REAL

@@ -1,4 +1,4 @@
-"""What the interfaces of nodes count, read from what their tools print."""
+"""The counters of nodes' interfaces, read from the tools' output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Kubernetes objects: restricted, owned, and asking for exactly the tests in order."""
+"""The Kubernetes objects: restricted, with an owner, and with exactly the tests in order."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_probe_tells_that_the_server_listens_but_never_disturbs_a_measurement(
 
 
 def serving(*found):
-    """Tests that need these servers."""
+    """Make tests that need these servers."""
     return [SimpleNamespace(server=server) for server in found]
 
 

@@ -1,4 +1,4 @@
-"""What is read of a Kubernetes Node."""
+"""The facts read from a Kubernetes Node."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_node_that_tells_no_capacity_has_an_unknown_number_of_cpus():
     assert node_of(node("a", "ng-1")).cpus is None
 
 
-@settings(deadline=None)  # a busy machine is no fault
+@settings(deadline=None)  # a busy machine may be slow
 @given(st.text(max_size=12))
 def test_no_capacity_whatever_hinders_reading_a_node(cpu):
     cpus = node_of(with_capacity(cpu)).cpus

@@ -1,4 +1,4 @@
-"""What became of a pod's tests: good, failed, stopped, evicted, never started, gone."""
+"""The outcome of a pod's tests: good, failed, stopped, evicted, never started, gone."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ NO_PROGRAM = (
     ' create failed: unable to start container process: exec: "sockperf": executable file not found'
     " in $PATH: unknown"
 )
-#: What the kubelet says of a container that could not start: it never ran, whatever startedAt says.
+#: The kubelet's state of a container that could not start. It never ran, despite its startedAt.
 START_ERROR = {
     "exitCode": 128,
     "reason": "StartError",
@@ -100,7 +100,7 @@ SPEC = {
     [
         {"state": {"terminated": START_ERROR}},
         {"state": {"waiting": {"reason": "RunContainerError", "message": NO_PROGRAM}}},
-        # What a server looks like that Kubernetes tries to start again and again.
+        # A server that Kubernetes restarts again and again.
         {
             "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}},
             "lastState": {"terminated": START_ERROR},

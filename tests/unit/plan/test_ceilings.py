@@ -1,4 +1,4 @@
-"""The documented limits, for the cases EC2's documentation names, and what they explain."""
+"""The documented limits in the cases of EC2's documentation, and what they explain."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class TestWhichLimitBinds:
         offered = of(1, "none", STEADY, directions=2, offered=1e9)
         assert offered == Limit("offered rate", 2e9, PLAN)
 
-    @settings(deadline=None)  # a busy machine is no fault
+    @settings(deadline=None)  # a busy machine may be slow
     @given(
         flows=st.integers(1, 128),
         placement=st.sampled_from(["cluster", "none", "spread", "partition"]),
@@ -275,7 +275,7 @@ class TestWhatTheLimitsExplain:
         assert not explained(OFFERED, OFFERED, 1e9, 0.94e9).explains
         assert explained(OFFERED, OFFERED, 1e9, 0.94e9, alike=0.1).explains
 
-    @settings(deadline=None)  # a busy machine is no fault
+    @settings(deadline=None)  # a busy machine may be slow
     @given(
         st.floats(1e6, 1e11),
         st.floats(1e6, 1e11),

@@ -1,4 +1,4 @@
-"""The plan: `{}` is a good one, and every mistake is told at once, with its path and a remedy."""
+"""The check of plans: `{}` is valid, and all mistakes are reported with paths and remedies."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_too_many_trials_are_refused():
 def test_a_long_run_of_short_tests_is_refused_before_it_starts():
     raw = {"pairing": "mesh", "blocks": 10, "tests": [{"name": "rtt", "count": 1}]}
     nodes = dict.fromkeys(NODES, 70)
-    # 10 blocks of 2415 pairs, one after the other, each at least the 4 s that starting pods takes.
+    # 10 blocks of 2415 pairs one after the other. Each takes at least the 4 s to start its pods.
     assert "26 h 50 min" in faults(raw, nodes)["blocks"]
     assert check({**raw, "load": "together"}, nodes), "69 rounds a block instead"
 

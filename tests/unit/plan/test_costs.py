@@ -1,4 +1,4 @@
-"""What a run costs: sums that add up, and constants that are the stack's own."""
+"""The cost of a run: the lines add up, and the constants match the stack."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class TestUnknownPrices:
         assert len(found.summary) == 1
 
 
-@settings(deadline=None)  # a busy machine is no fault
+@settings(deadline=None)  # a busy machine may be slow
 @given(
     st.floats(0, 1e6),
     st.dictionaries(st.sampled_from(["c5.large", "m5.large", None]), st.integers(1, 1000)),
@@ -142,7 +142,7 @@ def followers(state: dict[str, Any]) -> Iterator[str]:
 
 
 def passed_through(machine: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The states a run may pass through when nothing fails."""
+    """The states of a run in which nothing fails."""
     seen: dict[str, dict[str, Any]] = {}
     waiting = [machine["StartAt"]]
     while waiting:
@@ -194,6 +194,6 @@ def test_every_function_of_a_run_has_the_memory_that_is_counted():
         if resource["Type"] == "AWS::Serverless::Function"
         and "MemorySize" in resource["Properties"]
     }
-    # A comparison is no part of a run.
+    # A comparison is not part of a run.
     assert others.pop("CompareFunction") == costs.REPORT_MEGABYTES
     assert others == {"ReportFunction": costs.REPORT_MEGABYTES}

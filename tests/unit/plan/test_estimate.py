@@ -1,4 +1,4 @@
-"""A planned run's time, traffic, steps and cost, from its schedule; docs/cost.md's example too."""
+"""A planned run's time, traffic, steps and cost from its schedule; the example in docs/cost.md."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def nothing_known():
 
 
 def estimated(raw=None, *, zones=None, scale=None, bandwidth=C5_LARGE, region="us-east-1", **facts):
-    """The estimate of a plan on two nodes of each arm, made as the plan function makes it."""
+    """The estimate of a plan on two nodes of each arm, made as in the plan function."""
     counts = {name: len(names) for name, names in NODES.items()}
     plan = check_plan(raw or {}, stack_arms=ARMS, nodes=counts, host_network=True, run_id="run-1")
     stack_arms = {arm.name: arm for arm in ARMS}
@@ -97,7 +97,7 @@ class TestWhatAPlanTakes:
         total = [
             sum(ways.sent for ways in found.bytes_per_node.values()) for found in (with_it, without)
         ]
-        # One second of each arm's pair at its limit, of one flow.
+        # One second for each arm's pair, at its limit for a single flow.
         assert total[0] - total[1] == pytest.approx((10e9 + 5e9) / 8)
 
     def test_a_scaled_network_carries_scaled_traffic(self):
@@ -121,7 +121,7 @@ class TestWhatAPlanTakes:
         assert {"burst_credits"} <= tripped(one) & tripped(both)
         assert burst(one) == burst(both)
 
-    @settings(max_examples=30, deadline=None)  # a busy machine is no fault
+    @settings(max_examples=30, deadline=None)  # a busy machine may be slow
     @given(
         st.sampled_from(["one", "ring", "mesh"]),
         st.sampled_from(["alternate", "forward", "reverse", "both"]),

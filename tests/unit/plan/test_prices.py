@@ -1,4 +1,4 @@
-"""Prices: read from what the Price List API answers, else from the dated table, never guessed."""
+"""Prices: from the Price List API, or else from the dated table, never guessed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def client():
 
 
 def product(usage_type, *tiers, service="AmazonEC2", **attributes):
-    """A product as GetProducts has it: the shape of the price list's `aws_v1` format."""
+    """A product as in GetProducts, in the price list's `aws_v1` format."""
     dimensions = {
         f"SKU.JRTCKXETXF.{n}": {
             "unit": "Hrs",
@@ -266,7 +266,7 @@ class TestWhenTheApiDoesNotTell:
 
     @settings(
         deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )  # a busy machine is no fault
+    )  # a busy machine may be slow
     @given(
         st.recursive(
             st.none() | st.booleans() | st.text() | st.floats(),

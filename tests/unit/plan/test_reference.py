@@ -1,4 +1,4 @@
-"""docs/plan.schema.json and docs/plan.md: made of the models that check plans, and never stale."""
+"""docs/plan.schema.json and docs/plan.md: generated from the models of plans, and current."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.templates.cloudformation import ROOT
 from tests.unit.samples import ARMS
 
 PLANS = sorted((ROOT / "docs" / "plans").glob("*.json"))
-#: Ready nodes in each arm: the fewest that measure, or the largest tier docs/plans/README.md names.
+#: Ready nodes in each arm: the minimum, or the largest tier in docs/plans/README.md.
 NODES = dict.fromkeys((arm.name for arm in ARMS), 2)
 TIERS = {"e4-mesh": 60, "e4-ring": 501}
 
@@ -95,7 +95,7 @@ def test_the_schema_refuses_what_can_be_seen_without_the_stack(raw):
     assert not is_taken(raw)
 
 
-# Values that are right somewhere, and some that are right nowhere.
+# Values that are valid for some field, and some that are valid for none.
 scalars = (
     st.sampled_from(
         [
@@ -127,7 +127,7 @@ wild_plans = st.fixed_dictionaries(
         "speed": scalars,
     },
 )
-# Plans with one field each are often right, so that both answers occur.
+# Plans with only one field are often valid, so that both answers occur.
 simple_plans = st.one_of(
     *(st.fixed_dictionaries({name: scalars}) for name in PlanInput.model_fields),
     st.fixed_dictionaries({"tests": st.lists(test_entries, min_size=1, max_size=1)}),
@@ -146,7 +146,7 @@ def test_what_the_schema_refuses_the_stack_refuses_too(raw):
 
 @st.composite
 def tool_tests(draw):
-    """Options of a tool within the bounds that its own model states, one by one."""
+    """Options of a tool, each within the bounds of the tool's model."""
     tool = draw(st.sampled_from(tools.names()))
     fields = SCHEMA["$defs"][tool]["properties"]
     chosen = draw(st.sets(st.sampled_from(sorted(set(fields) - {"name", "tool"})), max_size=3))

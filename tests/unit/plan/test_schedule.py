@@ -1,4 +1,4 @@
-"""The schedule: fair, shuffled, and the same again for the same seed."""
+"""The schedule: fair, shuffled, and identical for the same seed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.unit.builders import TESTS, arm, plan
 from tests.unit.samples import NODES
 
 ARMS = [arm(name, nodes) for name, nodes in NODES.items()]
-#: What a state of Step Functions takes (AWS documentation, Step Functions service quotas).
+#: The maximum payload of a state (AWS documentation, Step Functions service quotas).
 STATE_BYTES = 256 * 1024
 
 
@@ -62,9 +62,9 @@ def names(prefix, number):
 
 @st.composite
 def plans(draw, kinds=("one", "ring", "mesh", "random")):
-    """Plans of up to three groups of nodes, each with up to three arms, in pods and on hosts.
+    """Plans with up to three groups of nodes of up to three arms each, in pods and on hosts.
 
-    Each is what `build` takes.
+    Each value has the arguments of `build`.
     """
     sizes = draw(st.lists(st.integers(2, 7), min_size=1, max_size=3))
     network = st.sampled_from(["pod", "host"])
@@ -393,7 +393,7 @@ def test_a_thousand_nodes_in_a_ring_are_scheduled_in_about_a_second():
 
 
 def test_the_largest_item_fits_twice_into_a_state():
-    # The longest names EC2 gives nodes, and the longest an arm may have.
+    # The longest node names of EC2, and the longest name that an arm may have.
     region = "ap-southeast-2.compute.internal"
     nodes = [f"ip-10-{i // 200 + 100}-{i % 200 + 55}-255.{region}" for i in range(1024)]
     arms = [arm("a" * 30, nodes, client_network="host", server_network="host")]
@@ -404,7 +404,7 @@ def test_the_largest_item_fits_twice_into_a_state():
     assert 2 * len(json.dumps(item.to_json())) + 4096 < STATE_BYTES
 
 
-# -- what is repeated
+# -- repeated trials
 
 
 def test_planned_trials_count_every_test_on_every_pair():

@@ -1,4 +1,4 @@
-"""Pages of the sample run, and how to read them."""
+"""Pages of the sample run, and helpers to read them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.unit.report import samples as samples
 
 NASTY = "<script>alert('x')</script>&\""
 FAILURE = RunFailure("TrialsLost", NASTY)
-#: What is no free text though its type is `str`: names that a plan is checked for, a time,
-#: and a unit.
+#: Fields of type `str` that are not free text: names that the check of plans limits, a time, and a
+#: unit.
 NOT_FREE = frozenset({"test", "nodes", "started_at", "unit"})
 
 
 def raw_of(trials: Iterable[Trial]) -> dict[str, RawValues]:
-    """What the store would keep of trials: 30 round-trip times, or three intervals."""
+    """Raw values of trials as in the store: 30 round-trip times, or three intervals."""
     return {trial.key.id: _raw_of(trial.value) for trial in trials if trial.value is not None}
 
 
@@ -47,7 +47,7 @@ def page(*, raw=None, **choices):
 
 @cache
 def _usual(drawing) -> str:
-    """What most tests look at, drawn once by each way of drawing."""
+    """The page that most tests use, drawn once with each drawing function."""
     return _page(None)
 
 
@@ -58,13 +58,13 @@ def _page(raw, *, trials=None, **choices):
 
 
 def undrawn(draw, *, name, size, title="", description=""):
-    """In the place of `canvas.rendered`: what a chart says, without the time that drawing takes."""
+    """A fast replacement of `canvas.rendered` that writes only a chart's texts."""
     said = f"<title>{html.escape(title)}</title><desc>{html.escape(description)}</desc>"
     return f'<svg viewBox="0 0 1 1">{said}</svg>'
 
 
 class Elements(html.parser.HTMLParser):
-    """Collects elements and checks that they are closed in order."""
+    """A parser that collects elements and checks that they are closed in order."""
 
     void = frozenset({"meta", "br"})
     unread = frozenset({"style", "title", "desc"})
@@ -94,12 +94,12 @@ class Elements(html.parser.HTMLParser):
 
 
 def words(**choices) -> str:
-    """What a reader of the page reads."""
+    """The visible text of the sample run's page."""
     return said(page(**choices))
 
 
 def said(text: str) -> str:
-    """What a reader of a page reads."""
+    """The visible text of a page."""
     return " ".join("".join(Elements(text).text).split())
 
 
@@ -118,7 +118,7 @@ def chart_in(content: str) -> str:
 
 @dataclass(frozen=True)
 class Mark:
-    """What stands for one thing in a chart: its tip, how it looks, and where it is."""
+    """A mark in a chart: its tooltip, its style, and its place."""
 
     tip: str
     style: str
@@ -127,7 +127,7 @@ class Mark:
 
 
 def marks(chart: ET.Element) -> list[Mark]:
-    """The marks of a chart that have a tip; one's look may be that of its group."""
+    """The marks of a chart that have a tooltip. A mark may have its group's style."""
     found = []
     for group in chart.iter():
         for each in group:
@@ -139,12 +139,12 @@ def marks(chart: ET.Element) -> list[Mark]:
 
 
 def tips(chart: ET.Element) -> list[str]:
-    """The tips of a chart's marks."""
+    """The tooltips of a chart's marks."""
     return [mark.tip for mark in marks(chart)]
 
 
 def changed(value: Any, change: Callable[[str], str], but: Collection[str] = NOT_FREE) -> Any:
-    """A document with all its free texts changed, but for some fields."""
+    """Change all free texts of a document, except in the fields `but`."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Document):

@@ -1,4 +1,4 @@
-"""A run with everything in it that a report can show: several metrics, marks, a loss, a warm-up."""
+"""A run with all that a report can show: several metrics, marks, a lost trial, a warm-up."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def verdict(**changes: Any) -> Verdict:
 
 
 def inconclusive(**changes: Any) -> Verdict:
-    """A verdict of analysis.json on a round-trip time, which more blocks would settle."""
+    """An inconclusive verdict of analysis.json on a round-trip time that needs more blocks."""
     return verdict(
         **{
             "test": "rtt",
@@ -158,7 +158,7 @@ def mark(block: int, **changes: Any) -> Mark:
 
 
 def summary(**changes: Any) -> Summary:
-    """What analysis.json says of an arm by itself."""
+    """The summary of one arm in analysis.json."""
     return Summary(
         **{
             "test": "tcp-1",
@@ -205,7 +205,7 @@ def analysis(**changes: Any) -> Analysis:
 
 
 def trials() -> list[Trial]:
-    """The stored trials: six blocks, of which one trial was lost, and the warm-up."""
+    """The stored trials: six blocks with one lost trial, and the warm-up."""
     tcp, rtt = TESTS
     found = []
     for block in range(7):
@@ -334,7 +334,7 @@ def results(
     counters: Counters | None = None,
     **analysed: Any,
 ) -> Results:
-    """results.json of the sample run, with an analysis changed so."""
+    """results.json of the sample run, with these changes to its analysis."""
     return build_results(
         planned or planned_run(),
         trials,

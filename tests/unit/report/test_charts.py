@@ -1,4 +1,4 @@
-"""The charts: values stay within their frame, axes are honest, and nothing is hidden unsaid."""
+"""The charts: values stay within the frame, axes are not misleading, omissions are stated."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_intervals_stay_within_their_frame(ratios, threshold):
         assert "nan" not in text and "inf" not in text
         chart = ET.fromstring(text)
         for path in chart.iter("path"):
-            if path.get("id") is None:  # the shape of a marker has its own middle
+            if path.get("id") is None:  # the shape of a marker has its own center
                 for x in re.findall(r"[ML] (-?[\d.]+) ", path.get("d", "")):
                     assert -1 <= float(x) <= width + 1
         assert all(0 <= float(use.get("x")) <= width for use in chart.iter("use"))
@@ -247,7 +247,7 @@ def test_shades_are_told_apart_by_lightness_alone():
     assert min(b - a for a, b in pairwise(lightness)) > 0.05
 
 
-# -- what all share
+# -- all charts
 
 
 def test_arms_differ_in_more_than_colour():

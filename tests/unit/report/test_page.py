@@ -50,14 +50,14 @@ from tests.unit.report.pages import (
 
 
 def planned(**changes: Any) -> PlannedRun:
-    """plan.json of the sample run, changed so."""
+    """plan.json of the sample run, with these changes."""
     return samples.planned_run().model_copy(update=changes)
 
 
 NO_DRAWING = mock.patch.object(canvas, "rendered", undrawn)
 
 
-# -- what it says
+# -- its content
 
 
 def test_the_page_needs_nothing_but_itself():
@@ -249,7 +249,7 @@ def test_of_a_run_whose_trials_were_all_lost_no_verdict_is_the_headline():
 
 
 def without_value(trial: Trial, reason: str) -> Trial:
-    """The trial, had it failed."""
+    """A failed copy of the trial."""
     lost = {"status": "failed", "reason": reason, "value": None, "values": {}}
     return trial.model_copy(update=lost)
 
@@ -302,7 +302,7 @@ KERNEL = Difference(what="kernel", run="6.12.0", other="6.1.0")
 
 
 def comparison(*, differences: tuple[Difference, ...] = (KERNEL,), **choices: Any) -> Comparison:
-    """A comparison that found what the sample run found, and what differed."""
+    """A comparison with the verdicts of the sample run, and these differences."""
     found = samples.results(**{"regressions": (), "warnings": (), **choices})
     parts = {name: getattr(found, name) for name in Results.model_fields if name != "version"}
     compared = Compared(run="run-2", other="run-1", baseline="october", differences=differences)
@@ -412,7 +412,7 @@ def test_the_same_run_has_the_same_page():
     assert page() == page()
 
 
-# -- for those who read it otherwise
+# -- accessibility
 
 
 def test_the_page_has_landmarks_headings_in_order_and_named_tables():
@@ -436,7 +436,7 @@ def test_the_page_has_landmarks_headings_in_order_and_named_tables():
 
 
 def large(pairs: int, blocks: int) -> tuple[Results, list[Trial], dict[str, RawValues]]:
-    """A run with so many pairs of nodes in each arm, and raw values of every trial."""
+    """A run with `pairs` pairs of nodes in each arm, and raw values of all trials."""
     arms = tuple(
         arm.model_copy(
             update={
@@ -493,16 +493,16 @@ def test_what_would_be_too_large_is_left_out_and_said():
     assert re.search(r"And \d+ more, which results.json lists", text)
 
 
-# -- what comes from runs is text
+# -- text from runs is escaped
 
-#: What other parts of the document name too.
+#: Names that other parts of the document refer to.
 _NAMES = frozenset({"name", "arm", "client", "server", "metric"})
-#: Every string is changed once, while most others are as they were.
+#: The number of groups. Each round changes the texts of one group, so most texts stay unchanged.
 _GROUPS = 23
 
 
 def one_of(groups: int, group: int) -> Callable[[str], str]:
-    """Changes each text of a group, one of so many."""
+    """Return a function that changes the texts of one group out of `groups`."""
     turn = itertools.cycle(range(groups))
     return lambda text: NASTY if next(turn) == group else text
 
@@ -521,7 +521,7 @@ def test_no_string_of_the_results_becomes_markup_wherever_it_stands():
 
 
 def test_no_name_becomes_markup_within_a_figure():
-    """Names that match each other, so that every figure is drawn from them."""
+    """All names change in the same way, so that the page still draws all figures."""
 
     def nasty(value: str) -> str:
         return f"{NASTY} $x^{{2}}$ \x01{value}"
@@ -536,11 +536,11 @@ def test_no_name_becomes_markup_within_a_figure():
     assert NASTY in "".join(found["trials-1-1"].itertext())
 
 
-# -- what is not known
+# -- unknown values
 
 
 def forgotten[D: Document](document: D, data: Any) -> D:
-    """The document without some of what need not be known."""
+    """A copy of the document with some optional fields set to None."""
     fields = type(document).model_fields
     nullable = [name for name, field in fields.items() if NoneType in get_args(field.annotation)]
     unknown = data.draw(st.sets(st.sampled_from(nullable))) if nullable else ()
@@ -553,7 +553,7 @@ def forgotten[D: Document](document: D, data: Any) -> D:
 
 
 def page_of_partial_knowledge(data: Any) -> str:
-    """The page of an analysis that lacks something of everything."""
+    """The page of an analysis in which optional fields are missing everywhere."""
     known = samples.analysis()
     found = {
         part: tuple(forgotten(each, data) for each in getattr(known, part))

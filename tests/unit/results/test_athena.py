@@ -1,7 +1,7 @@
-"""The queries of docs/athena.md, on files that runs wrote: they run, and say what is in the files.
+"""The queries of docs/athena.md run on files of runs and return their content.
 
-DuckDB stands in for Athena. It has all that they use but `approx_percentile`, which it calls
-otherwise.
+DuckDB stands in for Athena. It supports all that the queries use, but has another name for
+`approx_percentile`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RESET = "Connection reset by peer"
 
 
 def trials(day, *, lost=(), factor=1.0, facts=NODES):
-    """The trials of a run: the samples', with another pair in the treatment, a fifth slower."""
+    """The sample run's trials, with one more pair in the treatment that is a fifth slower."""
     found = []
     tests = {test.name: test for test in samples.TESTS}
     for sample in samples.trials():
@@ -53,14 +53,14 @@ def trials(day, *, lost=(), factor=1.0, facts=NODES):
         value = None if gone else sample.value * factor
         found.append(made(sample.client, sample.server, value))
         if sample.arm == "treatment" and sample.test == "tcp-1":
-            # The direction alternates, the pair is the same.
+            # The pair stays the same, and its direction alternates.
             ends = ["treatment-4", "treatment-3"][:: 1 if sample.block % 2 else -1]
             found.append(made(*ends, None if value is None else value * 0.8))
     return found
 
 
 def put(directory, run_id, day, *, analysis=None, failure=None, **choices):
-    """Writes a run's tables where the report writes them."""
+    """Write a run's tables to the same paths as the report."""
     found = trials(day, **choices)
     results = samples.results(
         trials=found,
@@ -80,7 +80,7 @@ def put(directory, run_id, day, *, analysis=None, failure=None, **choices):
 
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory):
-    """Answers a query by its heading, as a list of rows by column."""
+    """Return a function that runs the query of a heading. It returns a list of rows by column."""
     directory = tmp_path_factory.mktemp("bucket")
     worse = {"verdicts": (samples.verdict(verdict="worse", ratio=0.9),)}
     lost = {(1, "treatment", "tcp-1"), (2, "baseline", "tcp-1")}
@@ -93,7 +93,7 @@ def ask(tmp_path_factory):
     engine.sql("CREATE MACRO approx_percentile(x, share) AS quantile_cont(x, share)")
     for table in ("trials", "verdicts"):
         files = sorted(map(str, (directory / table).glob("*/*.parquet")))
-        # What lies in a day that was not asked for is not even opened.
+        # A query must not even open the files of other days.
         spoilt = directory / table / "day=2026-10-31" / "spoilt.parquet"
         spoilt.parent.mkdir()
         spoilt.write_bytes(b"no Parquet")
@@ -130,7 +130,7 @@ def test_the_tables_have_the_partition_that_queries_name():
         table = resource["Properties"]["TableInput"]
         parameters = table["Parameters"]
         place, _ = parameters["storage.location.template"]["Fn::Sub"]
-        # ${!x} is how a template writes ${x}, and that is how Athena writes the day.
+        # Athena writes the day as ${day}, which a template has to write as ${!day}.
         assert place == "s3://${BucketName}/" + name + "/day=${!day}/"
         key = parquet_key(name, samples.results())
         assert key == f"{name}/day=2026-11-21/run-1.parquet"
@@ -197,7 +197,7 @@ def test_slow_pairs(ask):
 def test_lost_trials(ask):
     found = ask("Why were trials lost?")
     told = [tuple(row.values()) for row in found]
-    # Of the samples' own loss there is one a run; of the others three in each of two runs.
+    # Each run has the sample's one lost trial. Two runs lost three more each.
     assert told == [
         (RESET, "iperf3", 6, 2, "2026-11-09", "2026-11-17"),
         ("the server is busy", "ping", 4, 4, "2026-11-02", "2026-11-17"),

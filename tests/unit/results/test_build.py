@@ -1,4 +1,4 @@
-"""results.json and the page: complete, self-contained, escaped, honest about units."""
+"""results.json: complete, self-contained, escaped, and with a unit for each figure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.unit.report import samples
 
 
 def results(**changes):
-    """results.json of the sample run, as programs read it."""
+    """results.json of the sample run as plain data."""
     return samples.results(**changes).to_json()
 
 
@@ -125,7 +125,7 @@ def test_the_command_reads_what_a_plan_estimates():
 
 
 def names(value: Any) -> Iterator[str]:
-    """Every name of a field in a document."""
+    """All names of fields in a document."""
     if isinstance(value, dict):
         yield from value
     for entry in value.values() if isinstance(value, dict) else value:

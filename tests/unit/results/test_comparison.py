@@ -1,4 +1,4 @@
-"""Two runs beside each other: what may be asked for, and what comparison.json says."""
+"""Comparisons of two runs: the allowed requests, and the content of comparison.json."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIMES = RunTimes(started_at="2026-11-21T08:00:00Z", written_at="2026-11-21T08:00
 
 
 def recorded(run_id, values=VALUES, *, marks=(), **options):
-    """A run as a store has it."""
+    """A run as read from the store."""
     made = evidence(values, **options)
     trials = {
         key: trial.model_copy(update={"raw_key": f"runs/{run_id}/raw/{key.id}.1.txt"})
@@ -54,7 +54,7 @@ def words(document):
 SLOWER = {**VALUES, ("tcp-1", "treatment"): [0.8 * value for value in FAST]}
 
 
-# -- what is asked for
+# -- the request
 
 
 @pytest.mark.parametrize("raw", [{"compare": None}, {"compare": {}, "blocks": 1}])
@@ -135,7 +135,7 @@ def test_a_run_that_left_the_same_shows_no_difference_and_none_is_told():
     )
 
 
-@settings(max_examples=15)  # each is a whole analysis
+@settings(max_examples=15)  # each example is a whole analysis
 @given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=6))
 def test_a_run_is_neither_better_nor_worse_than_itself(noise):
     values = {

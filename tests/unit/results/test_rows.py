@@ -1,4 +1,4 @@
-"""Trials and verdicts as tables: CSV, Parquet and Glue say the same, and nothing lost is a zero."""
+"""Trials and verdicts as tables: CSV, Parquet and Glue agree, and lost values are empty, not 0."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lines(trials=samples.TRIALS):
 
 @pytest.fixture
 def read(tmp_path):
-    """The rows of a Parquet file, as a SQL engine reads them."""
+    """Return a function that reads a Parquet file's rows with a SQL engine."""
 
     def rows(body):
         path = tmp_path / "table.parquet"
@@ -145,13 +145,13 @@ def test_parquet_holds_what_the_csv_holds(read):
 
 
 def typed(row):
-    """A line of the CSV with the values that its texts stand for."""
+    """A line of the CSV with its texts converted to values."""
     read_as = {
         "string": str,
         "boolean": "true".__eq__,
         "bigint": int,
         "double": float,
-        # The file has UTC without a zone.
+        # Times in the file are UTC without a time zone.
         "timestamp": lambda text: datetime.datetime.fromisoformat(text).replace(tzinfo=None),
     }
     return {c.name: row[c.name] and read_as[c.type](row[c.name]) for c in TRIALS}

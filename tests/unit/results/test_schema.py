@@ -1,4 +1,4 @@
-"""Results are what their published schema says, no more and no less."""
+"""Results match their published schema exactly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.report import samples
 
 PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())
 VALIDATOR = Draft202012Validator(PUBLISHED)
-#: Results of an earlier run as they were published, and the fields that came since.
+#: The published results of an earlier run, and the fields that were added since.
 SINCE = {"cni", "regression_differences"}
 EARLIER = json.loads((ROOT / "tests" / "docs" / "data" / "demo.results.json").read_text())
 
@@ -39,7 +39,7 @@ def test_a_run_of_nothing_is_valid_too():
 
 
 def objects(value, path=()):
-    """Every object of a document that has fields of fixed names."""
+    """All objects of a document, each with its path."""
     if isinstance(value, dict):
         yield path, value
     for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
@@ -47,7 +47,7 @@ def objects(value, path=()):
             yield from objects(entry, (*path, key))
 
 
-#: Objects that are keyed by names of nodes, interfaces, counters or marks.
+#: Objects whose keys are names of nodes, interfaces, counters or marks.
 NAMED = {"bytes_per_node", "nodes", "marks"}
 PATHS = [path for path, _ in objects(results()) if not NAMED & set(path)]
 
@@ -72,7 +72,7 @@ def test_no_field_may_be_added_unsaid_or_left_out(path):
 
 
 def shapes(document):
-    """The names of the fields that objects have, by the place of these; places in lists are one."""
+    """The names of objects' fields by the objects' paths. Items of a list have one path."""
     found = {}
     for path, value in objects(document):
         if not NAMED & set(path):

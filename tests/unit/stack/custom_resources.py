@@ -1,4 +1,4 @@
-"""What custom resources' tests share: CloudFormation's requests, its ear, and Lambda's context."""
+"""Helpers for tests of custom resources: requests of CloudFormation, a listener, a context."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def request(kind, properties, **extra):
 
 @contextlib.contextmanager
 def listener(status=200):
-    """A listener in CloudFormation's place; gives its URL and the bodies it was sent."""
+    """Listen in place of CloudFormation. Yields the URL and the received bodies."""
     told: list[bytes] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -32,7 +32,7 @@ def listener(status=200):
             self.end_headers()
 
         def log_message(self, *arguments):
-            """Keeps the tests quiet."""
+            """Log nothing."""
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
@@ -46,13 +46,13 @@ def listener(status=200):
 
 
 def only(told):
-    """The one answer that was sent."""
+    """The only answer that was sent."""
     (body,) = told
     return json.loads(body)
 
 
 class Context:
-    """Lambda's context, as far as handlers and their logger ask."""
+    """The part of Lambda's context that handlers and their logger use."""
 
     function_name, memory_limit_in_mb, aws_request_id = "function", 512, "id"
     invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:function"

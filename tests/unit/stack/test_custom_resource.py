@@ -1,4 +1,4 @@
-"""Answers to CloudFormation: always one, never too long, and readable."""
+"""Answers to CloudFormation: always exactly one, short enough, and readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot work is refused before anything is created, with the parameter and the remedy."""
+"""Preflight refuses what cannot work, names parameter and remedy, and runs before all else."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PROPERTIES = {
 
 @functools.cache
 def region(instance_type="c5.large"):
-    """The facts of us-east-1, which EC2's own tables have and moto carries."""
+    """The facts of us-east-1, from EC2's own tables in moto."""
     with pytest.MonkeyPatch.context() as patch, mock_aws():
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
@@ -344,7 +344,7 @@ def test_too_few_addresses_are_refused_with_the_arithmetic(nodes, fits):
         assert faults(NodeCount="450", SecondaryCidr="100.64.0.0/16") == []
 
 
-@settings(deadline=None)  # the first look at a type takes longer
+@settings(deadline=None)  # the first look-up of a type takes longer
 @given(
     nodes=st.integers(2, 450),
     pods=st.none() | st.integers(4, 250),
@@ -513,7 +513,7 @@ def test_an_update_is_checked_again_and_a_deletion_never(clients):
 
 def test_an_unknown_reservation_is_a_fault_and_no_crash(clients):
     class Ec2:
-        """moto has no capacity reservations; this is how EC2 answers for one it does not know."""
+        """EC2's answer for an unknown capacity reservation, because moto has none."""
 
         def __getattr__(self, name):
             return getattr(clients["ec2"], name)
@@ -531,7 +531,7 @@ def test_the_named_placement_group_is_looked_up():
     asked = []
 
     class Ec2:
-        """moto has no placement groups."""
+        """EC2's placement groups, which moto lacks."""
 
         def describe_placement_groups(self, Filters):
             asked.extend(Filters)
@@ -552,7 +552,7 @@ def test_an_existing_cluster_is_described_to_the_stack(clients):
     )["cluster"]
 
     class Eks:
-        """moto knows neither access modes nor VPCs of clusters."""
+        """EKS with access modes and VPCs of clusters, which moto lacks."""
 
         def describe_cluster(self, name):
             found = eks.describe_cluster(name=name)["cluster"]

@@ -1,4 +1,4 @@
-"""What a stack puts into a cluster: no more rights than it uses, and a guard where it needs one."""
+"""A stack's objects in a cluster: no more rights than it uses, and a guard where it needs one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_only_the_namespace_behind_the_guard_is_privileged():
 
 
 def test_the_guard_is_for_every_container_of_every_pod_of_its_namespace_and_of_no_other():
-    """What its expressions let in is tried on a true API server (tests/lab/test_access.py)."""
+    """tests/lab/test_access.py tests its expressions on a real API server."""
     spec = by_kind(HOST)["ValidatingAdmissionPolicy"]["spec"]
     (rule,) = spec["matchConstraints"]["resourceRules"]
     assert rule["resources"] == ["pods", "pods/ephemeralcontainers"]

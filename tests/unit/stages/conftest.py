@@ -1,4 +1,4 @@
-"""A run as the state machine takes it through the functions."""
+"""Take a run through the functions as the state machine does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def deploy(plan, resources, store):
 
 @pytest.fixture
 def measure(resources):
-    """Runs an item as the state machine does, and returns what launch said."""
+    """Return a function that runs an item as the state machine does. It returns launch's answer."""
 
     def do(item):
         launched = launch(RUN, item, resources)

@@ -1,4 +1,4 @@
-"""A run on two arms of two nodes each, for tests of what the functions do with it."""
+"""A run on two arms of two nodes each, for tests of the stages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 RUN = "run-1"
 EXECUTIONS = "arn:aws:states:us-east-1:123456789012:execution:rackrate-benchmark:"
 ARN = EXECUTIONS + RUN
-#: Short enough for the output the fake cluster's pods print.
+#: Short enough to match the output of the fake cluster's pods.
 PLAN = {
     "tests": [
         {"name": "tcp-1", "seconds": 2},
@@ -20,7 +20,7 @@ PODS = "/api/v1/namespaces/rackrate/pods"
 
 
 class Eks:
-    """EKS, as far as node groups' health goes."""
+    """EKS with only the health of node groups."""
 
     def __init__(self, *issues):
         self.issues = [{"code": code, "message": message} for code, message in issues]
@@ -32,7 +32,7 @@ class Eks:
 
 
 class States:
-    """Step Functions, in which every execution has one status."""
+    """Step Functions in which all executions have the same status."""
 
     def __init__(self, status):
         self.status = status
@@ -46,5 +46,5 @@ def trials(store):
 
 
 def json_of(store, name):
-    """One of the run's objects as a reader of the bucket sees it."""
+    """An object of the run in the bucket, as plain data."""
     return json.loads(store.find_text(RUN, name))

@@ -1,4 +1,4 @@
-"""The conclusion: from stored trials to verdicts, results, tables and a page."""
+"""The stages `analyze` and `report`: from stored trials to verdicts, results, tables and a page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_whole_run_ends_in_verdicts_results_and_a_page(whole_run, store, s3, r
     assert results["run"]["status"] == "succeeded" == store.run(RUN).status
     assert results["trials"] == {"planned": 36, "measured": 36, "failed": 0, "failures": []}
     assert [v["test"] for v in results["verdicts"]] == ["tcp-1", "tcp-8", "rtt"]
-    # Both arms printed the same, so there is no difference.
+    # The tools printed the same in both arms, so there is no difference.
     assert {v["verdict"] for v in results["verdicts"]} == {"no meaningful difference"}
     ceilings = {v["test"]: v["ceiling"] for v in results["verdicts"]}
     assert (ceilings["tcp-1"]["arm"], ceilings["tcp-1"]["baseline"]) == (10e9, 5e9)

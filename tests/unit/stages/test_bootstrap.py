@@ -1,4 +1,4 @@
-"""The bootstrap custom resource: idempotent, and a good guest in somebody else's cluster."""
+"""The bootstrap custom resource: idempotent, and without effect on others in the cluster."""
 
 from __future__ import annotations
 
@@ -116,14 +116,14 @@ def test_a_host_namespace_of_somebody_else_is_refused_and_left_as_it_was(empty):
 
 
 def test_a_namespace_is_not_taken_for_the_other_one_of_the_same_stack(empty):
-    """Else deleting the old one would delete what the new one has just taken."""
+    """Otherwise deleting the old one would delete the namespace that the new one has taken."""
     serve("Create", empty, host="true")
     with pytest.raises(bootstrap.NotOurs, match="Namespace bench-host exists"):
         serve("Update", empty, namespace="bench-host", PhysicalResourceId="bench")
 
 
 def test_what_is_replaced_is_replaced_in_the_version_that_was_seen(empty):
-    """The API refuses a policy without it."""
+    """The API refuses to replace a policy without its resource version."""
     serve("Create", empty, host="true")
     path = next(path for path in empty.objects if "/validatingadmissionpolicies/" in path)
     empty.objects[path]["metadata"]["resourceVersion"] = "41"

@@ -1,4 +1,4 @@
-"""Links: pairs that could not talk in the warm-up are named, and end the run if they are many."""
+"""The check of links: it names pairs that could not talk, and too many of them end the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_links_that_are_up_warn_of_nothing(deploy, measure, store, resources):
 
 
 def break_one(cluster):
-    """The baseline's clients find nobody."""
+    """Let the baseline's clients find no server."""
 
     def client(pod):
         if pod["metadata"]["labels"][manifests.ARM] == "baseline":
@@ -87,4 +87,4 @@ def test_a_warm_up_that_was_given_up_tells_why_and_counts_for_nothing(deploy, st
 def test_of_very_many_links_that_are_down_only_some_are_named():
     told = checking._message([f"arm a, {n} to {n + 1}: gone" for n in range(1000)], 1000)
     assert "1000 of 1000" in told and "and 960 more" in told
-    assert len(told) < 32_768  # what Step Functions takes as a cause
+    assert len(told) < 32_768  # the longest cause that Step Functions takes

@@ -1,4 +1,4 @@
-"""Comparing stored runs: what is refused, what is written, and what the execution says."""
+"""The comparison of stored runs: refused requests, written objects, the execution's output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASKED = {"compare": {"run": "run-2", "with": "run-1"}}
 def keep(
     store, run_id, *, status="succeeded", schema="rackrate.result.v1", tests=(RTT,), **options
 ):
-    """Stores a run as one that is over leaves it."""
+    """Store a run in the state after its end."""
     run = recorded(run_id, tests=tests, direction="forward", **options)
     evidence = run.evidence
     planned = evidence.planned_run.model_copy(update={"run_id": run_id})
@@ -44,7 +44,7 @@ def keep(
 
 @pytest.fixture(autouse=True)
 def no_figures(monkeypatch):
-    """Drawing takes seconds; test_comparison.py and test_permissions.py have the true page."""
+    """Skip drawing, which takes seconds. test_comparison.py and test_permissions.py do not."""
     monkeypatch.setattr(stage, "render_page", lambda document, *_: document.conclusion)
 
 
@@ -170,7 +170,7 @@ def test_a_run_that_did_not_go_well_is_compared_and_said_to_be_one(two, s3):
 
 
 def analyzed_again(store, **plan):
-    """The analysis of the second run, had its plan been otherwise."""
+    """The analysis of the second run with a changed plan."""
     stored = store.plan("run-2")
     changed = stored.plan.model_copy(update=plan)
     store.put("run-2", "plan.json", stored.model_copy(update={"plan": changed}))

@@ -1,4 +1,4 @@
-"""What the interfaces of nodes count: read on every node, or noted as not read."""
+"""The counters of nodes' interfaces: read on each node, or noted as not read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL_NODES = {name for names in NODES.values() for name in names}
 
 @pytest.fixture
 def planned(store, cluster):
-    """A run whose plan is stored, and whose owner is in the host namespace."""
+    """A run with a stored plan and its owner in the host namespace."""
     arms = [builders.arm(name, nodes) for name, nodes in NODES.items()]
     store.put(RUN, "plan.json", builders.planned_run(builders.plan(), arms))
     store.put(RUN, "counters.json", Counters.not_read())
@@ -31,7 +31,7 @@ def planned(store, cluster):
 
 
 def answering(cluster, texts=TEXT, names="eks-node", silent=()):
-    """Pods that print what the tools print, but on silent nodes."""
+    """Let pods print the tools' output, except on silent nodes."""
 
     def answer(pod):
         if pod["spec"]["nodeName"] in silent:
@@ -117,7 +117,7 @@ def test_pods_are_what_the_guard_of_their_namespace_admits(planned, cluster):
 
 def test_a_stack_without_host_networking_reads_nothing_and_says_so(planned):
     for when in ("before", "after"):
-        done = count(RUN, when, Given(settings=SETTINGS, store=planned))  # no cluster is asked
+        done = count(RUN, when, Given(settings=SETTINGS, store=planned))  # without a cluster
         assert done == Counted(nodes=0, note=NOT_ALLOWED)
     assert stored(planned) == Counters(before={}, after={}, note=NOT_ALLOWED)
 

@@ -1,4 +1,4 @@
-"""Servers: who gets them, and when they are ready or not worth waiting for."""
+"""Servers: the nodes that get them, and when they are ready or have failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bucket that is deleted with the stack is emptied first, whatever is in it."""
+"""The bucket that is deleted with the stack is emptied first, with any content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run's end is written down, and what its execution says to whoever looks at it."""
+"""The end of a run: its record, and the output of its execution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DASHBOARD = "https://us-east-1.console.aws.amazon.com/cloudwatch/home"
 
 @pytest.fixture
 def ended(store):
-    """A run that was analysed and reported."""
+    """A run that was analyzed and reported."""
     store.start_run(
         RUN,
         "running",

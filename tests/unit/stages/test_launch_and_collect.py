@@ -1,4 +1,4 @@
-"""Items of the schedule: their pods are started, watched and read, and their trials stored."""
+"""Items of the schedule: start, watch and read their pods, and store their trials."""
 
 from __future__ import annotations
 

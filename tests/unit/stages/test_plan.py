@@ -1,4 +1,4 @@
-"""Planning: what is stored of a plan, and what earlier runs a run can be compared with."""
+"""Planning: the stored plan, and the earlier runs that a run can be compared with."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def settings():
 
 @pytest.fixture
 def earlier(plan, store):
-    """A run that was planned and ended."""
+    """Plan a run and end it."""
 
     def do(raw, status="succeeded"):
         plan(raw, run_id="before")
@@ -118,8 +118,8 @@ def test_a_network_scale_is_noted_and_lowers_the_ceilings(plan, cluster, store):
     plan()
     assert store.run(RUN).lab_scale == 0.1
     used = store.plan(RUN).estimates.bytes_per_node
-    # 2 s at 1 Gbit/s for each throughput test of the treatment arm, in three of six blocks; and
-    # 1 s of warm-up, from the node whose name sorts first.
+    # 2 s at 1 Gbit/s for each throughput test of the treatment arm, in three of six blocks. The
+    # node whose name sorts first also sends 1 s of warm-up.
     assert used["node-a"] == Traffic(sent=1_625_000_000, received=1_500_000_000)
 
 
@@ -233,7 +233,7 @@ def test_runs_without_an_arm_in_common_are_not_compared(plan, earlier):
 
 
 def named(store, name, run_id):
-    """Sets a baseline as the command line does."""
+    """Set a named baseline as the command line does."""
     item = {"pk": f"baseline#{name}", "sk": "baseline", "name": name, "run_id": run_id}
     store._dynamodb.put_item(
         TableName="results", Item={key: {"S": value} for key, value in item.items()}

@@ -1,4 +1,4 @@
-"""A stack that runs the benchmark while it is created: it waits for the run, and fails with it."""
+"""A stack with a run at its creation: it waits for the run, and fails if the run fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INVALID = json.dumps(
 
 
 class States:
-    """Step Functions, as far as it is asked: executions begin, and end as the test says."""
+    """Step Functions whose executions end as the test says."""
 
     def __init__(self):
         self.executions = {}
@@ -70,7 +70,7 @@ def serve(runner, *arguments, **more):
 
 
 def start(runner, url, plan="{}", **extra):
-    """Starts a run as the stack does and gives its id."""
+    """Start a run as the stack does. Returns its id."""
     assert serve(runner, plan=plan, url=url, **extra) is None
     return run_id_of(json.loads(plan), "request")
 

@@ -1,4 +1,4 @@
-"""Cleaning up: after a run, after an execution that was stopped, and by the hourly sweep."""
+"""Clean-up: after a run, after a stopped execution, and by the hourly sweep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.stages.runs import ARN, RUN, States
 
 @pytest.fixture
 def sweep_when(resources):
-    """Sweeps while all executions have a status."""
+    """Return a function that sweeps while all executions have this status."""
     return lambda status: sweep(resources.but(step_functions=States(status)))
 
 
@@ -51,7 +51,7 @@ def test_a_stopped_execution_is_cleaned_up_and_recorded(
 @pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT", "FAILED"])
 def test_a_comparison_that_ended_badly_is_no_run(store, status, asked):
     detail = {**stopped(status), "input": json.dumps({"compare": asked})}
-    done = teardown_stopped(detail, Given(store=store))  # neither cluster nor EKS is asked
+    done = teardown_stopped(detail, Given(store=store))  # without cluster and EKS
     assert (done.runs, done.ended) == ((), ())
     assert store.run(RUN) is None
 

@@ -1,4 +1,4 @@
-"""Stacks without nodes between runs: when nodes are woken, for whom, and when they rest."""
+"""Stacks without nodes between runs: when runs wake the nodes, and when the nodes rest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refused(code):
 
 
 class Eks:
-    """Two node groups that keep the size they are asked for; their nodes come when tests say so."""
+    """Two node groups that store their desired size. The test decides when nodes are ready."""
 
     def __init__(self):
         self.groups = {
@@ -77,13 +77,13 @@ def resources(resources, eks):
 
 @pytest.fixture
 def sleeping(cluster):
-    """The cluster before anyone asked for nodes."""
+    """The cluster without nodes."""
     cluster.nodes = []
     return cluster
 
 
 def boot(cluster, *groups):
-    """Two nodes of each group become Ready."""
+    """Make two nodes of each group Ready."""
     cluster.nodes += [node(f"{group}-{n}", group) for group in groups for n in (1, 2)]
 
 
@@ -101,7 +101,7 @@ def wake(sleeping, resources):
 
 
 def let_pass(store, seconds, run=RUN):
-    """The run began so many seconds earlier."""
+    """Move the run's start `seconds` into the past."""
     began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
     store.update_run(run, started_at=began.isoformat())
 
@@ -167,7 +167,7 @@ class TestWake:
     def test_nodes_that_another_run_puts_to_rest_meanwhile_are_asked_for_again(
         self, wake, sleeping, eks
     ):
-        # The other run looked into the table before this one was in it.
+        # The other run read the table before this one was in it.
         boot(sleeping, *GROUPS)
         for group in eks.groups.values():
             group["scalingConfig"]["desiredSize"] = 2
@@ -253,7 +253,7 @@ class TestRest:
     def test_of_two_runs_that_end_together_the_later_one_turns_off_the_light(self, wake, resources):
         wake(run=OTHER)
         wake()
-        rest_nodes(RUN, resources)  # neither has written its end yet
+        rest_nodes(RUN, resources)  # neither run has recorded its end yet
         assert rest_nodes(OTHER, resources).rested == GROUPS
 
     def test_a_record_older_than_any_run_can_be_keeps_no_node_awake(self, wake, store, resources):

@@ -1,4 +1,4 @@
-"""Figures keep their value and their unit, and none says more than it knows."""
+"""Figures keep their value and their unit, without more digits than are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts and lists read like a sentence."""
+"""Counts and lists as text for sentences."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The captured outputs under tests/unit/data: of which test each is, and what is known of it.
+"""The captured outputs under tests/unit/data, each with its test and the expected figures.
 
-A capture lies in `<tool>/<version>/<situation>.<ending>`. It is what the true program of that
-version printed, output and error output together as in a pod's log. `captures.yaml` beside it says
-of each situation
+The file of a capture is `<tool>/<version>/<situation>.<ending>`. It is the output of the real
+program of that version. As in a pod's log, it contains the error output too. For each situation,
+`captures.yaml` beside it has
 
-- `test`: the options of the test whose command line it was;
-- `printed`: figures that can be read in it, by metric or detail, in digits as they stand there and
-  with the factor that makes them of rackrate's unit: `"0.045 * 1e-3"`. `about` goes before one
-  that the tool rounded or made otherwise, and is kept to 1 %;
-- or `refused`: a pattern of the reason why it is no measurement.
+- `test`: the options of the test;
+- `printed`: figures in the output by metric or detail. Each has its digits as printed and the
+  factor to rackrate's unit: `"0.045 * 1e-3"`. A figure that the tool rounded or computed in another
+  way begins with `about` and is compared to within 1 %;
+- or `refused`: a pattern of the reason for which it is not a measurement.
 
 Files in a tool's folder itself are older captures.
 """
@@ -35,9 +35,9 @@ class Printed:
     """A figure as a tool printed it.
 
     Attributes:
-        digits: as they stand in the output.
-        value: what they are, in rackrate's unit.
-        tolerance: how far a parser's figure may be from that.
+        digits: the digits in the output.
+        value: their value in rackrate's unit.
+        tolerance: the allowed difference of a parser's figure from it.
     """
 
     digits: str
@@ -46,10 +46,10 @@ class Printed:
 
     @classmethod
     def read(cls, text: str) -> Printed:
-        """Reads what captures.yaml says.
+        """Parse a figure of captures.yaml.
 
         Raises:
-            ValueError: it is not written as it should be.
+            ValueError: the text has another form.
         """
         found = re.fullmatch(r"(about )?(-?[\d.]+(?:e[+-]?\d+)?)(?: \* (\S+))?", text)
         if found is None:
@@ -67,10 +67,10 @@ class Capture:
     """A captured output.
 
     Attributes:
-        tool, version, situation: where it lies, and thus what it is.
-        test: the test it is the output of.
-        printed: figures that are in it, by metric or detail; empty when it is no measurement.
-        reason: a pattern of the reason why it is no measurement; None when it is one.
+        tool, version, situation: the parts of its path.
+        test: the test that printed it.
+        printed: the figures in it, by metric or detail. Empty if it is not a measurement.
+        reason: a pattern of the reason for which it is not a measurement. None if it is one.
         path: the file.
     """
 
@@ -84,20 +84,20 @@ class Capture:
 
     @property
     def text(self) -> str:
-        """What was printed."""
+        """The captured output."""
         return self.path.read_text(encoding="utf-8")
 
     @property
     def id(self) -> str:
-        """Names it in a test's output."""
+        """The capture's name in the output of tests."""
         return f"{self.tool}-{self.version}-{self.situation}"
 
 
 def captures() -> Iterator[Capture]:
-    """All captures, by tool, then by version, older ones first.
+    """All captures by tool and version, with older versions first.
 
     Raises:
-        ValueError: a file and what is said of it are not both there, or it is not said well.
+        ValueError: a capture or its entry in captures.yaml is missing, or the entry is invalid.
     """
     for index in sorted(DATA.glob(f"*/*/{INDEX}"), key=lambda path: _age(path.parent)):
         yield from _of_version(index)
@@ -125,7 +125,7 @@ def _of_version(index: Path) -> Iterator[Capture]:
 
 
 def outcome(capture: Capture) -> str:
-    """What the parser makes of it, for the documentation."""
+    """The parser's result for a capture, as text for the documentation."""
     try:
         measurement = tools.parse(capture.test, capture.text)
     except ParseError as error:

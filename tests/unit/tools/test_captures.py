@@ -1,4 +1,4 @@
-"""The parsers on every captured output, whole, cut, changed, and in a foreign tool's format."""
+"""The parsers on all captured outputs: whole, truncated, changed, or of another tool."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def whole(path) -> Measurement:
 
 
 def sound(test: TestBase, measurement: Measurement) -> None:
-    """What holds of any measurement, whatever it was made of."""
+    """Assert what must be true for any measurement."""
     assert set(measurement.values) == {metric.name for metric in test.metrics}
     for value in measurement.values.values():
         assert math.isfinite(value) and value > 0
@@ -72,16 +72,16 @@ def test_a_failed_output_is_refused_for_its_own_reason(capture: Capture):
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
-#: A tool prints bits, kilobits, Mbit/s; seconds, milliseconds, microseconds.
+#: Scales of the units that tools print, from nanoseconds to terabits.
 _SCALES = [10.0**power for power in range(-9, 13, 3)]
 
 
 def held(test: TestBase, text: str, found: Measurement) -> None:
-    """The text holds the measurement: raw values, or else the values, are printed in some unit.
+    """Assert that the text contains the measurement's raw values, or else its values, in some unit.
 
-    A value may also be the sum of what went either way.
+    A value may also be the sum of both directions.
     """
-    # sockperf says this in the middle of a number.
+    # sockperf can print this message in the middle of a number.
     text = re.sub(r"sockperf: Test end[^\n]*\n", "", text)
     numbers = sorted({float(each) for each in _NUMBER.findall(text)})
     for metric in test.metrics:
@@ -104,7 +104,7 @@ def held(test: TestBase, text: str, found: Measurement) -> None:
 
 
 def _printed(figure: float, numbers: list[float]) -> bool:
-    """Is it among the sorted numbers, but for the rounding of a difference of two?"""
+    """Whether a figure is among the sorted numbers, within the rounding of a difference of two."""
     margin = 2e-4 * figure
     place = bisect.bisect_left(numbers, figure - margin)
     return place < len(numbers) and numbers[place] <= figure + margin
@@ -129,7 +129,7 @@ def test_figures_are_those_that_the_tool_printed(capture: Capture):
 
 
 def test_every_detail_and_metric_that_a_tool_tells_is_one_that_its_module_names():
-    """Else it would be in no column; and a column that no tool fills is a mistake."""
+    """An unnamed one would be in no column. A column that no tool fills is a mistake."""
     told = defaultdict(set)
     for capture in MEASURED:
         kinds = {each.name: each.kind for each in type(capture.test).details}
@@ -197,7 +197,7 @@ def test_changed_output_is_refused_or_sound(tool: str, data):
 
 @pytest.mark.parametrize("capture", REPORTS, ids=ids(REPORTS))
 def test_every_number_may_be_absurd(capture: Capture):
-    """Each kind of number of a report in JSON at a time is replaced by what none can be."""
+    """Replace each kind of number in a JSON report, one at a time, with an impossible value."""
     text = capture.text[capture.text.index("{") :]
     for name in set(re.findall(r'"(\w+)":\s*-?\d', text)):
         for absurd in ("null", "true", '"1"', "-1", "1e999", "NaN", "[]", "1" + "0" * 400):
@@ -273,13 +273,13 @@ def test_arbitrary_text_is_refused_with_a_reason(test: TestBase, text: str):
 
 @pytest.mark.parametrize("capture", MEASURED, ids=ids(MEASURED))
 def test_the_output_of_another_test_is_refused(capture: Capture):
-    """A test that asks for more than was measured does not get less for it."""
+    """A test must not accept a shorter or smaller measurement than it asked for."""
     with pytest.raises(ParseError):
         tools.parse(longer(capture.test), capture.text)
 
 
 def longer(test: TestBase) -> TestBase:
-    """The same test, three times as long by one of its whole numbers."""
+    """The same test with one of its whole numbers tripled, to make it longer."""
     for name in type(test).model_fields:
         if isinstance(value := getattr(test, name), int):
             changed = test.model_copy(update={name: value * 3})

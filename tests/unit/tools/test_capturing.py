@@ -1,4 +1,4 @@
-"""scripts/capture.py brings about what it says, with a made-up tool on the loopback interface."""
+"""scripts/capture.py produces each situation, with a made-up tool on the loopback interface."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ with socket.create_server(("127.0.0.1", 0)) as chosen:
 
 
 class MadeUp(TestBase):
-    """A tool whose name no module can have."""
+    """A tool with a name that no module can have."""
 
     __test__: ClassVar[bool] = False
 

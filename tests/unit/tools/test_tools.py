@@ -1,6 +1,6 @@
-"""The tools' command lines, and the parsers on output that true tools printed (tests/unit/data).
+"""The tools' command lines, and the parsers on output of real tools (tests/unit/data).
 
-Every captured output is tried in tests/unit/tools/test_captures.py; here is what is special.
+test_captures.py tests all captured outputs. These tests are for special cases.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def test_all_programs_that_are_started_are_named_so_that_images_have_them():
 
 
 def test_no_two_servers_want_one_name_or_one_port():
-    """A plan may have tests of all tools, whose servers share a pod."""
+    """The servers of all tools can share a pod, because a plan may have tests of all tools."""
     examples = [test for tool in tools.names() for test in tools.examples(tool)]
     servers = {test.server for test in examples if test.server is not None}
     ports = [port for server in servers for port in server.ports]
@@ -412,7 +412,7 @@ def test_the_two_directions_of_a_bidirectional_test_are_kept_apart():
     assert found.values["throughput"] == forward + reverse
     assert found.details["forward_bits_per_second"] == forward
     assert found.details["reverse_bits_per_second"] == reverse
-    # Only the two streams that the client sends on have a window it knows.
+    # The client knows the window of only the two streams on which it sends.
     first = json.loads(text)["intervals"][0]
     windows = [each["snd_cwnd"] for each in first["streams"] if each["sender"]]
     assert len(windows) == 2
@@ -488,7 +488,7 @@ def test_iperfs_value_is_the_last_sum_line():
 
 @pytest.mark.parametrize("version", ["2.0.14a", "2.1.8", "2.2.1"])
 def test_iperfs_stream_that_did_not_connect_is_noticed(version):
-    """The sum of the streams that are left is not the measurement that was asked for."""
+    """The sum of the other streams is not the requested measurement."""
     test, text = captured("iperf", version, "two-streams", seconds=2, streams=2)
     with pytest.raises(ParseError, match="2 of 3 streams"):
         tools.parse(test.model_copy(update={"streams": 3}), text)
@@ -527,7 +527,7 @@ def test_half_round_trips_are_not_taken_for_whole_ones():
 
 
 def test_a_message_in_the_middle_of_sockperfs_log_costs_no_row():
-    """sockperf's threads print at the same time; seen with 3.6 under load."""
+    """sockperf's threads print at the same time, as seen with 3.6 under load."""
     test, text = captured("sockperf", "3.7", "tcp-ping-pong", seconds=2, messages_per_second=200)
     whole = tools.parse(test, text)
     header = text.index("packet, txTime")

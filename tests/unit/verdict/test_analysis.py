@@ -1,4 +1,4 @@
-"""What a run's trials say: verdicts, summaries, marks, regressions."""
+"""The analysis of a run's trials: verdicts, summaries, marks, regressions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NODES = {"treatment": ("node-a", "node-b"), "baseline": ("node-c", "node-d")}
 
 
 def evidence(values, *, tests=(TCP, RTT), raw=None, **plan):
-    """A run whose trials have `values[test, arm][block - 1]`; None is a trial that failed."""
+    """A run whose trials have `values[test, arm][block - 1]`. None is a failed trial."""
     trials = {}
     named = {test.name: test for test in tests}
     for (test, name), series in values.items():
@@ -112,7 +112,7 @@ def test_warm_up_trials_are_in_no_figure():
 
 def test_percentiles_are_of_raw_values_pooled_over_trials_not_of_percentiles():
     run = evidence(VALUES)
-    # One trial has most of the values, all high: an average of medians would not see it.
+    # One trial has most of the values, all of them high. An average of medians would miss that.
     raw = {}
     for key in run.planned:
         if (key.test, key.arm) == ("rtt", "treatment"):

@@ -1,4 +1,4 @@
-"""What differed between two runs, as far as rackrate records it."""
+"""The differences between two runs in all that rackrate records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rackrate.verdict.differences import ARM_FACTS, NODE_FACTS, PLAN_FIELDS, dif
 from rackrate.verdict.model import Difference
 from tests.unit.verdict.test_analysis import RTT, TCP, VALUES, evidence
 
-#: What a node tells here, by field.
+#: The facts of nodes in these tests, by field.
 FACTS = {
     "instance_type": "c5.large",
     "cni": "one",
@@ -31,7 +31,7 @@ FACTS = {
     "container_runtime": "one",
     "network_layers": ("nn-1", "nn-2"),
 }
-#: Something else than a run, an arm or a node has by default, by field.
+#: Values that differ from the defaults of a run, an arm or a node, by field.
 OTHERS = {
     "network_scale": 0.5,
     "cpus": 4,
@@ -49,12 +49,12 @@ OTHERS = {
 
 
 def run(**plan):
-    """A run of which everything is recorded."""
+    """A run with all facts recorded."""
     return of_every_node(evidence(VALUES, **plan), **FACTS)
 
 
 def with_arms(run, change):
-    """The same run after `change` of its arms."""
+    """The same run with its arms changed by `change`."""
     planned = run.planned_run.model_copy(update={"arms": change(run.planned_run.arms)})
     return replace(run, planned_run=planned)
 
@@ -119,7 +119,7 @@ def test_every_fact_of_arms_is_told(fact):
 
 
 def test_no_fact_of_an_arm_is_forgotten():
-    # What the nodes or the arm's instances tell is told of them.
+    # Facts of the nodes or of the arm's instances are compared there.
     apart = {"name", "baseline", "selector", "network", "network_scale", "nodes"}
     assert set(Arm.model_fields) - apart == set(FACTS_OF_ARMS)
     assert len(FACTS_OF_ARMS) == len(ARM_FACTS)

@@ -1,4 +1,4 @@
-"""The verdict, on cases whose answer is known; how often it is right: benchmarks/verdict.py."""
+"""The estimator on cases with known answers. benchmarks/verdict.py measures its error rates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def one_pair(values, nodes="ab"):
 
 
 def many_pairs(matrix, arm="x"):
-    """Rows are pairs that share no node, columns are blocks."""
+    """Values of a matrix: its rows are pairs without common nodes, its columns are blocks."""
     return [
         Value(block, f"{arm}{row}-client", f"{arm}{row}-server", value)
         for row, values in enumerate(matrix)
@@ -43,7 +43,7 @@ STEADY = [4.94, 4.95, 4.93, 4.96, 4.94, 4.95]
 FAST = [9.5, 9.49, 9.51, 9.5, 9.48, 9.52]
 
 
-# -- the words
+# -- the verdicts
 
 
 def test_twice_the_throughput_is_better():
@@ -95,13 +95,13 @@ def test_the_interval_is_students_over_blocks():
     differences = np.log(FAST) - np.log(STEADY)
     half = 2.5706 * differences.std(ddof=1) / math.sqrt(6)
     found = verdict(FAST, STEADY)
-    # These differences alternate, so nothing widens the interval.
+    # These differences alternate, so autocorrelation does not widen the interval.
     assert found.ci95 == pytest.approx(
         (math.exp(differences.mean() - half), math.exp(differences.mean() + half)), rel=1e-4
     )
 
 
-# -- too little to say anything
+# -- too few values
 
 
 def test_nothing_in_common_is_inconclusive_and_has_no_ratio():
@@ -215,7 +215,7 @@ def test_a_large_mesh_speaks_of_the_placement_by_its_nodes():
     ]
     found = estimate(mesh, [v._replace(value=5.0) for v in mesh], better="higher", threshold=0.05)
     assert found.scope == "the placement"
-    # The nodes' luck enters twice in every pair; eight nodes are the sample, not 28 pairs.
+    # Each pair depends on the speed of two nodes. The sample size is eight nodes, not 28 pairs.
     logs = np.log([speed[name] for name in names])
     half = student_t(0.95, 7) * 2 * logs.std(ddof=1) / math.sqrt(8)
     assert math.log(found.ci95[1] / found.ci95[0]) == pytest.approx(2 * half, rel=0.1)
@@ -240,7 +240,7 @@ def test_a_lost_trial_of_a_slow_pair_does_not_make_its_block_fast():
     assert missing.ci95 == pytest.approx(complete.ci95)
 
 
-# -- many verdicts, and what would settle one
+# -- many verdicts, and the blocks that an inconclusive one needs
 
 
 def test_more_verdicts_of_one_run_need_more_evidence():

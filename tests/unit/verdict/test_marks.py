@@ -1,4 +1,4 @@
-"""Marks on trials: each is set on what it is for, with its figures, and hardly ever by noise."""
+"""Marks on trials: each marks only its own problem, with figures, and rarely noise."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def key(block=1, arm="treatment", test="tcp-1", turned=False):
 
 
 def trial(value=4.9e9, *, version="iperf 3.12", **changes):
-    """Makes the trial of a key."""
+    """Return a function that makes the trial of a key."""
     return lambda key: builders.trial_of(
         key, TESTS[key.test], value, **{"tool_version": version, **changes}
     )
@@ -78,7 +78,7 @@ def intervals(rates, length=1.0):
 
 
 def marked(trials, *, plan=None, raw=None, counters=None):
-    """The marks by trial; none has an empty list."""
+    """The marks by trial, without trials that have none."""
     made = {key: make(key) for key, make in trials.items()}
     found = mark_trials(plan or planned_run(), made, raw or {}, counters)
     by_trial = itertools.groupby(found, key=lambda mark: mark.key)
@@ -124,7 +124,7 @@ class TestCpu:
         failed = trial(details={"client_cpu_percent": 100.0}, status="failed")
         assert marked({key(): failed, key(2): trial()}) == {}
 
-    @settings(deadline=None)  # a busy machine is no fault
+    @settings(deadline=None)  # a busy machine may be slow
     @given(st.floats(0, 1600), st.sampled_from(["tcp-1", "tcp-8"]), st.integers(1, 64))
     def test_a_mark_means_nine_tenths_of_what_the_tool_could_use(self, percent, test, cpus):
         where = key(test=test)
@@ -194,7 +194,7 @@ class TestClocks:
             key(1): trial(started_at=at(0), finished_at=at(20)),
             key(2): trial(started_at=at(18), finished_at=at(40)),
             key(3): trial(started_at=at(45), finished_at=at(55)),
-            # It failed in its turn and was repeated at the end.
+            # This trial failed and was repeated at the end.
             key(1, "baseline"): trial(attempt=2, started_at=at(0, 5), finished_at=at(20, 5)),
         }
         assert "clock" not in {name for marks in marked(trials).values() for name in names(marks)}
@@ -243,7 +243,7 @@ class TestABurstThatEndsInATrial:
     @pytest.mark.parametrize(
         "rates",
         [
-            [4.9e9] * 8 + [0.72e9] * 2,  # too short to be sure
+            [4.9e9] * 8 + [0.72e9] * 2,  # too few intervals after the drop
             [0.72e9] * 5 + [4.9e9] * 5,  # a rise
             [4.9e9] * 5 + [2e9] * 5,  # a drop, but not to the baseline
             [4.9e9] * 5 + [0.2e9] * 5,  # far below it
@@ -302,10 +302,10 @@ class TestABurstThatEndsBetweenBlocks:
 
 
 class TestFalseAlarms:
-    """Flat noise around any level, simulated with seeds; fewer than 1 % may be marked."""
+    """Simulated noise around constant levels. The false-positive rate must be below 1 %."""
 
     RUNS = 2000
-    # The worst level lies between the baseline and what is clearly above it.
+    # The worst level is between the baseline and a level that is clearly above it.
     LEVELS = (0.5, 0.97, 1.0, 1.1, 1.17, 1.2, 1.25, 1.5, 4.0)
 
     @pytest.mark.parametrize("level", LEVELS)
@@ -351,7 +351,7 @@ class TestFalseAlarms:
             found += drop_to(1.0, noisy, least_before=3, least_after=3) == cut
         assert found > 0.99 * self.RUNS
 
-    @settings(deadline=None)  # a busy machine is no fault
+    @settings(deadline=None)  # a busy machine may be slow
     @given(
         st.lists(st.floats(0, 1e11), max_size=40),
         st.floats(1e6, 1e10),

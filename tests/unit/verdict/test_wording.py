@@ -1,4 +1,4 @@
-"""The sentence says all that matters, of whom, and in correct words."""
+"""The conclusion: complete, with its scope, and grammatical."""
 
 from __future__ import annotations
 

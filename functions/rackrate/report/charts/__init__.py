@@ -1,1 +1,1 @@
-"""Charts as inline SVG: values in, markup out. Drawn by matplotlib, coloured by the page."""
+"""Charts as inline SVG: values in, markup out. matplotlib draws them, the page sets the colors."""

@@ -1,4 +1,4 @@
-"""Which stretch of values an axis shows, and how it is written beside it. Pure."""
+"""The range of values that an axis shows, and its ticks and unit. Pure."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-#: Values that differ more than so many times need a logarithmic axis to be told apart.
+#: An axis is logarithmic if the ratio of its largest to its smallest value exceeds this.
 _LOGARITHMIC = 30.0
-#: Values that are all above this share of the largest are shown without zero.
+#: An axis leaves out zero if all values are above this share of the largest.
 _ZOOMED = 0.55
 
 
 @dataclass(frozen=True)
 class ValueAxis:
-    """A stretch of values.
+    """The range of values of an axis.
 
     Attributes:
         low, high: its ends, in the SI unit.
-        logarithmic: whether its steps are factors.
-        factor, unit: what values are divided by to be in this unit.
+        logarithmic: whether the axis is logarithmic.
+        factor, unit: the axis' unit, and the divisor that converts values to it.
     """
 
     low: float
@@ -37,17 +37,17 @@ class ValueAxis:
 
     @property
     def from_zero(self) -> bool:
-        """Whether distances from the axis' end are the values themselves."""
+        """Whether the axis is linear and starts at zero, so that distances show the values."""
         return self.low == 0
 
     def note(self) -> str:
-        """What a reader has to know of the axis, or nothing."""
+        """A note on the axis for the reader, or an empty text."""
         if self.logarithmic:
             return "The axis is logarithmic."
         return "" if self.from_zero else "The axis does not begin at zero."
 
     def set_on(self, ax: Axes, which: str = "y", *, most_ticks: int = 5) -> None:
-        """Gives an axis of a chart this stretch, with round ticks."""
+        """Set an axis of a chart to this range, with round ticks."""
         from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
         if which == "y":
@@ -77,14 +77,16 @@ def value_axis(
 ) -> ValueAxis:
     """An axis for values of a quantity that is never negative.
 
-    From zero, unless the values are so close to each other that little would be seen of them.
+    It starts at zero, unless the values are too close together to be told apart then.
 
     Args:
-        values: what is shown.
+        values: the values to show.
         unit: their SI unit.
-        anchors: further values that have to be within the axis.
-        logarithmic_from: the ratio of the largest to the least from which steps are factors.
-        from_zero_below: it begins at zero when the least is less than this share of the largest.
+        anchors: further values that the axis has to include.
+        logarithmic_from: ratio of the largest to the smallest value from which the axis is
+            logarithmic.
+        from_zero_below: the axis starts at zero if the smallest value is below this share of the
+            largest.
     """
     found = [*values, *anchors]
     low, high = min(found, default=0.0), max(found, default=0.0)

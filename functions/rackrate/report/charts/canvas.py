@@ -1,7 +1,7 @@
-"""What all charts are drawn on: a matplotlib figure, and its SVG made part of a page.
+"""The base of all charts: a matplotlib figure, and the conversion of its SVG for the page.
 
-Matplotlib is imported when the first chart is drawn: it takes a second that other stages need not
-wait for.
+matplotlib is imported when the first chart is drawn, because the import takes a second and other
+stages do not need it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Units of a chart's width. A telephone shows them at about 0.8 CSS pixels each, a wide screen at
-#: 1.3: what is written in 11 units can be read on both, and nothing is smaller.
+#: A chart's width in units. A unit is about 0.8 CSS pixels on a phone and 1.3 on a wide screen.
+#: Text of 11 units is readable on both, and no text is smaller.
 WIDTH = 400
 FONT_SIZE = 11
-#: From so many dots on they are drawn as an image: as vectors they would be most of the page.
+#: Charts with more dots than this draw them as an image, because vectors would dominate the page's
+#: size.
 MOST_VECTORS = 1500
 
-#: Stand-ins for the page's colours, which depend on the reader's: each becomes `var(--name)`.
+#: Placeholders for the page's colors, which depend on light or dark mode. Each is replaced by
+#: `var(--name)`.
 INK, QUIET, LINE, PAPER, BAND = "#010a01", "#010a02", "#010a03", "#010a04", "#010a05"
 _VARIABLES = {INK: "ink", QUIET: "quiet", LINE: "line", PAPER: "paper", BAND: "band"}
-#: How many colours the style sheet has for arms.
+#: The number of colors for arms in the style sheet.
 COLOURS = 6
 _VARIABLES |= {f"#010b{index:02x}": f"arm-{index}" for index in range(COLOURS)}
-#: Of an image's dots, which cannot follow the page: seen on white and on black.
+#: Colors of the dots in an image, which cannot follow the page. They show on white and on black.
 _FIXED = ("#d55e00", "#2b83c4", "#009e73", "#c66fa0", "#b98600", "#7f7f7f")
 
 _MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -69,25 +71,25 @@ _HREF = "{http://www.w3.org/1999/xlink}href"
 _COLOUR = re.compile(r"#010[ab][0-9a-f]{2}")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _FONT = re.compile(r"font-family:[^;]*;?|font:[^;]*;?")
-#: What XML cannot say, and matplotlib would write all the same.
+#: Characters that XML does not allow but matplotlib would write.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
-#: For each artist's id a text for each mark it has drawn.
+#: The tips by the artist's id: one text for each mark that the artist draws.
 Tips = Mapping[str, Sequence[str]]
 
 
 def colour(arm: int) -> str:
-    """The stand-in for an arm's colour."""
+    """The placeholder for an arm's color."""
     return f"#010b{arm % COLOURS:02x}"
 
 
 def fixed_colour(arm: int) -> str:
-    """An arm's colour where it cannot follow the page."""
+    """An arm's color in an image, where it cannot follow the page."""
     return _FIXED[arm % COLOURS]
 
 
 def marker(arm: int) -> str:
-    """An arm's marker: told apart without colours too, also where colours begin anew."""
+    """An arm's marker, which differs between arms even where colors repeat."""
     return _MARKERS[(arm + arm // COLOURS) % len(_MARKERS)]
 
 
@@ -97,7 +99,7 @@ def dashes(arm: int) -> Any:
 
 
 def clean(text: str) -> str:
-    """A text without what XML has no way to write."""
+    """The text with characters that XML does not allow replaced."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -112,18 +114,18 @@ def rendered(
     """A chart as an `svg` element for a page.
 
     Args:
-        draw: draws on an empty figure; returns tips for marks, by the ids (`gid`) of their artists.
-        name: names the chart within the page; ids begin with it.
+        draw: draws on an empty figure, and returns tips for marks by the ids (`gid`) of artists.
+        name: the chart's name within the page, with which its ids begin.
         size: width and height in units.
-        title: what it is; without one it is decoration, that screen readers pass over.
-        description: what it shows, for those who do not see it.
+        title: the title. A chart without a title is decoration, which screen readers skip.
+        description: a description for screen readers.
     """
     matplotlib = _matplotlib()
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of glyphs its own font lacks; the reader's has them
+        warnings.simplefilter("ignore")  # its font lacks glyphs that the reader's font has
         figure = Figure(figsize=(size[0] / 72, size[1] / 72), dpi=144)
         canvas: Any = FigureCanvasSVG(figure)
         tips = draw(figure) or {}
@@ -134,7 +136,7 @@ def rendered(
 
 @cache
 def _matplotlib() -> Any:
-    """Matplotlib, with a directory for its caches that can be written to in a Lambda function."""
+    """The matplotlib module, with its cache in a directory that Lambda can write to."""
     place = Path(tempfile.gettempdir()) / f"rackrate-matplotlib-{os.getuid()}"
     os.environ.setdefault("MPLCONFIGDIR", str(place))
     import matplotlib
@@ -154,22 +156,22 @@ def axes(
 
 
 def heading(figure: Figure, text: str) -> None:
-    """What the vertical axis shows, at the chart's top."""
+    """Write the label of the vertical axis at the top of the chart."""
     height = 72 * figure.get_size_inches()[1]
     figure.text(0.005, 1 - 3 / height, text, color=QUIET, va="top")
 
 
 def bare(ax: Axes) -> None:
-    """Takes frame and ticks away."""
+    """Remove frame and ticks."""
     ax.set_axis_off()
 
 
 def _for_page(svg: str, name: str, title: str, description: str, tips: Tips) -> str:
-    """Matplotlib's document as an element: named, coloured by the page, and small."""
+    """matplotlib's document as an element with unique ids, the page's colors, and a small size."""
     root = ET.fromstring(clean(svg))
     for group in list(root):
         if group.tag in (f"{_SVG}metadata", f"{_SVG}defs"):
-            # Its style sheet would apply to the whole page; ours has what is needed of it.
+            # Its style sheet would apply to the whole page. Ours contains the needed rules.
             root.remove(group)
     for element in root.iter():
         element.tag = element.tag.removeprefix(_SVG)
@@ -193,15 +195,15 @@ def _for_page(svg: str, name: str, title: str, description: str, tips: Tips) -> 
 
 
 def _tell(group: ET.Element, tips: Sequence[str]) -> None:
-    """Puts a tip on each mark of a group, in the order in which they were drawn."""
+    """Put a tip on each mark of a group, in the order in which they were drawn."""
     marks = list(_marks(group))
     if len(marks) != len(tips):
-        return  # matplotlib left some out: no tip is better than another mark's
+        return  # matplotlib left some marks out, so tips could land on the wrong mark
     for mark, tip in zip(marks, tips, strict=True):
         ET.SubElement(mark, "title").text = clean(tip)
     styles = {mark.get("style", "") for mark in marks}
     if len(styles) == 1:
-        # Said once: of a thousand marks it would be most of the chart.
+        # Set the style once, because for a thousand marks it would be most of the chart's size.
         group.set("style", styles.pop())
         for mark in marks:
             mark.attrib.pop("style", None)
@@ -217,8 +219,8 @@ def _marks(group: ET.Element) -> Iterator[ET.Element]:
 
 
 def _tidy(element: ET.Element, name: str, used: set[str]) -> None:
-    """Keeps an id that is referred to, makes colours variables, and shortens numbers."""
-    # Nothing is drawn beyond its axes; what matplotlib clips all the same, the grid, is not.
+    """Keep an id only if it is used, turn colors into variables, and shorten numbers."""
+    # Nothing is drawn outside the axes, so clipping is not needed.
     element.attrib.pop("clip-path", None)
     found = element.attrib.pop("id", None)
     if found in used:
@@ -249,7 +251,7 @@ def _shorter(number: re.Match[str]) -> str:
 
 
 def _needed(root: ET.Element) -> Iterator[ET.Element]:
-    """The elements without what is not seen, and without groups that add nothing."""
+    """The elements without invisible ones and without groups that add nothing."""
     for child in root:
         inner = list(_needed(child))
         unseen = child.tag == "path" and child.get("style") == "fill:none"
@@ -265,7 +267,7 @@ def _needed(root: ET.Element) -> Iterator[ET.Element]:
 
 
 def key(arm: int) -> str:
-    """An arm's line with its marker, as a `symbol` that legends refer to by the id `key-<arm>`."""
+    """An arm's line and marker as a `symbol`, which legends use by its id `key-<arm>`."""
 
     def draw(figure: Figure) -> None:
         ax = axes(figure, left=0, right=0, top=0, bottom=0)

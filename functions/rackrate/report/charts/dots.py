@@ -1,4 +1,4 @@
-"""Every trial as a dot over its block, and beside it how each arm's trials are distributed."""
+"""The chart of trials: a dot for each trial over its block, and each arm's distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HEIGHT = 250
 _SIDE = 74
 _TOP, _BOTTOM, _LEFT = 30, 34, 48
-#: From so many trials on an arm's distribution is drawn with its shape.
+#: An arm with at least this many trials gets a histogram with its box.
 _SHAPED = 40
 _BINS = 24
 _MOST_TICKS = 10
@@ -32,9 +32,9 @@ class Dot:
     Attributes:
         arm: the number of its arm.
         block: its block, from 1.
-        value: in the chart's unit.
-        tip: what it is, in words.
-        marked: whether something is to be known of it.
+        value: its value in the chart's unit.
+        tip: its description.
+        marked: whether the trial has a mark.
     """
 
     arm: int
@@ -46,7 +46,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Loss:
-    """A trial that failed: it has a place in the order of blocks and no value."""
+    """A failed trial, which has a block but no value."""
 
     arm: int
     block: int
@@ -55,16 +55,16 @@ class Loss:
 
 @dataclass(frozen=True)
 class Trials:
-    """What a chart of trials shows.
+    """The data of a chart of trials.
 
     Attributes:
-        arms: how many arms there are.
+        arms: the number of arms.
         unit: the values' SI unit.
-        label: what the values are.
+        label: the name of the values.
         dots: the measured trials.
-        losses: the failed ones.
-        ceilings: the documented limit of an arm, where there is one.
-        reference: the baseline's median and the share of it that does not matter, where known.
+        losses: the failed trials.
+        ceilings: the documented limits, each with its arm's number.
+        reference: the baseline's median and the threshold, where known.
     """
 
     arms: int
@@ -77,12 +77,12 @@ class Trials:
 
     @property
     def axis(self) -> ValueAxis:
-        """The stretch of values that is shown: all trials, and limits that are not far off."""
+        """The axis, which includes all trials, and limits that are close to them."""
         values = [dot.value for dot in self.dots]
         return value_axis(values, self.unit, anchors=[*self._band(), *self.limits().values()])
 
     def limits(self) -> dict[int, float]:
-        """The ceilings within reach of the trials; others would press these flat."""
+        """The ceilings close to the trials; showing others would compress the trials."""
         most = max((dot.value for dot in self.dots), default=0.0)
         return {arm: limit for arm, limit in self.ceilings if limit <= 1.6 * most}
 
@@ -101,11 +101,11 @@ def trials_chart(
     description: str,
     vectors: int = canvas.MOST_VECTORS,
 ) -> str:
-    """Every trial over its block, each arm with its own column, marker and colour.
+    """Draw every trial over its block. Each arm has its own column, marker and color.
 
-    A marked trial is a larger hollow marker; a failed one a cross above the values, for it has
-    none. Dashed lines are documented limits; the band is what does not matter of a difference. Of
-    more dots than `vectors` there is an image, whose dots have no tips.
+    A marked trial is a larger hollow marker. A failed trial is a cross above the values. Dashed
+    lines are documented limits. The band shows differences that do not matter. More dots than
+    `vectors` are drawn as an image, without tips.
     """
 
     def draw(figure: Figure) -> canvas.Tips:
@@ -117,7 +117,7 @@ def trials_chart(
         axis.set_on(main)
         main.grid(axis="y", color=LINE, linewidth=0.8)
         main.set_axisbelow(True)
-        # Above the ticks, not beside them: it needs no room there, and is read without a turn.
+        # Above the ticks the label takes no width and does not have to be rotated.
         canvas.heading(figure, f"{trials.label}, {axis.unit}")
         for ax in (main, side):
             _band(ax, trials)
@@ -158,7 +158,7 @@ def _columns(trials: Trials) -> tuple[float, float]:
 
 
 def _dots(ax: Axes, trials: Trials, *, as_image: bool) -> dict[str, list[str]]:
-    """Draws the trials; those of an arm and a block lie side by side, in their order."""
+    """Draw the trials; trials of the same arm and block lie side by side, in their order."""
     width, size = _columns(trials)
     tips: dict[str, list[str]] = {}
     placed: dict[tuple[int, bool], list[tuple[float, Dot]]] = {}
@@ -171,7 +171,7 @@ def _dots(ax: Axes, trials: Trials, *, as_image: bool) -> dict[str, list[str]]:
             placed.setdefault((arm, dot.marked), []).append((middle + shift, dot))
     for (arm, marked), found in placed.items():
         ink = canvas.fixed_colour(arm) if as_image else canvas.colour(arm)
-        # Where many lie in one column they are smaller and let those beneath them be seen.
+        # Many dots in one column are smaller and transparent, so that hidden dots show through.
         most = max(len(found) / max(1, len({dot.block for _, dot in found})), 1)
         each = size * min(1.0, (6 / most) ** 0.25) * (1.35 if marked else 1)
         gid = f"dots-{arm}-{int(marked)}"
@@ -195,13 +195,13 @@ def _dots(ax: Axes, trials: Trials, *, as_image: bool) -> dict[str, list[str]]:
 
 
 def _losses(ax: Axes, trials: Trials) -> dict[str, list[str]]:
-    """Draws what failed above the values: it has none, and certainly not zero."""
+    """Draw failed trials above the values, because they have none."""
     if not trials.losses:
         return {}
     width, _ = _columns(trials)
     tips: dict[str, list[str]] = {}
     for arm in sorted({loss.arm for loss in trials.losses}):
-        # One cross for each block: hundreds of the same block would lie on each other.
+        # One cross for each block, because the crosses of a block would cover each other.
         by_block: dict[int, list[Loss]] = {}
         for loss in trials.losses:
             if loss.arm == arm:
@@ -237,7 +237,7 @@ def _blocks(ax: Axes, trials: Trials) -> None:
 
 
 def _distributions(ax: Axes, trials: Trials) -> None:
-    """For each arm the quartiles as a box, the median, the range, and of many trials the shape."""
+    """Draw for each arm a box of the quartiles, the median, the range, and maybe a histogram."""
     ax.set_xlim(-0.6, trials.arms - 0.4)
     ax.tick_params(labelleft=False, left=False)
     ax.grid(axis="y", color=LINE, linewidth=0.8)
@@ -281,7 +281,7 @@ def _box(ax: Axes, arm: int, values: Sequence[float], *, shaped: bool, trials: T
 
 
 def _shape(ax: Axes, arm: int, values: Sequence[float], axis: ValueAxis) -> None:
-    """The trials' histogram on both sides of a vertical line."""
+    """Draw the trials' histogram on both sides of a vertical line."""
     import numpy
 
     edges = (

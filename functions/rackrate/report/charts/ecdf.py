@@ -1,4 +1,4 @@
-"""Raw values as the share of them that a value is not above: an ECDF for each arm."""
+"""The chart of raw values: an empirical distribution function (ECDF) for each arm."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HEIGHT = 250
-#: A curve has no more steps than this; of more values every so many-th is a step, but in the tail.
+#: About the most steps of a curve. With more values, evenly spaced ones are used, and all values of
+#: the tail.
 _MOST_STEPS = 240
 _TAIL = 40
-#: Values are written beside the marks of so many curves, each this share of the axis wide.
+#: The most curves whose marks have labels, and a label's width as a share of the axis.
 _MOST_LABELLED = 3
 _ROOM = 0.16
-#: Values that a p99 needs so that one lies beyond it, and so that ten do.
+#: The numbers of values for which one value, or ten, lie beyond the p99.
 LEAST_FOR_P99, GOOD_FOR_P99 = 100, 1000
 
 
@@ -33,14 +34,14 @@ class Curve:
 
     Attributes:
         arm: its number.
-        values: in the chart's unit, ascending.
+        values: its raw values in the chart's unit, ascending.
     """
 
     arm: int
     values: tuple[float, ...]
 
     def at(self, share: float) -> float:
-        """The value that this share of the values is below, as the summaries have it."""
+        """The quantile for a share, computed as in the summaries."""
         place = share * (len(self.values) - 1)
         below = math.floor(place)
         above = min(below + 1, len(self.values) - 1)
@@ -49,12 +50,12 @@ class Curve:
 
     @property
     def marked(self) -> tuple[tuple[str, float], ...]:
-        """The percentiles that there are enough values for, with their shares."""
+        """The percentiles that have enough values, with their shares."""
         enough = len(self.values) >= LEAST_FOR_P99
         return (("p50", 0.5), ("p99", 0.99)) if enough else (("p50", 0.5),)
 
     def steps(self) -> list[tuple[float, float]]:
-        """Values and shares of a curve that has no more steps than can be told apart."""
+        """Values and shares of the curve, reduced to steps that can be told apart."""
         count = len(self.values)
         if count <= _MOST_STEPS + _TAIL:
             chosen: Sequence[int] = range(count)
@@ -65,7 +66,7 @@ class Curve:
 
 
 def curves_axis(curves: Sequence[Curve], unit: str) -> ValueAxis:
-    """The values that a chart shows: all of them."""
+    """The axis of a chart, which includes all values."""
     ends = [end for curve in curves for end in (curve.values[0], curve.values[-1])]
     return value_axis(ends, unit, logarithmic_from=8, from_zero_below=0.02)
 
@@ -73,15 +74,15 @@ def curves_axis(curves: Sequence[Curve], unit: str) -> ValueAxis:
 def ecdf_chart(
     curves: Sequence[Curve], unit: str, label: str, *, name: str, title: str, description: str
 ) -> str:
-    """For each arm how large a share of its raw values is at most so large.
+    """Draw for each arm the share of its raw values up to each value.
 
-    p50 and p99 are marked; p99 hollow when fewer than ten values lie beyond it, and not at all when
-    none need to.
+    p50 and p99 have marks. The mark of p99 is hollow if fewer than ten values lie beyond it. With
+    fewer than `LEAST_FOR_P99` values it is missing, because none need lie beyond it.
 
     Args:
-        curves: those of arms that have values.
-        unit: their SI unit.
-        label: what the values are.
+        curves: the curves of the arms with values.
+        unit: the values' SI unit.
+        label: the name of the values.
     """
 
     def draw(figure: Figure) -> canvas.Tips:
@@ -138,14 +139,15 @@ def _curve(ax: Axes, curve: Curve, axis: ValueAxis, unit: str) -> dict[str, list
 
 
 def _labels(ax: Axes, curves: Sequence[Curve], share: float, unit: str) -> None:
-    """Writes values beside their marks where there is room; the figure's table has them all."""
+    """Write values beside their marks where there is room. The figure's table has all values."""
     if len(curves) > _MOST_LABELLED:
         return
     ordered = sorted(curves, key=lambda curve: curve.at(share))
     places = [_fraction(ax, curve.at(share)) for curve in ordered]
     for rank, (curve, place) in enumerate(zip(ordered, places, strict=True)):
         if share > 0.5:
-            # Below the mark and right of it nothing is drawn: the curve came from the left.
+            # The space below and to the right of a mark is free, because the curve rises from the
+            # left.
             side, drop = ("left", 8) if place < 1 - _ROOM else ("right", -2), -13 - 13 * rank
             where = side[0], (side[1], drop)
         else:
@@ -169,6 +171,6 @@ def _labels(ax: Axes, curves: Sequence[Curve], share: float, unit: str) -> None:
 
 
 def _fraction(ax: Axes, value: float) -> float:
-    """How far along the axis a value lies, from 0 to 1."""
+    """The position of a value along the axis, from 0 to 1."""
     place = ax.transData.transform((value, 0))
     return float(ax.transAxes.inverted().transform(place)[0])

@@ -1,4 +1,4 @@
-"""The matrix of nodes: what each client measured with each server, as a heat map."""
+"""The matrix of nodes: the median between each client and each server, as a heat map."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: So many nodes have each a label; of more, some.
+#: Up to this many nodes, each node has a label; with more nodes, only some.
 MOST_LABELS = 60
-#: So many cells are drawn each by itself, with a tip; more as an image.
+#: Up to this many cells are drawn as vectors with tips; more cells as an image.
 _MOST_CELLS = 240
 _NUMBERED = 7
 _LINES = 48
-#: Of longer names the end is shown; the figure's table has them whole.
+#: Longer names show only their end. The figure's table has the whole names.
 _LONGEST = 10
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """What an arm's pairs came to.
+    """The medians of an arm's pairs.
 
     Attributes:
         nodes: the names of its nodes, in the order of rows and columns.
-        medians: by the numbers of client and server.
+        medians: medians by the indexes of client and server.
         unit: the values' SI unit.
     """
 
@@ -41,23 +41,23 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Shades:
-    """The scale of values that matrices share."""
+    """The color scale that all matrices share."""
 
     low: float
     high: float
 
     def of(self, value: float) -> float:
-        """A value's place on the scale, from 0 to 1."""
+        """The position of a value on the scale, from 0 to 1."""
         return 0.5 if self.high == self.low else (value - self.low) / (self.high - self.low)
 
 
 def width_of(nodes: int) -> float:
-    """The chart's width: more nodes with labels need more than a usual chart's."""
+    """The chart's width in units, which grows with the number of labeled nodes."""
     return canvas.WIDTH if nodes <= 24 or nodes > MOST_LABELS else 110 + 11.5 * nodes
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """The names without what they all begin and end with, as far as that ends with a separator."""
+    """The names without their common prefix and suffix, which are cut at a separator."""
     if len(names) < 2:
         return list(names)
     start = _shared(names)
@@ -69,7 +69,7 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 
 def _shared(names: Sequence[str]) -> int:
-    """The length of the common beginning, up to its last separator."""
+    """The length of the common prefix, up to its last separator."""
     first, last = min(names), max(names)
     same = 0
     while same < min(len(first), len(last)) and first[same] == last[same]:
@@ -80,7 +80,7 @@ def _shared(names: Sequence[str]) -> int:
 def heatmap_chart(
     matrix: Matrix, shades: Shades, *, name: str, title: str, description: str
 ) -> str:
-    """A cell for each client (row) and server (column); what was not measured is left hatched."""
+    """Draw a cell for each client (row) and server (column); unmeasured cells are hatched."""
     count = len(matrix.nodes)
     width = width_of(count)
     labels = short_names(matrix.nodes)
@@ -105,24 +105,24 @@ def heatmap_chart(
 
 
 def colours(values: Sequence[float], shades: Shades) -> Any:
-    """Perceptually uniform, and its lightness alone tells the order."""
+    """The colors of values from a perceptually uniform map, in which lightness shows the order."""
     from matplotlib import colormaps
 
     return colormaps["viridis"]([shades.of(value) for value in values])
 
 
 def _ink_on(colour: Sequence[float]) -> str:
-    """White or black, whichever stands out more (WCAG's relative luminance)."""
+    """White or black, whichever has more contrast (WCAG's relative luminance)."""
     linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in colour[:3]]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
 
 
 def _unmeasured(ax: Axes, nodes: int) -> None:
-    """Thin diagonals behind the cells: what shows them was not measured, and is not zero."""
+    """Draw thin diagonals behind the cells, which remain visible where nothing was measured."""
     from matplotlib.collections import LineCollection
 
-    # They cross the matrix' own diagonal, and each of its cells, which are never measured.
+    # The lines cross every cell on the matrix' diagonal, because those are never measured.
     each = max(1, _LINES // nodes)
     lines = min(nodes, 2 * _LINES) * each
     shifts = [(2 * line + 1) / lines - 1 for line in range(lines)]
@@ -147,7 +147,7 @@ def _cells(ax: Axes, matrix: Matrix, shades: Shades, cell: float) -> dict[str, l
     places = sorted(matrix.medians)
     values = [matrix.medians[place] for place in places]
     if len(places) > _MOST_CELLS:
-        # A cell that is less than three units wide would hardly be seen where few are measured.
+        # A cell less than three units wide would be hard to see where few cells are measured.
         ax.scatter(
             [server for _, server in places],
             [client for client, _ in places],
@@ -203,7 +203,7 @@ def _names(ax: Axes, labels: Sequence[str]) -> None:
 
 
 def _scale(figure: Figure, shades: Shades, unit: str, *, left: float, height: float) -> None:
-    """The colours with their values, below the matrix."""
+    """Draw the color scale with its values below the matrix."""
     import numpy
 
     ax = canvas.axes(figure, left=left, right=10, top=height - 28, bottom=18)

@@ -1,4 +1,4 @@
-"""Ratios with their intervals, and medians with their limits: small charts for a table's rows."""
+"""Small charts for table rows: ratios with their intervals, and medians with their limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ROW = (220, 30)
 _SCALE = (220, 24)
 _ALONE = (canvas.WIDTH, 74)
-#: An axis of ratios reaches no further than this; what lies beyond is an arrow.
+#: The largest reach of an axis of ratios. An interval beyond it ends in an arrow.
 _FURTHEST = math.log(50)
 _NEAREST = math.log(1.2)
 _STEPS = ((1.1,), (1.2,), (1.25,), (1.5,), (2,), (2, 4), (2, 5), (3, 10), (5, 25))
@@ -28,10 +28,10 @@ class Ratio:
     """A ratio of two arms with its intervals.
 
     Attributes:
-        value: 1 for no difference.
+        value: the ratio; 1 means no difference.
         alone: its own 95 % interval.
-        wider: the interval that holds with those of all other verdicts at once, where known.
-        threshold: a ratio within 1 / (1 + threshold) and 1 + threshold does not matter.
+        wider: the interval adjusted for the number of verdicts, where known.
+        threshold: a ratio between 1 / (1 + threshold) and 1 + threshold does not matter.
     """
 
     value: float
@@ -41,23 +41,23 @@ class Ratio:
 
     @property
     def drawable(self) -> bool:
-        """Whether every value has a logarithm."""
+        """Whether every value is positive, so that it has a logarithm."""
         return all(math.isfinite(value) and value > 0 for value in self._values())
 
     @property
     def reach(self) -> float:
-        """How far the logarithms of its values lie from that of 1."""
+        """The largest distance of the logarithms of its values from 0, the logarithm of 1."""
         return max(abs(math.log(value)) for value in self._values())
 
     @property
     def shows_one(self) -> bool:
-        """Whether a chart that is to show the intervals well has room for 1 and the band."""
+        """Whether the ratio's own chart has room for 1 and the band of the threshold."""
         low, high = self.ends
         return min(abs(low), abs(high)) < 6 * (high - low) or low < 0 < high
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Logarithms of the ends of the wider interval."""
+        """The logarithms of the ends of the wider interval."""
         low, high = self.wider or self.alone
         return math.log(min(low, self.value)), math.log(max(high, self.value))
 
@@ -66,12 +66,12 @@ class Ratio:
 
 
 def common_reach(ratios: Iterable[Ratio]) -> float:
-    """How far an axis that all the ratios share goes to both sides of 1, as a logarithm."""
+    """The reach of a shared axis to both sides of 1, as a logarithm."""
     return min(_FURTHEST, 1.12 * max([_NEAREST, *(ratio.reach for ratio in ratios)]))
 
 
 def interval_row(ratio: Ratio, reach: float, *, name: str, title: str, description: str) -> str:
-    """A ratio on an axis that the rows of a table share; `ratio_scale` is its scale."""
+    """Draw a ratio on the axis that a table's rows share; `ratio_scale` draws the scale."""
 
     def draw(figure: Figure) -> None:
         ax = _log_axes(figure, (-reach, reach))
@@ -82,7 +82,7 @@ def interval_row(ratio: Ratio, reach: float, *, name: str, title: str, descripti
 
 
 def ratio_scale(reach: float, *, name: str) -> str:
-    """The scale of the rows' axis, for the head of their column."""
+    """Draw the scale of the rows' shared axis, for the column's header."""
 
     def draw(figure: Figure) -> None:
         ax = _log_axes(figure, (-reach, reach))
@@ -95,7 +95,7 @@ def ratio_scale(reach: float, *, name: str) -> str:
 
 
 def interval_alone(ratio: Ratio, *, name: str, title: str, description: str) -> str:
-    """A ratio on an axis of its own, that shows its intervals as large as can be."""
+    """Draw a ratio on its own axis, with its intervals as large as possible."""
     low, high = ratio.ends
     half = math.log(1 + ratio.threshold)
     if ratio.shows_one:
@@ -153,7 +153,7 @@ def _one(ax: Axes, ratio: Ratio) -> None:
 
 
 def _span(ax: Axes, interval: Sequence[float], width: float) -> None:
-    """A line from end to end; an end beyond the axis is an arrow."""
+    """Draw an interval as a line; an end beyond the axis is an arrow."""
     first, last = ax.get_xlim()
     low, high = (math.log(end) for end in interval)
     ends = [max(low, first), min(high, last)]
@@ -169,7 +169,7 @@ def _span(ax: Axes, interval: Sequence[float], width: float) -> None:
 
 
 def _ticks(reach: float) -> list[tuple[str, float]]:
-    """Round ratios on both sides of 1, with their places."""
+    """Round ratios on both sides of 1, with their positions."""
     for steps in _STEPS:
         if math.log(steps[-1]) > 0.5 * reach:
             break
@@ -183,12 +183,12 @@ def _ticks(reach: float) -> list[tuple[str, float]]:
 
 @dataclass(frozen=True)
 class Level:
-    """What an arm came to.
+    """An arm's median and limit.
 
     Attributes:
         arm: its number.
-        median: of its trials.
-        limit: what is documented as its limit, in the same unit, or None.
+        median: the median of its trials.
+        limit: its documented limit in the same unit, or None.
     """
 
     arm: int
@@ -197,7 +197,7 @@ class Level:
 
 
 def levels_row(levels: Sequence[Level], *, name: str, title: str, description: str) -> str:
-    """A bar for each arm's median, and a line where its documented limit is."""
+    """Draw a bar for each arm's median, and a line at its documented limit."""
     most = max(max(level.median, level.limit or 0) for level in levels) or 1.0
 
     def draw(figure: Figure) -> None:

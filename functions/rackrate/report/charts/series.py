@@ -1,4 +1,4 @@
-"""The course of trials, interval by interval: small multiples, a panel for each block."""
+"""The rates of trials over time: small multiples with a panel for each block."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: More panels would be a wall, not a figure.
+#: The most panels that a reader can compare.
 MOST_PANELS = 12
-#: More lines of an arm in a panel lie on each other.
+#: The most lines of an arm in a panel. More lines would cover each other.
 MOST_LINES = 8
 _COLUMNS = 3
 _PANEL = 76
@@ -25,13 +25,13 @@ _PANEL = 76
 
 @dataclass(frozen=True)
 class Course:
-    """A trial's intervals.
+    """The rates of a trial over time.
 
     Attributes:
         arm: the number of its arm.
         block: its block.
-        starts, ends: of each interval, in seconds from the first one's begin.
-        rates: of each, in bit/s.
+        starts, ends: start and end of each interval, in seconds from the start of the first.
+        rates: rate in each interval, in bit/s.
     """
 
     arm: int
@@ -43,12 +43,12 @@ class Course:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The courses that are drawn.
+    """The courses to draw.
 
     Attributes:
-        panels: of each block that is shown, its courses.
-        blocks: how many blocks there are.
-        in_panels: of each block that is shown, how many courses it has, drawn or not.
+        panels: the shown blocks, each with its courses to draw.
+        blocks: the number of blocks, shown or not.
+        in_panels: the number of courses in each shown block, drawn or not.
     """
 
     panels: tuple[tuple[int, tuple[Course, ...]], ...]
@@ -57,15 +57,15 @@ class Chosen:
 
     @property
     def shown(self) -> int:
-        """How many courses are drawn."""
+        """The number of courses to draw."""
         return sum(len(courses) for _, courses in self.panels)
 
 
 def choose(courses: Sequence[Course]) -> Chosen:
-    """The first, the last and evenly spread blocks between, and of each arm evenly spread trials.
+    """Choose evenly spaced blocks, including the first and the last, and trials of each arm.
 
-    Within a block and an arm trials are ordered by how much they moved, so that the slowest and the
-    fastest are among those shown.
+    In a block, an arm's trials are ordered by the sum of their rates. The choice includes the
+    slowest and the fastest.
     """
     blocks = sorted({course.block for course in courses})
     panels, counts = [], []
@@ -81,20 +81,20 @@ def choose(courses: Sequence[Course]) -> Chosen:
 
 
 def _spread[T](found: Sequence[T], most: int) -> list[T]:
-    """So many of a sequence, the first and the last among them."""
+    """At most this many evenly spaced elements of a sequence, including the first and the last."""
     if len(found) <= most:
         return list(found)
     return [found[round(i * (len(found) - 1) / (most - 1))] for i in range(most)]
 
 
 def courses_axis(chosen: Chosen) -> ValueAxis:
-    """The rates that all panels show."""
+    """The axis of rates that all panels share."""
     rates = [rate for _, courses in chosen.panels for course in courses for rate in course.rates]
     return value_axis(rates, "bit/s", logarithmic_from=math.inf, from_zero_below=math.inf)
 
 
 def series_chart(chosen: Chosen, *, name: str, title: str, description: str) -> str:
-    """A panel for each chosen block with the arms' trials over each other, all to one scale."""
+    """Draw a panel for each chosen block, with the trials of all arms on the same scale."""
     columns = min(_COLUMNS, len(chosen.panels))
     rows = -(-len(chosen.panels) // columns)
     height = 34 + rows * (_PANEL + 20) + 24

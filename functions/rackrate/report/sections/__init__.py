@@ -1,1 +1,1 @@
-"""The page's parts, in the order a reader meets them: values in, markup out."""
+"""The page's sections: values in, markup out."""

@@ -1,4 +1,4 @@
-"""How it was measured, folded away: plan, method, versions, nodes, counters, estimates."""
+"""The section on the method, folded: plan, method, versions, nodes, counters, estimates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FACTS: Mapping[str, Callable[[Node], str | int | None]] = {
 
 
 def method_section(page: Material) -> str:
-    """What is needed to judge the measurement, and to repeat it."""
+    """The information that a reader needs to judge the measurement and to repeat it."""
     results = page.results
     parts = [
         ("How the figures came about", _figures(results)),
@@ -129,7 +129,7 @@ def _nodes(arms: Iterable[Arm]) -> str:
 
 
 def _setting(arm: Arm) -> str:
-    """What distinguishes the arm."""
+    """The settings that distinguish the arm."""
     settings = [arm.placement]
     if arm.ena_express:
         settings.append("ENA Express")
@@ -141,7 +141,7 @@ def _setting(arm: Arm) -> str:
 
 
 def _topology(arms: Iterable[Arm]) -> str:
-    """Where each arm's nodes are: zones, and EC2's network nodes where it tells them."""
+    """The places of each arm's nodes: zones, and EC2's network nodes where EC2 reports them."""
     lines = []
     for arm in arms:
         zones = Counter(node.zone or "unknown" for node in arm.nodes)
@@ -178,7 +178,7 @@ def _version(value: str | tuple[str, ...] | None) -> str:
 
 
 def _counters(counters: CounterIncreases | None) -> str:
-    """What was counted of the interfaces during the run, where anything was."""
+    """The increases of the interfaces' counters during the run; empty without counters."""
     if counters is None:
         return ""
     note = f"<p>{text(counters.note)}</p>" if counters.note else ""

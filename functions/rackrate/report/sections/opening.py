@@ -1,4 +1,4 @@
-"""What a reader sees first: which run this is, what came out of it, and what to know of it."""
+"""The opening of the page: the run's name and status, its conclusion, and its warnings."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from rackrate.verdict.model import Difference, Verdict, Word
 from rackrate_text.units import duration, ratio
 from rackrate_text.words import counted, listed
 
-#: So many things of a kind are named in the headline; of more, some.
+#: The most names of a kind in the headline.
 _MOST_NAMED = 4
 _MOST_CLAUSES = 3
-#: A longer conclusion is folded away.
+#: A conclusion with more characters is folded.
 _LONG = 700
 
 
@@ -38,7 +38,7 @@ def title(page: Material) -> str:
 
 
 def header(page: Material) -> str:
-    """The name of the run, and how it went."""
+    """The name of the run, and its status."""
     run, counts = page.results.run, page.results.trials
     facts = (
         text(run.status),
@@ -57,7 +57,7 @@ def _moment(iso: str) -> str:
 
 
 def opening(page: Material) -> str:
-    """The conclusion: one sentence, then the details, then what went otherwise than planned."""
+    """The conclusion: one sentence, then the details, then deviations from the plan."""
     cause = _words(page.results.run.cause or "")
     return section(
         "conclusion",
@@ -86,7 +86,7 @@ def _failure(run: RunFacts) -> str:
 
 
 def _words(cause: str) -> str:
-    """What a cause says: of a function that raised, it is JSON with the stack trace in it."""
+    """The message of a cause. If a function raised, the cause is JSON with a stack trace."""
     try:
         document = json.loads(cause)
     except ValueError:
@@ -96,7 +96,7 @@ def _words(cause: str) -> str:
 
 
 def _details(page: Material) -> str:
-    """The conclusion in full, with its intervals and what qualifies it."""
+    """The full conclusion, with intervals and qualifications."""
     said = page.results.conclusion
     if said == headline(page):
         return ""
@@ -115,7 +115,7 @@ def _scale(page: Material) -> str:
 
 
 def headline(page: Material) -> str:
-    """The run in one sentence, as text: which way each comparison went."""
+    """The result of the run in one sentence, as text: the direction of each comparison."""
     verdicts, counts = page.results.verdicts, page.results.trials
     if counts.planned and not counts.measured:
         return (
@@ -140,7 +140,7 @@ def headline(page: Material) -> str:
 
 
 def _differ(differences: Sequence[Difference]) -> str:
-    """What two runs differ in, in a few words."""
+    """A short phrase on the differences between two runs."""
     differed = [difference.what for difference in differences]
     if len(differed) > _MOST_NAMED:
         rest = len(differed) - _MOST_NAMED + 1
@@ -149,7 +149,7 @@ def _differ(differences: Sequence[Difference]) -> str:
 
 
 def _clauses(verdicts: Sequence[Verdict]) -> list[str]:
-    """What became of the arms, in a clause for all those that came out alike."""
+    """Clauses on the arms' results, one for all arms with the same result."""
     of_arms: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         of_arms.setdefault(verdict.arm, []).append(verdict)
@@ -175,7 +175,7 @@ _VERBS: Mapping[Word, tuple[str, str]] = {
 
 
 def _clause(verdicts: Sequence[Verdict], arms: int) -> str:
-    """What became of arms that came out alike: `is better in a (2.00 times) and shows ... in b`."""
+    """A clause on arms with the same result: `is better in a (2.00 times) and shows ... in b`."""
     said = []
     for word, verbs in _VERBS.items():
         by_subject: dict[str, list[Verdict]] = {}
@@ -193,7 +193,7 @@ def _clause(verdicts: Sequence[Verdict], arms: int) -> str:
 
 
 def _named(subject: str, verdicts: Sequence[Verdict]) -> str:
-    """What was compared, and by how much the arms differ where that is decided."""
+    """The compared metric, with the size of the difference if the verdict is conclusive."""
     ratios = [v.ratio for v in verdicts if v.ratio is not None]
     if not ratios or verdicts[0].verdict not in ("better", "worse"):
         return subject
@@ -202,14 +202,14 @@ def _named(subject: str, verdicts: Sequence[Verdict]) -> str:
 
 
 def _outcomes(verdicts: Sequence[Verdict]) -> str:
-    """Of many arms, how many comparisons went which way."""
+    """The number of comparisons with each result, for many arms."""
     words = list(dict.fromkeys(v.verdict for v in verdicts))
     found = [f"{sum(v.verdict == w for v in verdicts)} {w}" for w in words]
     return f"Of {counted(len(verdicts), 'comparison')}: {listed(found)}."
 
 
 def differences(page: Material) -> str:
-    """What differed between two runs that are compared: it comes before what it did."""
+    """The differences between two compared runs, which precede their verdicts."""
     compared = page.comparison
     if compared is None:
         return ""
@@ -227,7 +227,7 @@ def differences(page: Material) -> str:
 
 
 def differences_table(found: Sequence[Difference], run: str, other: str) -> str:
-    """What was recorded differently of two runs, which are named."""
+    """A table of the recorded differences between two runs, with the runs' names as headers."""
     rows = (
         [row_head(text(each.what)), cell(text(each.run)), cell(text(each.other))] for each in found
     )

@@ -1,4 +1,4 @@
-"""A section for each test: its figures, its verdicts explained, and what to know of its trials."""
+"""The section of a test: its figures, its explained verdicts, and notes on its trials."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_PERCENTILES = Percentiles(p50=None, p90=None, p99=None, p99_9=None, samples=
 
 
 def test_section(test: TestMaterial) -> str:
-    """Everything about a test."""
+    """The section of a test."""
     parts = [paragraph(_settings(test.test), "quiet")]
     if test.number <= test.page.detail.drawn_tests:
         parts.append(f'<div class="figures">{"".join(_figures(test))}</div>')
@@ -54,7 +54,7 @@ def _figures(test: TestMaterial) -> list[str]:
 
 
 def _settings(test: TestBase) -> str:
-    """How the test was run, as the plan has it."""
+    """The test's settings in the plan."""
     said = [
         f"{escape(name.replace('_', ' '))} {escape(str(value))}"
         for name, value in test
@@ -64,7 +64,7 @@ def _settings(test: TestBase) -> str:
 
 
 def _summaries(test: TestMaterial) -> str:
-    """Each arm by itself: percentiles, loss, and how much it scatters."""
+    """A table of each arm's percentiles, loss, and variability (CV)."""
     if not test.summaries:
         return ""
     note = ""
@@ -75,7 +75,7 @@ def _summaries(test: TestMaterial) -> str:
             " lie beyond it.</p>"
         )
     columns = [_summary_columns(summary) for summary in test.summaries]
-    # A column of dashes alone tells nothing.
+    # Leave out columns without any value.
     heads = [head for head in columns[0] if any(row[head] != UNKNOWN for row in columns)]
     rows = (
         [row_head(row[heads[0]]), *(number(row[head]) for head in heads[1:])] for row in columns
@@ -84,7 +84,7 @@ def _summaries(test: TestMaterial) -> str:
 
 
 def _summary_columns(summary: Summary) -> dict[str, str]:
-    """The arm's figures by column; a dash for what is not known."""
+    """The arm's figures by column; a dash for unknown values."""
     pooled = summary.percentiles or _NO_PERCENTILES
     unit = summary.unit
     return {

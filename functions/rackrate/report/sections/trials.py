@@ -1,4 +1,4 @@
-"""Trials of which something is to be known: marked ones, failed ones, and the warm-up's."""
+"""The section on trials with notes: marked trials, failed trials, and the warm-up."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from rackrate.verdict.model import Mark
 from rackrate_text.units import quantity
 from rackrate_text.words import counted
 
-#: So few need not be unfolded.
+#: A list of at most this many trials is not folded.
 _FEW = 5
 
 
 def notes_on_trials(test: TestMaterial) -> str:
-    """A test's failed and marked trials, where its figures are."""
+    """A test's failed and marked trials, for the section with its figures."""
     return _failed_of(test) + _marked_of(test)
 
 
@@ -97,7 +97,7 @@ def _mark_rows(page: Material, marks: Iterable[Mark], *, with_test: bool) -> Ite
 
 def trials_section(page: Material) -> str:
     """All marked and failed trials, and the warm-up."""
-    # A comparison takes no warm-up along; the pages of its runs show theirs.
+    # A comparison has no warm-up. The pages of its runs show theirs.
     warm_up = (
         ""
         if page.comparison

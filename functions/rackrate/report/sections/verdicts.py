@@ -1,4 +1,4 @@
-"""The verdicts: the table with every interval drawn, and each verdict explained."""
+"""The section on verdicts: a table with the intervals drawn, and each verdict explained."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STEADINESS: Mapping[Word, str] = {
 
 
 def verdicts_section(page: Material) -> str:
-    """The verdicts of the run, each with its interval and its medians drawn."""
+    """The verdicts of the run, with charts of their intervals and medians."""
     verdicts = page.results.verdicts
     return section(
         "verdicts",
@@ -42,7 +42,7 @@ def verdicts_section(page: Material) -> str:
 
 
 def regressions_section(page: Material) -> str:
-    """The same against an earlier run, or nothing."""
+    """The verdicts against an earlier run; empty without one."""
     verdicts = page.results.regressions
     if not verdicts:
         return ""
@@ -63,7 +63,7 @@ def regressions_section(page: Material) -> str:
 
 
 def _since(found: Sequence[Difference] | None) -> str:
-    """What differs from the earlier run, where that is known."""
+    """A sentence on the differences from the earlier run, where they are known."""
     if found is None:
         return ""
     if not found:
@@ -72,9 +72,9 @@ def _since(found: Sequence[Difference] | None) -> str:
 
 
 def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, caption: str) -> str:
-    """One row for each verdict; the intervals of all have one scale.
+    """A table with a row for each verdict; all intervals have the same scale.
 
-    A narrow screen shows each row as a card: roles keep it a table for screen readers.
+    A narrow screen shows each row as a card. ARIA roles keep it a table for screen readers.
     """
     if not verdicts:
         return "<p>None.</p>"
@@ -120,7 +120,7 @@ def _row(
             title=f"{compared}: ratio.",
             description=_intervals_in_words(verdict),
         )
-    # Where rows are cards there is no head with the scale.
+    # Rows shown as cards have no header, so they contain the scale themselves.
     narrow = scale.replace(f"scale-{name.rsplit('-', 1)[0]}", f"scale-{name}") if drawn else ""
     cells = {
         "verdict": _word(verdict.verdict),
@@ -141,7 +141,7 @@ def _row(
 
 
 def _ratio_of(verdict: Verdict) -> intervals.Ratio | None:
-    """What can be drawn of a verdict's ratio."""
+    """The drawable ratio of a verdict, or None."""
     if verdict.ratio is None or verdict.ci95 is None:
         return None
     found = intervals.Ratio(verdict.ratio, verdict.ci95, verdict.ci_simultaneous, verdict.threshold)
@@ -170,7 +170,7 @@ def _intervals_in_words(verdict: Verdict) -> str:
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the two that a verdict compares; `number` is its colour."""
+    """One side of a verdict; `number` determines its color."""
 
     name: str
     number: int
@@ -238,7 +238,7 @@ def _word(word: Word) -> str:
 
 
 def about_intervals(verdicts: Sequence[Verdict]) -> str:
-    """What the two intervals are, in words."""
+    """A sentence that explains the two intervals."""
     decided = [verdict for verdict in verdicts if verdict.ci_simultaneous]
     if not decided:
         return ""
@@ -257,7 +257,7 @@ def about_intervals(verdicts: Sequence[Verdict]) -> str:
 
 
 def explained(page: Material, verdict: Verdict, *, name: str) -> str:
-    """A verdict with its figure, what it may be said of, and everything that qualifies it."""
+    """A verdict with its figure, what it applies to, and all its qualifications."""
     lines = [
         f"This is {text(verdict.claim)}.",
         text(_sentence(verdict.reason)) if verdict.reason else "",
@@ -310,7 +310,7 @@ def _ceiling(ceiling: Ceiling | None) -> str:
     if ceiling is None:
         return ""
     shares = ""
-    # Most texts tell the shares themselves.
+    # Most texts already contain the shares.
     if "%" not in ceiling.text and None not in (ceiling.arm_share, ceiling.baseline_share):
         of = f"{percent(ceiling.arm_share)} and {percent(ceiling.baseline_share)}"
         shares = text(f" ({of} of the limits)")
@@ -318,12 +318,12 @@ def _ceiling(ceiling: Ceiling | None) -> str:
 
 
 def _sentence(words: str) -> str:
-    """Words that may already end with a full stop."""
+    """The words as a sentence: capitalized, with one period at the end."""
     return f"{capitalized(words.rstrip('.'))}."
 
 
 def _link(ceiling: Ceiling) -> str:
-    """A link, if the source is an address; it may also be the plan."""
+    """The ceiling's source: a link if it is a URL, otherwise text, such as `the plan`."""
     if not ceiling.source.startswith("https://"):
         return f" ({text(ceiling.source)})"
     where = ceiling.source.removeprefix("https://")
