@@ -37,7 +37,7 @@ STEPS = {
     "make taskcat-lint": ("Makefile", "taskcat-lint site"),
     "make test-unit": ("Makefile", "pytest $(both_cores) $(unit)"),
     "make test-integration": ("Makefile", "pytest $(both_cores) $(integration)"),
-    "make demo": ("tests/lab/test_demo_plan.py", '"docs" / "plans" / "demo.json"'),
+    "make demo": ("tests/lab/measured/test_demo_plan.py", '"docs" / "plans" / "demo.json"'),
     # The lab of tests/lab starts and stops with the same two calls.
     "make lab-up": ("tests/lab/conftest.py", "bring_up("),
     "make lab-down": ("tests/lab/conftest.py", "daemon.stop()"),

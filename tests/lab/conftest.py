@@ -28,8 +28,14 @@ ORDER = (
     *("test_daemon", "test_stack_updates", "test_existing_cluster", "test_toggles"),
     *("test_ena_express", "test_permissions"),
 )
-# What runs beside the tests of the stack that they share.
-GROUPS = {"test_daemon": "without a stack", "test_toggles": "other stacks"}
+# Which files share a lab; all others share one too. A process that has finished a group takes the
+# next, so the long ones are spread evenly.
+GROUPS = {
+    "test_daemon": "no stack",
+    "test_toggles": "stacks of taskcat",
+    "test_experiments": "experiments",
+    "test_stack_updates": "experiments",
+}
 
 
 class PerLab(LoadScopeScheduling):
