@@ -219,10 +219,13 @@ def _price(usd: float | None) -> str:
     """A price per unit, unrounded, because some are millionths of a dollar."""
     if usd is None:
         return "unknown"
-    return f"${usd:.10f}".rstrip("0").rstrip(".") if usd else "$0"
+    if usd != 0 and not 1e-10 <= abs(usd) <= 1e9:
+        return dollars(usd)
+    return f"${usd:.10f}".rstrip("0").rstrip(".")
 
 
 def _amount(number: float, unit: str) -> str:
     """Format a count as a whole number and a measured amount with three digits."""
     named = unit if number == 1 or not unit or unit.isupper() else f"{unit}s"
-    return f"{number:.0f} {named}" if number.is_integer() else quantity(number, named)
+    counted = number.is_integer() and abs(number) < 1e15
+    return f"{number:.0f} {named}" if counted else quantity(number, named)

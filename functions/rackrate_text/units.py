@@ -19,6 +19,8 @@ _PREFIXES = {12: "T", 9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "µ", -9: "n"}
 #: A ratio or percentage beyond these is the end of an interval too wide to exclude anything useful.
 _LEAST, _MOST = 0.001, 1000.0
 _MOST_QUANTITY = 1e15
+_MOST_DOLLARS = 1e9
+_MOST_HOURS = 10_000
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def interval(ends: Sequence[float] | None) -> str:
 
 def times(value: float | None, ends: Sequence[float] | None) -> str:
     """A ratio and its interval, such as `1.98 times (1.97 to 2.01)`; empty without a ratio."""
-    if value is None:
+    if value is None or math.isnan(value):
         return ""
     return f"{ratio(value)} times" + (f" ({interval(ends)})" if ends is not None else "")
 
@@ -108,11 +110,18 @@ def dollars(usd: float | None) -> str:
     """An amount in US dollars, such as `$1.25`; a positive one below half a cent is not `$0.00`."""
     if usd is None or not math.isfinite(usd):
         return UNKNOWN
-    return "<$0.01" if 0 < usd < 0.005 else f"${usd:,.2f}"
+    size, sign = abs(usd), "-" if usd < 0 else ""
+    if 0 < size < 0.005:
+        return f"{_below(usd)}{sign}$0.01"
+    bound = _above(usd) if size > _MOST_DOLLARS else ""
+    return f"{bound}{sign}${min(size, _MOST_DOLLARS):,.2f}"
 
 
 def duration(seconds: float | None) -> str:
-    """A duration: `8 s`, `2 min 05 s`, `1 h 03 min`."""
+    """A duration: `8 s`, `2 min 05 s`, `1 h 03 min`.
+
+    A negative one, which two clocks that differ can give, is `0 s`.
+    """
     if seconds is None or not math.isfinite(seconds):
         return UNKNOWN
     whole = max(0, round(seconds))
@@ -121,6 +130,8 @@ def duration(seconds: float | None) -> str:
     minutes, left = divmod(whole, 60)
     if minutes < 60:
         return f"{minutes} min {left:02d} s"
+    if minutes > 60 * _MOST_HOURS:
+        return f">{_MOST_HOURS} h"
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
@@ -153,8 +164,19 @@ def _bounded(value: float, write: Callable[[float], str], most: float = _MOST) -
         return "0"
     size, sign = abs(value), "-" if value < 0 else ""
     if size < _LEAST:
-        return f"<{sign}{_LEAST}"
-    return f">{sign}{write(most)}" if size > most else f"{sign}{write(size)}"
+        return f"{_below(value)}{sign}{_LEAST}"
+    bound = _above(value) if size > most else ""
+    return f"{bound}{sign}{write(min(size, most))}"
+
+
+def _below(value: float) -> str:
+    """The sign of a value that is nearer to zero than its bound."""
+    return ">" if value < 0 else "<"
+
+
+def _above(value: float) -> str:
+    """The sign of a value that is farther from zero than its bound."""
+    return "<" if value < 0 else ">"
 
 
 def _rounded(value: float) -> float:

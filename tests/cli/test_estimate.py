@@ -66,6 +66,20 @@ def test_what_has_no_price_is_unknown_and_never_free() -> None:
     assert not re.search(r"\$0\.00(?!\d)", text)
 
 
+@pytest.mark.parametrize(
+    ("price", "text"),
+    [(1e-12, "<$0.01 (1)"), (1e300, ">$1,000,000,000.00 (1)"), (0.0, "$0 (1)")],
+)
+def test_a_price_is_never_rounded_to_nothing_and_has_no_endless_digits(
+    price: float, text: str
+) -> None:
+    content = json.loads(plan_json())
+    content["estimates"]["cost"]["lines"][0] |= {"usd_per_unit": price, "quantity": 1e300}
+    told = printed(json.dumps(content).encode())
+    assert text in " ".join(told.split())
+    assert not re.search(r"\d{20}", told)
+
+
 def test_the_busiest_nodes_come_first_and_the_rest_is_counted() -> None:
     text = printed(plan_json())
     assert text.index("ip-10-0-0-10.ec2") < text.index("ip-10-0-0-9.ec2")

@@ -74,6 +74,10 @@ def test_no_digit_that_matters_is_lost(value, unit):
         (0.001, "0.001"),
         (0.00099, "<0.001"),
         (0, "0"),
+        (-0.85, "-0.850"),
+        (-0.00099, ">-0.001"),
+        (-1000.1, "<-1000"),
+        (-math.inf, "<-1000"),
     ],
 )
 def test_a_ratio_is_no_finer_than_three_decimals_and_bounded_at_both_ends(value, text):
@@ -96,14 +100,37 @@ def test_shares_are_percentages_of_at_most_three_digits(share, text):
     assert percent(share) == text
 
 
-def test_fractions_of_a_cent_are_not_nothing():
-    told = [dollars(usd) for usd in (0, 0.001, 0.03, 12.345, 1234.5)]
-    assert told == ["$0.00", "<$0.01", "$0.03", "$12.35", "$1,234.50"]
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (0, "$0.00"),
+        (0.001, "<$0.01"),
+        (0.03, "$0.03"),
+        (12.345, "$12.35"),
+        (1234.5, "$1,234.50"),
+        (1e9, "$1,000,000,000.00"),
+        (1.001e9, ">$1,000,000,000.00"),
+        (-0.001, ">-$0.01"),
+        (-12.5, "-$12.50"),
+        (-2e9, "<-$1,000,000,000.00"),
+    ],
+)
+def test_fractions_of_a_cent_are_not_nothing_and_no_amount_is_endless(usd, text):
+    assert dollars(usd) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (125, "2 min 05 s"), (3780, "1 h 03 min")],
+    [
+        (0.4, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (125, "2 min 05 s"),
+        (3780, "1 h 03 min"),
+        (36_000_000, "10000 h 00 min"),
+        (36_000_060, ">10000 h"),
+        (-3780, "0 s"),
+    ],
 )
 def test_durations_are_written_for_people(seconds, text):
     assert duration(seconds) == text
@@ -112,16 +139,24 @@ def test_durations_are_written_for_people(seconds, text):
 def test_a_ratio_is_told_with_its_interval_where_there_is_one():
     assert times(1.98, (1.97, 2000)) == "1.98 times (1.97 to >1000)"
     assert times(1.98, None) == "1.98 times"
-    assert times(None, None) == ""
+    assert times(None, None) == times(math.nan, None) == ""
 
 
-@given(st.floats())
-@example(math.inf)
-@example(math.nan)
-@example(5e-324)
-@example(-0.0)
-@example(1.795e308)
-def test_any_number_has_a_figure_without_an_exponent(value):
+ANY_FLOAT = [
+    given(st.floats()),
+    *map(example, (math.inf, -math.inf, math.nan, 0.0, -0.0)),
+    *map(example, (5e-324, -5e-324, 1.795e308, -1.795e308)),
+]
+
+
+def of_any_float(test):
+    for decorate in reversed(ANY_FLOAT):
+        test = decorate(test)
+    return test
+
+
+@of_any_float
+def test_any_number_has_a_short_figure_without_an_exponent(value):
     figures = [
         *(quantity(value, unit) for unit in [*UNITS, "transactions/s"]),
         ratio(value),
@@ -130,8 +165,29 @@ def test_any_number_has_a_figure_without_an_exponent(value):
         duration(value),
     ]
     for figure in figures:
-        assert figure == UNKNOWN or re.fullmatch(r"[<>]?-?\$?-?[\d.,\u202f]+( .+)?", figure)
+        assert figure == UNKNOWN or re.fullmatch(r"[<>]?-?\$?[\d.,\u202f]+( .+)?", figure)
         assert not re.search(r"\de", figure)
+        assert len(figure) <= 40
+
+
+@of_any_float
+def test_a_bound_is_on_the_right_side_of_its_value(value):
+    for written, size in (
+        (ratio(value), value),
+        (percent(value), 100 * value),
+        (dollars(value), value),
+        (quantity(value, "transactions/s"), value),
+    ):
+        bound = float(re.sub(r"[^\d.e-]", "", written.partition(" ")[0]) or "nan")
+        assert not written.startswith("<") or size < bound
+        assert not written.startswith(">") or size > bound
+
+
+@of_any_float
+def test_any_axis_has_a_unit_to_divide_by(most):
+    factor, unit = prefixed(most, "s")
+    assert 1e-9 <= factor <= 1 and unit in ("ns", "µs", "ms", "s")
+    assert not math.isfinite(most) or math.isfinite(most / factor)
 
 
 def test_what_is_not_known_is_no_zero():
