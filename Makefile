@@ -88,6 +88,11 @@ test-lab: setup ## The tests of the true system in the lab; those that measure r
 	@$(python) -m pytest --numprocesses 2 --ignore tests/lab/measured tests/lab
 	@$(python) -m pytest tests/lab/measured
 
+SECONDS ?= 600
+.PHONY: fuzz
+fuzz: setup ## The property tests with fresh seeds, for so many seconds (make fuzz SECONDS=600)
+	@$(python) -m scripts.fuzz $(SECONDS)
+
 .PHONY: lint
 lint: setup ## Formatter, linters and type checker
 	.venv/bin/ruff check .
