@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
-# Benchmarks measure speed. A deadline here would fail tests on a busy machine.
-settings.register_profile("rackrate", deadline=None)
+# Benchmarks measure speed. A deadline here would fail tests on a busy machine. The
+# examples are the same in every clone and every run; `make fuzz` looks for new ones.
+settings.register_profile(
+    "rackrate",
+    database=None,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "fuzz", settings.get_profile("rackrate"), derandomize=False, max_examples=1000
+)
 settings.load_profile("rackrate")
+
+# Hypothesis also draws constants out of our modules, as far as they are loaded. Examples, and what
+# a seed stands for, would depend on the tests that ran before in the same process.
+_NOTHING = type(providers.GLOBAL_CONSTANTS)()
+providers._get_local_constants = lambda: _NOTHING

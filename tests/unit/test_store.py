@@ -143,7 +143,8 @@ raw = st.builds(
     parts=st.integers(1, 5),
 )
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_raw_values_come_back_exactly_from_however_many_objects(store, raw_of, parts):
     ids = sorted(raw_of)

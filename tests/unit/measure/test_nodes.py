@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, is_ready, node_of
@@ -34,7 +34,6 @@ def test_a_node_that_tells_no_capacity_has_an_unknown_number_of_cpus():
     assert node_of(node("a", "ng-1")).cpus is None
 
 
-@settings(deadline=None)  # a busy machine may be slow
 @given(st.text(max_size=12))
 def test_no_capacity_whatever_hinders_reading_a_node(cpu):
     cpus = node_of(with_capacity(cpu)).cpus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate import tools
@@ -98,7 +98,6 @@ class TestWhichLimitBinds:
         offered = of(1, "none", STEADY, directions=2, offered=1e9)
         assert offered == Limit("offered rate", 2e9, PLAN)
 
-    @settings(deadline=None)  # a busy machine may be slow
     @given(
         flows=st.integers(1, 128),
         placement=st.sampled_from(["cluster", "none", "spread", "partition"]),
@@ -275,7 +274,6 @@ class TestWhatTheLimitsExplain:
         assert not explained(OFFERED, OFFERED, 1e9, 0.94e9).explains
         assert explained(OFFERED, OFFERED, 1e9, 0.94e9, alike=0.1).explains
 
-    @settings(deadline=None)  # a busy machine may be slow
     @given(
         st.floats(1e6, 1e11),
         st.floats(1e6, 1e11),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.plan import costs
@@ -105,7 +105,6 @@ class TestUnknownPrices:
         assert len(found.summary) == 1
 
 
-@settings(deadline=None)  # a busy machine may be slow
 @given(
     st.floats(0, 1e6),
     st.dictionaries(st.sampled_from(["c5.large", "m5.large", None]), st.integers(1, 1000)),

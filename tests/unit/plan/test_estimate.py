@@ -121,7 +121,7 @@ class TestWhatAPlanTakes:
         assert {"burst_credits"} <= tripped(one) & tripped(both)
         assert burst(one) == burst(both)
 
-    @settings(max_examples=30, deadline=None)  # a busy machine may be slow
+    @settings(max_examples=30)
     @given(
         st.sampled_from(["one", "ring", "mesh"]),
         st.sampled_from(["alternate", "forward", "reverse", "both"]),

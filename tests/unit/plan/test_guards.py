@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate import tools
@@ -100,7 +100,6 @@ class TestBurstCredits:
         found = self.sending(10**15, arms=arms)
         assert (found.would_trip, found.text, found.remedy) == (False, text, "")
 
-    @settings(deadline=None)  # a busy machine may be slow
     @given(st.integers(0, 10**13), st.floats(1, 1e5))
     def test_it_trips_when_the_mean_exceeds_the_baseline_and_only_then(self, sent, seconds):
         assert self.sending(sent, seconds=seconds).would_trip == (sent * 8 / seconds / 0.75e9 > 1)

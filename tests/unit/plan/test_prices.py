@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
 from botocore.stub import ANY, Stubber
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.plan import prices as pricing
@@ -264,9 +264,6 @@ class TestWhenTheApiDoesNotTell:
             found = prices([C5], region="us-east-1", pricing=client)[C5]
         assert (found.usd, found.trouble) == (0.085, "the API's answer could not be read")
 
-    @settings(
-        deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )  # a busy machine may be slow
     @given(
         st.recursive(
             st.none() | st.booleans() | st.text() | st.floats(),

@@ -135,7 +135,7 @@ simple_plans = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(wild_plans | simple_plans)
 @example({"blocks": 6.0})
 @example({"tests": [{"name": "tcp-1", "tool": "ping"}]})
@@ -168,7 +168,7 @@ def tool_tests(draw):
     return {"name": "x", "tool": tool, **values}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(tool_tests())
 def test_what_the_stack_takes_the_schema_takes_and_its_warm_up_can_be_read_again(test):
     VALIDATOR.validate({"tests": [test]})

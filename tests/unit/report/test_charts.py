@@ -57,7 +57,7 @@ def drawn(found, **others):
         max_size=60,
     )
 )
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_every_trial_has_a_mark_within_the_frame(found):
     chart = drawn(found)
     assert len(marks(chart)) == len(found)
@@ -103,7 +103,7 @@ def test_a_limit_that_is_far_off_does_not_press_the_trials_flat():
 
 
 @given(st.lists(st.floats(1e-9, 10), min_size=1, max_size=2000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_curve_rises_to_one_and_keeps_the_tail(values):
     curve = ecdf.Curve(0, tuple(sorted(values)))
     steps = curve.steps()
@@ -169,7 +169,7 @@ RATIO = intervals.Ratio(1.9, (1.8, 2.0), (1.7, 2.1), 0.05)
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=5, max_size=5), st.floats(0.001, 1))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_intervals_stay_within_their_frame(ratios, threshold):
     least, low, ratio, high, most = sorted(ratios)
     found = intervals.Ratio(ratio, (low, high), (least, most), threshold)

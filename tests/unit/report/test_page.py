@@ -569,14 +569,14 @@ def check_partial_knowledge(text: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_the_analysis_does_not_know_never_breaks_the_page(data):
     with NO_DRAWING:
         check_partial_knowledge(page_of_partial_knowledge(data))
 
 
 @given(st.data())
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=2)
 def test_what_the_analysis_does_not_know_never_breaks_a_figure(data):
     check_partial_knowledge(page_of_partial_knowledge(data))
 

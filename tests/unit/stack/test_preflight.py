@@ -8,7 +8,7 @@ import ipaddress
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
@@ -344,7 +344,6 @@ def test_too_few_addresses_are_refused_with_the_arithmetic(nodes, fits):
         assert faults(NodeCount="450", SecondaryCidr="100.64.0.0/16") == []
 
 
-@settings(deadline=None)  # the first look-up of a type takes longer
 @given(
     nodes=st.integers(2, 450),
     pods=st.none() | st.integers(4, 250),

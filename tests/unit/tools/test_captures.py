@@ -144,7 +144,7 @@ def test_every_detail_and_metric_that_a_tool_tells_is_one_that_its_module_names(
 
 
 @pytest.mark.parametrize("tool", tools.names())
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_output_cut_anywhere_is_never_a_different_measurement(tool: str, data):
     capture = data.draw(st.sampled_from([each for each in MEASURED if each.tool == tool]))
@@ -172,7 +172,7 @@ def expect_the_same_or_nothing(capture: Capture, text: str) -> None:
 
 
 @pytest.mark.parametrize("tool", tools.names())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_changed_output_is_refused_or_sound(tool: str, data):
     capture = data.draw(st.sampled_from([each for each in ALL if each.tool == tool]))
@@ -263,7 +263,7 @@ nested = st.recursive(
 
 
 @pytest.mark.parametrize("test", DEFAULTS, ids=lambda test: test.tool)
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(text=st.text() | nested)
 def test_arbitrary_text_is_refused_with_a_reason(test: TestBase, text: str):
     with pytest.raises(ParseError) as caught:

@@ -376,7 +376,7 @@ positive = st.floats(min_value=1e-6, max_value=1e12)
 series = st.lists(positive, min_size=6, max_size=14)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(series, series, st.floats(min_value=0.01, max_value=1))
 def test_arms_changed_about_turn_the_verdict_about(arm, baseline, threshold):
     size = min(len(arm), len(baseline))
@@ -387,7 +387,7 @@ def test_arms_changed_about_turn_the_verdict_about(arm, baseline, threshold):
     assert back.ratio == pytest.approx(1 / forth.ratio, rel=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(series, positive, st.permutations(range(6)))
 def test_units_of_measurement_do_not_matter(values, factor, order):
     baseline = [values[i] for i in order]
@@ -397,7 +397,7 @@ def test_units_of_measurement_do_not_matter(values, factor, order):
     assert other.ci95 == pytest.approx(one.ci95, rel=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(1, 8), st.integers(0, 9), positive), max_size=80), st.data())
 def test_any_values_get_a_word_and_consistent_figures(cells, data):
     values = [Value(block, f"c{pair}", f"s{pair}", value) for block, pair, value in cells]

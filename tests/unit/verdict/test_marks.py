@@ -6,7 +6,7 @@ import itertools
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate import tools
@@ -124,7 +124,6 @@ class TestCpu:
         failed = trial(details={"client_cpu_percent": 100.0}, status="failed")
         assert marked({key(): failed, key(2): trial()}) == {}
 
-    @settings(deadline=None)  # a busy machine may be slow
     @given(st.floats(0, 1600), st.sampled_from(["tcp-1", "tcp-8"]), st.integers(1, 64))
     def test_a_mark_means_nine_tenths_of_what_the_tool_could_use(self, percent, test, cpus):
         where = key(test=test)
@@ -351,7 +350,6 @@ class TestFalseAlarms:
             found += drop_to(1.0, noisy, least_before=3, least_after=3) == cut
         assert found > 0.99 * self.RUNS
 
-    @settings(deadline=None)  # a busy machine may be slow
     @given(
         st.lists(st.floats(0, 1e11), max_size=40),
         st.floats(1e6, 1e10),
