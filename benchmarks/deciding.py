@@ -427,7 +427,8 @@ def _lines(path: Path) -> Iterator[str]:
 
 def judge(cost: Mapping[str, Any]) -> tuple[bool, str]:
     """Whether the analysis stayed within the limits, and a line that says so."""
-    holds = cost["seconds"] < MOST_SECONDS and cost["peak_bytes"] < MOST_BYTES
+    # An analysis cannot take no time or no memory: then something else was measured.
+    holds = 0 < cost["seconds"] < MOST_SECONDS and 0 < cost["peak_bytes"] < MOST_BYTES
     return holds, (
         f"{'PASS' if holds else 'FAIL'}  deciding took {cost['seconds']:.1f} s"
         f" ({cost['processor_seconds']:.1f} s of processor) and {cost['peak_bytes']} bytes"

@@ -3,11 +3,13 @@
 Brings a lab up, runs a plan through the `rackrate` command, then measures the same pairs of nodes
 with iperf3 in the bare node namespaces, both arms at the same time as in the run. Prints both
 medians with their ratio, and the share of the measuring phase during which test traffic flowed.
-Run as `make bench`, or `python -m benchmarks.fidelity [PLAN]`.
+Run as `make bench`, or `python -m benchmarks.fidelity [PLAN]...`. Exit codes: 0 it was measured,
+1 a figure cannot be true, 2 the machine is not right or the run failed.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -17,11 +19,13 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import boto3
 
+from benchmarks.figures import ImpossibleFigure, positive, share
 from lab import control_groups, daemon, stack
 from lab.errors import LabError
 from lab.nodes.process import wait_until
@@ -42,13 +46,56 @@ def run_plan(status: dict[str, Any], plan: Path) -> Path:
     return stack.REPOSITORY / "out" / "latest"
 
 
-def traffic_share(status: dict[str, Any], results: Path) -> float:
-    """The share of the measuring phase, from the map's start to its end, with test traffic.
+def traffic_share(
+    history: Sequence[Mapping[str, Any]],
+    trials: Iterable[Mapping[str, str]],
+    printed: Mapping[str, str],
+) -> float:
+    """The share of the blocks' time, from the map's start to its end, with test traffic. Pure.
 
-    The arms run at the same time, so of the trials of one test in one block the longest counts. The
-    times are the tools' own.
+    The warm-up, which the same map measures first, counts on neither side. The trials of one test
+    in one round run at the same time, so the longest of them counts, by the tool's own times.
+
+    Args:
+        history: the events of the run's execution, in order.
+        trials: the rows of `trials.csv`.
+        printed: what each trial's tool printed, by `raw_key`.
+
+    Raises:
+        ImpossibleFigure: it is no share, or the history has no blocks that began and ended.
     """
-    plan = json.loads((results / "results.json").read_text("utf-8"))
+    entered = [e["timestamp"] for e in history if e["type"] == "MapStateEntered"]
+    exited = [e["timestamp"] for e in history if e["type"] == "MapStateExited"]
+    if not entered or len(entered) != len(exited):
+        raise ImpossibleFigure(
+            f"the map began {len(entered)} times and ended {len(exited)} times:"
+            " the length of the measuring phase cannot be told."
+        )
+    longest: dict[tuple[str, ...], float] = defaultdict(float)
+    for trial in trials:
+        if trial["warm_up"] == "false" and trial["status"] == "measured":
+            together = tuple(trial[name] for name in ("block", "round", "attempt", "test"))
+            longest[together] = max(longest[together], _seconds(printed[trial["raw_key"]]))
+    measuring = positive(
+        (exited[-1] - entered[-1]).total_seconds(), "the measuring phase's seconds"
+    )
+    flowed = positive(sum(longest.values()), "the seconds of test traffic")
+    return share(flowed / measuring, "the share of the measuring phase with test traffic")
+
+
+def _seconds(raw: str) -> float:
+    """How long a test's traffic flowed, by the tool's own account: iperf3's or ping's."""
+    if raw.lstrip().startswith("{"):
+        return float(json.loads(raw)["end"]["sum_received"]["seconds"])
+    stamps = [float(stamp) for stamp in re.findall(r"^\[(\d+\.\d+)\]", raw, re.M)]
+    if not stamps:
+        raise ImpossibleFigure(f"no times are in what a test printed: {raw[:80]!r}")
+    return stamps[-1] - stamps[0]
+
+
+def share_of_run(status: dict[str, Any], results: Path) -> float:
+    """The share of a run's blocks with test traffic, from its history, trials and raw outputs."""
+    run_id = json.loads((results / "results.json").read_text("utf-8"))["run"]["id"]
     outputs = stack.outputs(status)
     settings = {
         "endpoint_url": status["endpoint_url"],
@@ -59,28 +106,18 @@ def traffic_share(status: dict[str, Any], results: Path) -> float:
     states: Any = boto3.client("stepfunctions", **settings)
     execution = outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
     pages = states.get_paginator("get_execution_history").paginate(
-        executionArn=f"{execution}:{plan['run']['id']}"
+        executionArn=f"{execution}:{run_id}"
     )
-    events = [event for page in pages for event in page["events"]]
-    entered = next(e["timestamp"] for e in events if e["type"] == "MapStateEntered")
-    exited = next(e["timestamp"] for e in events if e["type"] == "MapStateExited")
+    history = [event for page in pages for event in page["events"]]
+    with (results / "trials.csv").open(encoding="utf-8", newline="") as file:
+        trials = list(csv.DictReader(file))
     s3: Any = boto3.client("s3", **settings)
-    bucket, prefix = outputs["BucketName"], f"runs/{plan['run']['id']}/raw/"
-    longest: dict[str, float] = defaultdict(float)
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-        for item in page["Contents"]:
-            text = s3.get_object(Bucket=bucket, Key=item["Key"])["Body"].read().decode()
-            block, test, _ = item["Key"].removeprefix(prefix).split("_", 2)
-            longest[f"{block} {test}"] = max(longest[f"{block} {test}"], _seconds(text))
-    return float(sum(longest.values()) / (exited - entered).total_seconds())
-
-
-def _seconds(raw: str) -> float:
-    """How long a test's traffic flowed, by the tool's own account."""
-    if raw.lstrip().startswith("{"):
-        return float(json.loads(raw)["end"]["sum_received"]["seconds"])
-    stamps = [float(stamp) for stamp in re.findall(r"^\[(\d+\.\d+)\]", raw, re.M)]
-    return stamps[-1] - stamps[0] if stamps else 0.0
+    printed = {
+        key: s3.get_object(Bucket=outputs["BucketName"], Key=key)["Body"].read().decode()
+        for trial in trials
+        if (key := trial["raw_key"])
+    }
+    return traffic_share(history, trials, printed)
 
 
 def bare_iperf3(
@@ -159,10 +196,12 @@ def report(status: dict[str, Any], plan: Path) -> None:
     )
     print(f"{'arm':<12}{'pod to pod':>16}{'node to node':>16}{'ratio':>9}")
     for arm, value in reported.items():
-        mbits = (value / 1e6, bare[arm] / 1e6)
-        print(f"{arm:<12}{mbits[0]:>9.1f} Mbit/s{mbits[1]:>9.1f} Mbit/s{value / bare[arm]:>9.4f}")
-    share = traffic_share(status, results)
-    print(f"test traffic flowed during {share:.1%} of the measuring phase ({plan})")
+        of_pods = positive(value, f"the throughput of {arm}, pod to pod,")
+        of_nodes = positive(bare[arm], f"the throughput of {arm}, node to node,")
+        mbits = f"{of_pods / 1e6:>9.1f} Mbit/s{of_nodes / 1e6:>9.1f} Mbit/s"
+        print(f"{arm:<12}{mbits}{of_pods / of_nodes:>9.4f}")
+    flowed = share_of_run(status, results)
+    print(f"test traffic flowed during {flowed:.1%} of the measuring phase ({plan})")
     peak = control_groups.peak_memory_bytes()
     if peak is not None:
         print(f"the lab's peak memory, page cache included: {peak / 1024**3:.2f} GiB")
@@ -186,6 +225,9 @@ def main() -> int:
     except LabError as error:
         print(error, file=sys.stderr)
         return 2
+    except ImpossibleFigure as error:
+        print(f"FAIL  {error}")
+        return 1
     return 0
 
 

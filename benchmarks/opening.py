@@ -133,7 +133,8 @@ def opened(page: Path, opens: int) -> list[dict[str, float]]:
 def judge(size: int, times: Sequence[Mapping[str, float]]) -> tuple[bool, str]:
     """Whether the page stayed within the limits of size and time, and a line that says so."""
     shown = statistics.median(each[SHOWN] for each in times)
-    holds = size < MOST_BYTES and shown < MOST_SECONDS
+    # A page cannot be empty or take no time: then something else was measured.
+    holds = 0 < size < MOST_BYTES and 0 < shown < MOST_SECONDS
     return holds, (
         f"{'PASS' if holds else 'FAIL'}  the page has {size} bytes ({size / 1e6:.2f} MB) and was"
         f" shown after {shown:.2f} s (median of {len(times)}); allowed are {MOST_BYTES / 1e6:.0f}"

@@ -276,6 +276,8 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--runs", type=int, default=RUNS, help="simulated runs of each case")
     runs = options.parse_args().runs
+    if runs < 2:
+        options.error("--runs must be at least 2, of which one half is for false verdicts")
     started = time.monotonic()
     failed = 0
     for line, good in report(runs):

@@ -324,6 +324,23 @@ def test_a_plan_without_a_warm_up_goes_straight_to_its_blocks(run, functions):
     assert [e["item"]["block"] for e in functions.events("Launch")] == [1, 2]
 
 
+@pytest.mark.parametrize(("planned", "passes"), [(PLANNED, [True, False]), (COLD, [False])])
+def test_the_blocks_are_the_last_pass_of_the_map_in_the_history(run, functions, planned, passes):
+    """benchmarks/fidelity.py takes the length of the measuring phase from there."""
+    functions.answers["Plan"] = planned
+    arn = run({})["executionArn"]
+    history = boto3.client("stepfunctions", region_name=REGION).get_execution_history(
+        executionArn=arn, maxResults=1000
+    )["events"]
+    inputs = [
+        json.loads(event["stateEnteredEventDetails"]["input"])
+        for event in history
+        if event["type"] == "MapStateEntered"
+    ]
+    assert [state["measuring"]["warm_up"] for state in inputs] == passes
+    assert sum(event["type"] == "MapStateExited" for event in history) == len(passes)
+
+
 def test_links_that_are_down_fail_the_run_before_it_measures_and_are_not_tried_again(
     run, functions
 ):

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import csv
+import datetime
+import io
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import deciding, lab_verdicts, opening
+from benchmarks import deciding, fidelity, lab_verdicts, opening
 from benchmarks.deciding import Pages, Records
+from benchmarks.figures import ImpossibleFigure, positive, share
 from benchmarks.lab_verdicts import AA, AB, Kept, Series, criterion, is_wrong, rows, tally
 from lab.errors import LabError
+from rackrate.measure.trials import Trial
 from rackrate.plan.schedule import items_from_json, planned_trials
+from rackrate.results.rows import trials_csv
+from tests.unit import builders
+from tests.unit.report import samples
+from tests.unit.samples import DATA
 
 
 def verdict(word: str, test: str = "tcp-1", metric: str = "throughput", **more: Any) -> Any:
@@ -122,6 +132,94 @@ def test_what_is_kept_is_found_again_and_not_mixed_with_other_plans(
         kept.claim()
 
 
+# -- fidelity
+
+#: Captured outputs, whose traffic flowed for 2.001, 1.000 and 1.835 s by the tools' own times.
+TWO_SECONDS, ONE_SECOND, PINGED = (
+    "iperf3/one-stream.json",
+    "iperf3/eight-streams.json",
+    "ping/ten-replies.txt",
+)
+HISTORY = [
+    {**event, "timestamp": datetime.datetime.fromisoformat(event["timestamp"])}
+    for event in json.loads((DATA / "step_functions/run.history.json").read_text("utf-8"))
+]
+#: From the start of the map's second pass to its end; the first, the warm-up, took 0.547 s.
+BLOCKS_SECONDS = 3.075
+
+
+def ran(block: int, arm: str, test: str, raw: str, **more: Any) -> Trial:
+    """A trial that printed what is in a file of the captures."""
+    return builders.trial(
+        block=block, arm=arm, test=test, raw_key=raw, warm_up=block == 0, values={}, **more
+    )
+
+
+def traffic(*trials: Trial, history: Any = HISTORY) -> float:
+    """The share, out of the files that a run leaves."""
+    rows = csv.DictReader(io.StringIO(trials_csv(trials, samples.results(trials=trials))))
+    printed = {str(t.raw_key): (DATA / str(t.raw_key)).read_text("utf-8") for t in trials}
+    return fidelity.traffic_share(history, rows, printed)
+
+
+def test_the_warm_up_is_no_part_of_the_share_of_time_with_traffic() -> None:
+    warm_up = ran(0, "baseline", "tcp-1", TWO_SECONDS)
+    blocks = ran(1, "baseline", "tcp-1", TWO_SECONDS), ran(2, "baseline", "tcp-1", ONE_SECOND)
+    assert traffic(warm_up, *blocks) == pytest.approx(3.0017 / BLOCKS_SECONDS, rel=1e-4)
+
+
+def test_arms_at_the_same_time_count_once_and_tests_after_each_other_both() -> None:
+    together = ran(1, "treatment", "tcp-1", ONE_SECOND), ran(1, "baseline", "tcp-1", ONE_SECOND)
+    assert traffic(*together) == pytest.approx(1.0003 / BLOCKS_SECONDS, rel=1e-4)
+    after = ran(1, "treatment", "rtt", PINGED), ran(1, "baseline", "rtt", PINGED)
+    assert traffic(*together, *after) == pytest.approx(2.8356 / BLOCKS_SECONDS, rel=1e-4)
+
+
+@pytest.mark.parametrize("other", [{"round": 2}, {"attempt": 2}])
+def test_rounds_and_attempts_come_after_each_other(other: dict[str, int]) -> None:
+    trials = (
+        ran(1, "treatment", "tcp-1", ONE_SECOND),
+        ran(1, "baseline", "tcp-1", ONE_SECOND, **other),
+    )
+    assert traffic(*trials) == pytest.approx(2.0006 / BLOCKS_SECONDS, rel=1e-4)
+
+
+def test_a_run_without_a_warm_up_has_one_pass_of_the_map() -> None:
+    cold = HISTORY[HISTORY.index(next(e for e in HISTORY if e.get("state") == "Check links")) :]
+    assert traffic(ran(1, "baseline", "tcp-1", ONE_SECOND), history=cold) == pytest.approx(
+        1.0003 / BLOCKS_SECONDS, rel=1e-4
+    )
+
+
+def test_more_traffic_than_time_is_refused_and_so_is_none() -> None:
+    blocks = [ran(block, "baseline", "tcp-1", TWO_SECONDS) for block in range(1, 3)]
+    with pytest.raises(ImpossibleFigure, match=r"cannot be 130\.2%"):
+        traffic(*blocks)
+    with pytest.raises(ImpossibleFigure, match="seconds of test traffic cannot be 0"):
+        traffic(ran(0, "baseline", "tcp-1", TWO_SECONDS))
+    with pytest.raises(ImpossibleFigure, match="began 2 times and ended 1 times"):
+        traffic(*blocks, history=HISTORY[:57])
+    with pytest.raises(ImpossibleFigure, match="no times"):
+        traffic(ran(1, "baseline", "tcp-1", "counters/veth.txt"))
+
+
+@pytest.mark.parametrize("value", [-0.01, 1.01, 11.62, math.inf, math.nan])
+def test_what_cannot_be_a_share_is_refused(value: float) -> None:
+    with pytest.raises(ImpossibleFigure, match="the part cannot be"):
+        share(value, "the part")
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan, None])
+def test_what_no_throughput_or_time_can_be_is_refused(value: float | None) -> None:
+    with pytest.raises(ImpossibleFigure, match="the rate cannot be"):
+        positive(value, "the rate")
+
+
+def test_what_can_be_is_handed_on() -> None:
+    assert [share(value, "it") for value in (0, 0.5, 1)] == [0, 0.5, 1]
+    assert positive(1e-9, "it") == 1e-9
+
+
 # -- the cost of deciding
 
 
@@ -179,7 +277,14 @@ def test_an_unprojected_page_holds_whole_items(measured_run: Records) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "peak", "holds"),
-    [(9.9, 999_999_999, True), (10.0, 1, False), (1.0, 1_000_000_000, False)],
+    [
+        (9.9, 999_999_999, True),
+        (10.0, 1, False),
+        (1.0, 1_000_000_000, False),
+        (0.0, 1, False),
+        (1.0, 0, False),
+        (math.nan, 1, False),
+    ],
 )
 def test_deciding_may_cost_ten_seconds_and_a_gigabyte(
     seconds: float, peak: int, holds: bool
@@ -203,6 +308,8 @@ def moments(shown: float) -> dict[str, float]:
         (1_999_999, (2.9, 2.9, 9.0), True),
         (2_000_000, (1.0, 1.0, 1.0), False),
         (1, (1.0, 3.0, 3.0), False),
+        (0, (1.0, 1.0, 1.0), False),
+        (1, (0.0, 0.0, 0.0), False),
     ],
 )
 def test_a_large_page_may_have_two_megabytes_and_take_three_seconds(
