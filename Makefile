@@ -13,6 +13,8 @@ tool := tests/unit/tools tests/unit/plan tests/unit/results tests/unit/measure t
 	tests/docs/test_pages.py
 emulation := tests/lab_aws
 both_cores := --numprocesses 2 --dist loadfile
+# What they cover of the domain (pyproject.toml) is printed by scripts/coverage_table.py.
+coverage := --cov --cov-report=
 compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
 	--python-version $$(cat .python-version)
 shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
@@ -60,14 +62,16 @@ bench-page: setup ## Write the page of 1000 nodes and time how it opens in Chrom
 
 .PHONY: test
 test: setup ## All tests (root)
-	@$(python) -m pytest $(both_cores) $(unit)
+	@$(python) -m pytest $(both_cores) $(unit) $(coverage)
+	@$(python) -m scripts.coverage_table
 	@$(python) -m pytest $(both_cores) $(integration)
 	@$(python) -m pytest $(both_cores) $(emulation)
 	@$(MAKE) --no-print-directory test-lab
 
 .PHONY: test-unit
 test-unit: setup ## The quick tests, on both cores; they need no root
-	@$(python) -m pytest $(both_cores) $(unit)
+	@$(python) -m pytest $(both_cores) $(unit) $(coverage)
+	@$(python) -m scripts.coverage_table
 
 .PHONY: test-integration
 test-integration: setup ## The command, the emulated AWS, pages in a browser; they need no root
