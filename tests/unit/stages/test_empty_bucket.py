@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from rackrate.stages import empty_bucket
@@ -21,10 +23,18 @@ def s3(aws):
         client.delete_bucket(Bucket=BUCKET)
 
 
+class Paging:
+    """S3 with pages of ten objects instead of a thousand, which are quicker to make."""
+
+    def __init__(self, s3):
+        self.list_object_versions = functools.partial(s3.list_object_versions, MaxKeys=10)
+        self.delete_objects = s3.delete_objects
+
+
 def test_a_deletion_leaves_a_bucket_that_s3_deletes(s3):
-    for number in range(1100):  # more than a page
+    for number in range(25):
         s3.put_object(Bucket=BUCKET, Key=f"runs/r/raw/{number}", Body=b"x")
-    assert empty_bucket.empty(BUCKET, s3, seconds=60) == 1100
+    assert empty_bucket.empty(BUCKET, Paging(s3), seconds=60) == 25
     s3.delete_bucket(Bucket=BUCKET)
 
 
