@@ -34,7 +34,3 @@ class PlannedRun(Document):
     """The tools' image."""
     kubernetes_version: str | None
     estimates: Estimates
-
-    def arm(self, name: str) -> Arm:
-        """The arm with a name."""
-        return next(arm for arm in self.arms if arm.name == name)

@@ -15,10 +15,12 @@ from pathlib import Path
 import boto3
 import certifi
 import pytest
+from botocore.exceptions import ClientError, NoCredentialsError
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from kubernetes.client import ApiException
 
 from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.measure.cluster import Cluster, eks_token
@@ -231,6 +233,51 @@ def test_a_cluster_that_is_being_created_is_unreachable(certificate):
         Cluster("house", session)
 
 
+def refusal(code):
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeCluster")
+
+
+@pytest.mark.parametrize(
+    ("raised", "error"),
+    [
+        (refusal("ThrottlingException"), Throttled),
+        (refusal("AccessDeniedException"), ClusterUnreachable),
+        (NoCredentialsError(), ClusterUnreachable),
+    ],
+)
+def test_a_cluster_that_eks_does_not_describe_is_unreachable(certificate, raised, error):
+    session = Session("https://127.0.0.1:9", certificate[1])
+
+    def describe_cluster(*, name):
+        raise raised
+
+    session.describe_cluster = describe_cluster
+    with pytest.raises(error):
+        Cluster("house", session)
+
+
+@pytest.mark.parametrize("code", [400, 409, 422])
+def test_a_request_that_is_wrong_is_no_trouble_of_the_cluster_and_not_tried_again(
+    api, cluster, code
+):
+    api.answers["GET", PODS] = status(code, "the selector is wrong")
+    with pytest.raises(ApiException, match="the selector is wrong"):
+        cluster.list(PODS)
+
+
+def test_what_exists_but_cannot_be_read_is_being_deleted_and_tried_again(api, cluster):
+    api.answers["POST", PODS] = status(409, "already exists")
+    api.answers["GET", f"{PODS}/p"] = status(404, "not found")
+    with pytest.raises(ClusterUnreachable, match=r"Pod p .* being deleted"):
+        cluster.create(PODS, {"kind": "Pod", "metadata": {"name": "p"}})
+
+
+def test_what_is_replaced_is_sent_whole(api, cluster):
+    api.answers["PUT", f"{PODS}/p"] = (200, {})
+    cluster.replace(f"{PODS}/p", {"metadata": {"name": "p", "labels": {"a": "1"}}})
+    assert api.requests[-1]["body"] == {"metadata": {"name": "p", "labels": {"a": "1"}}}
+
+
 def test_creating_what_exists_gives_what_is_there(api, cluster):
     api.answers["POST", PODS] = status(409, "already exists")
     api.answers["GET", f"{PODS}/p"] = (200, {"metadata": {"uid": "old"}})
@@ -301,6 +348,13 @@ def test_a_watch_that_is_too_old_starts_again(api, cluster):
         listed(pod("a", "Succeeded")),
     ]
     assert cluster.watch(PODS, "run=1", all_done, seconds=5)[1]
+
+
+def test_a_watch_that_the_cluster_refuses_is_no_end_of_the_watch(api, cluster):
+    refused = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no watching"}
+    api.answers["GET", PODS] = [listed(pod("a", "Running")), events(("ERROR", refused))]
+    with pytest.raises(ClusterUnreachable, match="HTTP 403"):
+        cluster.watch(PODS, "run=1", all_done, seconds=5)
 
 
 def test_a_watch_that_runs_out_of_time_says_what_it_saw(api, cluster):

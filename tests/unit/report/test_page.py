@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -23,6 +24,7 @@ from rackrate.report.markup import MOST_ROWS
 from rackrate.report.material import Detail, Material
 from rackrate.report.page import MOST_BYTES, render_page
 from rackrate.report.sections import opening
+from rackrate.results.build import RunFailure
 from rackrate.results.schema import (
     Compared,
     ComparedRun,
@@ -147,6 +149,25 @@ def test_the_page_says_what_failed_what_was_scaled_and_what_never_ran():
     assert "scaled by 0.15" in text
     assert "2 trials never ran" in text
     assert "the server is busy" in text
+
+
+TRACE = ['  File "plan.py", line 7']
+
+
+@NO_DRAWING
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        (json.dumps({"errorMessage": "too few nodes", "stackTrace": TRACE}), "too few nodes"),
+        (json.dumps(["too", "few"]), '["too", "few"]'),
+        (json.dumps({"errorMessage": ""}), '{"errorMessage": ""}'),
+        ("too few nodes", "too few nodes"),
+    ],
+)
+def test_of_a_function_that_failed_the_page_has_the_message_and_no_stack_trace(cause, told):
+    text = words(failure=RunFailure("NodesUnavailable", cause))
+    assert f"NodesUnavailable {told}" in " ".join(text.split())
+    assert "plan.py" not in text
 
 
 @NO_DRAWING

@@ -526,6 +526,31 @@ def test_an_unknown_reservation_is_a_fault_and_no_crash(clients):
         ask({**clients, "ec2": Ec2()}, changes=wanted)
 
 
+class Reserving:
+    """EC2 as it answers for a reservation, which moto does not have."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def describe_capacity_reservations(self, *, CapacityReservationIds):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return {
+            "CapacityReservations": [r for r in self.answer if r["id"] in CapacityReservationIds]
+        }
+
+
+def test_a_reservation_is_looked_up_by_its_id():
+    assert stage._reservation("cr-1", Reserving([{"id": "cr-1"}])) == {"id": "cr-1"}
+    assert stage._reservation("cr-2", Reserving([{"id": "cr-1"}])) is None
+
+
+def test_what_ec2_refuses_to_say_of_a_reservation_is_no_reservation_missing():
+    refused = ClientError({"Error": {"Code": "UnauthorizedOperation", "Message": "no"}}, "Describe")
+    with pytest.raises(ClientError, match="UnauthorizedOperation"):
+        stage._reservation("cr-1", Reserving(refused))
+
+
 def test_the_named_placement_group_is_looked_up():
     asked = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from botocore.exceptions import ClientError
 
 from rackrate.measure import manifests
 from rackrate.results.build import RunFailure
@@ -93,3 +94,30 @@ def test_the_sweep_ends_records_that_have_no_owner_any_more(plan, store, sweep_w
     plan()
     sweep_when("TIMED_OUT")
     assert store.run(RUN).status == "timed_out"
+
+
+class Refusing:
+    """Step Functions, which describes no execution."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def describe_execution(self, *, executionArn):
+        raise ClientError({"Error": {"Code": self.code, "Message": "no"}}, "DescribeExecution")
+
+
+def test_the_sweep_ends_a_run_whose_execution_is_forgotten(deploy, cluster, store, resources):
+    """Step Functions keeps an execution for 90 days after its end."""
+    deploy()
+    sweep(resources.but(step_functions=Refusing("ExecutionDoesNotExist")))
+    assert cluster.objects == {}
+    assert (store.run(RUN).status, store.run(RUN).error) == ("failed", "ExecutionDoesNotExist")
+
+
+def test_the_sweep_removes_nothing_while_step_functions_refuses(deploy, cluster, store, resources):
+    deploy()
+    before = dict(cluster.objects)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        sweep(resources.but(step_functions=Refusing("AccessDenied")))
+    assert cluster.objects == before
+    assert store.run(RUN).is_running
