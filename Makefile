@@ -13,7 +13,7 @@ tool := tests/unit/tools tests/unit/plan tests/unit/results tests/unit/measure t
 	tests/docs/test_pages.py
 emulation := tests/lab_aws
 both_cores := --numprocesses 2 --dist loadfile
-# What they cover of the domain (pyproject.toml) is printed by scripts/coverage_table.py.
+# Measures what the quick tests cover of the domain (pyproject.toml); scripts.coverage_table prints it.
 coverage := --cov --cov-report=
 compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
 	--python-version $$(cat .python-version)
@@ -92,9 +92,9 @@ test-lab: setup ## The tests of the true system in the lab; those that measure r
 	@$(python) -m pytest --numprocesses 2 --ignore tests/lab/measured tests/lab
 	@$(python) -m pytest tests/lab/measured
 
-SECONDS ?= 600
 .PHONY: fuzz
-fuzz: setup ## The property tests with fresh seeds, for so many seconds (make fuzz SECONDS=600)
+SECONDS ?= 600
+fuzz: setup ## Run the property tests with fresh seeds; SECONDS=600 is for how long
 	@$(python) -m scripts.fuzz $(SECONDS)
 
 .PHONY: lint
