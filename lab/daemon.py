@@ -270,7 +270,7 @@ def _inside(settings: Settings, listeners: list[int]) -> None:
     control_groups.enter("services")
     os.unshare(os.CLONE_NEWNS | os.CLONE_NEWNET | os.CLONE_NEWIPC)
     for command in (
-# These mounts stay invisible outside; inside, the kubelets need shared mounts. Until
+        # These mounts stay invisible outside; inside, the kubelets need shared mounts. Until
         # the lab has a /run of its own, mount must not keep its table in the host's.
         ["mount", "--no-mtab", "--make-rprivate", "/"],
         ["mount", "--no-mtab", "-t", "proc", "-o", "nosuid,nodev,noexec", "proc", "/proc"],

@@ -34,7 +34,6 @@ GROUPS = {
     "test_daemon": "no stack",
     "test_toggles": "stacks of taskcat",
     "test_experiments": "experiments",
-    "test_stack_updates": "experiments",
 }
 
 
@@ -83,6 +82,7 @@ class Labs:
     def __init__(self, directory: Path) -> None:
         self._directory, self._before = directory, Traces.now()
         self.up: Lab | None = None
+        self._packaged: stack.Packaged | None = None
 
     def start(self, *, deployed: bool) -> Lab:
         """The lab, with the default stack when it is to be deployed and it was not yet."""
@@ -91,9 +91,9 @@ class Labs:
             self.up = Lab(status, self._directory)
             if not deployed:
                 stack.build()
-                stack.package(status)
+                self._packaged = stack.package(status)
         elif deployed and not self.up.has_stack:
-            stack.deploy(self.up.status, say)
+            stack.deploy(self.up.status, say, packaged=self._packaged)
         permissions.remember(self.up)
         return self.up
 

@@ -174,7 +174,7 @@ def pairs(tags: list[dict[str, str]]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in tags}
 
 
-# -- partitions; arm64; kubelets and disks; alarms by e-mail
+# -- partitions; arm64; kubelets, disks and add-ons; alarms by e-mail
 
 
 class TestPartition:
@@ -211,6 +211,17 @@ class TestPartition:
             assert disk["VolumeSize"] == 40
             assert disk["Encrypted"] is True
 
+    def test_add_ons_take_the_settings_of_large_clusters(self, lab: Lab, made: Deployment) -> None:
+        eks = lab.aws("eks")
+
+        def settings(name: str) -> Any:
+            addon = eks.describe_addon(clusterName=made.outputs["ClusterName"], addonName=name)
+            return json.loads(addon["addon"]["configurationValues"])
+
+        assert settings("vpc-cni")["env"]["ENABLE_PREFIX_DELEGATION"] == "true"
+        assert settings("kube-proxy") == {"mode": "nftables"}
+        assert settings("coredns")["autoScaling"]["enabled"] is True
+
     def test_alarms_reach_the_address_that_was_given(self, lab: Lab, made: Deployment) -> None:
         (topic,) = lab.aws("sns").list_topics()["Topics"]
         (told,) = lab.aws("sns").list_subscriptions()["Subscriptions"]
@@ -235,13 +246,14 @@ def disks(lab: Lab) -> list[dict[str, Any]]:
     return [mapping["Ebs"] for mapping in mappings]
 
 
-# -- spread; Bottlerocket; a second range of addresses; roles with a boundary
+# -- spread; Bottlerocket; a second range of addresses; the control plane; roles with a boundary
 
 
 class TestSpread:
     @pytest.fixture(scope="class")
     def made(self, toggles: Toggles) -> Iterator[Deployment]:
-        with toggles.deployed("spread") as made:
+        # The lab builds one Kubernetes.
+        with toggles.deployed("spread", KubernetesVersion="1.36") as made:
             yield made
 
     def test_a_spread_group_keeps_its_nodes_apart(self, lab: Lab, made: Deployment) -> None:
@@ -267,6 +279,16 @@ class TestSpread:
         assert len(addresses) == 4
         assert all(address.startswith("100.64.") for address in addresses)
 
+    def test_the_control_plane_is_as_the_parameters_say(self, lab: Lab, made: Deployment) -> None:
+        cluster = lab.aws("eks").describe_cluster(name=made.outputs["ClusterName"])["cluster"]
+        assert cluster["accessConfig"]["authenticationMode"] == "API_AND_CONFIG_MAP"
+        network = cluster["resourcesVpcConfig"]
+        assert network["publicAccessCidrs"] == ["54.239.0.0/17"]
+        enabled = [entry for entry in cluster["logging"]["clusterLogging"] if entry["enabled"]]
+        assert [entry["types"] for entry in enabled] == [["audit"]]
+        # Nobody knows from where a function outside the VPC would come.
+        assert functions_in_vpc(lab, made) == {"private"}
+
     def test_every_role_of_the_stack_stays_within_the_boundary(
         self, lab: Lab, made: Deployment
     ) -> None:
@@ -281,45 +303,6 @@ class TestSpread:
         for role in roles:
             boundary = role["PermissionsBoundary"]["PermissionsBoundaryArn"]
             assert boundary == "arn:aws:iam::aws:policy/PowerUserAccess"
-
-
-# -- two equal arms; the control plane; large clusters
-
-
-class TestNone:
-    @pytest.fixture(scope="class")
-    def made(self, toggles: Toggles) -> Iterator[Deployment]:
-        # The lab builds one Kubernetes, and a node of it has a /26.
-        with toggles.deployed("none", KubernetesVersion="1.36", MaxPods="50") as made:
-            yield made
-
-    def test_without_a_strategy_both_arms_are_without_a_group(
-        self, lab: Lab, made: Deployment
-    ) -> None:
-        assert lab.aws("ec2").describe_placement_groups()["PlacementGroups"] == []
-        assert_guarded_nodes(lab, made, {"false": 4})
-
-    def test_the_control_plane_is_as_the_parameters_say(self, lab: Lab, made: Deployment) -> None:
-        cluster = lab.aws("eks").describe_cluster(name=made.outputs["ClusterName"])["cluster"]
-        assert cluster["accessConfig"]["authenticationMode"] == "API_AND_CONFIG_MAP"
-        network = cluster["resourcesVpcConfig"]
-        assert network["publicAccessCidrs"] == ["54.239.0.0/17"]
-        enabled = [entry for entry in cluster["logging"]["clusterLogging"] if entry["enabled"]]
-        assert [entry["types"] for entry in enabled] == [["audit"]]
-        # Nobody knows from where a function outside the VPC would come.
-        assert functions_in_vpc(lab, made) == {"private"}
-
-    def test_add_ons_take_the_settings_of_large_clusters(self, lab: Lab, made: Deployment) -> None:
-        eks = lab.aws("eks")
-
-        def settings(name: str) -> Any:
-            addon = eks.describe_addon(clusterName=made.outputs["ClusterName"], addonName=name)
-            return json.loads(addon["addon"]["configurationValues"])
-
-        assert settings("vpc-cni")["env"]["ENABLE_PREFIX_DELEGATION"] == "true"
-        assert settings("kube-proxy") == {"mode": "nftables"}
-        assert settings("coredns")["autoScaling"]["enabled"] is True
-        assert {node.status.capacity["pods"] for node in nodes(lab)} == {"50"}
 
 
 def functions_in_vpc(lab: Lab, made: Deployment) -> set[str]:
@@ -380,7 +363,7 @@ def test_reserved_capacity_is_used_and_given_back(lab: Lab, toggles: Toggles) ->
         ec2.delete_placement_group(GroupName="reserved")
 
 
-# -- a private endpoint behind a NAT gateway; nodes that rest; a key
+# -- two equal arms; a private endpoint behind a NAT gateway; nodes that rest; a key
 
 
 class TestPrivateNat:
@@ -388,6 +371,12 @@ class TestPrivateNat:
     def made(self, toggles: Toggles) -> Iterator[Deployment]:
         with toggles.deployed("private-nat") as made:
             yield made
+
+    def test_without_a_strategy_both_arms_are_without_a_group(
+        self, lab: Lab, made: Deployment
+    ) -> None:
+        assert lab.aws("ec2").describe_placement_groups()["PlacementGroups"] == []
+        assert {arm["placement"] for arm in run_of(lab, made)["arms"]} == {"none"}
 
     def test_functions_reach_a_private_endpoint_from_inside_the_vpc(
         self, lab: Lab, made: Deployment

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import queue
+import select
 import shutil
 import signal
 import subprocess
@@ -218,16 +219,20 @@ class Worker:
 
     def _watch(self) -> None:
         limit = self._memory_mb * 2**20
-        while True:
-            try:
-                self._process.wait(_WATCH_SECONDS if self._group is None else 1.0)
-            except subprocess.TimeoutExpired:
+        seconds = _WATCH_SECONDS if self._group is None else 1.0
+        # Waiting with a time-out would ask the kernel every 50 ms, for each of many workers.
+        process = os.pidfd_open(self.pid)
+        ended = select.poll()
+        ended.register(process, select.POLLIN)
+        try:
+            while not ended.poll(seconds * 1000):
                 resident = resident_bytes(self.pid)
                 self._peak_bytes = max(self._peak_bytes, resident)
                 if self._group is None and resident > limit:
                     self._kill()
-                continue
-            break
+        finally:
+            os.close(process)
+        self._process.wait()
         self._ended()
         self._limiter.remove(self._group)
         self._server.shutdown()
