@@ -4,7 +4,7 @@ The first line of a block says who runs it:
 
 - `sh title="AWS only"`: nobody here, because it needs an account. tests/docs/test_blocks.py checks
   the commands as far as possible without one.
-- `sh title="Lab"`: tests/lab/measured/test_docs.py, page by page and in order, in the lab.
+- `sh title="Lab"`: tests/lab/test_docs.py, page by page and in order, in the lab.
 - `sh`: tests/docs/test_blocks.py, which runs it in a copy of the repository or names the step of
   continuous integration that does.
 """

@@ -29,11 +29,14 @@ ORDER = (
     *("test_ena_express", "test_permissions"),
 )
 # Which files share a lab; all others share one too. A process that has finished a group takes the
-# next, so the long ones are spread evenly.
+# next, so the groups should take about as long.
 GROUPS = {
     "test_daemon": "no stack",
     "test_toggles": "stacks of taskcat",
-    "test_experiments": "experiments",
+    "test_lost_and_stopped_runs": "many runs",
+    "test_experiments": "many runs",
+    "test_stack_updates": "many runs",
+    "test_existing_cluster": "many runs",
 }
 
 

@@ -221,6 +221,7 @@ class Lab:
         return eventually(
             lambda: found if (found := self.execution(run_id))["status"] != "RUNNING" else {},
             seconds=seconds,
+            poll_seconds=0.5,
         )
 
     def start_in(self, made: Deployment, run_id: str, plan: Mapping[str, Any] = SHORT) -> None:
@@ -242,7 +243,7 @@ class Lab:
             found: dict[str, Any] = states.describe_execution(executionArn=arn)
             return found if found["status"] != "RUNNING" else {}
 
-        return eventually(ended, seconds=seconds)
+        return eventually(ended, seconds=seconds, poll_seconds=0.5)
 
     def items(self, run_id: str, prefix: str) -> list[dict[str, Any]]:
         """A run's items in the table whose sort key begins so."""

@@ -31,14 +31,14 @@ TOLD = {"iperf3": BOTH, "iperf": BOTH, "ping": SERVER, "sockperf": SERVER}
 
 @functools.cache
 def shortened(name: str) -> dict[str, Any]:
-    """A plan of docs/plans with two blocks and tests of a second or so."""
+    """A plan of docs/plans with two blocks, tests of a second or so and no warm-up."""
     found = json.loads((PLANS / f"{name}.json").read_text("utf-8"))
     tests = []
     for entry in found["tests"]:
         test = {"name": entry} if isinstance(entry, str) else entry
         options = {**plans.CATALOGUE.get(test["name"], {}), **test}
         tests.append({**test, **{key: SHORT[key] for key in SHORT if key in options}})
-    return {**found, "tests": tests, "blocks": BLOCKS}
+    return {**found, "tests": tests, "blocks": BLOCKS, "warm_up": False}
 
 
 def arms_of(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
