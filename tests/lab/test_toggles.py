@@ -79,8 +79,8 @@ def test_what_only_ec2_can_tell_is_refused_before_anything_is_created_with_every
 ) -> None:
     before = holdings(lab)
     reason = toggles.refused(
-        "none",
-        TreatmentStrategy="cluster",
+        "default",
+        RunOnCreate="",
         InstanceType="t1.micro",
         EnaExpress="both",
         SecondaryCidr="10.0.0.0/16",
@@ -92,7 +92,13 @@ def test_what_only_ec2_can_tell_is_refused_before_anything_is_created_with_every
 
 
 def test_a_subnet_with_too_few_addresses_is_refused_with_the_arithmetic(toggles: Toggles) -> None:
-    reason = toggles.refused("none", NodeCount="400", InstanceType="c5.4xlarge")
+    reason = toggles.refused(
+        "default",
+        RunOnCreate="",
+        TreatmentStrategy="none",
+        NodeCount="400",
+        InstanceType="c5.4xlarge",
+    )
     assert "NodeCount 400" in reason
     assert "4059" in reason, "the addresses of a /20 but for those of AWS, EKS and the functions"
     assert "set SecondaryCidr to a /16" in reason
