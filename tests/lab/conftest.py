@@ -23,28 +23,25 @@ from tests.lab.machine import Traces, lab_processes, private_cache, what_is_left
 from tests.lab.running import Lab
 
 HERE = Path(__file__).parent
-# In one process: those that delete or update the stack which the others use come last.
-ORDER = (
-    *("test_daemon", "test_stack_updates", "test_existing_cluster", "test_toggles"),
-    *("test_ena_express", "test_permissions"),
-)
 # Which files share a lab; all others share one too. A process that has finished a group takes the
-# next, so the groups should take about as long.
+# next. The groups take about as long, but for the last two, which fill up.
 GROUPS = {
-    "test_daemon": "no stack",
+    "test_lost_and_stopped_runs": "changes",
+    "test_stack_updates": "changes",
+    "test_existing_cluster": "changes",
     "test_toggles": "stacks of taskcat",
-    "test_lost_and_stopped_runs": "many runs",
-    "test_experiments": "many runs",
-    "test_stack_updates": "many runs",
-    "test_existing_cluster": "many runs",
+    "test_experiments": "experiments",
+    "test_daemon": "no stack",
 }
+SHARED = "shared stack"
+PLACES = [SHARED, *dict.fromkeys(GROUPS.values())]
 
 
 class PerLab(LoadScopeScheduling):
     """Gives each process whole groups of files: a group needs one lab for all of its tests."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return GROUPS.get(Path(nodeid.partition("::")[0]).stem, "shared stack")
+        return GROUPS.get(Path(nodeid.partition("::")[0]).stem, SHARED)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> PerLab:
@@ -65,13 +62,13 @@ def alone(config: pytest.Config) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests here need root. What measures comes first, what ends the shared stack last."""
+    """All tests here need root. Order them by what measures, then by group."""
 
-    def place(item: pytest.Item) -> int:
+    def place(item: pytest.Item) -> tuple[bool, int, bool]:
         stem = item.path.stem
-        if stem in ORDER:
-            return ORDER.index(stem) + 1
-        return -1 if "measured" in item.path.parts else 0
+        group = -1 if "measured" in item.path.parts else PLACES.index(GROUPS.get(stem, SHARED))
+        # The one reads what all others did, the other deletes the stack of its group.
+        return stem == "test_permissions", group, stem == "test_existing_cluster"
 
     own = [item for item in items if item.path.is_relative_to(HERE)]
     for item in own:
@@ -97,6 +94,9 @@ class Labs:
                 self._packaged = stack.package(status)
         elif deployed and not self.up.has_stack:
             stack.deploy(self.up.status, say, packaged=self._packaged)
+            self.up = Lab(self.up.status, self._directory, self.up.policies)
+        else:
+            return self.up
         permissions.remember(self.up)
         return self.up
 
@@ -133,13 +133,13 @@ def labs(
         found.stop(worker or "alone", {item.path.name for item in request.session.items})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lab(labs: Labs) -> Lab:
     """The lab with the stack deployed as a user would find it."""
     return labs.start(deployed=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bare_lab(labs: Labs) -> Lab:
     """The lab for tests that deploy stacks of their own."""
     return labs.start(deployed=False)

@@ -16,8 +16,9 @@ import yaml
 from botocore.exceptions import ClientError
 
 from tests.lab.account import customer_keys, holdings, instances
+from tests.lab.bare_iperf3 import iperf3
 from tests.lab.running import Lab
-from tests.lab.toggles import Toggles, nodes, packaged, run_of, toggles_of
+from tests.lab.toggles import Toggles, median, nodes, packaged, run_of, toggles_of
 from tests.lab.waiting import eventually
 from tests.taskcat.deploying import CONFIGURATION, Deployment
 
@@ -300,6 +301,21 @@ def functions_in_vpc(lab: Lab, made: Deployment) -> set[str]:
         if f"{made.name}-Benchmark" in function["FunctionName"]:
             places.add("private" if function.get("VpcConfig", {}).get("SubnetIds") else "outside")
     return places
+
+
+# -- ENA Express
+
+
+def test_ena_express_lifts_the_limit_of_a_single_flow(lab: Lab, toggles: Toggles) -> None:
+    with toggles.deployed("ena-express") as made:
+        results = run_of(lab, made)
+        scale = float(lab.status["network_scale"])
+        assert "ENA Express" in json.dumps(results["verdicts"])
+        # 10 Gb/s without ENA Express, which the treatment alone has; the baseline's limit is 5.
+        assert median(results, "tcp-1", "baseline") < 5.5e9 * scale
+        # Other labs are at work, which may slow one measurement down, but not all.
+        pair = lab.nodes(placement_group=True)
+        eventually(lambda: iperf3(lab, *pair, streams=1) > 11e9 * scale, seconds=120)
 
 
 # -- what is there already; no dashboard and no alarms

@@ -40,9 +40,14 @@ class Progress(TerminalPrinter):
 
     def report_test_progress(self, stacker: Any, poll_interval: float = POLL_SECONDS) -> None:
         for stack in stacker.stacks:
-            while stack.status in StackStatus.IN_PROGRESS:
+            while status_now(stack) in StackStatus.IN_PROGRESS:
                 time.sleep(poll_interval)
-                stack.refresh()
+            stack.refresh()
+
+
+def status_now(stack: Stack) -> str:
+    """The stack's status alone: taskcat's `refresh` also asks for all of its nested stacks."""
+    return str(stack.client.describe_stacks(StackName=stack.id)["Stacks"][0]["StackStatus"])
 
 
 def configured(
@@ -95,9 +100,9 @@ def deleted(test: CFNTest, stack: Stack) -> dict[str, Any]:
         logging.debug("taskcat complained after deletion", exc_info=True)
     if stack.launch_exception:
         return described(stack) | {"status": "DELETE_COMPLETE"}
-    now = stack.client.describe_stacks(StackName=stack.id)["Stacks"][0]
-    answer = described(stack) | {"status": now["StackStatus"]}
-    if now["StackStatus"] == "DELETE_COMPLETE":
+    now = status_now(stack)
+    answer = described(stack) | {"status": now}
+    if now == "DELETE_COMPLETE":
         answer["reasons"] = []
     return answer
 
