@@ -74,14 +74,14 @@ def parted(trials: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dic
 def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zero(
     lab: Lab,
 ) -> None:
-    lab.start("lost", {**SHORT, "tests": CATCHABLE, "blocks": 2, "warm_up": True})
+    lab.start("lost", {**SHORT, "tests": CATCHABLE, "blocks": 4, "warm_up": True})
     delete(lab, measuring_client(lab, "lost", block=1, arm="treatment"))
     kill_tool(lab, measuring_client(lab, "lost", block=2, arm="baseline"))
     execution = lab.ended("lost", seconds=120)
     assert execution["status"] == "SUCCEEDED", execution
     warm_ups, trials = parted(lab.items("lost", "trial#"))
     assert {trial["status"] for trial in warm_ups} == {"measured"}
-    assert len(trials) == 8
+    assert len(trials) == 16
     assert all(trial["status"] == "measured" and trial["value"] > 0 for trial in trials)
     again = {(int(t["block"]), t["arm"]) for t in trials if t["attempt"] == 2}
     assert again == {(1, "treatment"), (2, "baseline")}
@@ -90,7 +90,7 @@ def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zer
     assert len(raw_outputs(lab, "lost", 2)) == sum(1 for t in trials if t["attempt"] == 2)
     record = lab.record("lost")
     counts = (record["trials_planned"], record["trials_measured"], record["trials_failed"])
-    assert (record["status"], counts) == ("succeeded", (8, 8, 0))
+    assert (record["status"], counts) == ("succeeded", (16, 16, 0))
     assert lab.left_in_cluster("lost") == []
 
 
