@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,13 @@ from tests.lab.running import Lab
 
 HERE = Path(__file__).parent
 # Which files share a lab; all others share one too. A process that has finished a group takes the
-# next. The groups take about as long, but for the last two, which fill up.
+# next, in this order: the longest first.
 GROUPS = {
     "test_lost_and_stopped_runs": "changes",
     "test_stack_updates": "changes",
     "test_existing_cluster": "changes",
-    "test_toggles": "stacks of taskcat",
+    "test_node_options": "options of nodes",
+    "test_network_options": "options of the network",
     "test_experiments": "experiments",
     "test_daemon": "no stack",
 }
@@ -87,17 +89,16 @@ class Labs:
     def start(self, *, deployed: bool) -> Lab:
         """The lab, with the default stack when it is to be deployed and it was not yet."""
         if self.up is None:
-            status = bring_up(say, tied=True, deploy=deployed)
-            self.up = Lab(status, self._directory)
-            if not deployed:
-                stack.build()
-                self._packaged = stack.package(status)
-        elif deployed and not self.up.has_stack:
+            # The build needs nothing of the lab.
+            with ThreadPoolExecutor(max_workers=1) as pool:
+                building = pool.submit(stack.build)
+                self.up = Lab(bring_up(say, tied=True, deploy=False), self._directory)
+                building.result()
+            self._packaged = stack.package(self.up.status)
+        if deployed and not self.up.has_stack:
             stack.deploy(self.up.status, say, packaged=self._packaged)
             self.up = Lab(self.up.status, self._directory, self.up.policies)
-        else:
-            return self.up
-        permissions.remember(self.up)
+            permissions.remember(self.up)
         return self.up
 
     def stop(self, name: str, files: set[str]) -> None:

@@ -90,3 +90,40 @@ def median(results: Mapping[str, Any], test: str, arm: str) -> float:
     """An arm's median of a test, in the test's unit."""
     (verdict,) = (v for v in results["verdicts"] if v["test"] == test)
     return float(verdict["arm_median" if arm == "treatment" else "baseline_median"])
+
+
+def disks(lab: Lab) -> list[dict[str, Any]]:
+    """The one disk of each launch template, as EBS takes it."""
+    ec2 = lab.aws("ec2")
+    found = [
+        ec2.describe_launch_template_versions(
+            LaunchTemplateId=template["LaunchTemplateId"], Versions=["$Latest"]
+        )["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+        for template in ec2.describe_launch_templates()["LaunchTemplates"]
+    ]
+    assert found
+    mappings = [mapping for data in found for mapping in data["BlockDeviceMappings"]]
+    assert len(mappings) == len(found)
+    return [mapping["Ebs"] for mapping in mappings]
+
+
+def functions_in_vpc(lab: Lab, made: Deployment) -> set[str]:
+    """Where the functions that talk to the cluster run: `private`, `outside`."""
+    functions = lab.aws("lambda").get_paginator("list_functions").paginate()
+    places = set()
+    for function in (f for page in functions for f in page["Functions"]):
+        if f"{made.name}-Benchmark" in function["FunctionName"]:
+            places.add("private" if function.get("VpcConfig", {}).get("SubnetIds") else "outside")
+    return places
+
+
+def name_of_clean_up(lab: Lab, made: Deployment) -> str:
+    functions = lab.aws("lambda").get_paginator("list_functions").paginate()
+    (name,) = (
+        function["FunctionName"]
+        for page in functions
+        for function in page["Functions"]
+        if function["FunctionName"].startswith(made.name)
+        and "-Teardown" in function["FunctionName"]
+    )
+    return str(name)

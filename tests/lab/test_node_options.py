@@ -1,12 +1,11 @@
-"""Each choice that the stack offers, deployed by taskcat, and what it changes when it is made.
+"""Options of the placement and the nodes, and what they change.
 
-A lab has one cluster at a time, so each stack is deployed once and looked at by all its tests.
+taskcat deploys each stack once for all its tests, because a lab has one cluster at a time.
 """
 
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,19 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from tests.lab.account import customer_keys, holdings, instances
+from tests.lab.account import holdings, instances
 from tests.lab.bare_iperf3 import iperf3
 from tests.lab.running import Lab
-from tests.lab.toggles import Toggles, median, nodes, packaged, run_of, toggles_of
+from tests.lab.toggles import (
+    Toggles,
+    disks,
+    functions_in_vpc,
+    median,
+    nodes,
+    packaged,
+    run_of,
+    toggles_of,
+)
 from tests.lab.waiting import eventually
 from tests.taskcat.deploying import CONFIGURATION, Deployment
 
@@ -173,21 +181,6 @@ class TestPartition:
         assert {tuple(alarm["AlarmActions"]) for alarm in alarms} == {(topic["TopicArn"],)}
 
 
-def disks(lab: Lab) -> list[dict[str, Any]]:
-    """The one disk of each launch template, as EBS takes it."""
-    ec2 = lab.aws("ec2")
-    found = [
-        ec2.describe_launch_template_versions(
-            LaunchTemplateId=template["LaunchTemplateId"], Versions=["$Latest"]
-        )["LaunchTemplateVersions"][0]["LaunchTemplateData"]
-        for template in ec2.describe_launch_templates()["LaunchTemplates"]
-    ]
-    assert found
-    mappings = [mapping for data in found for mapping in data["BlockDeviceMappings"]]
-    assert len(mappings) == len(found)
-    return [mapping["Ebs"] for mapping in mappings]
-
-
 def assert_guarded_nodes(lab: Lab, made: Deployment, arms: Mapping[str, int]) -> None:
     """Instances as a careful engineer wants them, and as many per arm as were asked for."""
     running = instances(lab)
@@ -293,16 +286,6 @@ class TestSpread:
             assert boundary == "arn:aws:iam::aws:policy/PowerUserAccess"
 
 
-def functions_in_vpc(lab: Lab, made: Deployment) -> set[str]:
-    """Where the functions that talk to the cluster run: `private`, `outside`."""
-    functions = lab.aws("lambda").get_paginator("list_functions").paginate()
-    places = set()
-    for function in (f for page in functions for f in page["Functions"]):
-        if f"{made.name}-Benchmark" in function["FunctionName"]:
-            places.add("private" if function.get("VpcConfig", {}).get("SubnetIds") else "outside")
-    return places
-
-
 # -- ENA Express
 
 
@@ -316,168 +299,6 @@ def test_ena_express_lifts_the_limit_of_a_single_flow(lab: Lab, toggles: Toggles
         # Other labs are at work, which may slow one measurement down, but not all.
         pair = lab.nodes(placement_group=True)
         eventually(lambda: iperf3(lab, *pair, streams=1) > 11e9 * scale, seconds=120)
-
-
-# -- what is there already; no dashboard and no alarms
-
-
-def test_reserved_capacity_is_used_and_given_back(lab: Lab, toggles: Toggles) -> None:
-    ec2 = lab.aws("ec2")
-    group = ec2.create_placement_group(GroupName="reserved", Strategy="cluster")["PlacementGroup"]
-    wanted = {
-        "InstanceType": "c5.large",
-        "InstancePlatform": "Linux/UNIX",
-        "AvailabilityZone": "us-east-1b",
-        "InstanceMatchCriteria": "targeted",
-    }
-    inside = ec2.create_capacity_reservation(
-        **wanted, InstanceCount=2, PlacementGroupArn=group["GroupArn"]
-    )["CapacityReservation"]["CapacityReservationId"]
-    outside = ec2.create_capacity_reservation(**wanted, InstanceCount=2)["CapacityReservation"][
-        "CapacityReservationId"
-    ]
-    toggles.tell(
-        treatment_capacity_reservation=inside,
-        baseline_capacity_reservation=outside,
-        placement_group="reserved",
-        zone="us-east-1b",
-        other_zone="us-east-1a",
-    )
-
-    def free() -> dict[str, int]:
-        found = ec2.describe_capacity_reservations()["CapacityReservations"]
-        return {r["CapacityReservationId"]: r["AvailableInstanceCount"] for r in found}
-
-    try:
-        with toggles.deployed("capacity-reservation") as made:
-            assert free() == {inside: 0, outside: 0}
-            assert {i["Placement"]["AvailabilityZone"] for i in instances(lab)} == {"us-east-1b"}
-            assert made.outputs["Zone"] == "us-east-1b"
-            # Without Observability there is nobody to alarm.
-            assert "DashboardUrl" not in made.outputs
-            assert lab.aws("cloudwatch").describe_alarms()["MetricAlarms"] == []
-        assert free() == {inside: 2, outside: 2}
-        reason = toggles.refused("capacity-reservation", NodeCount="3")
-        assert f"TreatmentCapacityReservationId {inside}: 2 instances are free" in reason
-        assert f"BaselineCapacityReservationId {outside}: 2 instances are free" in reason
-    finally:
-        for id_ in (inside, outside):
-            ec2.cancel_capacity_reservation(CapacityReservationId=id_)
-        ec2.delete_placement_group(GroupName="reserved")
-
-
-# -- two equal arms; a private endpoint behind a NAT gateway; nodes that rest; a key
-
-
-class TestPrivateNat:
-    @pytest.fixture(scope="class")
-    def made(self, toggles: Toggles) -> Iterator[Deployment]:
-        with toggles.deployed("private-nat") as made:
-            yield made
-
-    def test_without_a_strategy_both_arms_are_without_a_group(
-        self, lab: Lab, made: Deployment
-    ) -> None:
-        assert lab.aws("ec2").describe_placement_groups()["PlacementGroups"] == []
-        assert {arm["placement"] for arm in run_of(lab, made)["arms"]} == {"none"}
-
-    def test_functions_reach_a_private_endpoint_from_inside_the_vpc(
-        self, lab: Lab, made: Deployment
-    ) -> None:
-        cluster = lab.aws("eks").describe_cluster(name=made.outputs["ClusterName"])["cluster"]
-        assert cluster["resourcesVpcConfig"]["endpointPublicAccess"] is False
-        assert functions_in_vpc(lab, made) == {"private"}
-        assert run_of(lab, made)["run"]["status"] == "succeeded"
-
-    def test_secrets_and_results_are_encrypted_with_a_key_that_goes_with_the_stack(
-        self, lab: Lab, made: Deployment
-    ) -> None:
-        (key,) = customer_keys(lab)
-        cluster = lab.aws("eks").describe_cluster(name=made.outputs["ClusterName"])["cluster"]
-        assert cluster["encryptionConfig"] == [
-            {"resources": ["secrets"], "provider": {"keyArn": key["Arn"]}}
-        ]
-        table = lab.aws("dynamodb").describe_table(TableName=made.outputs["TableName"])["Table"]
-        assert table["SSEDescription"]["KMSMasterKeyArn"] == key["Arn"]
-        rules = lab.aws("s3").get_bucket_encryption(Bucket=made.outputs["BucketName"])
-        (rule,) = rules["ServerSideEncryptionConfiguration"]["Rules"]
-        assert rule["ApplyServerSideEncryptionByDefault"]["KMSMasterKeyID"] == key["Arn"]
-        assert {disk["KmsKeyId"] for disk in disks(lab)} == {key["Arn"]}
-        # The table and the bucket are behind the key, and so is the page, which the link lets
-        # anybody read who has it.
-        ended = lab.ended_in(made, made.outputs["RunOnCreateId"])
-        with urllib.request.urlopen(json.loads(ended["output"])["report"], timeout=10) as page:
-            assert b"</html>" in page.read()
-
-    def test_idle_nodes_go_to_zero_and_come_back_for_a_run(
-        self, lab: Lab, made: Deployment
-    ) -> None:
-        eventually(lambda: not nodes(lab) and not instances(lab), seconds=60)
-        # A run that is stopped does not keep its nodes either.
-        lab.start_in(made, "stopped")
-        eventually(lambda: lab.pods("stopped", "client"), seconds=90)
-        swept = lab.aws("lambda").invoke(
-            FunctionName=name_of_clean_up(lab, made),
-            Payload=json.dumps({"detail-type": "Scheduled Event"}),
-        )
-        assert "FunctionError" not in swept
-        assert len(nodes(lab)) == 4, "the hourly sweep leaves them to the run"
-        lab.aws("stepfunctions").stop_execution(executionArn=lab.arn_in(made, "stopped"))
-        eventually(lambda: not nodes(lab) and not instances(lab), seconds=90)
-        # What cannot run wakes nobody.
-        lab.start_in(made, "invalid", {"blocks": 0})
-        ended = lab.ended_in(made, "invalid")
-        assert (ended["status"], ended["error"]) == ("FAILED", "InvalidPlan")
-        assert instances(lab) == []
-
-
-def name_of_clean_up(lab: Lab, made: Deployment) -> str:
-    functions = lab.aws("lambda").get_paginator("list_functions").paginate()
-    (name,) = (
-        function["FunctionName"]
-        for page in functions
-        for function in page["Functions"]
-        if function["FunctionName"].startswith(made.name)
-        and "-Teardown" in function["FunctionName"]
-    )
-    return str(name)
-
-
-# -- no way to the Internet
-
-
-def test_a_vpc_without_internet_has_endpoints_and_runs_the_image_the_stack_built(
-    lab: Lab, toggles: Toggles
-) -> None:
-    with toggles.deployed("private-endpoints", ToolImage="build") as made:
-        ec2 = lab.aws("ec2")
-        open_gateways = [
-            g for g in ec2.describe_nat_gateways()["NatGateways"] if g["State"] != "deleted"
-        ]
-        assert open_gateways == []
-        assert ec2.describe_internet_gateways()["InternetGateways"] == []
-        services = {
-            endpoint["ServiceName"].removeprefix("com.amazonaws.us-east-1.")
-            for endpoint in ec2.describe_vpc_endpoints()["VpcEndpoints"]
-            if endpoint["State"] != "deleted"
-        }
-        assert services == {
-            *("ec2", "ecr.api", "ecr.dkr", "eks", "sts", "states", "s3", "dynamodb")
-        }
-        assert ".dkr.ecr." in made.outputs["ToolImage"]
-        results = run_of(lab, made)
-        assert results["run"]["status"] == "succeeded"
-        assert made.outputs["RunOnCreateConclusion"] in json.dumps(results)
-        assert "tcp-1" in made.outputs["RunOnCreateConclusion"]
-        plan = lab.aws("s3").get_object(
-            Bucket=made.outputs["BucketName"], Key=f"runs/{made.outputs['RunOnCreateId']}/plan.json"
-        )
-        assert json.loads(plan["Body"].read())["image"] == made.outputs["ToolImage"]
-        bucket = made.outputs["BucketName"]
-        assert lab.aws("s3").list_objects_v2(Bucket=bucket)["KeyCount"] > 5
-    # It was not to be kept: a bucket goes with all that is in it.
-    with pytest.raises(ClientError):
-        lab.aws("s3").head_bucket(Bucket=bucket)
 
 
 def test_every_test_of_taskcat_is_deployed_but_the_default_which_other_tests_use() -> None:

@@ -1,0 +1,188 @@
+"""Options of the network and the operation, and what they change.
+
+taskcat deploys each stack once for all its tests, because a lab has one cluster at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.lab.account import customer_keys, instances
+from tests.lab.running import Lab
+from tests.lab.toggles import (
+    Toggles,
+    disks,
+    functions_in_vpc,
+    name_of_clean_up,
+    nodes,
+    run_of,
+    toggles_of,
+)
+from tests.lab.waiting import eventually
+from tests.taskcat.deploying import Deployment
+
+
+@pytest.fixture(scope="module")
+def lab(bare_lab: Lab) -> Lab:
+    """The lab, in which nothing is deployed but what the test deploys."""
+    return bare_lab
+
+
+@pytest.fixture(scope="module")
+def toggles(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Toggles:
+    return toggles_of(lab, tmp_path_factory.mktemp("taskcat"))
+
+
+# -- what is there already; no dashboard and no alarms
+
+
+def test_reserved_capacity_is_used_and_given_back(lab: Lab, toggles: Toggles) -> None:
+    ec2 = lab.aws("ec2")
+    group = ec2.create_placement_group(GroupName="reserved", Strategy="cluster")["PlacementGroup"]
+    wanted = {
+        "InstanceType": "c5.large",
+        "InstancePlatform": "Linux/UNIX",
+        "AvailabilityZone": "us-east-1b",
+        "InstanceMatchCriteria": "targeted",
+    }
+    inside = ec2.create_capacity_reservation(
+        **wanted, InstanceCount=2, PlacementGroupArn=group["GroupArn"]
+    )["CapacityReservation"]["CapacityReservationId"]
+    outside = ec2.create_capacity_reservation(**wanted, InstanceCount=2)["CapacityReservation"][
+        "CapacityReservationId"
+    ]
+    toggles.tell(
+        treatment_capacity_reservation=inside,
+        baseline_capacity_reservation=outside,
+        placement_group="reserved",
+        zone="us-east-1b",
+        other_zone="us-east-1a",
+    )
+
+    def free() -> dict[str, int]:
+        found = ec2.describe_capacity_reservations()["CapacityReservations"]
+        return {r["CapacityReservationId"]: r["AvailableInstanceCount"] for r in found}
+
+    try:
+        with toggles.deployed("capacity-reservation") as made:
+            assert free() == {inside: 0, outside: 0}
+            assert {i["Placement"]["AvailabilityZone"] for i in instances(lab)} == {"us-east-1b"}
+            assert made.outputs["Zone"] == "us-east-1b"
+            # Without Observability there is nobody to alarm.
+            assert "DashboardUrl" not in made.outputs
+            assert lab.aws("cloudwatch").describe_alarms()["MetricAlarms"] == []
+        assert free() == {inside: 2, outside: 2}
+        reason = toggles.refused("capacity-reservation", NodeCount="3")
+        assert f"TreatmentCapacityReservationId {inside}: 2 instances are free" in reason
+        assert f"BaselineCapacityReservationId {outside}: 2 instances are free" in reason
+    finally:
+        for id_ in (inside, outside):
+            ec2.cancel_capacity_reservation(CapacityReservationId=id_)
+        ec2.delete_placement_group(GroupName="reserved")
+
+
+# -- two equal arms; a private endpoint behind a NAT gateway; nodes that rest; a key
+
+
+class TestPrivateNat:
+    @pytest.fixture(scope="class")
+    def made(self, toggles: Toggles) -> Iterator[Deployment]:
+        with toggles.deployed("private-nat") as made:
+            yield made
+
+    def test_without_a_strategy_both_arms_are_without_a_group(
+        self, lab: Lab, made: Deployment
+    ) -> None:
+        assert lab.aws("ec2").describe_placement_groups()["PlacementGroups"] == []
+        assert {arm["placement"] for arm in run_of(lab, made)["arms"]} == {"none"}
+
+    def test_functions_reach_a_private_endpoint_from_inside_the_vpc(
+        self, lab: Lab, made: Deployment
+    ) -> None:
+        cluster = lab.aws("eks").describe_cluster(name=made.outputs["ClusterName"])["cluster"]
+        assert cluster["resourcesVpcConfig"]["endpointPublicAccess"] is False
+        assert functions_in_vpc(lab, made) == {"private"}
+        assert run_of(lab, made)["run"]["status"] == "succeeded"
+
+    def test_secrets_and_results_are_encrypted_with_a_key_that_goes_with_the_stack(
+        self, lab: Lab, made: Deployment
+    ) -> None:
+        (key,) = customer_keys(lab)
+        cluster = lab.aws("eks").describe_cluster(name=made.outputs["ClusterName"])["cluster"]
+        assert cluster["encryptionConfig"] == [
+            {"resources": ["secrets"], "provider": {"keyArn": key["Arn"]}}
+        ]
+        table = lab.aws("dynamodb").describe_table(TableName=made.outputs["TableName"])["Table"]
+        assert table["SSEDescription"]["KMSMasterKeyArn"] == key["Arn"]
+        rules = lab.aws("s3").get_bucket_encryption(Bucket=made.outputs["BucketName"])
+        (rule,) = rules["ServerSideEncryptionConfiguration"]["Rules"]
+        assert rule["ApplyServerSideEncryptionByDefault"]["KMSMasterKeyID"] == key["Arn"]
+        assert {disk["KmsKeyId"] for disk in disks(lab)} == {key["Arn"]}
+        # The table and the bucket are behind the key, and so is the page, which the link lets
+        # anybody read who has it.
+        ended = lab.ended_in(made, made.outputs["RunOnCreateId"])
+        with urllib.request.urlopen(json.loads(ended["output"])["report"], timeout=10) as page:
+            assert b"</html>" in page.read()
+
+    def test_idle_nodes_go_to_zero_and_come_back_for_a_run(
+        self, lab: Lab, made: Deployment
+    ) -> None:
+        eventually(lambda: not nodes(lab) and not instances(lab), seconds=60)
+        # A run that is stopped does not keep its nodes either.
+        lab.start_in(made, "stopped")
+        eventually(lambda: lab.pods("stopped", "client"), seconds=90)
+        swept = lab.aws("lambda").invoke(
+            FunctionName=name_of_clean_up(lab, made),
+            Payload=json.dumps({"detail-type": "Scheduled Event"}),
+        )
+        assert "FunctionError" not in swept
+        assert len(nodes(lab)) == 4, "the hourly sweep leaves them to the run"
+        lab.aws("stepfunctions").stop_execution(executionArn=lab.arn_in(made, "stopped"))
+        eventually(lambda: not nodes(lab) and not instances(lab), seconds=90)
+        # What cannot run wakes nobody.
+        lab.start_in(made, "invalid", {"blocks": 0})
+        ended = lab.ended_in(made, "invalid")
+        assert (ended["status"], ended["error"]) == ("FAILED", "InvalidPlan")
+        assert instances(lab) == []
+
+
+# -- no way to the Internet
+
+
+def test_a_vpc_without_internet_has_endpoints_and_runs_the_image_the_stack_built(
+    lab: Lab, toggles: Toggles
+) -> None:
+    with toggles.deployed("private-endpoints", ToolImage="build") as made:
+        ec2 = lab.aws("ec2")
+        open_gateways = [
+            g for g in ec2.describe_nat_gateways()["NatGateways"] if g["State"] != "deleted"
+        ]
+        assert open_gateways == []
+        assert ec2.describe_internet_gateways()["InternetGateways"] == []
+        services = {
+            endpoint["ServiceName"].removeprefix("com.amazonaws.us-east-1.")
+            for endpoint in ec2.describe_vpc_endpoints()["VpcEndpoints"]
+            if endpoint["State"] != "deleted"
+        }
+        assert services == {
+            *("ec2", "ecr.api", "ecr.dkr", "eks", "sts", "states", "s3", "dynamodb")
+        }
+        assert ".dkr.ecr." in made.outputs["ToolImage"]
+        results = run_of(lab, made)
+        assert results["run"]["status"] == "succeeded"
+        assert made.outputs["RunOnCreateConclusion"] in json.dumps(results)
+        assert "tcp-1" in made.outputs["RunOnCreateConclusion"]
+        plan = lab.aws("s3").get_object(
+            Bucket=made.outputs["BucketName"], Key=f"runs/{made.outputs['RunOnCreateId']}/plan.json"
+        )
+        assert json.loads(plan["Body"].read())["image"] == made.outputs["ToolImage"]
+        bucket = made.outputs["BucketName"]
+        assert lab.aws("s3").list_objects_v2(Bucket=bucket)["KeyCount"] > 5
+    # It was not to be kept: a bucket goes with all that is in it.
+    with pytest.raises(ClientError):
+        lab.aws("s3").head_bucket(Bucket=bucket)
