@@ -62,8 +62,7 @@ bench-page: setup ## Write the page of 1000 nodes and time how it opens in Chrom
 
 .PHONY: test
 test: setup ## All tests (root)
-	@$(python) -m pytest $(both_cores) $(unit) $(coverage)
-	@$(python) -m scripts.coverage_table
+	@$(python) -m pytest $(both_cores) $(unit)
 	@$(python) -m pytest $(both_cores) $(integration)
 	@$(python) -m pytest $(both_cores) $(emulation)
 	@$(MAKE) --no-print-directory test-lab

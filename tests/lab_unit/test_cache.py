@@ -71,19 +71,19 @@ def build_slowly(count: Path, together: multiprocessing.synchronize.Barrier) -> 
             log.write(f"{os.getpid()}\n")
         write(directory)
 
-    together.wait(10)
+    together.wait(60)
     assert (artifact("thing", "one", build) / "content").read_text() == "made"
 
 
 def test_two_processes_that_want_the_same_build_it_once(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     together = context.Barrier(4)
     count = tmp_path / "count"
     processes = [context.Process(target=build_slowly, args=(count, together)) for _ in range(4)]
     for process in processes:
         process.start()
     for process in processes:
-        process.join(20)
+        process.join(90)
     assert [process.exitcode for process in processes] == [0] * 4
     assert len(count.read_text().splitlines()) == 1
 
