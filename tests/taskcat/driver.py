@@ -40,6 +40,8 @@ class Progress(TerminalPrinter):
 
     def report_test_progress(self, stacker: Any, poll_interval: float = POLL_SECONDS) -> None:
         for stack in stacker.stacks:
+            if stack.launch_exception:
+                continue
             while status_now(stack) in StackStatus.IN_PROGRESS:
                 time.sleep(poll_interval)
             stack.refresh()
