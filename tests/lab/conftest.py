@@ -25,14 +25,15 @@ from tests.lab.running import Lab
 
 HERE = Path(__file__).parent
 # Which files share a lab; all others share one too. A process that has finished a group takes the
-# next, in this order: the longest first.
+# next in the order of PLACES: the longest first.
 GROUPS = {
     "test_lost_and_stopped_runs": "changes",
     "test_stack_updates": "changes",
     "test_existing_cluster": "changes",
+    "test_docs": "plans and pages",
+    "test_experiments": "plans and pages",
     "test_node_options": "options of nodes",
     "test_network_options": "options of the network",
-    "test_experiments": "experiments",
     "test_daemon": "no stack",
 }
 SHARED = "shared stack"

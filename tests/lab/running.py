@@ -20,7 +20,7 @@ from kubernetes import client as kubernetes
 from kubernetes import config as kubeconfig
 
 from lab import daemon, stack
-from tests.lab.waiting import eventually
+from tests.lab.waiting import BUSY, eventually
 from tests.taskcat.deploying import Deployment
 
 TOOLS = Path(sys.executable).parent
@@ -90,7 +90,12 @@ class Lab:
     ) -> subprocess.CompletedProcess[str]:
         """Run a user's command in the environment of the lab."""
         done = subprocess.run(
-            argv, env=self.environment, capture_output=True, text=True, timeout=seconds, check=False
+            argv,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=BUSY * seconds,
+            check=False,
         )
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done

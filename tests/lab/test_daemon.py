@@ -17,7 +17,7 @@ from lab import daemon, stack
 from lab.errors import LabError
 from lab.up import Artifacts, bring_up, network_scale, prepare
 from tests.lab.machine import Process, Traces, alive, lab_processes, private_cache, what_is_left
-from tests.lab.waiting import eventually
+from tests.lab.waiting import BUSY, eventually
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def test_ctrl_c_while_a_demo_is_set_up_takes_the_lab_down(untouched: Traces) -> 
         eventually((daemon.state_directory() / "status.json").exists, seconds=60)
         processes = lab_processes()
         os.killpg(demo.pid, signal.SIGINT)  # as a terminal does: to everything in front
-        said, errors = demo.communicate(timeout=30)
+        said, errors = demo.communicate(timeout=BUSY * 30)
     assert demo.returncode == 130
     assert "taking the lab down" in said
     assert "Traceback" not in errors

@@ -14,7 +14,7 @@ from kubernetes import client as kubernetes
 
 from lab import daemon
 from tests.lab.running import SHORT, Lab
-from tests.lab.waiting import eventually
+from tests.lab.waiting import BUSY, eventually
 
 # Long enough for a client to be met alive.
 CATCHABLE = [
@@ -129,7 +129,7 @@ def test_ctrl_c_in_a_block_stops_the_run_and_cleans_up_before_the_command_ends(l
     ) as command:
         measuring_client(lab, "interrupted", block=1, arm="baseline")
         command.send_signal(signal.SIGINT)
-        _, errors = command.communicate(timeout=60)
+        _, errors = command.communicate(timeout=BUSY * 60)
     assert command.returncode == 130
     assert "was stopped and cleaned up" in errors
     assert "Traceback" not in errors
