@@ -88,7 +88,7 @@ test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.
 
 .PHONY: test-lab
 test-lab: setup ## The tests of the true system in the lab; those that measure run alone (root)
-	@$(python) -m pytest --numprocesses 3 --no-loadscope-reorder \
+	@$(python) -m pytest --numprocesses 2 --no-loadscope-reorder \
 		--ignore tests/lab/measured tests/lab
 	@$(python) -m pytest tests/lab/measured
 
