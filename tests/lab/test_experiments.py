@@ -56,7 +56,7 @@ def needs_host_network(name: str) -> bool:
 
 
 def loads_the_network(name: str) -> bool:
-    """Does the plan measure while it loads the network? Then runs beside it may starve its tools."""
+    """Does the plan measure under load? Then runs beside it may starve its tools."""
     return "loaded" in json.dumps(shortened(name))
 
 
