@@ -22,6 +22,7 @@ from lab.up import bring_up, prepare
 from tests.lab import permissions
 from tests.lab.machine import Traces, lab_processes, private_cache, what_is_left
 from tests.lab.running import Lab
+from tests.lab.toggles import Toggles, toggles_of
 
 HERE = Path(__file__).parent
 # Which files share a lab; all others share one too. A process that has finished a group takes the
@@ -145,3 +146,9 @@ def lab(labs: Labs) -> Lab:
 def bare_lab(labs: Labs) -> Lab:
     """The lab for tests that deploy stacks of their own."""
     return labs.start(deployed=False)
+
+
+@pytest.fixture(scope="module")
+def toggles(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Toggles:
+    """Deploys stacks in the lab of the test's file."""
+    return toggles_of(lab, tmp_path_factory.mktemp("taskcat"))

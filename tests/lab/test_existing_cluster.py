@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from kubernetes import client as kubernetes
 
 from lab import stack
 from tests.lab.account import holdings, instances
 from tests.lab.running import Lab
-from tests.lab.toggles import Toggles, nodes, run_of, toggles_of
-
-
-@pytest.fixture(scope="module")
-def toggles(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Toggles:
-    return toggles_of(lab, tmp_path_factory.mktemp("taskcat"))
+from tests.lab.toggles import Toggles, nodes, run_of
 
 
 class Guest:

@@ -21,7 +21,6 @@ from tests.lab.toggles import (
     name_of_clean_up,
     nodes,
     run_of,
-    toggles_of,
 )
 from tests.lab.waiting import eventually
 from tests.taskcat.deploying import Deployment
@@ -31,11 +30,6 @@ from tests.taskcat.deploying import Deployment
 def lab(bare_lab: Lab) -> Lab:
     """The lab, in which nothing is deployed but what the test deploys."""
     return bare_lab
-
-
-@pytest.fixture(scope="module")
-def toggles(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Toggles:
-    return toggles_of(lab, tmp_path_factory.mktemp("taskcat"))
 
 
 # -- what is there already; no dashboard and no alarms

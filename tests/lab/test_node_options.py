@@ -25,7 +25,6 @@ from tests.lab.toggles import (
     nodes,
     packaged,
     run_of,
-    toggles_of,
 )
 from tests.lab.waiting import eventually
 from tests.taskcat.deploying import CONFIGURATION, Deployment
@@ -35,11 +34,6 @@ from tests.taskcat.deploying import CONFIGURATION, Deployment
 def lab(bare_lab: Lab) -> Lab:
     """The lab, in which nothing is deployed but what the test deploys."""
     return bare_lab
-
-
-@pytest.fixture(scope="module")
-def toggles(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Toggles:
-    return toggles_of(lab, tmp_path_factory.mktemp("taskcat"))
 
 
 # -- refused before anything is created
