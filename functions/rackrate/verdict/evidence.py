@@ -15,7 +15,7 @@ from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Metric, TestBase
 
 if TYPE_CHECKING:
-    from rackrate.verdict.estimator import Value
+    from rackrate.verdict.layout import Value
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Evidence:
 
     def values(self, test: TestBase, metric: Metric, arm: str) -> list[Value]:
         """The values of an arm's trials as the estimator's input."""
-        from rackrate.verdict.estimator import Value  # importing numpy is slow; few functions do
+        from rackrate.verdict.layout import Value  # importing numpy is slow; few functions do
 
         return [
             Value(trial.block, trial.client, trial.server, trial.values[metric.name])

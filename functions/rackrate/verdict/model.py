@@ -13,7 +13,9 @@ from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Better
 
 Word = Literal["better", "worse", "no meaningful difference", "inconclusive"]
-Scope = Literal["these nodes", "the placement"]
+#: What a claim is about: the measured nodes while they were measured; the placement that this stack
+#: got; one run, compared with earlier runs.
+Scope = Literal["these nodes", "this stack's placement", "this run"]
 #: The lower and the upper end of an interval of a ratio.
 Ends = tuple[float, float]
 
@@ -53,8 +55,22 @@ class Pairs(Document):
     baseline: int
 
 
+class Claim(Document):
+    """A verdict's interval and word for a wider scope."""
+
+    ci95: Ends
+    """The 95 % interval of the ratio alone."""
+    ci_simultaneous: Ends
+    """The interval adjusted for all verdicts and looks of the run."""
+    verdict: Word
+    reason: str | None
+    """Why it is inconclusive."""
+    more_pairs: int | None
+    """About how many more pairs of each arm would settle it."""
+
+
 class Steadiness(Document):
-    """The arms' variability (CV) over blocks, or over pairs for a claim about the placement."""
+    """The arms' variability (CV) between blocks, within pairs and directions."""
 
     arm: float | None
     baseline: float | None
@@ -126,6 +142,8 @@ class Percentiles(Document):
     p90: float | None
     p99: float | None
     p99_9: float | None
+    ci95: dict[str, Ends] = {}
+    """The 95 % intervals, by percentile; one with too few values in a block has none."""
     samples: int
     """The number of raw values."""
 

@@ -1,0 +1,75 @@
+"""Student's t, from mpmath: its quantiles for intervals and its degrees of freedom. Pure."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import mpmath
+
+_MOST_FREEDOM = 1e4
+
+
+@functools.lru_cache(maxsize=4096)
+def _student_t(confidence: float, tenths: int) -> float:
+    freedom = tenths / 10
+
+    def beyond(t: float) -> float:
+        x = freedom / (freedom + t * t)
+        return float(mpmath.betainc(freedom / 2, 0.5, 0, x, regularized=True)) - (1 - confidence)
+
+    high = 2.0
+    while beyond(high) > 0:
+        high *= 2
+    root = mpmath.findroot(beyond, (0.5, high), solver="anderson", tol=1e-20, verify=False)
+    return float(root)
+
+
+def student_t(confidence: float, freedom: float) -> float:
+    """Half the width of Student's two-sided interval, in standard errors.
+
+    Args:
+        confidence: confidence of the interval, between 0 and 1.
+        freedom: degrees of freedom; rounded down to a tenth, which is conservative.
+    """
+    return _student_t(confidence, max(10, math.floor(min(freedom, _MOST_FREEDOM) * 10 + 1e-6)))
+
+
+@functools.lru_cache(maxsize=4096)
+def variance_ratio(confidence: float, freedom: int, other: int) -> float:
+    """The upper end of the two-sided interval of F, the ratio of two equal variances.
+
+    Args:
+        confidence: confidence of the interval, between 0 and 1.
+        freedom: degrees of freedom of the variance above, at least 1.
+        other: degrees of freedom of the variance below, at least 1.
+    """
+
+    def beyond(log_f: float) -> float:
+        x = other / (other + freedom * math.exp(log_f))
+        tail = mpmath.betainc(other / 2, freedom / 2, 0, x, regularized=True)
+        return float(tail) - (1 - confidence) / 2
+
+    high = 1.0
+    while beyond(high) > 0:
+        high *= 2
+    root = mpmath.findroot(beyond, (-high, high), solver="anderson", tol=1e-20, verify=False)
+    return math.exp(float(root))
+
+
+def satterthwaite(*parts: tuple[float, float]) -> float:
+    """Degrees of freedom of a sum of independent variances.
+
+    Args:
+        parts: each a variance and its degrees of freedom.
+    """
+    total = sum(variance for variance, _ in parts)
+    below = sum(variance**2 / freedom for variance, freedom in parts if freedom > 0)
+    if below > 0:
+        return total**2 / below
+    return max(1.0, min((freedom for _, freedom in parts), default=1.0))
+
+
+def mean_freedom(size: int) -> float:
+    """Degrees of freedom of the variance of a mean of this many values."""
+    return float(max(1, size - 1))
