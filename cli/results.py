@@ -44,6 +44,18 @@ class Steadiness:
 
 
 @dataclass(frozen=True)
+class Stack:
+    """What a verdict's pairs say about the stack's placement.
+
+    `more_pairs` is about how many more pairs in each arm would settle it; None when unknown.
+    """
+
+    interval: Interval | None
+    verdict: str
+    more_pairs: int | None
+
+
+@dataclass(frozen=True)
 class Verdict:
     """One arm against the baseline on one metric of one test. None means not measured.
 
@@ -67,7 +79,7 @@ class Verdict:
     scope: str | None
     claim: str | None
     more_blocks: int | None
-    more_pairs: int | None
+    stack: Stack | None
     ceiling: Ceiling | None
     steadiness: Steadiness | None
 
@@ -79,10 +91,7 @@ class Verdict:
     @property
     def lacks(self) -> str:
         """What a clear verdict needs, such as `about 3 more blocks`. Empty when unknown."""
-        for number, thing in ((self.more_blocks, "block"), (self.more_pairs, "pair")):
-            if number:
-                return f"about {counted(number, f'more {thing}')}"
-        return ""
+        return f"about {counted(self.more_blocks, 'more block')}" if self.more_blocks else ""
 
 
 @dataclass(frozen=True)
@@ -178,10 +187,17 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         scope=document["scope"],
         claim=document["claim"],
         more_blocks=document["more_blocks"],
-        more_pairs=document["more_pairs"],
+        stack=_stack(document.get("stack")),
         ceiling=_ceiling(document["ceiling"]),
         steadiness=_steadiness(document["steadiness"]),
     )
+
+
+def _stack(document: Mapping[str, Any] | None) -> Stack | None:
+    if document is None:
+        return None
+    interval = _interval(document["ci_simultaneous"])
+    return Stack(interval, document["verdict"], document["more_pairs"])
 
 
 def _earlier(baseline: str) -> str | None:

@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rackrate_text.units import UNKNOWN, duration, interval, percent, quantity, ratio
+from rackrate_text.words import counted
 
 from .requirements import Checked
-from .results import Results, Steadiness, Verdict
+from .results import Results, Stack, Steadiness, Verdict
 from .runs import Run
 
 _STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
@@ -83,7 +84,10 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
     arm, baseline = verdicts[0].arm, verdicts[0].baseline
     scopes = {verdict.scope for verdict in verdicts}
     scope = scopes.pop() if len(scopes) == 1 else None
-    of_whom = {"these nodes": ", on these nodes", "the placement": ", for the placement"}
+    of_whom = {
+        "these nodes": ", on these nodes",
+        "this stack's placement": ", for this stack's placement",
+    }
     table = Table(
         title=Text(
             f"{_arm(results, arm)} against {_arm(results, baseline)}{of_whom.get(scope or '', '')}"
@@ -115,6 +119,7 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
             interval(verdict.interval),
             Text(_word(verdict), style=_STYLES.get(verdict.verdict, "")),
         )
+        _add_stack(table, verdict.stack)
         _add_ceiling(table, verdict)
         _add_steadiness(table, verdict.steadiness)
     return table
@@ -125,6 +130,15 @@ def _word(verdict: Verdict) -> str:
     if verdict.verdict == "inconclusive" and verdict.lacks:
         return f"{verdict.verdict}, {verdict.lacks}"
     return verdict.verdict
+
+
+def _add_stack(table: Table, stack: Stack | None) -> None:
+    if stack is None:
+        return
+    word = stack.verdict
+    if stack.more_pairs:
+        word += f", about {counted(stack.more_pairs, 'more pair')}"
+    table.add_row("  this stack", "", "", "", interval(stack.interval), Text(word), style="dim")
 
 
 def _add_ceiling(table: Table, verdict: Verdict) -> None:
@@ -142,7 +156,7 @@ def _add_steadiness(table: Table, steadiness: Steadiness | None) -> None:
     if steadiness is None:
         return
     table.add_row(
-        "  spread",
+        "  variability",
         percent(steadiness.arm),
         percent(steadiness.baseline),
         ratio(steadiness.ratio),

@@ -73,7 +73,7 @@ def put_ends(ended: Iterable[Ended]) -> None:
 def put_verdicts(verdicts: Iterable[Verdict]) -> None:
     """Write each verdict as metrics: the ratio, the deciding interval, and the word."""
     for verdict in verdicts:
-        low, high = verdict.deciding_interval or (None, None)
+        low, high = verdict.shown_interval or (None, None)
         put_metrics(
             MetricUnit.NoUnit,
             {"test": verdict.test, "metric": verdict.metric, "arm": verdict.arm},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Literal
 
 from rackrate.document import Document, Json
@@ -75,6 +76,13 @@ class Trial(TrialState):
         """Its two nodes, regardless of direction."""
         return frozenset((self.client, self.server))
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """When it started and finished, in seconds since the epoch; None if that is unknown."""
+        moments = [_moment(text) for text in (self.started_at, self.finished_at)]
+        started, finished = moments
+        return None if started is None or finished is None else (started, finished)
+
     def detail(self, name: str) -> float | None:
         """A detail by name; None if it is missing or not a number."""
         found = self.details.get(name)
@@ -105,6 +113,17 @@ class Trial(TrialState):
             for name in ("values", "samples", "details"):
                 del item[name]
         return item
+
+
+def _moment(text: str | None) -> float | None:
+    """Seconds since the epoch of an ISO 8601 time with its zone."""
+    if text is None:
+        return None
+    try:
+        time = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if time.tzinfo is None else time.timestamp()
 
 
 class RawValues(Document):

@@ -15,6 +15,7 @@ from rackrate.report.markup import cell, number, text
 from rackrate.report.material import Material, MetricMaterial, TestMaterial
 from rackrate.tools import Interval
 from rackrate.verdict import wording
+from rackrate.verdict.model import Ends
 from rackrate_text.units import UNKNOWN, duration, percent, quantity
 from rackrate_text.words import counted, listed
 
@@ -183,7 +184,7 @@ def latency_figures(test: TestMaterial) -> list[str]:
 def _latency_figure(test: TestMaterial, index: int, kind: str) -> str:
     unit = test.unit_of(kind)
     curves = {
-        arm: ecdf.Curve(test.page.arm_number(arm), tuple(values))
+        arm: ecdf.Curve(test.page.arm_number(arm), tuple(values), _p99(test, kind, arm))
         for arm, values in test.samples[kind].items()
     }
     name = f"ecdf-{test.number}-{index}"
@@ -217,17 +218,22 @@ def _latency_figure(test: TestMaterial, index: int, kind: str) -> str:
     )
 
 
+def _p99(test: TestMaterial, kind: str, arm: str) -> Ends | None:
+    """The interval of an arm's p99, if its blocks have enough values for one."""
+    of_kind = {metric.name for metric in test.test.metrics if metric.samples == kind}
+    found = (s for s in test.summaries if s.arm == arm and s.metric in of_kind)
+    summary = next(found, None)
+    pooled = None if summary is None else summary.percentiles
+    return None if pooled is None else pooled.ci95.get("p99")
+
+
 def _about_tails(curves: Iterable[ecdf.Curve], unit: str) -> list[str]:
     found = list(curves)
     said = []
-    few = [curve for curve in found if len(curve.values) < ecdf.LEAST_FOR_P99]
-    doubtful = [
-        curve for curve in found if ecdf.LEAST_FOR_P99 <= len(curve.values) < ecdf.GOOD_FOR_P99
-    ]
-    if few:
-        said.append(f"A p99 needs {ecdf.LEAST_FOR_P99} values at the very least.")
-    if doubtful:
-        said.append("A hollow p99 is uncertain: fewer than ten values lie beyond it.")
+    if any(curve.p99 is None for curve in found):
+        said.append("A p99 is marked if each block has 100 values or more, which give an interval.")
+    if any(curve.p99 for curve in found):
+        said.append("The line through a p99 is its 95 % interval, from the blocks.")
     if note := ecdf.curves_axis(found, unit).note():
         said.append(note)
     return said

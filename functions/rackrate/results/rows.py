@@ -19,7 +19,7 @@ from rackrate.plan.ceilings import Ceiling
 from rackrate.plan.schedule import TrialKey
 from rackrate.results.schema import Results
 from rackrate.results.tables import Column, Row, Type, to_csv, to_parquet
-from rackrate.verdict.model import Ends, Steadiness, Verdict
+from rackrate.verdict.model import Claim, Ends, Steadiness, Verdict
 from rackrate_text.units import unit_of
 
 _RUN = (
@@ -86,7 +86,7 @@ VERDICTS = (
     Column("ratio", "double", "the arm's geometric mean divided by the baseline's"),
     Column("ci95_low", "double", "lower end of the 95 % interval of this ratio alone"),
     Column("ci95_high", "double", "upper end of that interval"),
-    Column("ci_simultaneous_low", "double", "lower end of the adjusted interval, which decides"),
+    Column("ci_simultaneous_low", "double", "lower end of the interval adjusted for all verdicts"),
     Column("ci_simultaneous_high", "double", "upper end of that interval"),
     Column("confidence_simultaneous", "double", "the confidence of that interval"),
     Column("threshold", "double", "differences below this share do not matter"),
@@ -97,7 +97,11 @@ VERDICTS = (
     Column("baseline_pairs", "bigint", "pairs of nodes of the baseline"),
     Column("scope", "string", "what the claim applies to"),
     Column("more_blocks", "bigint", "about how many more blocks would settle it"),
-    Column("more_pairs", "bigint", "about how many more pairs per arm would settle it"),
+    Column("span_seconds", "double", "from the start of the first trial to the end of the last"),
+    Column("stack_verdict", "string", "the word for this stack's placement, with enough pairs"),
+    Column("stack_low", "double", "lower end of the adjusted interval of this stack's placement"),
+    Column("stack_high", "double", "upper end of that interval"),
+    Column("more_pairs", "bigint", "about how many more pairs per arm would settle that"),
     Column("ceiling_name", "string", "the documented limit of a throughput"),
     Column("ceiling_explains", "boolean", "whether the limits explain how the arms compare"),
     Column("arm_ceiling_bits_per_second", "double", "the arm's limit, scaled"),
@@ -280,10 +284,21 @@ def _verdict_row(verdict: Verdict) -> Row:
         "baseline_pairs": verdict.pairs.baseline,
         "scope": verdict.scope,
         "more_blocks": verdict.more_blocks,
-        "more_pairs": verdict.more_pairs,
+        "span_seconds": verdict.span_seconds,
+        **_of_stack(verdict.stack),
         **_of_ceiling(verdict.ceiling),
         "marks": " ".join(f"{k}={n}" for k, n in sorted(verdict.marks.items())) or None,
         **_of_steadiness(verdict.steadiness),
+    }
+
+
+def _of_stack(claim: Claim | None) -> Row:
+    if claim is None:
+        return {}
+    return {
+        "stack_verdict": claim.verdict,
+        **_ends("stack", claim.ci_simultaneous),
+        "more_pairs": claim.more_pairs,
     }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,65 +21,80 @@ from rackrate.verdict.model import (
     Difference,
     Mark,
     Pairs,
+    Steadiness,
     Summary,
     Verdict,
 )
+from rackrate_text.units import duration
 from rackrate_text.words import counted
 
 if TYPE_CHECKING:
     from rackrate.verdict.estimator import Finding
+    from rackrate.verdict.layout import Value
 
 #: The method in words, for readers of the results. docs/statistics.md gives the reasons.
 METHOD = (
-    "Trials of the same test, arm and pair are compared on a logarithmic scale. Each block gives"
-    " one difference between the arms, for both are measured in it; the ratio is that of the arms'"
-    " geometric means. Its interval is Student's t over blocks, widened by what autocorrelation"
-    " there seems to be between them, and, where both arms have six pairs of nodes or more, by the"
-    " luck of the pairs (two-way clustered variance). The interval that decides is corrected for"
-    " all verdicts of the run (Bonferroni). Percentiles come from pooled raw values. Failed trials"
+    "Each block gives one difference between the arms, as the logarithm of a ratio; pairs, their"
+    " directions and blocks are fitted together. The interval for these nodes is Student's t over"
+    " blocks, widened by the autocorrelation between them. The interval for this stack's placement"
+    " adds the variance between pairs of nodes. Better and worse are decided by a test against the"
+    " threshold, no meaningful difference by two one-sided tests, all verdicts of a run together"
+    " with an error of 5 % (Holm, and Pocock's limits if the run looked several times); the printed"
+    " intervals are adjusted by Bonferroni. Percentiles come from pooled raw values. Failed trials"
     " are left out, never counted as zero; marked trials and outliers are kept."
 )
 
 
 def analyze_run(
     evidence: Evidence,
-    earlier: EarlierRun | None = None,
+    earlier: EarlierRuns | None = None,
     warnings: Sequence[str] = (),
     *,
     counters: Counters | None = None,
 ) -> Analysis:
-    """Compare each arm of a run with the baseline, and with itself in an earlier run.
+    """Compare each arm of a run with the baseline, and with itself in earlier runs.
 
     Args:
         evidence: the run's evidence.
-        earlier: the comparison with the earlier run that the plan names, or None.
+        earlier: the comparison with the earlier runs that the plan names, or None.
         warnings: deviations from the plan.
         counters: the nodes' counters, or None when they were not read.
     """
+    from rackrate.verdict.estimator import Question, answer
+
+    plan = evidence.planned_run.plan
     trials = {key: evidence.trials[key] for key in evidence.planned if key in evidence.trials}
     marks = mark_trials(evidence.planned_run, trials, evidence.raw, counters)
-    baseline = evidence.planned_run.plan.baseline
     chosen = [
         (test, metric, arm)
         for test in evidence.tests
         for metric in test.metrics
         for arm in evidence.arms
-        if arm != baseline
+        if arm != plan.baseline
     ]
+    questions = [
+        Question(
+            evidence.values(test, metric, arm),
+            evidence.values(test, metric, plan.baseline),
+            metric.better,
+        )
+        for test, metric, arm in chosen
+    ]
+    found = answer(questions, threshold=plan.threshold)
     return Analysis(
         method=METHOD,
         verdicts=tuple(
             _verdict(
+                finding,
                 Side(evidence, arm),
-                Side(evidence, baseline),
+                Side(evidence, plan.baseline),
                 test,
                 metric,
-                called=Baseline(baseline),
-                marks=_marked(marks, test.name, (arm, baseline)),
-                family=len(chosen),
-                paired=True,
+                called=Baseline(plan.baseline),
+                marks=_marked(marks, test.name, (arm, plan.baseline)),
+                steadiness=_steadiness(question.arm, question.baseline, len(chosen)),
             )
-            for test, metric, arm in chosen
+            for (test, metric, arm), question, finding in zip(chosen, questions, found, strict=True)
         ),
         summaries=tuple(
             summary(evidence, test, metric, arm)
@@ -94,13 +109,20 @@ def analyze_run(
     )
 
 
+def _steadiness(arm: Sequence[Value], baseline: Sequence[Value], family: int) -> Steadiness:
+    from rackrate.verdict.estimator import ERROR
+    from rackrate.verdict.steadiness import compare_steadiness
+
+    return compare_steadiness(arm, baseline, error=ERROR / family)
+
+
 @dataclass(frozen=True)
-class EarlierRun:
-    """The comparison with an earlier run.
+class EarlierRuns:
+    """The comparison with earlier runs.
 
     Attributes:
-        verdicts: each arm against itself in the earlier run.
-        differences: the recorded differences between the two runs.
+        verdicts: each arm against itself in the earlier runs.
+        differences: the recorded differences between the run and the earlier runs.
         warnings: the parts that could not be compared, and why.
     """
 
@@ -109,57 +131,70 @@ class EarlierRun:
     warnings: Sequence[str]
 
 
-def against_earlier_run(after: Evidence, before: Evidence, *, name: str) -> EarlierRun:
-    """Compare each arm of a run with the same arm of an earlier run, with the same statistics.
+def against_earlier_runs(
+    after: Evidence, before: Mapping[str, Evidence], *, name: str
+) -> EarlierRuns:
+    """Compare each arm of a run with the same arm of earlier runs.
 
     Args:
         after: the run.
-        before: the earlier run.
-        name: the earlier run's id.
+        before: the earlier runs by id.
+        name: the name of the earlier runs in messages.
     """
-    found = differences(after, before)
-    notes = unshared(after, before, f"the run {name}")
+    runs = list(before.values())
+    found = differences(after, runs[0])
+    notes = unshared(after, runs[0], f"the run {name}")
     notes += [
         f"only one of the runs recorded this, so nobody knows whether it differed: {what}"
         for what in found.untold
     ]
-    return EarlierRun(
-        cross_verdicts(after, before, lambda _: Baseline(name, is_earlier_run=True)),
+    return EarlierRuns(
+        cross_verdicts(after, runs, lambda _: Baseline(name, is_earlier_run=True)),
         found.found,
         [f"compare_with: {note}" for note in notes],
     )
 
 
 def cross_verdicts(
-    after: Evidence, before: Evidence, called: Callable[[str], Baseline]
+    after: Evidence, before: Sequence[Evidence], called: Callable[[str], Baseline]
 ) -> list[Verdict]:
-    """Compare each arm of a run with the arm of the same name in another run.
-
-    Blocks of different runs are not simultaneous, so shared drift does not cancel between them.
+    """Compare each arm of a run with the arm of the same name in earlier runs.
 
     Args:
         after: the run.
-        before: the other run.
+        before: the earlier runs, at least one.
         called: returns, for an arm's name, the baseline that the verdicts name.
     """
+    from rackrate.verdict.estimator import RunsQuestion, answer_runs
+
     chosen = [
         (test, metric, arm)
-        for test in shared_tests(after, before)
+        for test in shared_tests(after, before[0])
         for metric in test.metrics
-        for arm in shared_arms(after, before)
+        for arm in shared_arms(after, before[0])
+        if all(test in run.tests and arm in run.arms for run in before)
     ]
+    questions = [
+        RunsQuestion(
+            after.values(test, metric, arm),
+            [run.values(test, metric, arm) for run in before],
+            metric.better,
+        )
+        for test, metric, arm in chosen
+    ]
+    found = answer_runs(questions, threshold=after.planned_run.plan.threshold)
     return [
         _verdict(
+            finding,
             Side(after, arm),
-            Side(before, arm),
+            Side(before[0], arm),
             test,
             metric,
             called=called(arm),
             marks={},
-            family=len(chosen),
-            paired=False,
+            steadiness=None,
         )
-        for test, metric, arm in chosen
+        for (test, metric, arm), finding in zip(chosen, found, strict=True)
     ]
 
 
@@ -172,6 +207,7 @@ class Side:
 
 
 def _verdict(
+    found: Finding,
     side: Side,
     reference: Side,
     test: TestBase,
@@ -179,37 +215,23 @@ def _verdict(
     *,
     called: Baseline,
     marks: dict[str, int],
-    family: int,
-    paired: bool,
+    steadiness: Steadiness | None,
 ) -> Verdict:
     """The verdict on one metric.
 
     Args:
+        found: what the estimator found.
         side: the arm.
-        reference: the arm to compare it with, in this run or another.
+        reference: the arm that it was compared with, in this run or in the first of several.
         test: the test.
         metric: one of its metrics.
         called: the reference's name in the verdict.
         marks: the number of trials with each mark.
-        family: the number of verdicts, for the adjustment.
-        paired: whether both arms were measured in the same blocks, so that each block gives a
-            difference.
+        steadiness: the comparison of the arms' variability, or None.
     """
-    from rackrate.verdict.estimator import estimate, estimate_steadiness
-
-    plan = side.evidence.planned_run.plan
-    ours = side.evidence.values(test, metric, side.arm)
-    theirs = reference.evidence.values(test, metric, reference.arm)
-    found = estimate(
-        ours,
-        theirs,
-        better=metric.better,
-        threshold=plan.threshold,
-        family=family,
-        paired=paired,
-    )
-    limited = metric.unit == "bit/s"
+    threshold = side.evidence.planned_run.plan.threshold
     names = (side.arm, reference.arm)
+    span = _span_seconds(side.evidence, test, names)
     return Verdict(
         test=test.name,
         metric=metric.name,
@@ -219,6 +241,7 @@ def _verdict(
         baseline=called,
         arm_median=found.arm_median,
         baseline_median=found.baseline_median,
+        left_out=found.left_out,
         ratio=found.ratio,
         ci95=found.ci95,
         ci_simultaneous=found.ci_simultaneous,
@@ -227,27 +250,38 @@ def _verdict(
         reason=found.reason,
         blocks=found.blocks,
         pairs=Pairs(arm=found.arm_pairs, baseline=found.baseline_pairs),
+        span_seconds=span,
         scope=found.scope,
-        claim=_claim(found, names),
+        stack=found.stack,
+        claim=_claim(found, names, span),
         more_blocks=found.more_blocks,
-        more_pairs=found.more_pairs,
-        threshold=plan.threshold,
+        prospect=found.prospect,
+        threshold=threshold,
         ceiling=ceiling(
             limit_for(side.evidence.arms[side.arm], test),
             limit_for(reference.evidence.arms[reference.arm], test),
             arm_median=found.arm_median,
             baseline_median=found.baseline_median,
             names=names,
-            alike=plan.threshold,
+            alike=threshold,
         )
-        if limited
+        if metric.unit == "bit/s"
         else None,
         marks=marks,
-        steadiness=estimate_steadiness(ours, theirs, family=family, seed=plan.seed),
+        steadiness=steadiness,
     )
 
 
-def _claim(found: Finding, arms: tuple[str, str]) -> str:
+def _span_seconds(evidence: Evidence, test: TestBase, arms: Iterable[str]) -> float | None:
+    """How long the trials of a test took from the first one's start to the last one's end."""
+    trials = [t for arm in arms for t in evidence.by_test_and_arm.get((test.name, arm), [])]
+    times = [trial.interval for trial in trials if trial.interval is not None]
+    if not times:
+        return None
+    return max(end for _, end in times) - min(start for start, _ in times)
+
+
+def _claim(found: Finding, arms: tuple[str, str], span: float | None) -> str:
     """What the verdict applies to, and how many blocks and pairs it rests on."""
     pairs = (found.arm_pairs, found.baseline_pairs)
     nodes = (
@@ -256,9 +290,16 @@ def _claim(found: Finding, arms: tuple[str, str]) -> str:
         else f"{counted(pairs[0], 'pair')} of nodes of {arms[0]} and {pairs[1]} of {arms[1]}"
     )
     resting = f"it rests on {nodes} and {counted(found.blocks, 'block')}"
-    if found.scope == "the placement":
-        return f"about the placement: {resting}"
-    return f"about these nodes, not about others placed alike: {resting}"
+    if span is not None:
+        resting += f" in {duration(span)}"
+    if found.left_out:
+        values = counted(found.left_out, "value")
+        resting += (
+            f"; {values} without a logarithm {'is' if found.left_out == 1 else 'are'} left out"
+        )
+    if found.scope == "these nodes":
+        return f"about these nodes in this time, not about others placed alike: {resting}"
+    return f"about {found.scope}: {resting}"
 
 
 def _marked(marks: Iterable[Mark], test: str, arms: tuple[str, str]) -> dict[str, int]:
@@ -268,12 +309,15 @@ def _marked(marks: Iterable[Mark], test: str, arms: tuple[str, str]) -> dict[str
 
 def summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Summary:
     """The summary of an arm's values of one metric."""
-    from rackrate.verdict.estimator import percentiles, spread
+    from rackrate.verdict.percentiles import percentiles
+    from rackrate.verdict.steadiness import spread
 
     trials = evidence.by_test_and_arm.get((test.name, arm), [])
     values = evidence.values(test, metric, arm)
     scatter = spread(values)
-    pooled = [sample for trial in trials for sample in _samples(evidence, trial, metric.samples)]
+    sections: dict[int, list[float]] = defaultdict(list)
+    for trial in trials:
+        sections[trial.block] += _samples(evidence, trial, metric.samples)
     losses = [told for trial in trials if (told := trial.detail("loss_ratio")) is not None]
     resent = [told for trial in trials if (told := trial.detail("retransmits")) is not None]
     return Summary(
@@ -287,7 +331,7 @@ def summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Sum
         pairs=len({trial.nodes for trial in trials}),
         spread_between_blocks=scatter.between_blocks,
         spread_between_pairs=scatter.between_pairs,
-        percentiles=percentiles(pooled) if pooled else None,
+        percentiles=percentiles([*sections.values()]) if any(sections.values()) else None,
         # The mean is enough, because every trial of a test sends about as many packets.
         loss_ratio=sum(losses) / len(losses) if losses else None,
         retransmits=int(sum(resent)) if resent else None,

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, median
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,8 @@ _MOST_CORRELATION = 0.8
 _TINY = 1e-9
 
 _PLACEMENT: Scope = "this stack's placement"
+#: Where a settled estimate lies with respect to the threshold.
+_Settled = Literal["beyond", "within"]
 
 
 def exact(_: float) -> float:
@@ -175,8 +177,8 @@ def answer(
     """
     studies = [_study(question) for question in questions]
     edge = math.log1p(threshold)
-    of_nodes = _words([study.nodes for study in studies], edge, error)
-    of_stack = _words([study.stack for study in studies], edge, error)
+    of_nodes = _settle([study.nodes for study in studies], edge, error)
+    of_stack = _settle([study.stack for study in studies], edge, error)
     confidence = 1 - error / max(1, len(questions))
     found = []
     for question, study, word, wider in zip(questions, studies, of_nodes, of_stack, strict=True):
@@ -184,7 +186,9 @@ def answer(
         finding = _finding(study, question.better, word, outlook)
         if finding.ci95 is not None and study.stack is not None:
             # What is not settled on these nodes is not settled for more than these.
-            claim = _claim(study.stack, question.better, wider if word else None, outlook)
+            claim = _claim(
+                study.stack, question.better, wider if word is not None else None, outlook
+            )
             scope = _PLACEMENT if claim.verdict != "inconclusive" else finding.scope
             finding = replace(finding, stack=claim, scope=scope)
         found.append(finding)
@@ -203,7 +207,7 @@ def answer_runs(questions: Sequence[RunsQuestion], *, threshold: float) -> list[
         threshold: a ratio between 1 / (1 + threshold) and 1 + threshold does not matter.
     """
     studies = [_study_of_runs(question) for question in questions]
-    words = _words([study.nodes for study in studies], math.log1p(threshold), ERROR)
+    words = _settle([study.nodes for study in studies], math.log1p(threshold), ERROR)
     outlook = _Outlook(threshold, 1 - ERROR / max(1, len(questions)), None)
     found = []
     for question, study, word in zip(questions, studies, words, strict=True):
@@ -265,17 +269,19 @@ class _Estimate:
         half = self.half_width(confidence)
         return _ratios((self.log_ratio - half, self.log_ratio + half))
 
-    def settles(self, edge: float, error: float) -> bool:
-        """Whether it is significantly beyond the threshold or significantly within it."""
+    def settled(self, edge: float, error: float) -> _Settled | None:
+        """Whether it is significantly beyond the threshold, or significantly within it."""
         beyond = abs(self.log_ratio) - edge
-        return beyond - self.half_width(1 - error) > _TINY or (
-            # Two one-sided tests, each of them with this error.
-            beyond + self.half_width(1 - 2 * error) < _TINY
-        )
+        if beyond - self.half_width(1 - error) > _TINY:
+            return "beyond"
+        # Two one-sided tests, each of them with this error.
+        return "within" if beyond + self.half_width(1 - 2 * error) < _TINY else None
 
-    def word(self, edge: float, better: Better) -> Word:
-        """The word of a settled estimate."""
-        if abs(self.log_ratio) < edge:
+    def word(self, settled: _Settled | None, better: Better) -> Word:
+        """The verdict's word."""
+        if settled is None:
+            return "inconclusive"
+        if settled == "within":
             return "no meaningful difference"
         return "better" if (self.log_ratio > 0) == (better == "higher") else "worse"
 
@@ -427,21 +433,24 @@ def _variance_of_mean(effects: Floats, parts: tuple[int, ...]) -> float:
 # -- the verdicts
 
 
-def _words(estimates: Sequence[_Estimate | None], edge: float, error: float) -> list[bool]:
-    """Which estimates settle their verdicts, if all of them together keep the error (Holm)."""
-    settled = [False] * len(estimates)
-    while not all(settled):
-        each = error / settled.count(False)
+def _settle(
+    estimates: Sequence[_Estimate | None], edge: float, error: float
+) -> list[_Settled | None]:
+    """Settle as many estimates as the error of all of them together allows (Holm)."""
+    found: list[_Settled | None] = [None] * len(estimates)
+    while (left := found.count(None)) > 0:
         further = [
-            index
+            (index, settled)
             for index, estimate in enumerate(estimates)
-            if not settled[index] and estimate is not None and estimate.settles(edge, each)
+            if found[index] is None
+            and estimate is not None
+            and (settled := estimate.settled(edge, error / left)) is not None
         ]
         if not further:
             break
-        for index in further:
-            settled[index] = True
-    return settled
+        for index, settled in further:
+            found[index] = settled
+    return found
 
 
 @dataclass(frozen=True)
@@ -469,7 +478,7 @@ class _Outlook:
         return abs(distance), self.confidence if distance > 0 else 2 * self.confidence - 1
 
 
-def _finding(study: _Study, better: Better, settled: bool, outlook: _Outlook) -> Finding:
+def _finding(study: _Study, better: Better, settled: _Settled | None, outlook: _Outlook) -> Finding:
     found, estimate = study.found, study.nodes
     found = replace(found, confidence_simultaneous=outlook.confidence)
     if estimate is None:
@@ -492,8 +501,8 @@ def _finding(study: _Study, better: Better, settled: bool, outlook: _Outlook) ->
             reason=f"{found.blocks} blocks; an interval of 95 % needs {LEAST_BLOCKS}",
             more_blocks=LEAST_BLOCKS - found.blocks,
         )
-    if settled:
-        return replace(found, verdict=estimate.word(outlook.edge, better))
+    if settled is not None:
+        return replace(found, verdict=estimate.word(settled, better))
     return replace(
         found,
         reason=_why_inconclusive(estimate, outlook),
@@ -502,12 +511,14 @@ def _finding(study: _Study, better: Better, settled: bool, outlook: _Outlook) ->
     )
 
 
-def _claim(estimate: _Estimate, better: Better, settled: bool | None, outlook: _Outlook) -> Claim:
+def _claim(
+    estimate: _Estimate, better: Better, settled: _Settled | None, outlook: _Outlook
+) -> Claim:
     more = None if settled else _more_units(estimate, outlook)
     return Claim(
         ci95=estimate.interval(CONFIDENCE),
         ci_simultaneous=estimate.interval(outlook.confidence),
-        verdict=estimate.word(outlook.edge, better) if settled else "inconclusive",
+        verdict=estimate.word(settled, better),
         reason=None if settled else _why_inconclusive(estimate, outlook),
         more_pairs=more,
     )

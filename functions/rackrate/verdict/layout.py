@@ -175,7 +175,7 @@ class Layout:
         if freedom < 1:
             return None
         inner = self.logs - self.row_levels[:, None] - self.block_effects[None, :]
-        return float(np.nansum(inner**2)) / freedom
+        return float(np.nansum(inner**2) / freedom)
 
     @property
     def noise_of_level(self) -> float:

@@ -5,7 +5,6 @@ Marked trials stay in the verdicts. A mark's text states the warning with the fi
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import statistics
 from collections import defaultdict
@@ -128,9 +127,9 @@ def repeated_marks(trial: Trial) -> list[Mark]:
 
 def own_clock_marks(trial: Trial) -> list[Mark]:
     """Mark a trial if the tool and the client's kubelet disagree on its time or duration."""
-    started, finished = _moment(trial.started_at), _moment(trial.finished_at)
-    if started is None or finished is None:
+    if trial.interval is None:
         return []
+    started, finished = trial.interval
     seconds = trial.detail("seconds")
     own = map(trial.detail, ("started_at_epoch_seconds", "first_reply_at_epoch_seconds"))
     moments = [moment for moment in own if moment is not None]
@@ -154,9 +153,8 @@ def clocks_that_disagree(trials: Mapping[TrialKey, Trial]) -> list[Mark]:
     """
     times: dict[int, list[tuple[TrialKey, float, float]]] = defaultdict(list)
     for key, trial in trials.items():
-        started, finished = _moment(trial.started_at), _moment(trial.finished_at)
-        if started is not None and finished is not None and trial.attempt == 1:
-            times[key.block].append((key, started, finished))
+        if trial.interval is not None and trial.attempt == 1:
+            times[key.block].append((key, *trial.interval))
     found: dict[TrialKey, Mark] = {}
     blocks = sorted(times)
     for before, after in itertools.pairwise(blocks):
@@ -177,17 +175,6 @@ def clocks_that_disagree(trials: Mapping[TrialKey, Trial]) -> list[Mark]:
         for key in concerned:
             found.setdefault(key, Mark.of(key, "clock", text))
     return [found[key] for key in sorted(found)]
-
-
-def _moment(text: str | None) -> float | None:
-    """Seconds since the epoch of an ISO 8601 time with its zone."""
-    if text is None:
-        return None
-    try:
-        time = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return None if time.tzinfo is None else time.timestamp()
 
 
 # -- burst credits

@@ -99,24 +99,31 @@ class Verdict(Document):
     """The baseline's name; `run <id>` for an earlier run."""
     arm_median: float | None
     baseline_median: float | None
+    left_out: int = 0
+    """Number of values that are not positive and finite. No figure contains them."""
     ratio: float | None
     """The arm's geometric mean divided by the baseline's."""
     ci95: Ends | None
-    """The 95 % interval of the ratio alone."""
+    """The 95 % interval of the ratio on these nodes alone."""
     ci_simultaneous: Ends | None
-    """The interval that decides, adjusted so that all of the run have 95 % together."""
+    """The same, adjusted so that all intervals of the run, at all of its looks, have 95 %."""
     confidence_simultaneous: float | None
     verdict: Word
     reason: str | None
     """Why it is inconclusive."""
     blocks: int
     pairs: Pairs
+    span_seconds: float | None = None
+    """From the start of the first trial to the end of the last."""
     scope: Scope
+    """The widest scope to which the word applies."""
+    stack: Claim | None = None
+    """The interval and the word for this stack's placement; null with fewer than three pairs."""
     claim: str
     more_blocks: int | None
     """About how many more blocks would settle it."""
-    more_pairs: int | None
-    """About how many more pairs of each arm would settle it."""
+    prospect: float | None = None
+    """Probability that the run's most blocks settle it, while it is open."""
     threshold: float
     """Differences below this share do not matter."""
     ceiling: Ceiling | None
@@ -125,8 +132,10 @@ class Verdict(Document):
     steadiness: Steadiness | None
 
     @property
-    def deciding_interval(self) -> Ends | None:
-        """The interval that decides the verdict: the adjusted one if there is one."""
+    def shown_interval(self) -> Ends | None:
+        """The adjusted interval of the verdict's scope."""
+        if self.stack is not None and self.scope != "these nodes":
+            return self.stack.ci_simultaneous
         return self.ci_simultaneous or self.ci95
 
     @property
@@ -142,7 +151,7 @@ class Percentiles(Document):
     p90: float | None
     p99: float | None
     p99_9: float | None
-    ci95: dict[str, Ends] = {}
+    ci95: dict[str, Ends] = {}  # noqa: RUF012 (pydantic copies it)
     """The 95 % intervals, by percentile; one with too few values in a block has none."""
     samples: int
     """The number of raw values."""

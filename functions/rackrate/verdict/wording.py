@@ -9,7 +9,7 @@ from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.plan.schedule import TrialKey
 from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict
-from rackrate_text.units import times
+from rackrate_text.units import duration, times
 from rackrate_text.words import capitalized, counted
 
 _REASONS_SHOWN = 3
@@ -148,9 +148,12 @@ def line(verdict: Verdict) -> str:
 
 def _claim(verdict: Verdict) -> str:
     """What the verdict applies to, preceded by a comma."""
-    if verdict.scope == "the placement":
-        return f", for the placement, from {_pairs_of(verdict.pairs)}"
-    return f", on {verdict.scope}"
+    if verdict.scope == "this run":
+        return ""
+    if verdict.scope == "these nodes":
+        span = verdict.span_seconds
+        return ", on these nodes" + ("" if span is None else f" in these {duration(span)}")
+    return f", for {verdict.scope}, from {_pairs_of(verdict.pairs)}"
 
 
 def _pairs_of(pairs: Pairs) -> str:
@@ -166,7 +169,7 @@ def _findings(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _finding(verdict: Verdict) -> str:
-    figures = times(verdict.ratio, verdict.deciding_interval)
+    figures = times(verdict.ratio, verdict.shown_interval)
     verb = "shows" if verdict.verdict == "no meaningful difference" else "is"
     said = f"{subject(verdict)} {verb} {verdict.verdict}"
     if figures:
@@ -208,14 +211,12 @@ def more_needed(verdict: Verdict) -> str | None:
             verb = "is" if more == 1 else "are"
             return f"at least {counted(more, 'more block')} {verb} needed"
         return f"about {counted(more, 'more block')} would settle it"
-    if more := verdict.more_pairs:
-        return f"about {counted(more, 'more pair')} of nodes in each arm would settle it"
     return None
 
 
 def _about_intervals(verdicts: Sequence[Verdict]) -> str:
     """A sentence that explains the intervals in brackets."""
-    if not any(verdict.deciding_interval for verdict in verdicts):
+    if not any(verdict.shown_interval for verdict in verdicts):
         return ""
     if not any(verdict.ci_simultaneous for verdict in verdicts) or len(verdicts) == 1:
         return "In brackets: 95 % intervals."

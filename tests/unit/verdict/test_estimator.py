@@ -10,18 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackrate.plan.fields import LEAST_BLOCKS
-from rackrate.verdict.estimator import (
-    Value,
-    estimate,
-    estimate_steadiness,
-    percentiles,
-    spread,
-    student_t,
-)
+from rackrate.verdict.estimator import Question, RunsQuestion, answer, answer_runs
+from rackrate.verdict.layout import Value
+from rackrate.verdict.percentiles import percentiles
+from rackrate.verdict.steadiness import compare_steadiness, spread
+from rackrate.verdict.student import student_t, variance_ratio
 
 
 def one_pair(values, nodes="ab"):
     return [Value(block, nodes[0], nodes[1], value) for block, value in enumerate(values, start=1)]
+
+
+def estimate(arm, baseline, better="higher", threshold=0.05, resolution=None, **more):
+    question = Question(arm, baseline, better)
+    if resolution is not None:
+        question = question._replace(resolution=lambda _: resolution)
+    (found,) = answer([question], threshold=threshold, **more)
+    return found
 
 
 def many_pairs(matrix, arm="x"):
@@ -34,9 +39,7 @@ def many_pairs(matrix, arm="x"):
 
 
 def verdict(arm, baseline, better="higher", threshold=0.05, **more):
-    return estimate(
-        one_pair(arm), one_pair(baseline, "cd"), better=better, threshold=threshold, **more
-    )
+    return estimate(one_pair(arm), one_pair(baseline, "cd"), better, threshold, **more)
 
 
 STEADY = [4.94, 4.95, 4.93, 4.96, 4.94, 4.95]
@@ -112,7 +115,7 @@ def test_nothing_in_common_is_inconclusive_and_has_no_ratio():
 
 
 def test_no_values_at_all_are_inconclusive():
-    found = estimate([], [], better="higher", threshold=0.05)
+    found = estimate([], [])
     assert (found.verdict, found.arm_median) == ("inconclusive", None)
 
 
@@ -129,11 +132,28 @@ def test_five_blocks_cannot_support_a_verdict_however_clear():
     assert found.more_blocks == 1
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.inf])
-def test_a_value_without_a_logarithm_makes_no_ratio(bad):
-    found = verdict([*FAST[:5], bad], STEADY)
-    assert (found.ratio, found.verdict) == (None, "inconclusive")
-    assert "not positive" in found.reason
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
+def test_a_value_without_a_logarithm_is_left_out_and_counted(bad):
+    found = verdict([*FAST, bad], [*STEADY, 4.9])
+    assert (found.verdict, found.left_out, found.blocks) == ("better", 1, 6)
+    assert found.ci95 == verdict(FAST, STEADY).ci95
+
+
+# -- the resolution of the values
+
+
+def test_values_without_scatter_get_an_interval_as_wide_as_their_resolution():
+    found = verdict([1.10] * 6, [1.00] * 6, resolution=0.01)
+    assert found.ci95 == pytest.approx(
+        (1.10 / math.exp(r := 0.005 / 1.1 + 0.005), 1.1 * math.exp(r))
+    )
+    assert found.verdict == "better"
+
+
+def test_rounding_does_not_decide_at_the_threshold():
+    assert verdict([1.05] * 6, [1.00] * 6, resolution=0.01).verdict == "inconclusive"
+    assert verdict([10.5] * 6, [10.0] * 6, resolution=0.1).verdict == "inconclusive"
+    assert verdict([1.05] * 6, [1.00] * 6).verdict == verdict([10.5] * 6, [10.0] * 6).verdict
 
 
 # -- the design
@@ -145,62 +165,70 @@ def test_a_common_disturbance_of_a_block_cancels():
     assert found.ci95 == pytest.approx(verdict(FAST, STEADY).ci95, rel=0.02)
 
 
-def test_runs_of_different_times_are_not_paired():
-    moment = np.array([1.0, 0.6, 1.0, 0.5, 1.0, 0.9])
-    ours, theirs = list(np.array(FAST) * moment), list(np.array(STEADY) * moment)
-    unpaired = verdict(ours, theirs, paired=False)
-    paired = verdict(ours, theirs)
-    assert unpaired.ratio == pytest.approx(paired.ratio)
-    assert unpaired.ci95[0] < paired.ci95[0] < paired.ci95[1] < unpaired.ci95[1]
+def test_two_pairs_have_no_interval_for_the_placement():
+    found = estimate(many_pairs([FAST] * 2), many_pairs([STEADY] * 2, "y"))
+    assert (found.scope, found.stack, found.arm_pairs) == ("these nodes", None, 2)
 
 
-def test_runs_with_other_numbers_of_blocks_can_be_compared():
-    found = verdict(FAST * 2, STEADY, paired=False)
-    assert (found.verdict, found.blocks) == ("better", 6)
+def test_three_pairs_show_both_intervals():
+    noise = np.random.default_rng(1).normal(1, 0.01, (6, 6))
+    found = estimate(many_pairs(2 * noise[:3]), many_pairs(noise[3:], "y"))
+    assert (found.scope, found.verdict) == ("this stack's placement", "better")
+    assert found.stack.ci95[0] < found.ci95[0] < found.ci95[1] < found.stack.ci95[1]
 
 
-def test_few_pairs_make_a_claim_about_these_nodes_only():
-    arm = many_pairs([FAST] * 5)
-    found = estimate(arm, many_pairs([STEADY] * 5, "y"), better="higher", threshold=0.05)
-    assert (found.scope, found.arm_pairs) == ("these nodes", 5)
-
-
-def test_six_pairs_make_a_claim_about_the_placement():
-    found = estimate(
-        many_pairs([FAST] * 6), many_pairs([STEADY] * 6, "y"), better="higher", threshold=0.05
-    )
-    assert (found.scope, found.arm_pairs, found.baseline_pairs) == ("the placement", 6, 6)
-
-
-def test_the_luck_of_pairs_widens_a_claim_about_the_placement():
+def test_the_luck_of_pairs_widens_the_interval_of_the_placement_alone():
     luck = np.array([[1.0], [0.6], [1.1], [0.7], [1.2], [0.9]])
-    chance = np.random.default_rng(1)
-    noise = chance.normal(1, 0.01, (6, 6))
-    baseline = many_pairs(np.ones((6, 6)) * luck[::-1] * noise, "y")
-    of_placement = estimate(
-        many_pairs(np.ones((6, 6)) * luck * noise), baseline, better="higher", threshold=0.05
-    )
-    of_nodes = estimate(
-        many_pairs((np.ones((6, 6)) * luck * noise)[:5]),
-        many_pairs((np.ones((6, 6)) * luck[::-1] * noise)[:5], "y"),
-        better="higher",
-        threshold=0.05,
-    )
-    width = {c.scope: math.log(c.ci95[1] / c.ci95[0]) for c in (of_placement, of_nodes)}
-    assert width["the placement"] > 5 * width["these nodes"]
+    noise = np.random.default_rng(1).normal(1, 0.01, (2, 6, 6))
+    found = estimate(many_pairs(2 * luck * noise[0]), many_pairs(luck[::-1] * noise[1], "y"))
+    of_nodes, of_stack = (math.log(high / low) for low, high in (found.ci95, found.stack.ci95))
+    assert of_stack > 5 * of_nodes
+    assert found.verdict == "better"
 
 
-def test_pairs_that_share_nodes_do_not_count_as_independent():
-    # A mesh of four nodes has six pairs, but a slow node slows three of them.
-    nodes = "abcd"
-    mesh = [
-        Value(block, one, other, 5.0 + block / 100)
-        for block in range(1, 7)
-        for i, one in enumerate(nodes)
-        for other in nodes[i + 1 :]
+def test_a_verdict_on_these_nodes_says_so_when_other_pairs_may_differ():
+    luck = np.array([[1.0], [0.6], [1.1], [0.7], [1.2], [0.9]])
+    noise = np.random.default_rng(1).normal(1, 0.01, (2, 6, 6))
+    found = estimate(many_pairs(1.2 * luck * noise[0]), many_pairs(luck[::-1] * noise[1], "y"))
+    assert (found.verdict, found.scope) == ("better", "these nodes")
+    assert found.stack.verdict == "inconclusive"
+    assert found.stack.more_pairs > 1
+
+
+@pytest.mark.parametrize("pairs", [5, 6])
+def test_the_luck_of_pairs_that_both_arms_use_cancels(pairs):
+    chance = np.random.default_rng(pairs)
+    luck, noise = chance.normal(1, 0.1, (pairs, 1)), chance.normal(1, 0.01, (2, pairs, 6))
+    found = estimate(many_pairs(1.1 * luck * noise[0]), many_pairs(luck * noise[1]))
+    assert (found.verdict, found.scope) == ("better", "this stack's placement")
+    low, high = found.stack.ci95
+    assert math.log(high / low) / 2 < 0.02
+
+
+def alternating(values, nodes="ab"):
+    return [
+        v._replace(client=v.server, server=v.client) if v.block % 2 else v
+        for v in one_pair(values, nodes)
     ]
-    found = estimate(mesh, mesh, better="higher", threshold=0.05)
-    assert (found.arm_pairs, found.scope) == (6, "these nodes")
+
+
+def test_a_pair_that_is_faster_one_way_does_not_widen_the_interval_or_look_unsteady():
+    noise = np.random.default_rng(4).normal(1, 0.003, (2, 8))
+    one_way = np.array([1.03, 1.0] * 4)
+    arm, baseline = alternating(noise[0] * one_way), alternating(noise[1], "cd")
+    found = estimate(arm, baseline)
+    assert found.verdict == "no meaningful difference"
+    assert found.ratio == pytest.approx(math.sqrt(1.03), rel=0.003)
+    assert compare_steadiness(arm, baseline).arm < 0.006
+
+
+def test_a_pair_that_lost_blocks_of_a_shared_ramp_is_not_judged_by_the_others():
+    ramp = np.exp(np.linspace(0, 0.3, 6))
+    noise = np.random.default_rng(5).normal(1, 0.001, (2, 2, 6))
+    whole = many_pairs(noise[0] * ramp)
+    lost = [v for v in whole if not (v.block > 4 and v.client == "x0-client")]
+    baseline = many_pairs(noise[1] * ramp, "y")
+    assert estimate(lost, baseline).ratio == pytest.approx(1.0, abs=0.002)
 
 
 def test_a_large_mesh_speaks_of_the_placement_by_its_nodes():
@@ -213,18 +241,18 @@ def test_a_large_mesh_speaks_of_the_placement_by_its_nodes():
         for i, one in enumerate(names)
         for other in names[i + 1 :]
     ]
-    found = estimate(mesh, [v._replace(value=5.0) for v in mesh], better="higher", threshold=0.05)
-    assert found.scope == "the placement"
+    found = estimate(mesh, [v._replace(value=5.0) for v in mesh])
     # Each pair depends on the speed of two nodes. The sample size is eight nodes, not 28 pairs.
     logs = np.log([speed[name] for name in names])
     half = student_t(0.95, 7) * 2 * logs.std(ddof=1) / math.sqrt(8)
-    assert math.log(found.ci95[1] / found.ci95[0]) == pytest.approx(2 * half, rel=0.1)
+    low, high = found.stack.ci95
+    assert math.log(high / low) == pytest.approx(2 * half, rel=0.1)
 
 
 def test_both_directions_of_a_pair_are_one_pair():
     there = one_pair(FAST)
     back = [v._replace(client=v.server, server=v.client, value=v.value * 1.02) for v in there]
-    found = estimate([*there, *back], one_pair(STEADY, "cd"), better="higher", threshold=0.05)
+    found = estimate([*there, *back], one_pair(STEADY, "cd"))
     assert found.arm_pairs == 1
     assert found.ratio == pytest.approx(verdict(FAST, STEADY).ratio * math.sqrt(1.02), rel=1e-3)
 
@@ -234,8 +262,8 @@ def test_a_lost_trial_of_a_slow_pair_does_not_make_its_block_fast():
     whole = many_pairs(matrix)
     lost = [v for v in whole if not (v.block == 3 and v.client == "x1-client")]
     baseline = many_pairs([[4.0] * 6, [4.0] * 6], "y")
-    complete = estimate(whole, baseline, better="higher", threshold=0.05)
-    missing = estimate(lost, baseline, better="higher", threshold=0.05)
+    complete = estimate(whole, baseline)
+    missing = estimate(lost, baseline)
     assert missing.ratio == pytest.approx(complete.ratio)
     assert missing.ci95 == pytest.approx(complete.ci95)
 
@@ -243,11 +271,49 @@ def test_a_lost_trial_of_a_slow_pair_does_not_make_its_block_fast():
 # -- many verdicts, and the blocks that an inconclusive one needs
 
 
+def questions(*arms):
+    return [Question(one_pair(arm), one_pair([1.0] * 6, "cd"), "higher") for arm in arms]
+
+
+def spread_around(level, amount):
+    return [level * math.exp(amount * e) for e in (1, -1, 1, -1, 1, -1)]
+
+
 def test_more_verdicts_of_one_run_need_more_evidence():
-    alone, among_many = verdict(FAST, STEADY), verdict(FAST, STEADY, family=6)
+    arm = spread_around(1.1, 0.035)
+    (alone,) = answer(questions(arm), threshold=0.05)
+    among_many = answer(questions(*[arm] * 4), threshold=0.05)[0]
+    assert (alone.verdict, among_many.verdict) == ("better", "inconclusive")
     assert among_many.ci95 == alone.ci95
     assert among_many.ci_simultaneous[0] < alone.ci_simultaneous[0]
-    assert among_many.confidence_simultaneous == pytest.approx(1 - 0.05 / 6)
+    assert among_many.confidence_simultaneous == pytest.approx(1 - 0.05 / 4)
+
+
+def test_clear_verdicts_leave_the_error_to_those_that_are_not():
+    arm = spread_around(1.1, 0.035)
+    found = answer(questions(arm, [2.0] * 6, [0.5] * 6), threshold=0.05)
+    assert [finding.verdict for finding in found] == ["better", "better", "worse"]
+
+
+def test_no_difference_needs_two_one_sided_tests_only():
+    arm = spread_around(1.0, 0.049)
+    found = verdict(arm, [1.0] * 6)
+    assert found.verdict == "no meaningful difference"
+    assert found.ci95[1] > 1.05, "its two-sided interval is wider than the threshold"
+
+
+def test_several_looks_need_more_evidence():
+    arm = spread_around(1.1, 0.04)
+    assert verdict(arm, [1.0] * 6).verdict == "better"
+    assert verdict(arm, [1.0] * 6, error=0.02).verdict == "inconclusive"
+
+
+def test_what_further_blocks_can_settle_has_good_prospects_and_what_they_cannot_has_none():
+    hopeful = verdict(spread_around(1.1, 0.06), [1.0] * 6, most_blocks=24)
+    at_the_edge = verdict(spread_around(1.05, 0.06), [1.0] * 6, most_blocks=24)
+    assert hopeful.prospect > 0.8
+    assert at_the_edge.prospect < 0.2
+    assert verdict(FAST, STEADY, most_blocks=24).prospect is None, "it is settled"
 
 
 def test_the_suggested_blocks_would_settle_it_if_the_rest_is_alike():
@@ -264,17 +330,6 @@ def test_a_difference_of_just_the_threshold_is_not_settled_by_any_number_of_bloc
     assert (found.verdict, found.more_blocks) == ("inconclusive", None)
 
 
-def test_when_pairs_differ_more_blocks_are_not_suggested_but_pairs_are():
-    luck = [0.8, 1.3, 1.0, 0.9, 1.4, 1.1]
-    chance = np.random.default_rng(5)
-    rows = [[1.12 * v * e for e in chance.normal(1, 0.002, 6)] for v in luck]
-    found = estimate(
-        many_pairs(rows), many_pairs([[1.0] * 6] * 6, "y"), better="higher", threshold=0.05
-    )
-    assert (found.verdict, found.more_blocks) == ("inconclusive", None)
-    assert found.more_pairs > 1
-
-
 def test_alike_neighbours_widen_the_interval():
     drift = np.concatenate([np.linspace(1.0, 1.2, 15), np.linspace(1.2, 1.0, 15)])
     shuffled = np.random.default_rng(2).permutation(drift)
@@ -285,11 +340,38 @@ def test_alike_neighbours_widen_the_interval():
     assert width[0] > 1.5 * width[1]
 
 
+# -- earlier runs
+
+
+def runs_question(arm, *levels):
+    return RunsQuestion(
+        one_pair([arm, arm * 1.001] * 3), [one_pair([v] * 6) for v in levels], "higher"
+    )
+
+
+def test_four_earlier_runs_give_a_verdict_by_their_spread():
+    (slow,) = answer_runs([runs_question(0.9, 1.0, 1.005, 0.995, 1.001)], threshold=0.05)
+    (same,) = answer_runs([runs_question(1.001, 1.0, 1.005, 0.995, 1.001)], threshold=0.05)
+    (unknown,) = answer_runs([runs_question(0.9, 1.0, 1.1, 0.9, 1.05)], threshold=0.05)
+    words = [found.verdict for found in (slow, same, unknown)]
+    assert words == ["worse", "no meaningful difference", "inconclusive"]
+    logs = np.log([1.0, 1.005, 0.995, 1.001])
+    half = student_t(0.95, 3) * logs.std(ddof=1) * math.sqrt(1 + 1 / 4)
+    assert math.log(slow.ci95[1] / slow.ci95[0]) == pytest.approx(2 * half, rel=1e-6)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_fewer_earlier_runs_decide_nothing_and_say_what_is_unknown(runs):
+    (found,) = answer_runs([runs_question(0.5, *[1.0] * runs)], threshold=0.05)
+    assert (found.verdict, found.ratio) == ("inconclusive", pytest.approx(0.5, rel=0.01))
+    assert "from run to run" in found.reason
+
+
 # -- steadiness
 
 
 def steadiness(arm, baseline, **more):
-    return estimate_steadiness(one_pair(arm), one_pair(baseline, "cd"), seed=1, **more)
+    return compare_steadiness(one_pair(arm), one_pair(baseline, "cd"), **more)
 
 
 CALM = [1.0, 1.01, 0.99, 1.0, 1.015, 0.985, 1.0, 1.01, 0.99, 1.005, 0.995, 1.0]
@@ -312,22 +394,23 @@ def test_one_bad_moment_is_not_unsteadiness():
     assert found.verdict == "inconclusive"
 
 
-def test_two_bad_moments_of_six_could_be_chance():
-    calm = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0]
-    found = steadiness(calm, [0.7, 1.0, 0.98, 1.02, 0.71, 1.0])
-    assert found.verdict == "inconclusive"
+def test_pairs_with_noise_of_their_own_make_a_steadiness_verdict_more_certain():
+    noise = np.random.default_rng(6).normal(0, 0.03, (2, 8, 6))
+    calm, wild = np.exp(noise[0]), np.exp(3 * noise[1])
+    alone = compare_steadiness(many_pairs(calm[:1]), many_pairs(wild[:1], "y"))
+    many = compare_steadiness(many_pairs(calm), many_pairs(wild, "y"))
+    assert (alone.verdict, many.verdict) == ("inconclusive", "better")
+
+
+def test_two_levels_get_an_interval_of_steadiness_with_a_width():
+    low, high = steadiness([1, 1.1] * 3, [1, 1.001] * 3).ci95
+    assert high > 5 * low
 
 
 def test_too_few_blocks_have_no_steadiness_verdict():
     found = steadiness(CALM[:4], WILD[:4])
     assert found.verdict == "inconclusive"
     assert found.ratio < 1
-
-
-def test_steadiness_of_a_placement_is_that_of_its_pairs():
-    even = many_pairs([[1.0 + 0.02 * (row % 2)] * 6 for row in range(10)])
-    uneven = many_pairs([[1.0 + 0.09 * row] * 6 for row in range(10)], "y")
-    assert estimate_steadiness(even, uneven, seed=1).verdict == "better"
 
 
 def test_spread_tells_blocks_from_pairs():
@@ -348,11 +431,20 @@ def test_spread_of_one_pair_and_of_nothing_is_unknown():
 
 
 def test_percentiles_are_of_pooled_raw_values_and_only_where_there_are_enough():
-    found = percentiles(np.arange(1, 201) / 200)
+    found = percentiles([np.arange(1, 201) / 200])
     assert found.samples == 200
     assert found.p50 == pytest.approx(0.5, abs=0.01)
     assert found.p99 == pytest.approx(0.99, abs=0.01)
     assert found.p99_9 is None, "no value of 200 lies beyond it"
+
+
+def test_percentiles_have_intervals_where_every_block_has_enough_values():
+    chance = np.random.default_rng(7)
+    found = percentiles([chance.lognormal(0, 1, 150) for _ in range(6)])
+    assert set(found.ci95) == {"p50", "p90", "p99"}
+    low, high = found.ci95["p99"]
+    assert low < found.p99 < high
+    assert percentiles([chance.lognormal(0, 1, 150) for _ in range(5)]).ci95 == {}
 
 
 @pytest.mark.parametrize(
@@ -368,6 +460,14 @@ def test_percentiles_are_of_pooled_raw_values_and_only_where_there_are_enough():
 )
 def test_students_t_is_that_of_the_tables(confidence, freedom, expected):
     assert student_t(confidence, freedom) == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "freedom", "other", "expected"),
+    [(0.95, 5, 5, 7.146), (0.95, 11, 5, 6.568), (0.90, 3, 10, 3.708), (0.99, 20, 20, 3.318)],
+)
+def test_f_is_that_of_the_tables(confidence, freedom, other, expected):
+    assert variance_ratio(confidence, freedom, other) == pytest.approx(expected, abs=2e-3)
 
 
 # -- properties
@@ -402,7 +502,7 @@ def test_units_of_measurement_do_not_matter(values, factor, order):
 def test_any_values_get_a_word_and_consistent_figures(cells, data):
     values = [Value(block, f"c{pair}", f"s{pair}", value) for block, pair, value in cells]
     cut = data.draw(st.integers(0, len(values)))
-    found = estimate(values[:cut], values[cut:], better="higher", threshold=0.05, family=3)
+    found = estimate(values[:cut], values[cut:])
     assert found.verdict in ("better", "worse", "no meaningful difference", "inconclusive")
     if found.ci95 is not None:
         assert found.ci_simultaneous[0] <= found.ci95[0] * (1 + 1e-9)
@@ -412,5 +512,5 @@ def test_any_values_get_a_word_and_consistent_figures(cells, data):
         low, high = found.ci_simultaneous
         assert low > 1.05 or high < 1 / 1.05
     assert (found.reason is None) == (found.verdict != "inconclusive")
-    estimate_steadiness(values[:cut], values[cut:], seed=1)
+    compare_steadiness(values[:cut], values[cut:])
     spread(values)

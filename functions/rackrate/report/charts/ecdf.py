@@ -24,8 +24,6 @@ _TAIL = 40
 #: The most curves whose marks have labels, and a label's width as a share of the axis.
 _MOST_LABELLED = 3
 _ROOM = 0.16
-#: The numbers of values for which one value, or ten, lie beyond the p99.
-LEAST_FOR_P99, GOOD_FOR_P99 = 100, 1000
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,12 @@ class Curve:
     Attributes:
         arm: its number.
         values: its raw values in the chart's unit, ascending.
+        p99: the 95 % interval of its p99, or None.
     """
 
     arm: int
     values: tuple[float, ...]
+    p99: tuple[float, float] | None = None
 
     def at(self, share: float) -> float:
         """The quantile for a share, computed as in the summaries."""
@@ -50,9 +50,8 @@ class Curve:
 
     @property
     def marked(self) -> tuple[tuple[str, float], ...]:
-        """The percentiles that have enough values, with their shares."""
-        enough = len(self.values) >= LEAST_FOR_P99
-        return (("p50", 0.5), ("p99", 0.99)) if enough else (("p50", 0.5),)
+        """The percentiles that may be compared, with their shares."""
+        return (("p50", 0.5), ("p99", 0.99)) if self.p99 else (("p50", 0.5),)
 
     def steps(self) -> list[tuple[float, float]]:
         """Values and shares of the curve, reduced to steps that can be told apart."""
@@ -76,8 +75,8 @@ def ecdf_chart(
 ) -> str:
     """Draw for each arm the share of its raw values up to each value.
 
-    p50 and p99 have marks. The mark of p99 is hollow if fewer than ten values lie beyond it. With
-    fewer than `LEAST_FOR_P99` values it is missing, because none need lie beyond it.
+    p50 has a mark. p99 has one with its interval; without an interval it is not comparable, and
+    missing.
 
     Args:
         curves: the curves of the arms with values.
@@ -120,15 +119,16 @@ def _curve(ax: Axes, curve: Curve, axis: ValueAxis, unit: str) -> dict[str, list
     )
     tips = {}
     for percentile, share in curve.marked:
-        good = share == 0.5 or len(curve.values) >= GOOD_FOR_P99
+        if share > 0.5 and curve.p99:
+            ax.plot(curve.p99, [share, share], color=ink, linewidth=2, clip_on=False, zorder=4)
         gid = f"{percentile}-{curve.arm}"
         ax.scatter(
             [curve.at(share)],
             [share],
             s=46,
             marker=canvas.marker(curve.arm),
-            facecolors=ink if good else PAPER,
-            edgecolors=ink if not good else PAPER,
+            facecolors=ink,
+            edgecolors=PAPER,
             linewidths=1.5,
             clip_on=False,
             zorder=5,

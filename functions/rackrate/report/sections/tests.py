@@ -71,8 +71,8 @@ def _summaries(test: TestMaterial) -> str:
     if any(summary.percentiles for summary in test.summaries):
         note = (
             '<p class="quiet">The median is that of the trials; percentiles are of all raw values'
-            " of the arm, pooled. A percentile says little where fewer than about ten raw values"
-            " lie beyond it.</p>"
+            " of the arm, pooled, with 95 % intervals from the blocks. Do not compare percentiles"
+            " without an interval: a block has too few values for one.</p>"
         )
     columns = [_summary_columns(summary) for summary in test.summaries]
     # Leave out columns without any value.
@@ -81,6 +81,15 @@ def _summaries(test: TestMaterial) -> str:
         [row_head(row[heads[0]]), *(number(row[head]) for head in heads[1:])] for row in columns
     )
     return table(heads, rows, caption=f"{test.name}: each arm by itself") + note
+
+
+def _percentile(pooled: Percentiles, name: str, unit: str) -> str:
+    """A percentile with its 95 % interval, where its blocks give one."""
+    found = text(quantity(getattr(pooled, name), unit))
+    if (ends := pooled.ci95.get(name)) is None:
+        return found
+    low, high = (quantity(end, unit) for end in ends)
+    return f'{found}<br><span class="quiet">{text(low)} to {text(high)}</span>'
 
 
 def _summary_columns(summary: Summary) -> dict[str, str]:
@@ -94,10 +103,10 @@ def _summary_columns(summary: Summary) -> dict[str, str]:
         "trials": text(summary.trials),
         "blocks": text(summary.blocks),
         "pairs": text(summary.pairs),
-        "p50": text(quantity(pooled.p50, unit)),
-        "p90": text(quantity(pooled.p90, unit)),
-        "p99": text(quantity(pooled.p99, unit)),
-        "p99.9": text(quantity(pooled.p99_9, unit)),
+        **{
+            name.replace("_", "."): _percentile(pooled, name, unit)
+            for name in ("p50", "p90", "p99", "p99_9")
+        },
         "raw values": text(pooled.samples or None),
         "loss": text(percent(summary.loss_ratio)),
         "retransmits": text(summary.retransmits),

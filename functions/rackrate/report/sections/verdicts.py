@@ -19,7 +19,7 @@ from rackrate.report.material import Material
 from rackrate.report.sections.opening import differences_table
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
-from rackrate_text.units import UNKNOWN, interval, percent, quantity, ratio
+from rackrate_text.units import UNKNOWN, duration, interval, percent, quantity, ratio
 from rackrate_text.words import capitalized, counted
 
 _STEADINESS: Mapping[Word, str] = {
@@ -83,7 +83,7 @@ def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, cap
     scale = intervals.ratio_scale(reach, name=f"scale-{name}") if any(ratios) else ""
     heads = (
         *("comparison", "verdict", f"ratio to the baseline, and its intervals{scale}"),
-        *("medians, and documented limits", "said of"),
+        *("medians, and documented limits", "applies to"),
     )
     rows = [
         _row(page, verdict, found, reach, f"{name}-{index}", scale)
@@ -128,7 +128,7 @@ def _row(
             f'<div class="narrow">{narrow}</div>{drawn}{_intervals_cell(verdict)}'
         ),
         "medians, and documented limits": _levels(page, verdict, name),
-        "said of": text(verdict.scope),
+        "applies to": text(_scope(verdict)),
     }
     columns = "".join(
         f'<td role="cell" data-label="{label}">{content}</td>' for label, content in cells.items()
@@ -156,6 +156,9 @@ def _intervals_cell(verdict: Verdict) -> str:
         lines.append(f"{text(interval(verdict.ci_simultaneous))} for all verdicts at once")
     if verdict.ci95:
         lines.append(f"{text(interval(verdict.ci95))} by itself")
+    if verdict.stack is not None:
+        stack = interval(verdict.stack.ci_simultaneous)
+        lines.append(f"{text(stack)} for this stack's placement")
     return f'<span class="figures-of">{"<br>".join(lines)}</span>'
 
 
@@ -165,7 +168,16 @@ def _intervals_in_words(verdict: Verdict) -> str:
         said += f", 95 % interval {interval(verdict.ci95)}"
     if verdict.ci_simultaneous:
         said += f", for all verdicts at once {interval(verdict.ci_simultaneous)}"
+    if verdict.stack is not None:
+        said += f", for this stack's placement {interval(verdict.stack.ci_simultaneous)}"
     return said
+
+
+def _scope(verdict: Verdict) -> str:
+    """What the verdict applies to, with the time in which it was measured."""
+    if verdict.span_seconds is None:
+        return verdict.scope
+    return f"{verdict.scope}, in {duration(verdict.span_seconds)}"
 
 
 @dataclass(frozen=True)
@@ -252,7 +264,7 @@ def about_intervals(verdicts: Sequence[Verdict]) -> str:
         '<p class="quiet">A 95 % interval holds the true ratio in 95 of 100 runs like this one.'
         " With several verdicts at once, one of many such intervals is likely to be wrong; the"
         f" intervals “for all verdicts at once”{each} are wide enough that in 95 of"
-        " 100 runs none in the table above is. They decide the verdicts.</p>"
+        " 100 runs none in the table above is.</p>"
     )
 
 
@@ -262,6 +274,7 @@ def explained(page: Material, verdict: Verdict, *, name: str) -> str:
         f"This is {text(verdict.claim)}.",
         text(_sentence(verdict.reason)) if verdict.reason else "",
         _settled(verdict),
+        _stack(verdict),
         _ceiling(verdict.ceiling),
         _steadiness(verdict),
         _marks(verdict.marks),
@@ -306,6 +319,20 @@ def _settled(verdict: Verdict) -> str:
     return "" if found is None else f"{capitalized(found)}, if the difference is as estimated."
 
 
+def _stack(verdict: Verdict) -> str:
+    """What the pairs say about the stack's placement."""
+    claim = verdict.stack
+    if claim is None:
+        return ""
+    said = f"For this stack's placement: {claim.verdict}, {interval(claim.ci_simultaneous)}"
+    if claim.reason:
+        said += f". {capitalized(claim.reason)}"
+    if claim.more_pairs:
+        said += f". About {counted(claim.more_pairs, 'more pair')} of nodes in each arm would"
+        said += " settle it, if the difference is as estimated"
+    return text(f"{said}.")
+
+
 def _ceiling(ceiling: Ceiling | None) -> str:
     if ceiling is None:
         return ""
@@ -338,7 +365,7 @@ def _steadiness(verdict: Verdict) -> str:
         return ""
     spreads = []
     if found.arm is not None or found.baseline is not None:
-        spreads.append(f"spread {percent(found.arm)} against {percent(found.baseline)}")
+        spreads.append(f"variability (CV) {percent(found.arm)} against {percent(found.baseline)}")
     if found.ratio is not None:
         spreads.append(f"ratio {ratio(found.ratio)}")
     if found.ci95:
