@@ -7,7 +7,7 @@ import math
 
 import mpmath
 
-_MOST_FREEDOM = 1e4
+_MOST_FREEDOM = 1e6
 
 
 @functools.lru_cache(maxsize=4096)
