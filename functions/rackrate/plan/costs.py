@@ -34,9 +34,9 @@ REPORT_MEGABYTES = 1769
 REPORT_SECONDS = 10.0
 #: State transitions of a run in statemachine/benchmark.asl.yaml besides its items. The numbers
 #: include a warm-up, two waits for the servers, and waking and resting the nodes.
-RUN_TRANSITIONS = 41
+RUN_TRANSITIONS = 40
 RUN_INVOCATIONS = 18
-#: A batch of blocks that ends with a look at the verdicts: the map, the look and two choices.
+#: A look at the verdicts, and the map and the choices of the batch before it.
 LOOK_TRANSITIONS = 4
 LOOK_INVOCATIONS = 1
 #: An item pauses, launches, waits, and collects twice, because the first time is often slightly too
