@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rackrate_text.units import dollars, duration, quantity
+from rackrate_text.words import span
 
 from .errors import EXIT_FAILED, Refusal
 from .runs import Run
@@ -58,8 +59,25 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class AtLeast:
+    """What the run comes to with the fewest blocks. None means unknown."""
+
+    blocks: int
+    seconds: float
+    trials: int
+    usd: float | None
+
+
+@dataclass(frozen=True)
 class Estimate:
-    """The estimates of plan.json. `sent` and `received` are bytes by node."""
+    """The estimates of plan.json. `sent` and `received` are bytes by node.
+
+    All but `at_least` are for the most blocks. Runs of earlier releases lack `at_least`.
+    """
+
+    seconds: float
+    trials: int
+    at_least: AtLeast | None
 
     sent: Mapping[str, int]
     received: Mapping[str, int]
@@ -75,6 +93,9 @@ class Estimate:
             estimates = document["estimates"]
             traffic = estimates["bytes_per_node"]
             return cls(
+                seconds=float(estimates["seconds"]),
+                trials=estimates["trials"],
+                at_least=_at_least(estimates.get("at_least")),
                 sent={node: ways["sent"] for node, ways in traffic.items()},
                 received={node: ways["received"] for node, ways in traffic.items()},
                 cost=_cost(estimates["cost"]),
@@ -87,6 +108,17 @@ class Estimate:
                 f" {error}); read it in the bucket.",
                 EXIT_FAILED,
             ) from error
+
+
+def _at_least(document: Mapping[str, Any] | None) -> AtLeast | None:
+    if document is None:
+        return None
+    return AtLeast(
+        blocks=document["blocks"],
+        seconds=float(document["seconds"]),
+        trials=document["trials"],
+        usd=document["usd"],
+    )
 
 
 def _cost(document: Mapping[str, Any]) -> Cost:
@@ -123,9 +155,13 @@ def _guard(document: Mapping[str, Any]) -> Guard:
 
 def print_estimate(console: Console, run: Run, estimate: Estimate | None) -> None:
     """Print what a dry run estimates. `estimate` is None when plan.json is not in the bucket."""
-    takes = "" if run.expected_seconds is None else f", about {duration(run.expected_seconds)}"
-    trials = "" if run.trials_planned is None else f"{run.trials_planned} trials in "
-    say(console, f"Dry run {run.run_id}: {trials}{run.blocks} blocks{takes}; nothing was measured.")
+    blocks = span(str(run.least_blocks), str(run.most_blocks))
+    takes, trials = "", ""
+    if estimate is not None:
+        least = estimate.at_least or estimate
+        takes = f", about {span(duration(least.seconds), duration(estimate.seconds))}"
+        trials = f"{span(str(least.trials), str(estimate.trials))} trials in "
+    say(console, f"Dry run {run.run_id}: {trials}{blocks} blocks{takes}; nothing was measured.")
     if estimate is None:
         return
     if estimate.placeholders:
@@ -135,7 +171,7 @@ def print_estimate(console: Console, run: Run, estimate: Estimate | None) -> Non
         if len(estimate.sent) > NODES_SHOWN:
             rest = len(estimate.sent) - NODES_SHOWN
             say(console, f"And {rest} more nodes with no more traffic; plan.json lists all.")
-    _print_cost(console, estimate.cost)
+    _print_cost(console, estimate.cost, estimate.at_least)
     _print_guards(console, estimate.guards)
 
 
@@ -167,7 +203,7 @@ def _traffic_table(estimate: Estimate) -> Table:
     return table
 
 
-def _print_cost(console: Console, cost: Cost) -> None:
+def _print_cost(console: Console, cost: Cost, least: AtLeast | None) -> None:
     sources = list(dict.fromkeys(line.source for line in cost.lines))
     table = _table(f"Cost in {cost.region}, US dollars")
     table.add_column("What", overflow="fold", ratio=1)
@@ -184,6 +220,9 @@ def _print_cost(console: Console, cost: Cost) -> None:
     table.add_section()
     table.add_row("Total", "", "", dollars(cost.usd), style="bold")
     console.print(table)
+    if least and least.usd is not None and dollars(least.usd) != dollars(cost.usd):
+        fewest = f"{dollars(least.usd)} if the run stops after {least.blocks}"
+        say(console, f"This is for the most blocks; it is {fewest}.")
     if any(line.paid_anyway for line in cost.lines):
         say(
             console,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -14,8 +14,16 @@ from rich.progress import (
 )
 
 from rackrate_text.units import duration
+from rackrate_text.words import span
 
 from .runs import Run
+
+
+class Left(NamedTuple):
+    """How many seconds a run still takes: at least, if its next look is its last, and at most."""
+
+    least: float
+    most: float
 
 
 class TimeLeft:
@@ -29,28 +37,41 @@ class TimeLeft:
         self._block_began = 0.0
         self._first_block_began: float | None = None
 
-    def estimate(self, run: Run, elapsed: float) -> float | None:
-        """Seconds left, or None while the stack has not yet estimated the run's duration."""
+    def estimate(self, run: Run, elapsed: float) -> Left | None:
+        """How long the run still takes, at least and at most.
+
+        None while the stack has not yet estimated its duration.
+        """
         if run.expected_seconds is None:
             return None
+        each = run.expected_block_seconds or 0.0
+        measuring = run.blocks * each + max(0, run.blocks - 1) * run.pause_seconds
         if run.block < 1 or run.blocks < 1 or run.expected_block_seconds is None:
-            return max(0.0, run.expected_seconds - elapsed)
+            skipped = (run.blocks - run.least_blocks) * (each + run.pause_seconds)
+            left = run.expected_seconds - elapsed
+            return Left(max(0.0, left - skipped), max(0.0, left))
         if self._first_block_began is None:
             # If the watching began in the middle of a run, assume earlier blocks were on time.
-            so_far = (run.block - 1) * run.expected_block_seconds
+            so_far = (run.block - 1) * (each + run.pause_seconds)
             self._first_block_began = max(0.0, elapsed - so_far)
         if run.block != self._block:
             self._block, self._block_began = run.block, elapsed
-        each = run.expected_block_seconds
         # The estimate also covers what happens before the first block and after the last one.
-        around = max(0.0, run.expected_seconds - run.blocks * each)
+        around = max(0.0, run.expected_seconds - measuring)
         after = max(0.0, around - self._first_block_began)
-        in_this_block = max(0.0, each - (elapsed - self._block_began))
-        return (max(0, run.blocks - run.block)) * each + in_this_block + after
+        since = elapsed - self._block_began
+
+        def until(last: int) -> float:
+            ahead = max(0, last - run.block)
+            # A block includes the pause after it, in which the run shows the block that is over.
+            this = max(0.0, each + (run.pause_seconds if ahead else 0.0) - since)
+            return this + ahead * each + max(0, ahead - 1) * run.pause_seconds + after
+
+        return Left(until(run.least_blocks), until(run.most_blocks))
 
 
 class Display(Protocol):
-    """Shows progress. `left` is in seconds, None when unknown."""
+    """Shows progress. `left` is None when unknown."""
 
     def __enter__(self) -> Self: ...
 
@@ -61,7 +82,7 @@ class Display(Protocol):
         trace: TracebackType | None,
     ) -> None: ...
 
-    def show(self, phase: str, block: int, blocks: int, elapsed: float, left: float | None) -> None:
+    def show(self, what: str, elapsed: float, left: Left | None) -> None:
         """Show the current state of the run."""
 
 
@@ -93,12 +114,12 @@ class LiveDisplay:
     ) -> None:
         self._progress.stop()
 
-    def show(self, phase: str, block: int, blocks: int, elapsed: float, left: float | None) -> None:
+    def show(self, what: str, elapsed: float, left: Left | None) -> None:
         """Redraw the line."""
         self._progress.update(
             self._task,
-            description=describe(phase, block, blocks),
-            total=None if left is None else elapsed + left,
+            description=what,
+            total=None if left is None else elapsed + left.most,
             completed=elapsed,
             elapsed=duration(elapsed),
             left="" if left is None else time_left(left),
@@ -123,9 +144,8 @@ class LineDisplay:
     ) -> None:
         pass
 
-    def show(self, phase: str, block: int, blocks: int, elapsed: float, left: float | None) -> None:
-        """Print the state if the phase or the block has changed."""
-        what = describe(phase, block, blocks)
+    def show(self, what: str, elapsed: float, left: Left | None) -> None:
+        """Print the state if it has changed."""
         if what == self._last:
             return
         self._last = what
@@ -140,15 +160,20 @@ def display_for(console: Console) -> Display:
     return LiveDisplay(console) if console.is_terminal else LineDisplay(console)
 
 
-def describe(phase: str, block: int, blocks: int) -> str:
+def describe(run: Run) -> str:
     """The phase, with the block if the phase does not name it."""
-    if block > 0 and blocks > 0 and "block" not in phase:
-        return f"{phase}, block {min(block, blocks)} of {blocks}"
+    phase = run.phase or run.status
+    if run.block > 0 and run.blocks > 0 and "block" not in phase:
+        at_most = "at most " if run.least_blocks < run.most_blocks else ""
+        return f"{phase}, block {min(run.block, run.blocks)} of {at_most}{run.most_blocks}"
     return phase
 
 
-def time_left(seconds: float) -> str:
+def time_left(left: Left) -> str:
     """The time left in a rounded form, because it is an estimate."""
-    if seconds < 5:
+    least, most = (duration(5 * round(seconds / 5)) for seconds in left)
+    if left.most < 5:
         return "seconds left"
-    return f"about {duration(5 * round(seconds / 5))} left"
+    if left.least < 5 and least != most:
+        return f"up to {most} left"
+    return f"about {span(least, most)} left"

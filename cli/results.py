@@ -107,7 +107,8 @@ class Results:
     """A run's results.
 
     `placements` maps an arm's name to its placement strategy. `started_at` is ISO 8601.
-    `regressions` compare each arm with itself in an earlier run.
+    `regressions` compare each arm with itself in an earlier run. `stopped` says why the run
+    measured no more blocks; it is None for a fixed number of blocks and for a comparison.
     """
 
     run_id: str
@@ -126,6 +127,7 @@ class Results:
     mark_notes: tuple[str, ...]
     warnings: tuple[str, ...]
     conclusion: str
+    stopped: str | None
 
     @classmethod
     def read(cls, text: bytes, run_id: str, schema: str = SCHEMA) -> Self:
@@ -159,6 +161,7 @@ class Results:
                 mark_notes=tuple(document["mark_notes"]),
                 warnings=tuple(document["warnings"]),
                 conclusion=document["conclusion"],
+                stopped=(document.get("stopped") or {}).get("text"),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise Refusal(

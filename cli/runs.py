@@ -20,6 +20,12 @@ class Run:
     phase: str
     block: int
     blocks: int
+    """At most."""
+    next_look: int | None
+    """The block after which it looks at its verdicts next."""
+    stopped_after: int | None
+    """The number of blocks after which it stopped, if it has looked at its verdicts."""
+    pause_seconds: float
     started_at: str
     finished_at: str | None
     seconds: float | None
@@ -37,6 +43,16 @@ class Run:
         """Whether the run is over. The stack writes the final status once, as its last action."""
         return self.status in TERMINAL
 
+    @property
+    def least_blocks(self) -> int:
+        """How many blocks it measures at least, as far as is known."""
+        return self.stopped_after or self.next_look or self.blocks
+
+    @property
+    def most_blocks(self) -> int:
+        """How many blocks it measures at most, as far as is known."""
+        return self.stopped_after or self.blocks
+
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Self:
         """Read the item `sk=run` as the table resource returns it."""
@@ -46,6 +62,9 @@ class Run:
             phase=str(item.get("phase") or ""),
             block=_whole(item.get("block")) or 0,
             blocks=_whole(item.get("blocks")) or 0,
+            next_look=_whole(item.get("next_look")),
+            stopped_after=_whole((item.get("stopped") or {}).get("after_blocks")),
+            pause_seconds=_number(item.get("pause_seconds")) or 0.0,
             started_at=str(item.get("started_at") or ""),
             finished_at=_text(item.get("finished_at")),
             seconds=_number(item.get("seconds")),

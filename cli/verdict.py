@@ -46,6 +46,8 @@ def print_results(console: Console, results: Results) -> None:
     if at_once and "at once" not in results.conclusion:
         say(console, "The intervals of all verdicts hold at once with 95 %.", style="dim")
     say(console, results.conclusion)
+    if results.stopped is not None:
+        say(console, results.stopped)
     for warning in results.warnings:
         say(console, f"Warning: {warning}", style="yellow")
     for note in results.mark_notes:

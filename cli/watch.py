@@ -12,7 +12,7 @@ from typing import Any, Self
 from botocore.exceptions import BotoCoreError, ClientError
 
 from .errors import CONNECTION_ERRORS, EXIT_FAILED, EXIT_INTERRUPTED, Refusal, explain
-from .progress import Display, TimeLeft
+from .progress import Display, TimeLeft, describe
 from .runs import Run
 from .stack import Execution, Stack
 
@@ -196,16 +196,16 @@ class Watch:
 
     def _show(self, execution: Execution, run: Run | None, stopped: bool) -> None:
         elapsed = time.monotonic() - self._began
-        block, blocks, left = 0, 0, None
+        left = None
         if self._offline_since is not None:
-            phase = "connection lost, trying again"
+            what = "connection lost, trying again"
         elif stopped and execution.is_running:
-            phase = "stopping"
+            what = "stopping"
         elif not execution.is_running:
-            phase = "cleaning up"
+            what = "cleaning up"
         elif run is None:
-            phase = "starting"
+            what = "starting"
         else:
-            phase, block, blocks = run.phase or run.status, run.block, run.blocks
+            what = describe(run)
             left = self._left.estimate(run, elapsed)
-        self._display.show(phase, block, blocks, elapsed, left)
+        self._display.show(what, elapsed, left)

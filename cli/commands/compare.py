@@ -117,7 +117,7 @@ def _execute(output: Output, stack: Stack, comparison_id: str, asked: dict[str, 
             if interruption.count:
                 _stop(stack, arn)
                 raise typer.Exit(interruption.exit_code)
-            display.show("comparing", 0, 0, time.monotonic() - began, None)
+            display.show("comparing", time.monotonic() - began, None)
             interruption.pause(poll_seconds, count=1)
             poll_seconds = min(_POLL_SECONDS, 2 * poll_seconds)
     return execution

@@ -11,7 +11,7 @@ import typer
 
 from ..failures import human
 from ..output import Output
-from ..progress import Display, display_for
+from ..progress import Display, Left, display_for
 from ..run_ids import new_run_id
 from ..stack import Stack
 from ..watch import Interruption, Outcome, Watch
@@ -46,9 +46,9 @@ class _Asking:
     ) -> None:
         self._display.__exit__(kind, error, trace)
 
-    def show(self, phase: str, block: int, blocks: int, elapsed: float, left: float | None) -> None:
+    def show(self, what: str, elapsed: float, left: Left | None) -> None:
         """Show that the command waits."""
-        self._display.show("asking the functions for a dry run", 0, 0, elapsed, None)
+        self._display.show("asking the functions for a dry run", elapsed, None)
 
 
 def access(stack: Stack, output: Output) -> Check:

@@ -23,7 +23,15 @@ from rackrate.document import Document, Json
 from rackrate.errors import translated
 from rackrate.measure.trials import RawValues, Trial, TrialState
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.schedule import Item, TrialKey, items_from_json, planned_trials
+from rackrate.plan.schedule import (
+    Item,
+    TrialKey,
+    begun_batch,
+    items_from_json,
+    planned_trials,
+    up_to_batch,
+)
+from rackrate.verdict.enough import Stopped
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.model import Verdict
 
@@ -85,6 +93,12 @@ class RunRecord(Document):
     """What it is doing, in words."""
     block: int = 0
     blocks: int = 0
+    """How many blocks it measures at most."""
+    next_look: int = 0
+    """The block after which it looks next, or ends."""
+    pause_seconds: float = 0.0
+    stopped: Stopped | None = None
+    """Why it measured no more blocks, if it looked at its verdicts."""
     seed: int | None = None
     lab_scale: float | None = None
     expected_seconds: float = 0.0
@@ -114,6 +128,9 @@ class RunProgress(TypedDict, total=False):
     phase: str
     block: int
     blocks: int
+    next_look: int
+    pause_seconds: int
+    stopped: Json
     seed: int
     lab_scale: float | None
     expected_seconds: float
@@ -514,9 +531,13 @@ class Store:
                 an item.
         """
         trials = self.trials(run_id) if with_nodes else self.trial_values(run_id)
+        run, items = self.run(run_id), self.items(run_id)
+        # A block that could not be launched was not announced, but has failed trials.
+        block = max([0 if run is None else run.block, *(key.block for key in trials)])
+        begun = up_to_batch(items, begun_batch(items, block))
         return Evidence(
             planned_run=self.plan(run_id),
-            planned=tuple(planned_trials(self.items(run_id))),
+            planned=tuple(planned_trials(begun)),
             trials=trials,
             raw=self.raw_values(trials.values()),
         )

@@ -25,6 +25,11 @@ def listed(names: Iterable[object], last: str = "and", *, most: int | None = Non
     return f"{', '.join(others)} {last} {end}" if others else end
 
 
+def span(least: str, most: str) -> str:
+    """Two ends in words, such as `2 min 05 s to 4 min 10 s`; one if they read the same."""
+    return most if least == most else f"{least} to {most}"
+
+
 def capitalized(words: str) -> str:
     """The text with its first letter capitalized and the rest unchanged."""
     return f"{words[:1].upper()}{words[1:]}"

@@ -96,6 +96,8 @@ def measured_run(
         planned,
         stored,
         analysis,
+        trials_planned=planned.estimates.trials,
+        stopped=None,
         times=times,
         lab_scale=lab_scale,
         warnings=warnings,

@@ -32,6 +32,7 @@ MODULES = (
     "launch",
     "collect",
     "check_links",
+    "look",
     "analyze",
     "report",
     "teardown",
@@ -140,7 +141,8 @@ def payload_keys(state_name):
 
 
 def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
-    plan = {"tests": [{"name": "tcp-1", "seconds": 2}, {"name": "rtt", "count": 10}], "blocks": 1}
+    tests = [{"name": "tcp-1", "seconds": 2}, {"name": "rtt", "count": 10}]
+    plan = {"tests": tests, "blocks": {"least": 1, "most": 2}}
 
     def step(name, state, /, **event):
         assert set(event) == payload_keys(state), f"{state} sends other keys"
@@ -163,10 +165,14 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
         measure(item.to_json())
     assert metrics(capsys.readouterr().out) == [], "a warm-up counts for nothing"
     assert step("check_links", "Check links", run_id=RUN) == {"links": 2, "down": 0}
-    for item in store.items(RUN):
-        measure(item.to_json())
+    looked = {"items_key": planned["blocks_key"], "batch": 1, "enough": False}
+    while not looked["enough"]:
+        for item in store.items(RUN, looked["items_key"].rpartition("/")[2]):
+            measure(item.to_json())
+        looked = step("look", "Look", run_id=RUN, batch=looked["batch"])
+    assert looked["batch"] == planned["looks"] == 2
     step("count", "Count after", run_id=RUN, when="after")
-    assert step("analyze", "Analyze", run_id=RUN, after_failure=False)["measured"] == 4
+    assert step("analyze", "Analyze", run_id=RUN, after_failure=False)["measured"] == 8
     reported = step("report", "Report", run_id=RUN)
     assert step("teardown", "Teardown", run_id=RUN)["gone"] is True
     state = {"dry_run": False, "reported": reported}

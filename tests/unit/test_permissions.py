@@ -138,7 +138,8 @@ def calls(store, cluster, ec2, monkeypatch):
 
 def _live_through_everything(call, store, cluster):
     start = {"run_id": RUN, "execution_arn": ARN}
-    plan = {"tests": [{"name": "tcp-1", "seconds": 2}], "blocks": 2, "tolerated_loss": 0.9}
+    plan = {"tests": [{"name": "tcp-1", "seconds": 2}], "tolerated_loss": 0.9}
+    plan["blocks"] = {"least": 2, "most": 3}
     call("plan", **start, plan={"dry_run": True})
     call("plan", run_id="before", execution_arn=ARN, plan={"dry_run": True})
     store.update_run("before", status="succeeded")
@@ -164,6 +165,7 @@ def _live_through_everything(call, store, cluster):
         launched = call("launch", run_id=RUN, item=item)
         event = {name: launched[name] for name in ("item", "attempt", "deadline")}
         call("collect", run_id=RUN, **event)
+    call("look", run_id=RUN, batch=1)
     call("analyze", run_id=RUN, after_failure=False)
     reported = call("report", run_id=RUN)
     call("teardown", run_id=RUN)

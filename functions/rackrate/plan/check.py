@@ -14,7 +14,7 @@ from rackrate import tools
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.arms import ArmChoice, Network
 from rackrate.plan.faults import faults_of, kind_of, shown
-from rackrate.plan.fields import MAX_TRIALS, PlanInput
+from rackrate.plan.fields import MAX_TRIALS, Blocks, PlanInput
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.plan.schedule import (
     MAX_PAIRS_PER_ITEM,
@@ -80,7 +80,8 @@ def check_plan(
         arms=tuple(arms.values()),
         baseline=baseline,
         tests=tuple(tests),
-        blocks=model.blocks,
+        blocks=Blocks.of(model.blocks),
+        pause_seconds=model.pause_seconds,
         pairing=model.pairing,
         direction=model.direction,
         load=model.load,
@@ -391,8 +392,9 @@ def _check_size(
     faults: list[Fault],
 ) -> None:
     sizes = {arm.name: nodes[arm.nodes] for arm in arms}
+    blocks = Blocks.of(model.blocks).most
     trials = (
-        model.blocks
+        blocks
         * len(tests)
         * sum(trials_of_block(pairing, model.direction, size) for size in sizes.values())
     )
@@ -408,16 +410,15 @@ def _check_size(
     rounds: Counter[str] = Counter()
     for arm in arms:
         rounds[arm.nodes] += rounds_of_block(pairing, model.direction, model.load, sizes[arm.name])
-    seconds = (
-        model.blocks * max(rounds.values()) * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND)
-    )
+    of_block = max(rounds.values()) * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND)
+    seconds = blocks * of_block + (blocks - 1) * model.pause_seconds
     if seconds > MAX_RUN_SECONDS:
         faults.append(
             Fault(
                 "blocks",
                 f"the plan would take {duration(seconds)}, more than {duration(MAX_RUN_SECONDS)}",
-                "ask for fewer blocks, shorter tests, a pairing with fewer pairs, or the load"
-                " 'together'",
+                "ask for fewer blocks, shorter pauses or tests, a pairing with fewer pairs, or the"
+                " load 'together'",
             )
         )
     at_once = sum(

@@ -36,11 +36,15 @@ REPORT_SECONDS = 10.0
 #: include a warm-up, two waits for the servers, and waking and resting the nodes.
 RUN_TRANSITIONS = 40
 RUN_INVOCATIONS = 18
-#: An item launches, waits, and collects twice, because the first time is often slightly too early.
-ITEM_TRANSITIONS = 9
+#: A look at the verdicts, and the map and the choices of the batch before it.
+LOOK_TRANSITIONS = 4
+LOOK_INVOCATIONS = 1
+#: An item pauses, launches, waits, and collects twice, because the first time is often slightly too
+#: early.
+ITEM_TRANSITIONS = 10
 ITEM_INVOCATIONS = 3
 #: A make-up item that finds no missing trial.
-MAKEUP_TRANSITIONS = 3
+MAKEUP_TRANSITIONS = 4
 MAKEUP_INVOCATIONS = 1
 #: A billed GB may be more than 10^9 bytes, so this errs on the high side.
 BYTES_PER_GIGABYTE = 1e9
@@ -78,9 +82,15 @@ class Usage:
         return (others + REPORT_SECONDS * REPORT_MEGABYTES) / 1024
 
 
-def steps(items: Iterable[Item]) -> tuple[int, int]:
-    """State transitions and function calls of a run with these items, if no trial is lost."""
-    transitions, invocations = RUN_TRANSITIONS, RUN_INVOCATIONS
+def steps(items: Iterable[Item], looks: int) -> tuple[int, int]:
+    """State transitions and function calls of a run, if no trial is lost.
+
+    Args:
+        items: the items of the warm-up and of the blocks that it measures.
+        looks: how often it looks at its verdicts.
+    """
+    transitions = RUN_TRANSITIONS + looks * LOOK_TRANSITIONS
+    invocations = RUN_INVOCATIONS + looks * LOOK_INVOCATIONS
     for item in items:
         makeup = isinstance(item, MakeupItem)
         transitions += MAKEUP_TRANSITIONS if makeup else ITEM_TRANSITIONS

@@ -12,10 +12,14 @@ from rackrate.plan.arms import Arm
 from rackrate.plan.ceilings import arm_limit
 from rackrate.plan.costs import Cost
 from rackrate.plan.guards import Guard, Outlook, planned_guards
+from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.plan.prices import prices
 from rackrate.plan.schedule import Item, Pair, block_items
 from rackrate.tools import TestBase, Throughput
+
+#: How long a look at the verdicts takes.
+OVERHEAD_SECONDS_PER_LOOK = 5.0
 
 
 class Traffic(Document):
@@ -30,8 +34,18 @@ class Traffic(Document):
         return max(self.sent, self.received)
 
 
+class AtLeast(Document):
+    """The least that a run may come to: every verdict is settled at its first look."""
+
+    blocks: int
+    seconds: float
+    trials: int
+    usd: float | None
+    """As far as prices are known; null if none is."""
+
+
 class Estimates(Document):
-    """The estimates that were made before the run."""
+    """The estimates that were made before the run, for the most blocks that it may measure."""
 
     seconds: float
     block_seconds: float
@@ -40,15 +54,22 @@ class Estimates(Document):
     state_transitions: int
     cost: Cost
     guards: tuple[Guard, ...]
+    at_least: AtLeast | None = None
+    """The same for the fewest blocks; null in results of releases before 1.1."""
 
 
 class EstimateSummary(Document):
-    """The summary of an estimate for the execution's output, which a person reads before a run."""
+    """The summary of an estimate for the execution's output, which a person reads before a run.
+
+    Its figures are for the most blocks that the run may measure.
+    """
 
     seconds: float
     trials: int
     usd: float | None
     """As far as prices are known; null if none is."""
+    at_least: AtLeast | None
+    """The same for the fewest blocks."""
     most_bytes_per_node: int
     """The most that any node sends or receives."""
     guards_that_would_trip: tuple[str, ...]
@@ -57,11 +78,11 @@ class EstimateSummary(Document):
     @classmethod
     def of(cls, estimates: Estimates) -> EstimateSummary:
         """The summary of an estimate."""
-        known = any(line.usd is not None for line in estimates.cost.lines)
         return cls(
             seconds=estimates.seconds,
             trials=estimates.trials,
-            usd=round(estimates.cost.usd, 4) if known else None,
+            usd=_known_usd(estimates.cost),
+            at_least=estimates.at_least,
             most_bytes_per_node=max(
                 (traffic.most for traffic in estimates.bytes_per_node.values()), default=0
             ),
@@ -93,35 +114,62 @@ def estimate(
             dated table. It is the only external call.
         region: the Region whose prices apply.
     """
-    seconds = schedule.expected_run_seconds(items, plan.tests, warm_ups)
+    at = looks(plan.blocks.least, plan.blocks.most)
+    often = len(at) if len(at) > 1 else 0  # a fixed number needs no look
+    most = _usage(plan, items, warm_ups, arms, looks=often)
+    first = schedule.up_to_batch(items, 1)
+    least = _usage(plan, first, warm_ups, arms, looks=min(often, 1))
+    found = prices(costs.queries(most), region=region, pricing=pricing)
     bytes_per_node = _bytes_per_node(plan, _pairs(items), _pairs(warm_ups), arms)
-    transitions, invocations = costs.steps([*warm_ups, *items])
-    usage = costs.Usage(
-        seconds=seconds,
+    outlook = Outlook(
+        arms=arms,
+        baseline=plan.baseline,
+        tests=plan.tests,
+        blocks=plan.blocks.most,
+        items=items,
+        seconds=most.seconds,
+        most_bytes_of_node={node: traffic.most for node, traffic in bytes_per_node.items()},
+    )
+    return Estimates(
+        seconds=most.seconds,
+        block_seconds=schedule.expected_block_seconds(items, plan.tests),
+        trials=len(schedule.planned_trials(items)),
+        bytes_per_node=bytes_per_node,
+        state_transitions=most.state_transitions,
+        cost=costs.estimate(most, found, region=region),
+        guards=tuple(planned_guards(outlook)),
+        at_least=AtLeast(
+            blocks=at[0],
+            seconds=least.seconds,
+            trials=len(schedule.planned_trials(first)),
+            usd=_known_usd(costs.estimate(least, found, region=region)),
+        ),
+    )
+
+
+def _usage(
+    plan: Plan,
+    items: Sequence[Item],
+    warm_ups: Sequence[Item],
+    arms: Sequence[Arm],
+    *,
+    looks: int,
+) -> costs.Usage:
+    """What a run uses that measures these items and looks so often at its verdicts."""
+    transitions, invocations = costs.steps([*warm_ups, *items], looks)
+    return costs.Usage(
+        seconds=schedule.expected_run_seconds(items, plan.tests, warm_ups)
+        + looks * OVERHEAD_SECONDS_PER_LOOK,
         nodes=_nodes_by_type(arms),
         state_transitions=transitions,
         invocations=invocations,
         cross_zone_bytes=_cross_zone_bytes(plan, items, warm_ups, arms),
     )
-    found = prices(costs.queries(usage), region=region, pricing=pricing)
-    outlook = Outlook(
-        arms=arms,
-        baseline=plan.baseline,
-        tests=plan.tests,
-        blocks=plan.blocks,
-        items=items,
-        seconds=seconds,
-        most_bytes_of_node={node: traffic.most for node, traffic in bytes_per_node.items()},
-    )
-    return Estimates(
-        seconds=seconds,
-        block_seconds=schedule.expected_block_seconds(items, plan.tests),
-        trials=len(schedule.planned_trials(items)),
-        bytes_per_node=bytes_per_node,
-        state_transitions=transitions,
-        cost=costs.estimate(usage, found, region=region),
-        guards=tuple(planned_guards(outlook)),
-    )
+
+
+def _known_usd(cost: Cost) -> float | None:
+    """The dollars as far as prices are known; None if none is."""
+    return round(cost.usd, 4) if any(line.usd is not None for line in cost.lines) else None
 
 
 def _pairs(items: Iterable[Item]) -> list[Pair]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel, ValidationError
 
 from rackrate.errors import Fault
-from rackrate.plan.fields import PlanInput, RandomPairs
+from rackrate.plan.fields import Blocks, PlanInput, RandomPairs
 from rackrate_text.words import listed
 
 _PLAIN_KEY = re.compile(r"[\w-]{1,60}")
+#: The fields that take an object instead of a simple value, with the object's model.
+_UNIONS: Mapping[str, type[BaseModel]] = {"blocks": Blocks, "pairing": RandomPairs}
 _REMEDIES = {
     "int_type": "write a whole number, without quotes",
     "int_from_float": "write a whole number, without a fraction",
@@ -36,10 +38,10 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
     for detail in error.errors(include_url=False):
         location = detail["loc"]
         fields: Iterable[str] = model.model_fields
-        if model is PlanInput and location[0] == "pairing":
+        if model is PlanInput and (branch := _UNIONS.get(str(location[0]))):
             # The second part is pydantic's tag for the branch of the union that it tried.
-            location = ("pairing", *location[2:])
-            fields = RandomPairs.model_fields
+            location = (location[0], *location[2:])
+            fields = branch.model_fields
         path = prefix + _path(location)
         found, context = detail["type"], detail.get("ctx", {})
         value = detail["input"]

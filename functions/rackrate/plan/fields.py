@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from rackrate.document import Document
+from rackrate.tools.base import refusal
 
 DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
 
 #: Fewer blocks cannot support a 95 % interval. The interval from the smallest to the largest of n
 #: values covers their median with probability 1 - 2^(1-n): 94 % for five and 97 % for six.
 LEAST_BLOCKS = 6
+MAX_BLOCKS = 1000
+MAX_PAUSE_SECONDS = 3600
 MAX_ARMS = 10
 MAX_TESTS = 20
 MAX_TRIALS = 100_000
@@ -46,6 +49,57 @@ def _pairing_tag(value: object) -> str:
 PairingField = Annotated[
     Annotated[Literal["one", "ring", "mesh"], Tag("name")] | Annotated[RandomPairs, Tag("random")],
     Discriminator(_pairing_tag),
+]
+
+
+class Blocks(Document):
+    """How many blocks a run measures. It stops between the two when its verdicts are settled."""
+
+    least: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=MAX_BLOCKS,
+            description="The fewest blocks. The run looks at its verdicts for the first time after"
+            " them.",
+            examples=[6],
+        ),
+    ]
+    most: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=MAX_BLOCKS,
+            description="The most blocks, as many as `least` or more.",
+            examples=[24],
+        ),
+    ]
+
+    @classmethod
+    def of(cls, field: int | Blocks) -> Self:
+        """The blocks that a plan asks for; a number is both the least and the most."""
+        least, most = (field, field) if isinstance(field, int) else (field.least, field.most)
+        return cls(least=least, most=most)
+
+    @field_validator("most")
+    @classmethod
+    def _is_no_less_than_least(cls, most: int, info: ValidationInfo) -> int:
+        least = info.data.get("least", most)
+        if most < least:
+            raise refusal(
+                f"must be no less than blocks.least, {least}, not {most}",
+                "write a larger number, or a smaller one there",
+            )
+        return most
+
+
+def _blocks_tag(value: object) -> str:
+    return "range" if isinstance(value, dict | Blocks) else "number"
+
+
+BlocksField = Annotated[
+    Annotated[int, Field(ge=1, le=MAX_BLOCKS), Tag("number")] | Annotated[Blocks, Tag("range")],
+    Discriminator(_blocks_tag),
 ]
 
 
@@ -83,15 +137,26 @@ class PlanInput(Document):
         ),
     ] = list(DEFAULT_TESTS)  # noqa: RUF012 (pydantic copies it)
     blocks: Annotated[
+        BlocksField,
+        Field(
+            description="How often everything is repeated. A block contains every test of every"
+            " pair of every arm. A verdict's interval is computed from the blocks. With `least` and"
+            " `most` the run looks at its verdicts after fixed numbers of blocks, and stops when"
+            " all are settled or more blocks would hardly settle another. A number asks for exactly"
+            " that many.",
+            examples=[{"least": 6, "most": 24}, 12],
+        ),
+    ] = Blocks(least=LEAST_BLOCKS, most=2 * LEAST_BLOCKS)
+    pause_seconds: Annotated[
         int,
         Field(
-            ge=1,
-            le=1000,
-            description="How often everything is repeated. A block contains every test of every"
-            " pair of every arm. A verdict's interval is computed from the blocks.",
-            examples=[12],
+            ge=0,
+            le=MAX_PAUSE_SECONDS,
+            description="How long the run waits before each block but the first. A verdict holds"
+            " for the time in which it was measured; pauses make that time longer.",
+            examples=[300],
         ),
-    ] = LEAST_BLOCKS
+    ] = 0
     pairing: Annotated[
         PairingField,
         Field(

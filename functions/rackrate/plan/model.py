@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, PlainSerializer
 from rackrate import tools
 from rackrate.document import Document
 from rackrate.plan.arms import ArmChoice
-from rackrate.plan.fields import Direction, Load, PairingField
+from rackrate.plan.fields import Blocks, Direction, Load, PairingField
 from rackrate.tools import AnyTest
 
 # The order in which the references list the tests. Further tests of the tools follow.
@@ -30,6 +30,14 @@ def _shortened(arm: ArmChoice) -> str | ArmChoice:
     return arm.name if arm.is_plain else arm
 
 
+def _least_and_most(value: object) -> object:
+    return Blocks.of(value) if isinstance(value, int) else value
+
+
+def _number_if_fixed(blocks: Blocks) -> int | Blocks:
+    return blocks.least if blocks.least == blocks.most else blocks
+
+
 class Plan(Document):
     """The plan with every default filled in; plan.schema.json describes the input."""
 
@@ -45,7 +53,14 @@ class Plan(Document):
     baseline: str
     """The arm that the others are compared with."""
     tests: tuple[AnyTest, ...]
-    blocks: int
+    blocks: Annotated[
+        Blocks,
+        BeforeValidator(_least_and_most),
+        PlainSerializer(_number_if_fixed, return_type=int | Blocks),
+    ]
+    """How many blocks to measure; a number if it is fixed."""
+    pause_seconds: int = 0
+    """The wait before each block but the first."""
     pairing: PairingField
     direction: Direction
     load: Load

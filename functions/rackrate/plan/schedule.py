@@ -22,6 +22,7 @@ from pydantic import Field, TypeAdapter
 from rackrate.document import Document
 from rackrate.plan.arms import Arm, Network
 from rackrate.plan.fields import Direction, Load, PairingField, RandomPairs
+from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.tools import AnyTest, TestBase
 
@@ -29,7 +30,7 @@ from rackrate.tools import AnyTest, TestBase
 OVERHEAD_SECONDS_PER_ROUND = 4.0
 #: Overhead of a run besides its blocks: planning, servers, analysis, report, cleanup.
 OVERHEAD_SECONDS_PER_RUN = 30.0
-#: A run has one make-up item for this many ordinary items, and at least one.
+#: A batch has one make-up item for this many ordinary items, and at least one.
 ITEMS_PER_MAKEUP = 3
 #: The most pairs in one item. Step Functions limits a state's input to 256 KiB, which contains the
 #: item twice: as it was read and as it was launched.
@@ -75,8 +76,13 @@ class BlockItem(Document):
     block: int
     """1 or more; 0 is the warm-up."""
     blocks: int
+    """How many blocks the run has at most."""
+    batch: int = 1
+    """The batch that it is in, from 1; 0 is the warm-up. The run looks after each batch."""
     round: int
     rounds: int
+    pause_seconds: int = 0
+    """How long to wait before it."""
     warm_up: bool
     tests: tuple[AnyTest, ...]
     pairs: tuple[Pair, ...]
@@ -98,6 +104,10 @@ class MakeupItem(Document):
     progress: str
     number: int
     of: int
+    batch: int = 1
+    """The batch that it ends. It repeats items of this batch or an earlier one."""
+    pause_seconds: int = 0
+    """As an ordinary item's; it never waits."""
     schedule: str
     """The object that holds the items to choose from."""
 
@@ -233,6 +243,9 @@ def build_schedule(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
     An item of kind `block` has one round of one block: the tests in their order and the pairs,
     which share no node. An item of kind `makeup` repeats one item with missing trials.
 
+    The items are in batches: the blocks up to the first look, then those up to the next. Each batch
+    ends with make-up items of its own. A block's first item has the plan's pause before it.
+
     The plan's direction decides which node of a pair is the client. `forward`: the node whose name
     sorts first; in a ring, each node towards the next. `reverse`: the other node. `alternate`:
     forward in odd blocks, reverse in even blocks. `both`: each in turn in every block.
@@ -244,22 +257,36 @@ def build_schedule(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
     pairing = Pairing.of(plan.pairing)
     groups = _groups(arms)
     edges = {names: pairing.edges(names, plan.seed) for names in map(_sorted_nodes, arms)}
+    blocks = itertools.chain.from_iterable(
+        _block(plan, block, groups, edges) for block in range(1, plan.blocks.most + 1)
+    )
     items: list[Item] = []
-    for block in range(1, plan.blocks + 1):
-        chance = random.Random(f"{plan.seed}/block/{block}")
-        tests_in_order = list(plan.tests)
-        chance.shuffle(tests_in_order)
-        rounds_of = {
-            names: _rounds(groups_of, names, plan.direction, plan.load, block, plan.seed)
-            for names, groups_of in edges.items()
-        }
-        slots = [_take_turns(group, rounds_of, block, plan.seed) for group in groups]
-        rounds = list(itertools.zip_longest(*slots, fillvalue=()))
-        items += [
-            _item(plan, block, (number, len(rounds)), tests_in_order, itertools.chain(*together))
-            for number, together in enumerate(rounds, start=1)
-        ]
-    return items + _makeups(len(items), "schedule.json")
+    for number, batch in itertools.groupby(blocks, key=lambda item: item.batch):
+        of_batch = list(batch)
+        items += [*of_batch, *_makeups(len(of_batch), number)]
+    return items
+
+
+def _block(
+    plan: Plan,
+    block: int,
+    groups: Iterable[Sequence[Arm]],
+    edges: Mapping[tuple[str, ...], Sequence[Sequence[Edge]]],
+) -> list[BlockItem]:
+    """The items of one block, with an order of its tests and rounds drawn for it."""
+    chance = random.Random(f"{plan.seed}/block/{block}")
+    tests_in_order = list(plan.tests)
+    chance.shuffle(tests_in_order)
+    rounds_of = {
+        names: _rounds(groups_of, names, plan.direction, plan.load, block, plan.seed)
+        for names, groups_of in edges.items()
+    }
+    slots = [_take_turns(group, rounds_of, block, plan.seed) for group in groups]
+    rounds = list(itertools.zip_longest(*slots, fillvalue=()))
+    return [
+        _item(plan, block, (number, len(rounds)), tests_in_order, itertools.chain(*together))
+        for number, together in enumerate(rounds, start=1)
+    ]
 
 
 def build_warm_up(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
@@ -288,7 +315,8 @@ def build_warm_up(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
         for number, pairs in enumerate(rounds, start=1)
     ]
     repeating = "warm-up, repeating lost trials"
-    return [*items, MakeupItem(progress=repeating, number=1, of=1, schedule="warm_up.json")]
+    makeup = MakeupItem(progress=repeating, number=1, of=1, batch=0, schedule="warm_up.json")
+    return [*items, makeup]
 
 
 def _item(
@@ -299,27 +327,32 @@ def _item(
     pairs: Iterable[Pair],
 ) -> BlockItem:
     number, rounds = round_of
-    part = f"block {block} of {plan.blocks}" if block else "warm-up"
+    at = looks(plan.blocks.least, plan.blocks.most)
+    most = f"{'at most ' if len(at) > 1 else ''}{plan.blocks.most}"
+    part = f"block {block} of {most}" if block else "warm-up"
     return BlockItem(
         progress=part if rounds == 1 else f"{part}, round {number} of {rounds}",
         block=block,
-        blocks=plan.blocks,
+        blocks=plan.blocks.most,
+        batch=1 + sum(look < block for look in at) if block else 0,
         round=number,
         rounds=rounds,
+        pause_seconds=plan.pause_seconds if block > 1 and number == 1 else 0,
         warm_up=block == 0,
         tests=tuple(tests),
         pairs=tuple(pairs),
     )
 
 
-def _makeups(items: int, schedule: str) -> list[Item]:
+def _makeups(items: int, batch: int) -> list[Item]:
     number = math.ceil(items / ITEMS_PER_MAKEUP)
     return [
         MakeupItem(
             progress=f"repeating lost trials, {n} of {number}",
             number=n,
             of=number,
-            schedule=schedule,
+            batch=batch,
+            schedule="schedule.json",
         )
         for n in range(1, number + 1)
     ]
@@ -408,6 +441,21 @@ def block_items(items: Iterable[Item]) -> list[BlockItem]:
     return [item for item in items if isinstance(item, BlockItem)]
 
 
+def batch_name(batch: int) -> str:
+    """The name of the object with a batch's items."""
+    return f"blocks_{batch}.json"
+
+
+def up_to_batch(items: Iterable[Item], batch: int) -> list[Item]:
+    """The items of the batches up to one, and of that one."""
+    return [item for item in items if item.batch <= batch]
+
+
+def begun_batch(items: Iterable[Item], block: int) -> int:
+    """The batch that a run has begun when a block has begun; the first one if none has."""
+    return max((item.batch for item in block_items(items) if item.block <= block), default=1)
+
+
 def planned_trials(items: Iterable[Item]) -> list[TrialKey]:
     """Every trial of the items, in order."""
     return [key for item in block_items(items) for key in item.trials]
@@ -451,7 +499,7 @@ def traffic_seconds(tests: Iterable[TestBase]) -> float:
 
 
 def expected_block_seconds(items: Iterable[Item], tests: Sequence[TestBase]) -> float:
-    """The expected duration of one block in seconds."""
+    """The expected duration of one block in seconds, without the pause before it."""
     rounds = max((item.rounds for item in block_items(items)), default=0)
     return float(rounds * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND))
 
@@ -462,10 +510,12 @@ def expected_run_seconds(
     """The expected duration of the whole run in seconds, if no trial has to be repeated.
 
     Args:
-        items: the schedule.
+        items: the items that it measures: the schedule, or the first batches of it.
         tests: the plan's tests, all of which every item runs.
         warm_ups: the warm-up's items, if there is one.
     """
+    blocks = block_items(items)
     warming = expected_block_seconds(warm_ups, [tests[0].warm_up()])
-    measuring = len(block_items(items)) * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND)
-    return warming + measuring + OVERHEAD_SECONDS_PER_RUN
+    measuring = len(blocks) * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND)
+    pausing = sum(item.pause_seconds for item in blocks)
+    return warming + measuring + pausing + OVERHEAD_SECONDS_PER_RUN

@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.schedule import TrialKey
-from rackrate.results.schema import Compared, Comparison, Findings, MetricOfTest
+from rackrate.results.schema import Compared, Comparison, Findings, MetricOfTest, Results
 from rackrate.tools import Interval, TestBase
 from rackrate.verdict import wording
+from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Baseline, Mark, Summary, Verdict
 
 _NO_RAW = RawValues()
@@ -53,6 +54,11 @@ class Material:
     def comparison(self) -> Compared | None:
         """The compared runs, if the page is a comparison's."""
         return self.results.comparison if isinstance(self.results, Comparison) else None
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """Why the run measured no more blocks, if it looked at its verdicts."""
+        return self.results.stopped if isinstance(self.results, Results) else None
 
     @cached_property
     def arms(self) -> list[str]:

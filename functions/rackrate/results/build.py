@@ -24,6 +24,7 @@ from rackrate.results.schema import (
 )
 from rackrate.tools import TestBase
 from rackrate.verdict import wording
+from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Analysis
 
 
@@ -75,6 +76,8 @@ def build_results(
     trials: Sequence[Trial],
     analysis: Analysis,
     *,
+    trials_planned: int,
+    stopped: Stopped | None,
     times: RunTimes,
     lab_scale: float | None,
     warnings: Iterable[str],
@@ -87,13 +90,15 @@ def build_results(
         planned: the run's plan.
         trials: the stored trials, including the warm-up.
         analysis: the analysis of the trials.
+        trials_planned: the number of trials of the blocks that the run began.
+        stopped: why it measured no more blocks, or None if it did not look at its verdicts.
         times: the times of the run.
         lab_scale: factor by which the lab scaled the network, or None.
         warnings: deviations from the plan, besides the warnings of the analysis.
         failure: why the run failed, or None.
         counters: the nodes' counters, or None when they were not read.
     """
-    counts = count_trials(trials, planned=planned.estimates.trials)
+    counts = count_trials(trials, planned=trials_planned)
     return Results(
         run=Run(
             id=planned.run_id,
@@ -113,6 +118,7 @@ def build_results(
             measured=counts.measured,
             differences=analysis.regression_differences,
         ),
+        stopped=stopped,
         method=analysis.method,
         plan=planned.plan,
         estimates=planned.estimates,

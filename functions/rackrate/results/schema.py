@@ -17,6 +17,7 @@ from rackrate.plan.arms import Arm, Network, Node
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
 from rackrate.tools import Better
+from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Difference, Mark, Summary, Verdict
 
 RESULTS: Literal["rackrate.result.v1"] = "rackrate.result.v1"
@@ -222,6 +223,8 @@ class Results(Findings):
 
     version: Annotated[Literal["rackrate.result.v1"], Field(alias="schema")] = RESULTS
     run: Run
+    stopped: Stopped | None = None
+    """Why it measured no more blocks; null if it did not look at its verdicts."""
 
 
 class Compared(Document):

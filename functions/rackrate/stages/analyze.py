@@ -10,6 +10,7 @@ from rackrate.store import Store
 from rackrate.verdict import wording
 from rackrate.verdict.analysis import EarlierRun, against_earlier_run, analyze_run
 from rackrate.verdict.evidence import Evidence
+from rackrate_text.words import counted
 
 
 class Analyzed(Document):
@@ -36,6 +37,8 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
     store = resources.store
     evidence = store.evidence(run_id)
     warnings: list[str] = []
+    if not after_failure:
+        warnings += _not_looked(evidence, store)
     analysis = analyze_run(
         evidence,
         _earlier(evidence, store, warnings),
@@ -65,6 +68,20 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
         missing = [evidence.trials.get(k) for k in evidence.planned if k not in evidence.measured]
         raise TrialsLost(wording.loss(missing, lost=lost, planned=planned))
     return Analyzed(verdicts=len(analysis.verdicts), measured=measured, lost=lost)
+
+
+def _not_looked(evidence: Evidence, store: Store) -> list[str]:
+    """A warning if a look failed, which ends the measuring without a reason to stop."""
+    planned_run = evidence.planned_run
+    blocks = planned_run.plan.blocks
+    run = store.run(planned_run.run_id)
+    if blocks.least == blocks.most or run is None or run.stopped is not None:
+        return []
+    measured = counted(max(key.block for key in evidence.planned), "block")
+    return [
+        f"the look at the verdicts after {measured} failed, so the run measured no more, though it"
+        f" could have measured {blocks.most}; the log of the function Look has the reason"
+    ]
 
 
 def _earlier(evidence: Evidence, store: Store, warnings: list[str]) -> EarlierRun | None:

@@ -22,6 +22,7 @@ from rackrate.plan.schedule import (
     missing_trials,
     most_attempts,
     traffic_seconds,
+    up_to_batch,
 )
 from rackrate.resources import Resources
 from rackrate.store import Store
@@ -117,7 +118,8 @@ def _choose(run_id: str, item: Item, store: Store) -> _Chosen | None:
         stored = store.trial_states(run_id, item.block)
         return _Chosen(item, stored) if missing_trials(item, stored) else None
     stored = store.trial_states(run_id)
-    target = choose_makeup(store.items(run_id, item.schedule), stored)
+    items = up_to_batch(store.items(run_id, item.schedule), item.batch)
+    target = choose_makeup(items, stored)
     return None if target is None else _Chosen(target, stored)
 
 
@@ -134,12 +136,10 @@ def _tests_of(item: BlockItem, missing: list[TrialKey]) -> dict[Pair, list[TestB
 
 
 def _announce(run_id: str, item: Item, target: BlockItem, store: Store) -> None:
-    phase = "the warm-up" if target.warm_up else f"block {target.block} of {target.blocks}"
-    if target.rounds > 1:
-        phase += f", round {target.round} of {target.rounds}"
     if not isinstance(item, BlockItem):
-        store.update_run(run_id, phase=f"repeating lost trials of {phase}")
+        part = f"{'the ' if target.warm_up else ''}{target.progress}"
+        store.update_run(run_id, phase=f"repeating lost trials of {part}")
     elif target.warm_up:
-        store.update_run(run_id, phase=phase.removeprefix("the "))
+        store.update_run(run_id, phase=target.progress)
     else:
-        store.update_run(run_id, phase=phase, block=target.block)
+        store.update_run(run_id, phase=target.progress, block=target.block)

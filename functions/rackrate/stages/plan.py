@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,12 @@ from rackrate.plan.check import LEAST_NODES, check_plan
 from rackrate.plan.estimate import EstimateSummary, estimate
 from rackrate.plan.model import Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
-from rackrate.plan.schedule import build_schedule, build_warm_up
+from rackrate.plan.schedule import (
+    batch_name,
+    build_schedule,
+    build_warm_up,
+    planned_trials,
+)
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
 from rackrate.stages.count import NAME as COUNTERS
@@ -33,10 +39,14 @@ class Planned(Document):
 
     run_id: str
     dry_run: bool
-    schedule_key: str
+    blocks_key: str
+    """The items of the first batch of blocks."""
+    looks: int
+    """After how many batches it looks at its verdicts at most; 1 for a fixed number of blocks."""
     warm_up: bool
     warm_up_key: str
     blocks: int
+    """How many it measures at most."""
     trials: int
     expected_seconds: float
     estimate: EstimateSummary
@@ -93,20 +103,29 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         estimates=estimates,
     )
     store.put(run_id, "plan.json", planned)
-    schedule_key = store.put_items(run_id, "schedule.json", items)
+    store.put_items(run_id, "schedule.json", items)
+    batches = [list(batch) for _, batch in itertools.groupby(items, key=lambda item: item.batch)]
+    for number, batch in enumerate(batches, start=1):
+        store.put_items(run_id, batch_name(number), batch)
     if not checked.dry_run:
         store.put(run_id, COUNTERS, Counters.not_read())
     if checked.warm_up:
         store.put_items(run_id, "warm_up.json", warm_ups)
     waking = _seconds_so_far(store, run_id) if settings.idle_scale_to_zero else 0.0
-    _record(planned, waking + estimates.seconds, store)
+    _record(
+        planned,
+        expected_seconds=waking + estimates.seconds,
+        trials=len(planned_trials(batches[0])),
+        store=store,
+    )
     return Planned(
         run_id=run_id,
         dry_run=checked.dry_run,
-        schedule_key=schedule_key,
+        blocks_key=store.key(run_id, batch_name(1)),
+        looks=len(batches),
         warm_up=checked.warm_up,
         warm_up_key=store.key(run_id, "warm_up.json"),
-        blocks=checked.blocks,
+        blocks=checked.blocks.most,
         trials=estimates.trials,
         expected_seconds=estimates.seconds,
         estimate=EstimateSummary.of(estimates),
@@ -290,18 +309,28 @@ def _seconds_so_far(store: Store, run_id: str) -> float:
     return 0.0 if run is None else seconds_between(run.started_at, now())
 
 
-def _record(planned: PlannedRun, expected_seconds: float, store: Store) -> None:
+def _record(planned: PlannedRun, *, expected_seconds: float, trials: int, store: Store) -> None:
+    """Record the run.
+
+    Args:
+        planned: the plan.
+        expected_seconds: how long the run takes at most, including the time to wake the nodes.
+        trials: the number of trials of the first batch; each look plans those of the next.
+        store: the store.
+    """
     started_at, plan = now(), planned.plan
     attributes: RunProgress = {
         "phase": "planned",
         "execution_arn": planned.execution_arn,
         "block": 0,
-        "blocks": plan.blocks,
+        "blocks": plan.blocks.most,
+        "next_look": plan.blocks.least,
+        "pause_seconds": plan.pause_seconds,
         "seed": plan.seed,
         "lab_scale": planned.arms[0].network_scale,
         "expected_seconds": expected_seconds,
         "expected_block_seconds": planned.estimates.block_seconds,
-        "trials_planned": planned.estimates.trials,
+        "trials_planned": trials,
         "trials_measured": 0,
         "trials_failed": 0,
     }

@@ -35,6 +35,8 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         store.plan(run_id),
         trials,
         store.get(run_id, "analysis.json", Analysis),
+        trials_planned=run.trials_planned,
+        stopped=run.stopped,
         times=RunTimes(run.started_at, now()),
         lab_scale=run.lab_scale,
         warnings=run.warnings,

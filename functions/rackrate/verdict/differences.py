@@ -47,8 +47,8 @@ ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
 #: The fields of a plan that decide how a run is measured or judged. Arms and tests are compared in
 #: detail. The seed and the earlier run to compare with are no differences.
 PLAN_FIELDS = (
-    *("baseline", "blocks", "pairing", "direction", "load", "warm_up", "threshold"),
-    "tolerated_loss",
+    *("baseline", "blocks", "pause_seconds", "pairing", "direction", "load", "warm_up"),
+    *("threshold", "tolerated_loss"),
 )
 #: How many values are named. If there are more, such as a thousand nodes, their number is given.
 _MOST_NAMED = 4

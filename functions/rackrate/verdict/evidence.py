@@ -24,7 +24,7 @@ class Evidence:
 
     Attributes:
         planned_run: the run's plan.
-        planned: the trials of its schedule, without the warm-up.
+        planned: the trials of the batches of blocks that it began, without the warm-up.
         trials: the stored trials, including the warm-up.
         raw: raw values of trials, by trial id.
     """

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rackrate.errors import InvalidPlan
 from rackrate.plan.check import MAX_PLAN_BYTES, check_plan
+from rackrate.plan.fields import Blocks
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.settings import StackArm
 from tests.templates.cloudformation import ROOT
@@ -44,9 +45,8 @@ def test_an_empty_plan_is_the_documented_default():
         ("tcp-8", "iperf3", 10.0),
         ("rtt", "ping", pytest.approx(5.8)),
     ]
-    assert (plan.blocks, plan.pairing, plan.threshold, plan.tolerated_loss) == (
-        *(6, "one", 0.05, 0.1),
-    )
+    assert (plan.blocks, plan.pause_seconds) == (Blocks(least=6, most=12), 0)
+    assert (plan.pairing, plan.threshold, plan.tolerated_loss) == ("one", 0.05, 0.1)
     assert (plan.direction, plan.load, plan.warm_up) == ("alternate", "isolated", True)
     assert {(arm.client_network, arm.server_network) for arm in plan.arms} == {("pod", "pod")}
 
@@ -54,7 +54,56 @@ def test_an_empty_plan_is_the_documented_default():
 def test_the_demo_plan_is_valid_and_takes_three_seconds_a_test():
     plan = check(json.loads((ROOT / "docs" / "plans" / "demo.json").read_text()))
     assert [round(test.expected_seconds) for test in plan.tests] == [3, 3, 3]
-    assert plan.blocks == 6
+    assert plan.blocks == Blocks(least=6, most=12)
+
+
+def test_a_number_of_blocks_is_the_least_and_the_most_and_is_stored_as_a_number():
+    plan = check({"blocks": 7})
+    assert plan.blocks == Blocks(least=7, most=7)
+    assert plan.to_json()["blocks"] == 7
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_least_and_a_most_number_of_blocks_are_stored_as_they_are():
+    plan = check({"blocks": {"least": 4, "most": 24}})
+    assert plan.to_json()["blocks"] == {"least": 4, "most": 24}
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_plan_of_an_earlier_release_is_read():
+    stored = check({"blocks": 6}).to_json()
+    del stored["pause_seconds"]
+    assert Plan.from_json(stored) == check({"blocks": 6})
+
+
+@pytest.mark.parametrize(
+    ("blocks", "path"),
+    [
+        ({"least": 0, "most": 6}, "blocks.least"),
+        ({"least": 6, "most": 1001}, "blocks.most"),
+        ({"least": 7, "most": 6}, "blocks.most"),
+        ({"least": 6.5, "most": 12}, "blocks.least"),
+        ({"least": 6}, "blocks.most"),
+        ({"most": 6}, "blocks.least"),
+        ({"least": 6, "most": 12, "best": 8}, "blocks.best"),
+        (None, "blocks"),
+        ([6, 12], "blocks"),
+    ],
+)
+def test_wrong_blocks_are_named_by_the_end_that_is_wrong(blocks, path):
+    with pytest.raises(InvalidPlan) as caught:
+        check({"blocks": blocks})
+    (fault,) = caught.value.faults
+    assert fault.path == path
+    assert fault.remedy
+
+
+def test_pauses_count_towards_the_time_that_a_plan_may_take():
+    check({"pause_seconds": 3600, "blocks": 24})
+    with pytest.raises(InvalidPlan) as caught:
+        check({"pause_seconds": 3600, "blocks": {"least": 6, "most": 26}})
+    assert [fault.path for fault in caught.value.faults] == ["blocks"]
+    assert "shorter pauses" in str(caught.value)
 
 
 def test_a_plan_without_a_seed_gets_the_same_one_when_planned_again():

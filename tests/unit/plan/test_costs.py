@@ -175,13 +175,33 @@ def test_an_item_collects_twice_and_a_make_up_item_does_nothing():
     launch, running = states["Launch"], states[states["Launch"]["Next"]]
     nothing_to_do = states[running["Choices"][0]["Next"]]
     assert nothing_to_do["End"]
-    assert len([launch, running, nothing_to_do]) == costs.MAKEUP_TRANSITIONS
+    pause = states["Pause"]
+    assert pause["Next"] == "Launch"
+    assert len([pause, launch, running, nothing_to_do]) == costs.MAKEUP_TRANSITIONS
 
 
 def test_steps_are_counted_item_by_item():
-    transitions, invocations = steps(build_schedule(plan(blocks=6), [arm("baseline", ["a", "b"])]))
-    assert transitions == costs.RUN_TRANSITIONS + 6 * 9 + 2 * 3
-    assert invocations == costs.RUN_INVOCATIONS + 6 * 3 + 2 * 1
+    items = build_schedule(plan(blocks=6), [arm("baseline", ["a", "b"])])
+    assert steps(items, looks=0) == (
+        costs.RUN_TRANSITIONS + 6 * 10 + 2 * 4,
+        costs.RUN_INVOCATIONS + 6 * 3 + 2 * 1,
+    )
+    assert steps(items, looks=1) == (
+        costs.RUN_TRANSITIONS + 6 * 10 + 2 * 4 + costs.LOOK_TRANSITIONS,
+        costs.RUN_INVOCATIONS + 6 * 3 + 2 * 1 + costs.LOOK_INVOCATIONS,
+    )
+
+
+def test_a_look_passes_through_as_many_states_as_are_counted():
+    """From the map through the choices to the look, and back to the map."""
+    name, passed = "Measure", []
+    while name not in passed:
+        passed.append(name)
+        name = MACHINE["States"][name].get("Default") or MACHINE["States"][name]["Next"]
+    assert name == "Measure"
+    assert "Look" in passed
+    assert len(passed) == costs.LOOK_TRANSITIONS
+    assert calls({state: MACHINE["States"][state] for state in passed}) == costs.LOOK_INVOCATIONS
 
 
 def test_every_function_of_a_run_has_the_memory_that_is_counted():

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, node_of
 from rackrate.plan import costs, prices
 from rackrate.plan.check import check_plan
-from rackrate.plan.estimate import Estimates, EstimateSummary, Traffic, estimate
+from rackrate.plan.estimate import (
+    OVERHEAD_SECONDS_PER_LOOK,
+    Estimates,
+    EstimateSummary,
+    Traffic,
+    estimate,
+)
 from rackrate.plan.schedule import build_schedule, build_warm_up
 from tests.unit import builders
 from tests.unit.builders import C5_LARGE, network
@@ -57,6 +63,10 @@ def estimated(raw=None, *, zones=None, scale=None, bandwidth=C5_LARGE, region="u
     return estimate(plan, build_schedule(plan, arms), warm_ups, arms, pricing=None, region=region)
 
 
+#: The traffic of six blocks with one test.
+TCP_1 = {"tests": ["tcp-1"], "warm_up": False, "blocks": 6}
+
+
 def tripped(found):
     return {guard.guard for guard in found.guards if guard.would_trip}
 
@@ -74,13 +84,33 @@ def quantity(found, what):
 class TestWhatAPlanTakes:
     def test_the_default_plan(self):
         found = estimated()
-        assert found.trials == 6 * 3 * 2
-        assert found.seconds > 6 * (10 + 10 + 5.8)
+        assert found.trials == 12 * 3 * 2
+        assert found.seconds > 12 * (10 + 10 + 5.8)
         assert found.block_seconds == pytest.approx(29.8)
         assert quantity(found, "EC2 c5.large, 4 nodes") == pytest.approx(4 * found.seconds / 3600)
 
+    def test_the_least_is_what_the_fewest_blocks_take_by_themselves(self):
+        found = estimated({"blocks": {"least": 4, "most": 8}}).at_least
+        alone = estimated({"blocks": 4})
+        assert (found.blocks, found.trials) == (4, alone.trials)
+        assert found.seconds == pytest.approx(alone.seconds + OVERHEAD_SECONDS_PER_LOOK)
+        assert alone.cost.usd < found.usd < 1.05 * alone.cost.usd
+
+    def test_a_fixed_number_of_blocks_takes_as_much_at_least_as_at_most(self):
+        found = estimated({"blocks": 6})
+        least = found.at_least
+        assert (least.blocks, least.seconds, least.trials) == (6, found.seconds, found.trials)
+        assert least.usd == pytest.approx(found.cost.usd, abs=1e-4)
+
+    def test_pauses_take_time_before_each_block_but_the_first(self):
+        without = estimated()
+        found = estimated({"pause_seconds": 100})
+        assert found.seconds == without.seconds + 11 * 100
+        assert found.at_least.seconds == without.at_least.seconds + 5 * 100
+        assert found.block_seconds == without.block_seconds
+
     def test_traffic_is_what_the_limits_allow_each_way(self):
-        found = estimated({"tests": ["tcp-1"], "warm_up": False, "direction": "forward"})
+        found = estimated({**TCP_1, "direction": "forward"})
         sent = {name: ways.sent for name, ways in found.bytes_per_node.items()}
         received = {name: ways.received for name, ways in found.bytes_per_node.items()}
         assert max(sent.values()) == 6 * 10 * 10e9 / 8
@@ -107,7 +137,7 @@ class TestWhatAPlanTakes:
 
     def test_both_directions_of_a_test_are_sent_and_received(self):
         both = {"name": "both", "tool": "iperf3", "bidirectional": True, "seconds": 10}
-        found = estimated({"tests": [both], "warm_up": False})
+        found = estimated({**TCP_1, "tests": [both]})
         assert found.bytes_per_node["node-a"] == Traffic(sent=75 * 10**9, received=75 * 10**9), (
             "6 blocks of 10 s at 10 Gbit/s"
         )
@@ -139,10 +169,19 @@ class TestWhatAPlanTakes:
         assert quantity(found, "EC2 c5.large, 2 nodes") == pytest.approx(2 * found.seconds / 3600)
 
     def test_steps_are_those_of_the_schedule(self):
-        found = estimated({"warm_up": False})
+        found = estimated({"warm_up": False, "blocks": 6})
         # Six items and two make-up items.
-        assert found.state_transitions == costs.RUN_TRANSITIONS + 6 * 9 + 2 * 3
+        assert found.state_transitions == costs.RUN_TRANSITIONS + 6 * 10 + 2 * 4
         assert quantity(found, "Lambda requests") == costs.RUN_INVOCATIONS + 6 * 3 + 2
+
+    def test_looks_are_steps_too(self):
+        fixed, looking = (
+            estimated({"warm_up": False, "blocks": blocks})
+            for blocks in (6, {"least": 4, "most": 6})
+        )
+        # Each batch has at least one make-up item, and these two have three.
+        more = 2 * costs.LOOK_TRANSITIONS + costs.MAKEUP_TRANSITIONS
+        assert looking.state_transitions - fixed.state_transitions == more
 
 
 class TestTrafficBetweenZones:
@@ -153,7 +192,7 @@ class TestTrafficBetweenZones:
         assert "zones" in tripped(found)
 
     def test_a_pair_across_zones_pays_for_each_gigabyte_on_both_sides(self):
-        found = estimated({"tests": ["tcp-1"], "warm_up": False}, zones={"node-d": "us-east-1b"})
+        found = estimated(TCP_1, zones={"node-d": "us-east-1b"})
         crossing = 6 * 10 * 5e9 / 8 / 1e9
         assert quantity(found, "traffic between zones") == pytest.approx(2 * crossing)
 
@@ -167,6 +206,11 @@ class TestWhatIsTold:
         found = estimated()
         assert Estimates.from_json(found.to_json()) == found
 
+    def test_an_estimate_of_an_earlier_release_is_read(self):
+        stored = estimated().to_json()
+        del stored["at_least"]
+        assert Estimates.from_json(stored).at_least is None
+
     def test_guards_that_would_trip_are_told_in_words_with_their_remedies(self):
         found = estimated({"blocks": 2})
         told = EstimateSummary.of(found).guards_that_would_trip
@@ -176,7 +220,7 @@ class TestWhatIsTold:
             assert (f"{guard.text}; {guard.remedy}" in told) is guard.would_trip
 
     def test_the_summary_has_the_most_of_any_node_either_way(self):
-        found = estimated({"tests": ["tcp-1"], "warm_up": False, "direction": "forward"})
+        found = estimated({**TCP_1, "direction": "forward"})
         assert EstimateSummary.of(found).most_bytes_per_node == 75 * 10**9
 
     def test_a_type_without_a_price_leaves_an_estimate_that_says_so(self):
@@ -206,7 +250,9 @@ class TestTheDocument:
         ]
         assert "\n".join(rows) in DOCUMENT
         assert f"| total | | | | {found.cost.usd:.4f} |" in DOCUMENT
-        assert f"{found.seconds:.0f} seconds" in DOCUMENT
+        least = found.at_least
+        assert f"{least.seconds:.0f} to {found.seconds:.0f} seconds" in DOCUMENT
+        assert f"${least.usd:.4f} if it stops after {least.blocks} blocks" in DOCUMENT
         assert f"${found.cost.usd_of_run:.4f}" in DOCUMENT
 
     def test_its_table_of_prices_is_the_codes(self):
@@ -231,6 +277,9 @@ class TestTheDocument:
         report = f"{costs.REPORT_SECONDS:.0f} seconds with {costs.REPORT_MEGABYTES} MB"
         assert report in DOCUMENT
         assert f"{costs.RUN_TRANSITIONS} steps" in DOCUMENT
+        assert f"{costs.ITEM_TRANSITIONS} for each item of the schedule" in DOCUMENT
+        assert f"{costs.MAKEUP_TRANSITIONS} for each make-up item" in DOCUMENT
+        assert f"{costs.LOOK_TRANSITIONS} for each look" in DOCUMENT
         plain = " ".join(DOCUMENT.split())
         for text in costs.NOT_INCLUDED:
             assert text.split(":")[0].split(",")[0] in plain

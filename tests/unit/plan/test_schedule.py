@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import time
 from collections import Counter, defaultdict
 
@@ -12,12 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.measure.trials import TrialState
-from rackrate.plan.fields import DEFAULT_TESTS, RandomPairs
+from rackrate.plan.fields import DEFAULT_TESTS, Blocks, RandomPairs
+from rackrate.plan.looks import looks
 from rackrate.plan.schedule import (
+    ITEMS_PER_MAKEUP,
     MAX_PAIRS_PER_ITEM,
+    BlockItem,
     MakeupItem,
     Pairing,
     TrialKey,
+    begun_batch,
     block_items,
     build_schedule,
     build_warm_up,
@@ -30,6 +35,7 @@ from rackrate.plan.schedule import (
     planned_trials,
     rounds_of_block,
     trials_of_block,
+    up_to_batch,
 )
 from rackrate.tools import load_test
 from tests.unit.builders import TESTS, arm, plan
@@ -344,6 +350,59 @@ def test_a_block_of_one_round_needs_no_number_of_it():
     ]
 
 
+def test_a_block_of_a_run_that_may_stop_says_how_many_there_are_at_most():
+    items = block_items(build(blocks=Blocks(least=6, most=12)))
+    assert items[6].progress == "block 7 of at most 12"
+
+
+# -- batches
+
+
+def batches(items):
+    return {
+        number: list(of) for number, of in itertools.groupby(items, key=lambda item: item.batch)
+    }
+
+
+@given(st.integers(1, 20), st.integers(0, 40), st.sampled_from(["one", "ring"]))
+def test_batches_are_the_looks_and_hold_each_block_once_and_then_make_ups(least, more, pairing):
+    most = least + more
+    items = build(blocks=Blocks(least=least, most=most), pairing=pairing)
+    found = batches(items)
+    assert list(found) == list(range(1, len(looks(least, most)) + 1))
+    for number, end in enumerate(looks(least, most), start=1):
+        assert max(item.block for item in block_items(found[number])) == end
+        kinds = [item.kind for item in found[number]]
+        ordinary = kinds.count("block")
+        assert kinds == ["block"] * ordinary + ["makeup"] * math.ceil(ordinary / ITEMS_PER_MAKEUP)
+    fixed = build(blocks=most, pairing=pairing)
+    assert planned_trials(items) == planned_trials(fixed), "the same trials in the same order"
+
+
+def test_the_batches_up_to_one_are_planned_when_it_has_begun():
+    items = build(blocks=Blocks(least=6, most=12))
+    assert [begun_batch(items, block) for block in (0, 1, 6, 7, 9, 10, 12)] == [1, 1, 1, 2, 2, 3, 3]
+    begun = block_items(up_to_batch(items, 2))
+    assert [item.block for item in begun] == list(range(1, 10))
+
+
+def test_a_schedule_of_an_earlier_release_is_one_batch():
+    stored = [item.to_json() for item in build()]
+    for item in stored:
+        del item["batch"], item["pause_seconds"]
+    items = items_from_json(json.dumps(stored))
+    assert up_to_batch(items, begun_batch(items, 1)) == items
+
+
+@given(plans(), st.integers(1, 3600))
+def test_only_the_first_round_of_a_later_block_pauses(plan, seconds):
+    items = build(**plan, pause_seconds=seconds)
+    for item in items:
+        pauses = isinstance(item, BlockItem) and item.block > 1 and item.round == 1
+        assert item.pause_seconds == (seconds if pauses else 0)
+    assert {item.pause_seconds for item in warm_up(**plan, pause_seconds=seconds)} == {0}
+
+
 # -- the warm-up
 
 
@@ -362,7 +421,11 @@ def test_the_warm_up_runs_every_pair_of_the_plan_once(plan):
 def test_the_warm_up_is_block_0_with_one_short_test_and_one_makeup(plan):
     *items, last = warm_up(**plan)
     assert last == MakeupItem(
-        progress="warm-up, repeating lost trials", number=1, of=1, schedule="warm_up.json"
+        progress="warm-up, repeating lost trials",
+        number=1,
+        of=1,
+        batch=0,
+        schedule="warm_up.json",
     )
     assert all(item.progress.startswith("warm-up") for item in items)
     for item in items:

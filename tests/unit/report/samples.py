@@ -17,6 +17,7 @@ from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.schedule import TrialKey
 from rackrate.results.build import RunFailure, RunTimes, build_results
 from rackrate.results.schema import Results
+from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import (
     Analysis,
     Baseline,
@@ -332,6 +333,7 @@ def results(
     lab_scale: float | None = None,
     failure: RunFailure | None = None,
     counters: Counters | None = None,
+    stopped: Stopped | None = None,
     **analysed: Any,
 ) -> Results:
     """results.json of the sample run, with these changes to its analysis."""
@@ -339,6 +341,8 @@ def results(
         planned or planned_run(),
         trials,
         analysis(**analysed),
+        trials_planned=(planned or planned_run()).estimates.trials,
+        stopped=stopped,
         times=times,
         lab_scale=lab_scale,
         warnings=["1 of 2 pairs did not warm up."],

@@ -14,6 +14,7 @@ PLAN = {
         {"name": "tcp-8", "streams": 8, "seconds": 2},
         {"name": "rtt", "count": 10},
     ],
+    "blocks": 6,
     "seed": 42,
 }
 PODS = "/api/v1/namespaces/rackrate/pods"

@@ -8,6 +8,7 @@ import pytest
 
 from rackrate.errors import InvalidComparison
 from rackrate.measure.trials import RawValues
+from rackrate.plan.fields import Blocks
 from rackrate.plan.schedule import build_schedule
 from rackrate.stages import compare as stage
 from rackrate.stages.analyze import analyze
@@ -179,7 +180,7 @@ def analyzed_again(store, **plan):
 
 
 def test_a_run_whose_plan_names_an_earlier_one_says_what_differed_since(two):
-    found = analyzed_again(two, compare_with="run-1", blocks=7)
+    found = analyzed_again(two, compare_with="run-1", blocks=Blocks.of(7))
     (difference,) = found.regression_differences
     assert difference == Difference(what="blocks", run="7", other="6")
     said = two.run("run-2").conclusion

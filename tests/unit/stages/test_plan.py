@@ -51,13 +51,25 @@ def refusal(plan, raw):
 def test_a_run_is_recorded_with_its_schedule_and_estimates(plan, store):
     found = plan()
     assert (found.blocks, found.trials, found.dry_run) == (6, 36, False)
-    assert found.schedule_key == f"runs/{RUN}/schedule.json"
+    assert (found.blocks_key, found.looks) == (f"runs/{RUN}/blocks_1.json", 1)
+    assert store.items(RUN, "blocks_1.json") == store.items(RUN)
     run = store.run(RUN)
     assert (run.status, run.trials_planned, run.seed) == ("running", 36, 42)
     assert run.expected_seconds > 6 * run.expected_block_seconds
     stored = store.plan(RUN)
     assert [arm.network.peak_bits_per_second for arm in stored.arms] == [10e9, 10e9]
     assert stored.estimates.bytes_per_node["node-a"].sent > 1e9
+
+
+def test_a_run_that_may_stop_is_recorded_with_a_batch_for_each_look(plan, store):
+    found = plan({**PLAN, "blocks": {"least": 6, "most": 12}, "pause_seconds": 60})
+    assert (found.blocks, found.trials, found.looks) == (12, 72, 3)
+    batches = [store.items(RUN, f"blocks_{number}.json") for number in (1, 2, 3)]
+    assert [item for batch in batches for item in batch] == store.items(RUN)
+    run = store.run(RUN)
+    assert (run.blocks, run.next_look, run.pause_seconds) == (12, 6, 60)
+    assert run.trials_planned == 36, "a look plans the next ones"
+    assert run.expected_seconds > 12 * run.expected_block_seconds + 11 * 60
 
 
 def test_planning_again_gives_the_same_schedule_and_keeps_the_start(plan, store):
@@ -169,14 +181,16 @@ def test_without_a_warm_up_none_is_stored(plan, store, s3):
     assert plan({"warm_up": False}).warm_up is False
     listed = s3.list_objects_v2(Bucket="results", Prefix=f"runs/{RUN}/")["Contents"]
     names = {entry["Key"].rpartition("/")[2] for entry in listed}
-    assert names == {"plan.json", "schedule.json", "counters.json"}
+    batches = {"blocks_1.json", "blocks_2.json", "blocks_3.json"}
+    assert names == {"plan.json", "schedule.json", "counters.json"} | batches
 
 
 def test_a_person_reads_the_estimate_in_the_executions_output(plan, store):
     found = plan({"dry_run": True}).estimate
     stored = store.plan(RUN).estimates
     assert found.seconds == stored.seconds > 6 * 25
-    assert found.trials == 36
+    assert (found.trials, found.at_least.trials) == (72, 36)
+    assert 0 < found.at_least.usd < found.usd
     assert found.usd == pytest.approx(stored.cost.usd, abs=1e-4)
     assert found.usd > 0
     most = max(traffic.most for traffic in stored.bytes_per_node.values())

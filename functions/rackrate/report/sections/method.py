@@ -24,7 +24,7 @@ from rackrate.report.material import Material
 from rackrate.results.schema import CounterIncreases, Findings, Versions
 from rackrate.verdict import wording
 from rackrate_text.units import UNKNOWN, dollars, duration, quantity
-from rackrate_text.words import counted
+from rackrate_text.words import counted, span
 
 _FACTS: Mapping[str, Callable[[Node], str | int | None]] = {
     "instance type": lambda node: node.instance_type,
@@ -90,14 +90,22 @@ def _plan(results: Findings) -> str:
 
 def _estimates(results: Findings) -> str:
     found, cost = results.estimates, results.estimates.cost
+    least = found.at_least
+    least_seconds = found.seconds if least is None else least.seconds
+    least_trials = found.trials if least is None else least.trials
+    least_usd = cost.usd if least is None or least.usd is None else least.usd
     sent = max((traffic.sent for traffic in found.bytes_per_node.values()), default=0)
     rows = [
-        ("duration", duration(found.seconds), duration(results.run.seconds)),
+        (
+            "duration",
+            span(duration(least_seconds), duration(found.seconds)),
+            duration(results.run.seconds),
+        ),
         ("duration of a block", duration(found.block_seconds), UNKNOWN),
-        ("trials", text(found.trials), text(results.trials.measured)),
+        ("trials", span(text(least_trials), text(found.trials)), text(results.trials.measured)),
         ("sent by a node, at most", quantity(sent, "B"), UNKNOWN),
-        ("state transitions", text(found.state_transitions), UNKNOWN),
-        ("cost", text(dollars(cost.usd)), UNKNOWN),
+        ("state transitions, at most", text(found.state_transitions), UNKNOWN),
+        ("cost", span(text(dollars(least_usd)), text(dollars(cost.usd))), UNKNOWN),
     ]
     tripped = items(
         f"{escape(guard.text)}." + (f" Remedy: {escape(guard.remedy)}." if guard.remedy else "")

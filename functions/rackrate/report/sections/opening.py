@@ -68,6 +68,7 @@ def opening(page: Material) -> str:
                 paragraph(escape(headline(page)), "headline"),
                 _scale(page),
                 _details(page),
+                paragraph(escape(page.stopped.text)) if page.stopped else "",
                 *(
                     paragraph(escape(warning), "warning")
                     for warning in page.results.warnings

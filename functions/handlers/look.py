@@ -1,0 +1,17 @@
+"""Look: decide after a batch of blocks whether the run has measured enough."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.stages.look import look
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+def handler(event: Json, context: LambdaContext) -> Json:
+    """The Lambda entry point."""
+    answer = look(event["run_id"], resources, batch=event["batch"]).to_json()
+    logger.info("looked at the verdicts", extra=answer)
+    return answer

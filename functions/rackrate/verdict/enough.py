@@ -1,0 +1,75 @@
+"""Whether a run has measured enough blocks. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Literal
+
+from rackrate.document import Document
+from rackrate.verdict.model import Verdict
+from rackrate_text.words import counted
+
+#: A verdict has a prospect if the blocks that are left settle it with more than this probability.
+LEAST_PROSPECT = 0.1
+#: The probability with which `more_blocks` further blocks settle a verdict.
+_POWER = 0.8
+_TWO_SIDED = NormalDist().inv_cdf(0.975)
+
+
+class Stopped(Document):
+    """Why a run that looks at its verdicts measured no more blocks."""
+
+    after_blocks: int
+    most_blocks: int
+    """How many it would have measured at most."""
+    why: Literal["settled", "no prospect", "most"]
+    """`no prospect`: more blocks would hardly settle another verdict."""
+    settled: int
+    verdicts: int
+    text: str
+    """The same in a sentence."""
+
+
+def stop(verdicts: Sequence[Verdict], *, blocks: int, most: int) -> Stopped | None:
+    """Why to stop after a look, or None to measure on.
+
+    Args:
+        verdicts: the run's verdicts on the blocks so far.
+        blocks: the number of blocks so far.
+        most: the most blocks that the run measures.
+    """
+    still_open = [verdict for verdict in verdicts if not verdict.is_decided]
+    of_verdicts = f"{len(still_open)} of {counted(len(verdicts), 'verdict')}"
+    not_settled = f"{of_verdicts} {'is' if len(still_open) == 1 else 'are'} not settled"
+    why: Literal["settled", "no prospect", "most"]
+    if not still_open:
+        why, because = "settled", "every verdict is settled"
+    elif blocks >= most:
+        why, because = "most", not_settled
+    elif all(prospect(verdict, blocks, most) <= LEAST_PROSPECT for verdict in still_open):
+        why, because = "no prospect", f"{not_settled}, and more blocks would hardly change that"
+    else:
+        return None
+    return Stopped(
+        after_blocks=blocks,
+        most_blocks=most,
+        why=why,
+        settled=len(verdicts) - len(still_open),
+        verdicts=len(verdicts),
+        text=f"Stopped after {blocks} of at most {most} blocks: {because}.",
+    )
+
+
+def prospect(verdict: Verdict, blocks: int, most: int) -> float:
+    """About how probably `most` blocks settle an open verdict, if the ratio is as estimated.
+
+    A verdict tells how many blocks settle it with 80 %. The distance of its estimate from what
+    would leave it open grows with the square root of the number of blocks.
+    """
+    if verdict.more_blocks is None:
+        return 0.0
+    needed = blocks + verdict.more_blocks
+    distance = (_TWO_SIDED + NormalDist().inv_cdf(_POWER)) * math.sqrt(most / needed)
+    return NormalDist().cdf(distance - _TWO_SIDED)

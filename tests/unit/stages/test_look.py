@@ -1,0 +1,139 @@
+"""Look: stop after a batch of blocks, or measure the next one; what counts as planned then."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackrate.errors import TrialsLost
+from rackrate.plan.schedule import planned_trials
+from rackrate.results.build import RunFailure
+from rackrate.stages.analyze import analyze
+from rackrate.stages.collect import give_up
+from rackrate.stages.finish import finish
+from rackrate.stages.look import Looked, look
+from rackrate.stages.report import report
+from rackrate.verdict.model import Analysis
+from tests.unit.stages.runs import ARN, PLAN, RUN, json_of
+
+LOOKING = {**PLAN, "blocks": {"least": 6, "most": 9}}
+#: With fewer than six blocks no verdict is settled.
+EARLY = {**PLAN, "blocks": {"least": 3, "most": 6}}
+
+
+@pytest.fixture
+def measure_batch(store, measure):
+    def do(number):
+        for item in store.items(RUN, f"blocks_{number}.json"):
+            measure(item)
+
+    return do
+
+
+def test_a_run_whose_verdicts_are_settled_stops_and_says_so(
+    deploy, measure_batch, store, resources
+):
+    deploy(LOOKING)
+    measure_batch(1)
+    assert look(RUN, resources, batch=1).enough
+    run = store.run(RUN)
+    assert run.stopped.why == "settled"
+    assert (run.stopped.after_blocks, run.stopped.most_blocks) == (6, 9)
+    assert run.phase == "stopped after 6 blocks"
+
+    assert analyze(RUN, resources, after_failure=False).lost == 0
+    report(RUN, resources, failure=None)
+    finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
+    assert store.run(RUN).status == "succeeded", "blocks that were not needed are not lost"
+    results = json_of(store, "results.json")
+    assert results["trials"] == {"planned": 36, "measured": 36, "failed": 0, "failures": []}
+    assert results["stopped"] == run.stopped.to_json()
+    assert results["warnings"] == []
+    assert run.stopped.text in store.find_text(RUN, "report.html").decode()
+
+
+def test_a_run_with_an_open_verdict_measures_the_next_batch(
+    deploy, measure_batch, store, resources
+):
+    deploy(EARLY)
+    measure_batch(1)
+    key = f"runs/{RUN}/blocks_2.json"
+    assert look(RUN, resources, batch=1) == Looked(enough=False, batch=2, items_key=key)
+    run = store.run(RUN)
+    assert run.phase == "looked after 3 blocks: 0 of 3 verdicts are settled, measuring on to 6"
+    assert (run.next_look, run.trials_planned, run.stopped) == (6, 36, None)
+
+    measure_batch(2)
+    assert look(RUN, resources, batch=2).enough
+    assert store.run(RUN).stopped.why == "settled"
+    assert analyze(RUN, resources, after_failure=False).measured == 36
+
+
+def test_looking_again_gives_the_same_answer(deploy, measure_batch, store, resources):
+    deploy(EARLY)
+    measure_batch(1)
+    first = look(RUN, resources, batch=1)
+    before = store.run(RUN)
+    assert look(RUN, resources, batch=1) == first
+    assert store.run(RUN).model_copy(update={"updated_at": before.updated_at}) == before
+
+
+def test_blocks_that_never_began_are_neither_planned_nor_lost(
+    deploy, measure_batch, store, resources
+):
+    deploy(EARLY)
+    measure_batch(1)
+    look(RUN, resources, batch=1)
+    analyzed = analyze(RUN, resources, after_failure=True)
+    assert (analyzed.measured, analyzed.lost) == (18, 0)
+    assert store.run(RUN).trials_planned == 18
+    report(RUN, resources, failure=RunFailure("Aborted", "x"))
+    assert json_of(store, "results.json")["trials"]["planned"] == 18
+
+
+def test_the_rest_of_a_batch_that_began_is_lost(deploy, measure_batch, measure, store, resources):
+    deploy(EARLY)
+    measure_batch(1)
+    look(RUN, resources, batch=1)
+    measure(store.items(RUN, "blocks_2.json")[0])
+    with pytest.raises(TrialsLost, match="12 of 36 trials were lost"):
+        analyze(RUN, resources, after_failure=False)
+
+
+def test_a_block_that_was_not_announced_began_if_it_has_a_failed_trial(
+    deploy, measure_batch, store, resources
+):
+    deploy(EARLY)
+    measure_batch(1)
+    (item, *_) = store.items(RUN, "blocks_2.json")
+    give_up(RUN, item, RunFailure("Lambda.Unknown", "it never ran"), resources)
+    assert store.run(RUN).block == 3
+    assert len(store.evidence(RUN).planned) == len(planned_trials(store.items(RUN)))
+
+
+def test_make_ups_repeat_only_what_has_begun(deploy, measure, store):
+    deploy(EARLY)
+    for item in store.items(RUN, "blocks_1.json"):
+        assert measure(item).pods == (0 if item.kind == "makeup" else 2)
+    assert {key.block for key in store.trial_states(RUN)} == {1, 2, 3}
+
+
+def test_a_run_whose_look_failed_warns_that_it_measured_no_more(
+    deploy, measure_batch, store, resources
+):
+    deploy(EARLY)
+    measure_batch(1)
+    assert analyze(RUN, resources, after_failure=False).lost == 0
+    (warning,) = store.get(RUN, "analysis.json", Analysis).warnings
+    assert "the look at the verdicts after 3 blocks failed" in warning
+    assert "could have measured 6" in warning
+
+
+def test_a_run_of_a_fixed_number_of_blocks_has_nothing_to_warn_of(
+    deploy, measure_batch, store, resources
+):
+    deploy(PLAN)
+    measure_batch(1)
+    analyze(RUN, resources, after_failure=False)
+    report(RUN, resources, failure=None)
+    assert store.get(RUN, "analysis.json", Analysis).warnings == ()
+    assert json_of(store, "results.json")["stopped"] is None
