@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import Trial
 from rackrate.plan.ceilings import ceiling, limit_for
+from rackrate.plan.looks import look_level, looks
 from rackrate.tools import Metric, TestBase
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unshared
@@ -80,7 +81,12 @@ def analyze_run(
         )
         for test, metric, arm in chosen
     ]
-    found = answer(questions, threshold=plan.threshold)
+    found = answer(
+        questions,
+        threshold=plan.threshold,
+        error=look_level(len(looks(plan.blocks.least, plan.blocks.most))),
+        most_blocks=plan.blocks.most,
+    )
     return Analysis(
         method=METHOD,
         verdicts=tuple(

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Literal
 
 from rackrate.document import Document
 from rackrate.verdict.model import Verdict
 from rackrate_text.words import counted
 
-#: A verdict has a prospect if the blocks that are left settle it with more than this probability.
+#: A run measures on if the blocks that are left settle a verdict with more than this probability.
 LEAST_PROSPECT = 0.1
-#: The probability with which `more_blocks` further blocks settle a verdict.
-_POWER = 0.8
-_TWO_SIDED = NormalDist().inv_cdf(0.975)
 
 
 class Stopped(Document):
@@ -48,7 +43,7 @@ def stop(verdicts: Sequence[Verdict], *, blocks: int, most: int) -> Stopped | No
         why, because = "settled", "every verdict is settled"
     elif blocks >= most:
         why, because = "most", not_settled
-    elif all(prospect(verdict, blocks, most) <= LEAST_PROSPECT for verdict in still_open):
+    elif all((verdict.prospect or 0.0) <= LEAST_PROSPECT for verdict in still_open):
         why, because = "no prospect", f"{not_settled}, and more blocks would hardly change that"
     else:
         return None
@@ -60,16 +55,3 @@ def stop(verdicts: Sequence[Verdict], *, blocks: int, most: int) -> Stopped | No
         verdicts=len(verdicts),
         text=f"Stopped after {blocks} of at most {most} blocks: {because}.",
     )
-
-
-def prospect(verdict: Verdict, blocks: int, most: int) -> float:
-    """About how probably `most` blocks settle an open verdict, if the ratio is as estimated.
-
-    A verdict tells how many blocks settle it with 80 %. The distance of its estimate from what
-    would leave it open grows with the square root of the number of blocks.
-    """
-    if verdict.more_blocks is None:
-        return 0.0
-    needed = blocks + verdict.more_blocks
-    distance = (_TWO_SIDED + NormalDist().inv_cdf(_POWER)) * math.sqrt(most / needed)
-    return NormalDist().cdf(distance - _TWO_SIDED)
