@@ -43,6 +43,8 @@ LEAST_UNITS = 3
 LEAST_RUNS = 4
 #: The most blocks that a recommendation may reach in total.
 MOST_BLOCKS = 200
+#: The most pairs that a recommendation may reach, as a multiple of the present number.
+MOST_TIMES_PAIRS = 20
 #: Probability that the recommended blocks or pairs settle a verdict, if the difference is as
 #: estimated.
 _POWER = 0.8
@@ -472,10 +474,12 @@ class _Outlook:
         """The threshold as a logarithm."""
         return math.log1p(self.threshold)
 
-    def room(self, estimate: _Estimate) -> tuple[float, float]:
-        """The distance to the threshold, and the confidence of the interval that has to fit."""
+    def settles(self, estimate: _Estimate, *, blocks: float = 1.0, units: float = 1.0) -> bool:
+        """Whether this many times the blocks and units would probably settle a verdict."""
         distance = abs(estimate.log_ratio) - self.edge
-        return abs(distance), self.confidence if distance > 0 else 2 * self.confidence - 1
+        confidence = self.confidence if distance > 0 else 2 * self.confidence - 1
+        half = estimate.half_width(confidence, blocks=blocks, units=units)
+        return half + _POWER_QUANTILE * estimate.error(blocks, units) <= abs(distance)
 
 
 def _finding(study: _Study, better: Better, settled: _Settled | None, outlook: _Outlook) -> Finding:
@@ -537,34 +541,32 @@ def _why_inconclusive(estimate: _Estimate, outlook: _Outlook) -> str:
 
 def _more_blocks(estimate: _Estimate, blocks: int, outlook: _Outlook) -> int | None:
     """How many further blocks would probably settle the verdict, if the ratio is as estimated."""
-    room, confidence = outlook.room(estimate)
 
     def settles(number: int) -> bool:
-        share = number / blocks
-        half = estimate.half_width(confidence, blocks=share)
-        return half + _POWER_QUANTILE * estimate.error(share) <= room
+        return outlook.settles(estimate, blocks=number / blocks)
 
-    if blocks >= MOST_BLOCKS or not settles(MOST_BLOCKS):
-        return None
-    low, high = blocks, MOST_BLOCKS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if settles(middle) else (middle, high)
-    return high - blocks
+    return _further(settles, blocks, MOST_BLOCKS)
 
 
 def _more_units(estimate: _Estimate, outlook: _Outlook) -> int | None:
     """How many further pairs in each arm would probably settle the verdict."""
-    if estimate.of_units == 0:
-        return None
-    room, confidence = outlook.room(estimate)
     pairs = estimate.units
-    for number in range(pairs + 1, 20 * pairs):
-        share = number / pairs
-        half = estimate.half_width(confidence, units=share)
-        if half + _POWER_QUANTILE * estimate.error(units=share) <= room:
-            return number - pairs
-    return None
+
+    def settles(number: int) -> bool:
+        return outlook.settles(estimate, units=number / pairs)
+
+    return _further(settles, pairs, MOST_TIMES_PAIRS * pairs)
+
+
+def _further(settles: Callable[[int], bool], present: int, most: int) -> int | None:
+    """The least number above the present one that settles a verdict, less the present one."""
+    if present >= most or not settles(most):
+        return None
+    low, high = present, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if settles(middle) else (middle, high)
+    return high - present
 
 
 def _prospect(estimate: _Estimate, blocks: int, outlook: _Outlook) -> float | None:

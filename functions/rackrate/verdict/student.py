@@ -10,10 +10,15 @@ import mpmath
 _MOST_FREEDOM = 1e6
 
 
-@functools.lru_cache(maxsize=4096)
-def _student_t(confidence: float, tenths: int) -> float:
-    freedom = tenths / 10
+def _rounded_down(freedom: float) -> float:
+    """Two significant digits of degrees of freedom, so that few quantiles have to be computed."""
+    kept = min(max(freedom, 1.0), _MOST_FREEDOM)
+    step = 10.0 ** (math.floor(math.log10(kept)) - 1)
+    return math.floor(kept / step + 1e-6) * step
 
+
+@functools.lru_cache(maxsize=4096)
+def _student_t(confidence: float, freedom: float) -> float:
     def beyond(t: float) -> float:
         x = freedom / (freedom + t * t)
         return float(mpmath.betainc(freedom / 2, 0.5, 0, x, regularized=True)) - (1 - confidence)
@@ -21,7 +26,7 @@ def _student_t(confidence: float, tenths: int) -> float:
     high = 2.0
     while beyond(high) > 0:
         high *= 2
-    root = mpmath.findroot(beyond, (0.5, high), solver="anderson", tol=1e-20, verify=False)
+    root = mpmath.findroot(beyond, (0.5, high), solver="anderson", tol=1e-12, verify=False)
     return float(root)
 
 
@@ -30,9 +35,9 @@ def student_t(confidence: float, freedom: float) -> float:
 
     Args:
         confidence: confidence of the interval, between 0 and 1.
-        freedom: degrees of freedom; rounded down to a tenth, which is conservative.
+        freedom: degrees of freedom; rounded down to two digits, which is conservative.
     """
-    return _student_t(confidence, max(10, math.floor(min(freedom, _MOST_FREEDOM) * 10 + 1e-6)))
+    return _student_t(confidence, _rounded_down(freedom))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -53,7 +58,7 @@ def variance_ratio(confidence: float, freedom: int, other: int) -> float:
     high = 1.0
     while beyond(high) > 0:
         high *= 2
-    root = mpmath.findroot(beyond, (-high, high), solver="anderson", tol=1e-20, verify=False)
+    root = mpmath.findroot(beyond, (-high, high), solver="anderson", tol=1e-12, verify=False)
     return math.exp(float(root))
 
 
