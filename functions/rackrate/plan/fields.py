@@ -16,6 +16,9 @@ DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
 #: Fewer blocks cannot support a 95 % interval. The interval from the smallest to the largest of n
 #: values covers their median with probability 1 - 2^(1-n): 94 % for five and 97 % for six.
 LEAST_BLOCKS = 6
+#: Fewer pairs of nodes in an arm support a claim about these nodes only. From this many on the
+#: scatter between pairs is known well enough for an interval about the stack's placement.
+LEAST_PAIRS = 3
 MAX_ARMS = 10
 MAX_TESTS = 20
 MAX_TRIALS = 100_000
