@@ -12,6 +12,8 @@ from pathlib import Path
 
 from rackrate import tools
 from rackrate.measure import counters
+from rackrate.tools import Metric
+from rackrate_text.units import quantity
 from scripts.markdown import ROOT, table, with_part
 from tests.unit.tools.captures import Capture, captures, outcome
 
@@ -69,7 +71,7 @@ def _section(tool: str) -> str:
     """A tool's section: its module's docstring, metrics, command lines and details."""
     test = tools.examples(tool)[0]
     metrics = (
-        (f"`{metric.name}`", metric.unit, metric.better, metric.statistic)
+        (f"`{metric.name}`", metric.unit, metric.better, metric.statistic, _resolution(metric))
         for metric in tools.metrics(tool)
     )
     lines = [f"client: {shlex.join(test.argv('ADDRESS'))}"]
@@ -79,13 +81,18 @@ def _section(tool: str) -> str:
     parts = [
         f"## {tool}",
         _text(tool),
-        table(("metric", "unit", "better", "a trial's value"), metrics),
+        table(("metric", "unit", "better", "a trial's value", "resolution, by default"), metrics),
         f'```text title="By default"\n{commands}\n```',
     ]
     if details := tools.test_class(tool).details:
         rows = ((f"`{detail.name}`", detail.text) for detail in details)
         parts.append(table(("detail", "what it is"), rows))
     return "\n\n".join(parts)
+
+
+def _resolution(metric: Metric) -> str:
+    least = quantity(metric.step, metric.unit)
+    return least if metric.digits is None else f"{least}, and {metric.digits} digits"
 
 
 def _captures(tried: tuple[Capture, ...]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import functools
 import gzip
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -40,6 +41,8 @@ RUNS = "runs"
 RunStatus = Literal[
     "running", "succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"
 ]
+#: The items of a trial: what counts of it, and the latest repetition of a measured one.
+Kind = Literal["trial", "repeat"]
 
 _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of TrialKey
 #: The range of DynamoDB's numbers, rounded inward ("Naming rules and data types").
@@ -286,15 +289,19 @@ class Store:
     def raw_values(self, trials: Iterable[Trial]) -> dict[str, RawValues]:
         """The stored raw values and series of trials, by trial id.
 
-        A trial's `samples_key` names the object that has its values. A repeated call stores the
-        same values for a trial, so it does not matter which call's object is read.
+        A trial's `samples_key` names the object that has its values. Another object may have values
+        of another attempt at it.
         """
-        keys = {trial.samples_key for trial in trials if trial.samples_key is not None}
-        merged: dict[str, RawValues] = {}
+        named: dict[str, list[str]] = defaultdict(list)
+        for trial in trials:
+            if trial.samples_key is not None:
+                named[trial.samples_key].append(trial.key.id)
+        found: dict[str, RawValues] = {}
         with ThreadPoolExecutor(_READERS) as pool:
-            for body in pool.map(self._body, sorted(keys)):
-                merged |= _RAW_VALUES.validate_json(gzip.decompress(body))
-        return merged
+            for ids, body in zip(named.values(), pool.map(self._body, named), strict=True):
+                values = _RAW_VALUES.validate_json(gzip.decompress(body))
+                found |= {each: values[each] for each in ids if each in values}
+        return found
 
     def link(self, key: str) -> str:
         """A presigned link to one object; the reader needs no credentials.
@@ -475,9 +482,13 @@ class Store:
 
     # -- trials and verdicts
 
-    def trials(self, run_id: str) -> dict[TrialKey, Trial]:
-        """The trials of a run with all their attributes."""
-        return _by_key(self._query(run_id, "trial#"))
+    def trials(self, run_id: str, block: int | None = None) -> dict[TrialKey, Trial]:
+        """The trials of a run or of one block with all their attributes."""
+        return _by_key(self._query(run_id, _prefix("trial", block)))
+
+    def repeats(self, run_id: str, block: int) -> dict[TrialKey, Trial]:
+        """The latest repetitions of a block's measured trials, with all their attributes."""
+        return _by_key(self._query(run_id, _prefix("repeat", block)))
 
     def trial_values(self, run_id: str) -> dict[TrialKey, Trial]:
         """The trials of a run without the facts about their nodes."""
@@ -485,7 +496,13 @@ class Store:
 
     def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, TrialState]:
         """The states of the trials of a run or of one block; block 0 is the warm-up."""
-        prefix = "trial#" if block is None else f"trial#{block:04d}#"
+        return self._states(run_id, _prefix("trial", block))
+
+    def repeat_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, TrialState]:
+        """The states of the latest repetitions of measured trials of a run or of one block."""
+        return self._states(run_id, _prefix("repeat", block))
+
+    def _states(self, run_id: str, prefix: str) -> dict[TrialKey, TrialState]:
         items = self._query(run_id, prefix, (*_KEY_FIELDS, *TrialState.model_fields))
         return {
             TrialKey(*(item[field] for field in _KEY_FIELDS)): _trial_state(item) for item in items
@@ -493,26 +510,42 @@ class Store:
 
     def put_trial(self, run_id: str, trial: Trial) -> Replaced:
         """Write a trial, unless a measured trial or a later attempt is stored already."""
+        return self._put(run_id, "trial", trial, "#status <> :measured AND #attempt <= :attempt")
+
+    def replace_trial(self, run_id: str, trial: Trial) -> Replaced:
+        """Write a trial in place of what an earlier attempt measured, or of the same attempt."""
+        return self._put(run_id, "trial", trial, "#attempt <= :attempt")
+
+    def put_repeat(self, run_id: str, trial: Trial) -> Replaced:
+        """Write the repetition of a measured trial, unless it or a later one is stored already.
+
+        The measured trial stays as it is.
+        """
+        return self._put(run_id, "repeat", trial, "#attempt < :attempt")
+
+    def _put(self, run_id: str, kind: Kind, trial: Trial, condition: str) -> Replaced:
+        """Write a trial where there is none yet, or where the stored one meets a condition."""
         key = trial.key
         item = {
             **trial.to_item(),
             "pk": f"run#{run_id}",
-            "sk": "#".join(("trial", f"{key.block:04d}", *dataclasses.astuple(key)[1:])),
+            "sk": _prefix(kind, key.block) + "#".join(dataclasses.astuple(key)[1:]),
             "run_id": run_id,
         }
+        compared = {":measured": "measured", ":attempt": trial.attempt}
+        used = {name: value for name, value in compared.items() if name in condition}
         try:
             with translated():
                 answer = self._dynamodb.put_item(
                     TableName=self._table_name,
                     Item=_item(item),
-                    ConditionExpression=(
-                        "attribute_not_exists(pk)"
-                        " OR (#status <> :measured AND #attempt <= :attempt)"
-                    ),
-                    ExpressionAttributeNames={"#status": "status", "#attempt": "attempt"},
-                    ExpressionAttributeValues=_item(
-                        {":measured": "measured", ":attempt": trial.attempt}
-                    ),
+                    ConditionExpression=f"attribute_not_exists(pk) OR ({condition})",
+                    ExpressionAttributeNames={
+                        f"#{name}": name
+                        for name in ("status", "attempt")
+                        if f"#{name}" in condition
+                    },
+                    ExpressionAttributeValues=_item(used),
                     ReturnValues="ALL_OLD",
                 )
         except ClientError as error:
@@ -568,6 +601,11 @@ class Store:
             for page in self._dynamodb.get_paginator("query").paginate(**request):
                 items.extend(_value(item) for item in page["Items"])
         return items
+
+
+def _prefix(kind: Kind, block: int | None = None) -> str:
+    """The beginning of the sort keys of a run's trials, or of one block's."""
+    return f"{kind}#" if block is None else f"{kind}#{block:04d}#"
 
 
 def _without_keys(item: Mapping[str, Any]) -> Json:

@@ -83,11 +83,19 @@ def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zer
     assert {trial["status"] for trial in warm_ups} == {"measured"}
     assert len(trials) == 16
     assert all(trial["status"] == "measured" and trial["value"] > 0 for trial in trials)
-    again = {(int(t["block"]), t["arm"]) for t in trials if t["attempt"] == 2}
-    assert again == {(1, "treatment"), (2, "baseline")}
+    # The other arm's trials were repeated with them, so that the arms stay paired in time.
+    again = [trial for trial in trials if trial["attempt"] == 2]
+    assert {(int(t["block"]), t["arm"]) for t in again} == {
+        (block, arm) for block in (1, 2) for arm in ("treatment", "baseline")
+    }
+    assert all(trial["repeated_together"] for trial in again)
     # A deleted pod takes both tests along; its trials were run again, in the first's place.
-    assert all(t["attempt"] == 2 for t in trials if (t["block"], t["arm"]) == (1, "treatment"))
-    assert len(raw_outputs(lab, "lost", 2)) == sum(1 for t in trials if t["attempt"] == 2)
+    assert all(t["attempt"] == 2 for t in trials if int(t["block"]) == 1)
+    # What both arms measured at first is kept too.
+    assert len(raw_outputs(lab, "lost", 2)) == len(again)
+    kept = [t for t in again if (int(t["block"]), t["arm"]) in {(1, "baseline"), (2, "treatment")}]
+    first = {t["raw_key"].removeprefix("runs/lost/").replace(".2.txt", ".1.txt") for t in kept}
+    assert first <= raw_outputs(lab, "lost", 1)
     record = lab.record("lost")
     counts = (record["trials_planned"], record["trials_measured"], record["trials_failed"])
     assert (record["status"], counts) == ("succeeded", (16, 16, 0))

@@ -73,6 +73,19 @@ def test_a_later_attempt_replaces_a_failed_one_and_tells_what_was_there(store):
     assert before == TrialState(status="failed", attempt=2, reason="refused")
 
 
+def test_a_repetition_leaves_the_measured_trial_alone_until_it_replaces_it(store):
+    store.put_trial(RUN, MEASURED)
+    again = trial(attempt=2, value=1.0)
+    for expected in (Replaced(True, None), Replaced(False, None)):
+        assert store.put_repeat(RUN, again) == expected
+    assert store.trials(RUN)[KEY] == MEASURED
+    assert store.repeats(RUN, block=1) == {KEY: again}
+    assert store.repeat_states(RUN) == {KEY: TrialState(status="measured", attempt=2)}
+    assert store.replace_trial(RUN, again).before == TrialState(status="measured", attempt=1)
+    assert store.trials(RUN, block=1)[KEY] == again
+    assert not store.replace_trial(RUN, MEASURED).written, "an earlier attempt comes too late"
+
+
 def test_states_are_those_of_one_block_or_all(store):
     trials = [failed_trial(block=block) for block in (0, 1, 10)]
     for each in trials:
@@ -125,6 +138,7 @@ def test_a_runs_record_has_what_was_noted_of_it(store):
 
 
 seconds = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
+OTHER_VALUES = RawValues(samples={"rtt": (1.0, 2.0)})
 raw = st.builds(
     RawValues,
     samples=st.dictionaries(
@@ -136,27 +150,25 @@ raw = st.builds(
 )
 
 
-@given(
-    raw_of=st.dictionaries(
-        st.builds(lambda block: trial(block=block).key.id, st.integers(0, 9999)), raw
-    ),
-    parts=st.integers(1, 5),
-)
+@given(raw_of=st.dictionaries(st.integers(0, 9999), raw), parts=st.integers(1, 5))
 @settings(
     max_examples=20,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_raw_values_come_back_exactly_from_however_many_objects(store, raw_of, parts):
-    ids = sorted(raw_of)
-    keys = [
-        store.put_raw_values(
-            RUN, f"samples/{part}.json.gz", {each: raw_of[each] for each in ids[part::parts]}
-        )
-        for part in range(parts)
-    ]
-    # Many trials name the same object, which is read only once.
-    trials = [trial(samples_key=key) for key in [*keys, *keys]]
-    assert store.raw_values([*trials, failed_trial()]) == raw_of
+    trials, expected = [], {}
+    for part in range(parts):
+        of_part = {
+            trial(block=block).key.id: values
+            for block, values in raw_of.items()
+            if block % parts == part
+        }
+        # Another part has other values of the same trials, as of another attempt at them.
+        others = {trial(block=block).key.id: OTHER_VALUES for block in raw_of}
+        key = store.put_raw_values(RUN, f"samples/{part}.json.gz", others | of_part)
+        trials += [trial(block=b, samples_key=key) for b in raw_of if b % parts == part]
+        expected |= of_part
+    assert store.raw_values([*trials, failed_trial()]) == expected
 
 
 def test_raw_values_are_small_and_the_same_values_are_the_same_bytes(store, s3):

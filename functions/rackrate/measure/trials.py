@@ -46,6 +46,8 @@ class Trial(TrialState):
     client_network: Network
     server_network: Network
     warm_up: bool = False
+    repeated_together: bool = False
+    """Whether a repetition measured it together with its partners of the other arms."""
     value: float | None = None
     """Of the primary metric."""
     values: dict[str, float] = {}  # noqa: RUF012 (pydantic copies it)
@@ -107,8 +109,9 @@ class Trial(TrialState):
         for side in ("client_node", "server_node"):
             if side in item and not item[side]["network_layers"]:
                 del item[side]["network_layers"]
-        if not self.warm_up:
-            del item["warm_up"]
+        for name in ("warm_up", "repeated_together"):
+            if not item[name]:
+                del item[name]
         if not self.is_measured:
             for name in ("values", "samples", "details"):
                 del item[name]

@@ -19,6 +19,9 @@ DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
 LEAST_BLOCKS = 6
 MAX_BLOCKS = 1000
 MAX_PAUSE_SECONDS = 3600
+#: Fewer pairs of nodes in an arm support a claim about these nodes only. From this many on the
+#: scatter between pairs is known well enough for an interval about the stack's placement.
+LEAST_PAIRS = 3
 MAX_ARMS = 10
 MAX_TESTS = 20
 MAX_TRIALS = 100_000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rackrate.document import Document
 from rackrate.plan.arms import Arm, Node
 from rackrate.plan.ceilings import limit_for
-from rackrate.plan.fields import LEAST_BLOCKS
+from rackrate.plan.fields import LEAST_BLOCKS, LEAST_PAIRS
 from rackrate.plan.schedule import Item, block_items
 from rackrate.tools import TestBase
 from rackrate_text.units import duration, quantity, ratio
@@ -99,7 +99,7 @@ def planned_guards(outlook: Outlook) -> list[Guard]:
         burst_credits(outlook),
         arms_cannot_differ(outlook),
         few_blocks(outlook),
-        one_pair(outlook),
+        few_pairs(outlook),
         *(confound(outlook, about) for about in _CONFOUNDS),
         one_thread(outlook),
         placeholder_nodes(outlook),
@@ -193,21 +193,24 @@ def few_blocks(outlook: Outlook) -> Guard:
     )
 
 
-def one_pair(outlook: Outlook) -> Guard:
-    """Warn if an arm has only one pair of nodes."""
+def few_pairs(outlook: Outlook) -> Guard:
+    """Warn if an arm has too few pairs of nodes for more than a claim about these nodes."""
     pairs: dict[str, set[frozenset[str]]] = {arm.name: set() for arm in outlook.arms}
     for item in block_items(outlook.items):
         for pair in item.pairs:
             pairs[pair.arm].add(frozenset((pair.client, pair.server)))
-    single = [name for name, found in pairs.items() if len(found) < 2]
+    few = {name: len(found) for name, found in pairs.items() if len(found) < LEAST_PAIRS}
+    told = listed(f"{name} has {counted(number, 'pair')} of nodes" for name, number in few.items())
     least = min((len(found) for found in pairs.values()), default=0)
     return _guard(
-        "one_pair",
-        bool(single),
-        f"{listed(single)}: one pair of nodes, so the claim is about these nodes only"
-        if single
-        else f"every arm has {least} pairs of nodes or more",
-        "for a claim about the placement use the pairing ring, mesh or random, with more nodes",
+        "few_pairs",
+        bool(few),
+        f"{told}: with fewer than {LEAST_PAIRS} a verdict is about these nodes only"
+        if few
+        else f"every arm has {counted(least, 'pair')} of nodes or more, so a verdict also shows an"
+        " interval for this stack's placement; the fewer the pairs, the wider it is",
+        f"for an interval for this stack's placement measure {LEAST_PAIRS} pairs or more of every"
+        " arm: use the pairing ring, mesh or random, with more nodes",
     )
 
 

@@ -13,9 +13,10 @@ import itertools
 import json
 import math
 import random
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, Self
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, NamedTuple, Protocol, Self
 
 from pydantic import Field, TypeAdapter
 
@@ -98,7 +99,7 @@ class BlockItem(Document):
 
 
 class MakeupItem(Document):
-    """A repetition of one item with missing trials. The item is chosen when this one starts."""
+    """A repetition of an item's lost trials and their partners, chosen when this one starts."""
 
     kind: Literal["makeup"] = "makeup"
     progress: str
@@ -241,7 +242,8 @@ def build_schedule(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
     """The items of a run in order.
 
     An item of kind `block` has one round of one block: the tests in their order and the pairs,
-    which share no node. An item of kind `makeup` repeats one item with missing trials.
+    which share no node. An item of kind `makeup` repeats lost trials of one item with their
+    partners.
 
     The items are in batches: the blocks up to the first look, then those up to the next. Each batch
     ends with make-up items of its own. A block's first item has the plan's pause before it.
@@ -461,36 +463,174 @@ def planned_trials(items: Iterable[Item]) -> list[TrialKey]:
     return [key for item in block_items(items) for key in item.trials]
 
 
-def choose_makeup(items: Iterable[Item], stored: Mapping[TrialKey, Attempted]) -> BlockItem | None:
-    """The ordinary item whose trials to repeat next, or None when no trial is missing.
-
-    The item with the fewest attempts comes first, then the earliest item.
-
-    Args:
-        items: the run's schedule.
-        stored: the trials in the table.
-    """
-    candidates = []
-    blocks = block_items(items)
-    for position, item in enumerate(blocks):
-        missing = missing_trials(item, stored)
-        if missing:
-            candidates.append((most_attempts(missing, stored), position))
-    return blocks[min(candidates)[1]] if candidates else None
-
-
 def missing_trials(item: BlockItem, stored: Mapping[TrialKey, Attempted]) -> list[TrialKey]:
     """The trials of an item that were not measured."""
+    return [key for key in item.trials if not _is_measured(stored.get(key))]
+
+
+def _is_measured(found: Attempted | None) -> bool:
+    return found is not None and found.status == "measured"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What was tried of a run's trials so far.
+
+    Attributes:
+        trials: the stored trials, which count.
+        repeats: the latest repetition of each measured trial that was repeated as a partner.
+    """
+
+    trials: Mapping[TrialKey, Attempted]
+    repeats: Mapping[TrialKey, Attempted] = field(default_factory=dict)
+
+    def attempts(self, key: TrialKey) -> int:
+        """How often a trial was tried; 0 if never."""
+        found = (of[key] for of in (self.trials, self.repeats) if key in of)
+        return max((each.attempt for each in found), default=0)
+
+    def is_lost(self, key: TrialKey) -> bool:
+        """Whether no attempt measured the trial."""
+        return not _is_measured(self.trials.get(key))
+
+    def is_measured_in(self, key: TrialKey, attempt: int) -> bool:
+        """Whether one attempt measured the trial."""
+        found = (of[key] for of in (self.trials, self.repeats) if key in of)
+        return any(each.attempt == attempt and _is_measured(each) for each in found)
+
+
+#: The trials that keep the arms paired in time: one of each arm.
+Partners = tuple[TrialKey, ...]
+
+
+def partners(items: Iterable[Item]) -> dict[TrialKey, Partners]:
+    """The partners of each trial, itself included.
+
+    Partners are trials of the same test in the same block, in the same round of their arms and at
+    the same position in it. Arms on different nodes measure them at the same time, arms on the same
+    nodes one after the other on the same pair. A trial has no partner of an arm with fewer rounds
+    or pairs, and a trial of the warm-up has none, because no verdict compares it.
+
+    Args:
+        items: all items of the blocks in question.
+    """
+    rounds: Counter[tuple[int, str]] = Counter()
+    together: dict[tuple[int, str, int, int] | TrialKey, list[TrialKey]] = defaultdict(list)
+    for item in block_items(items):
+        positions: Counter[str] = Counter()
+        for pair in item.pairs:
+            place = rounds[item.block, pair.arm], positions[pair.arm]
+            positions[pair.arm] += 1
+            for test in item.tests:
+                key = TrialKey(item.block, pair.arm, test.name, pair.client, pair.server)
+                together[key if item.warm_up else (item.block, test.name, *place)].append(key)
+        rounds.update((item.block, arm) for arm in positions)
+    return {key: tuple(keys) for keys in together.values() for key in keys}
+
+
+class Repetition(NamedTuple):
+    """What a make-up item repeats now.
+
+    Attributes:
+        item: the ordinary item.
+        attempt: the number of the attempt, 2 or more.
+        trials: the trials of the item to repeat.
+    """
+
+    item: BlockItem
+    attempt: int
+    trials: list[TrialKey]
+
+
+def choose_makeup(items: Iterable[Item], tried: Tried) -> Repetition | None:
+    """Choose what to repeat next; None when no trial is lost.
+
+    A lost trial is repeated with its partners, so that the arms stay paired in time. Partners that
+    take turns on the same nodes are in other items, so they come next, before any other lost trial,
+    unless the attempt has failed already. Otherwise the item whose lost trials were tried least
+    comes first, then the earliest.
+    """
+    blocks = block_items(items)
+    # Partners are in one block. Most blocks need no look, which saves time in large plans.
+    eventful = {item.block for item in blocks if missing_trials(item, tried.trials)}
+    for of in (tried.trials, tried.repeats):
+        eventful |= {key.block for key, found in of.items() if found.attempt > 1}
+    blocks = [item for item in blocks if item.block in eventful]
+    partners_of = partners(blocks)
+    if (begun := _begun(blocks, partners_of, tried)) is not None:
+        return begun
+    lost = [
+        (max(map(tried.attempts, missing)), position)
+        for position, item in enumerate(blocks)
+        if (missing := missing_trials(item, tried.trials))
+    ]
+    if not lost:
+        return None
+    item = blocks[min(lost)[1]]
+    before = max(
+        tried.attempts(each)
+        for key in item.trials
+        if any(map(tried.is_lost, partners_of[key]))
+        for each in partners_of[key]
+    )
+    return _repetition(item, 1 + max(1, before), partners_of, tried)
+
+
+def _begun(
+    blocks: Iterable[BlockItem], partners_of: Mapping[TrialKey, Partners], tried: Tried
+) -> Repetition | None:
+    """The item in which a repetition goes on that measured partners in other items before."""
+    for item in blocks:
+        for key in item.trials:
+            attempt = max(map(tried.attempts, partners_of[key]))
+            if 1 < attempt != tried.attempts(key) and all(
+                tried.is_measured_in(each, attempt)
+                for each in partners_of[key]
+                if tried.attempts(each) == attempt
+            ):
+                return _repetition(item, attempt, partners_of, tried)
+    return None
+
+
+def _repetition(
+    item: BlockItem, attempt: int, partners_of: Mapping[TrialKey, Partners], tried: Tried
+) -> Repetition:
+    return Repetition(item, attempt, trials_to_measure(item, attempt, partners_of, tried))
+
+
+def trials_to_measure(
+    item: BlockItem, attempt: int, partners_of: Mapping[TrialKey, Partners], tried: Tried
+) -> list[TrialKey]:
+    """The trials of an item that an attempt has to measure and has not tried yet.
+
+    These are lost trials and the partners of lost trials. A trial that this attempt has just
+    measured is not lost any more, but its partners still have to be measured.
+    """
     return [
         key
         for key in item.trials
-        if (found := stored.get(key)) is None or found.status != "measured"
+        if tried.attempts(key) < attempt
+        and any(tried.is_lost(each) or tried.attempts(each) == attempt for each in partners_of[key])
     ]
 
 
-def most_attempts(trials: Iterable[TrialKey], stored: Mapping[TrialKey, Attempted]) -> int:
-    """The highest number of attempts among some trials, at least 1."""
-    return max((stored[key].attempt for key in trials if key in stored), default=1)
+def repeated_together(
+    item: BlockItem, attempt: int, partners_of: Mapping[TrialKey, Partners], tried: Tried
+) -> list[TrialKey]:
+    """The trials whose results of a repetition count: it measured all of their partners.
+
+    Args:
+        item: the item that was repeated; only its trials and their partners are looked at.
+        attempt: the number of the repetition.
+        partners_of: the partners of each trial.
+        tried: what was tried, this repetition included.
+    """
+    complete = {
+        partners_of[key]
+        for key in item.trials
+        if all(tried.is_measured_in(each, attempt) for each in partners_of[key])
+    }
+    return sorted(key for keys in complete for key in keys)
 
 
 def traffic_seconds(tests: Iterable[TestBase]) -> float:

@@ -19,7 +19,19 @@ from rackrate.measure.pods import is_finished, outcome
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Network
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.schedule import BlockItem, Item, Pair, TrialKey, missing_trials
+from rackrate.plan.schedule import (
+    BlockItem,
+    Item,
+    Pair,
+    Partners,
+    TrialKey,
+    Tried,
+    block_items,
+    missing_trials,
+    partners,
+    repeated_together,
+    trials_to_measure,
+)
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.store import Replaced, Store
@@ -56,7 +68,8 @@ def collect(
 ) -> Collected:
     """Watch an item's client pods, and store their trials when the pods have finished.
 
-    A pod that died, was deleted or exceeded its deadline leaves failed trials with the reason.
+    A pod that died, was deleted or exceeded its deadline leaves failed trials with the reason. What
+    a repetition measured of a trial that had a value counts once it measured all of its partners.
 
     Args:
         run_id: the run.
@@ -67,12 +80,9 @@ def collect(
         watch_seconds: how long to watch in this call.
     """
     settings, cluster, store = resources.settings, resources.cluster, resources.store
-    stored = store.trial_states(run_id, item.block)
-    wanted = [
-        key
-        for key in missing_trials(item, stored)
-        if key not in stored or stored[key].attempt < attempt
-    ]
+    partners_of = _partners(run_id, item, attempt, store)
+    tried = _tried(run_id, item, attempt, store)
+    wanted = trials_to_measure(item, attempt, partners_of, tried)
     clients = {_client(key) for key in wanted}
     labels = manifests.selector(manifests.client_labels(run_id, item, attempt))
 
@@ -98,11 +108,46 @@ def collect(
         reads = list(pool.map(read_one, wanted))
         samples_key = _put_raw_values(run_id, item, attempt, reads, store)
         trials = [read.stored_with(samples_key) for read in reads]
-        counts = _put_all(run_id, item, trials, store, pool)
+        again = [trial for trial in trials if not tried.is_lost(trial.key)]
+        list(pool.map(lambda trial: store.put_repeat(run_id, trial), again))
+        lost = [trial for trial in trials if tried.is_lost(trial.key)]
+        counts = _put_all(run_id, item, lost, store, pool)
+    if attempt > 1:
+        _let_repeats_count(run_id, item, attempt, partners_of, store)
     for network, left_over in pods.items():
         if left_over:
             cluster.delete_all(pods_path(network, settings), labels)
     return counts
+
+
+def _partners(
+    run_id: str, item: BlockItem, attempt: int, store: Store
+) -> Mapping[TrialKey, Partners]:
+    """The partners of a block's trials; only of the item's where nothing is repeated with them."""
+    if attempt == 1 or item.warm_up:
+        return partners([item])
+    return partners(each for each in block_items(store.items(run_id)) if each.block == item.block)
+
+
+def _tried(run_id: str, item: BlockItem, attempt: int, store: Store) -> Tried:
+    repeats = store.repeat_states(run_id, item.block) if attempt > 1 else {}
+    return Tried(store.trial_states(run_id, item.block), repeats)
+
+
+def _let_repeats_count(
+    run_id: str,
+    item: BlockItem,
+    attempt: int,
+    partners_of: Mapping[TrialKey, Partners],
+    store: Store,
+) -> None:
+    """Put what a repetition measured of all partners in place of what was measured before."""
+    trials, repeats = store.trials(run_id, item.block), store.repeats(run_id, item.block)
+    for key in repeated_together(item, attempt, partners_of, Tried(trials, repeats)):
+        again = repeats.get(key)
+        found = trials[key] if again is None or again.attempt != attempt else again
+        if trials[key] != (counted := found.model_copy(update={"repeated_together": True})):
+            store.replace_trial(run_id, counted)
 
 
 def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) -> Collected:

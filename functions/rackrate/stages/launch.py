@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 from rackrate.document import Document, Json
 from rackrate.errors import ServersNotReady
 from rackrate.measure import manifests
 from rackrate.measure.networks import namespace_of, pods_path
 from rackrate.measure.servers import addresses_in, owner_of
-from rackrate.measure.trials import TrialState
 from rackrate.plan.schedule import (
     BlockItem,
     Item,
     Pair,
+    Repetition,
     TrialKey,
+    Tried,
     choose_makeup,
     missing_trials,
-    most_attempts,
     traffic_seconds,
     up_to_batch,
 )
@@ -52,9 +50,10 @@ class Launched(Document):
 
 
 def launch(run_id: str, item: Item, resources: Resources) -> Launched:
-    """Start the client pods of an item, or of the item that a make-up item repeats.
+    """Start the client pods of an item, or of the trials that a make-up item repeats.
 
-    Trials that are measured already are not started again, so the call can be repeated.
+    Trials that are measured already are not started again, except as partners of lost ones. So the
+    call can be repeated.
 
     Raises:
         ServersNotReady: a server that the item needs is gone.
@@ -63,11 +62,9 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     chosen = _choose(run_id, item, store)
     if chosen is None:
         return Launched(pods=0, item=item, attempt=0, wait_seconds=0, deadline=0)
-    target, stored = chosen
+    target, attempt, wanted = chosen
     _announce(run_id, item, target, store)
-    missing = missing_trials(target, stored)
-    attempt = 1 if isinstance(item, BlockItem) else 1 + most_attempts(missing, stored)
-    tests_of = _tests_of(target, missing)
+    tests_of = _tests_of(target, wanted)
     addresses = {
         network: addresses_in(run_id, network, settings, cluster)
         for network in {pair.server_network for pair in tests_of}
@@ -105,27 +102,19 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     )
 
 
-class _Chosen(NamedTuple):
-    """The ordinary item to run now, and the stored trials."""
-
-    target: BlockItem
-    stored: Mapping[TrialKey, TrialState]
-
-
-def _choose(run_id: str, item: Item, store: Store) -> _Chosen | None:
-    """Choose the ordinary item to run now; None when no trial is missing."""
+def _choose(run_id: str, item: Item, store: Store) -> Repetition | None:
+    """Choose the trials to measure now; None when none is missing."""
     if isinstance(item, BlockItem):
-        stored = store.trial_states(run_id, item.block)
-        return _Chosen(item, stored) if missing_trials(item, stored) else None
-    stored = store.trial_states(run_id)
+        missing = missing_trials(item, store.trial_states(run_id, item.block))
+        return Repetition(item, 1, missing) if missing else None
+    tried = Tried(store.trial_states(run_id), store.repeat_states(run_id))
     items = up_to_batch(store.items(run_id, item.schedule), item.batch)
-    target = choose_makeup(items, stored)
-    return None if target is None else _Chosen(target, stored)
+    return choose_makeup(items, tried)
 
 
-def _tests_of(item: BlockItem, missing: list[TrialKey]) -> dict[Pair, list[TestBase]]:
+def _tests_of(item: BlockItem, trials: list[TrialKey]) -> dict[Pair, list[TestBase]]:
     """The tests that each pair has to run, in the item's order, without pairs that have none."""
-    wanted = {(key.arm, key.client, key.server, key.test) for key in missing}
+    wanted = {(key.arm, key.client, key.server, key.test) for key in trials}
     found = {
         pair: [
             test for test in item.tests if (pair.arm, pair.client, pair.server, test.name) in wanted

@@ -112,23 +112,24 @@ def examples(tool: str) -> tuple[TestBase, ...]:
 
 
 def metrics(*of: str) -> tuple[Metric, ...]:
-    """The metrics of the examples of the given tools, or of all tools, each once."""
-    found = {
-        (metric.name, metric.unit): metric
-        for tool in of or names()
-        for test in examples(tool)
-        for metric in test.metrics
-    }
+    """The metrics of the examples of the given tools, or of all tools, each once, as first met."""
+    found: dict[tuple[str, str], Metric] = {}
+    for tool in of or names():
+        for test in examples(tool):
+            for metric in test.metrics:
+                found.setdefault((metric.name, metric.unit), metric)
     return tuple(found.values())
 
 
 def parse(test: TestBase, text: str) -> Measurement:
-    """Parse the output of a test's tool.
+    """Parse the output of a test's tool. The values of the metrics are finite and positive.
 
     Raises:
         ParseError: the output has no complete measurement.
     """
     measurement: Measurement = module(test.tool).parse(text, test)
+    for metric in test.metrics:
+        metric.require_positive(measurement.values[metric.name])
     return measurement
 
 

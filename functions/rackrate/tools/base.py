@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from rackrate_text.units import unit_of
+from rackrate_text.units import quantity, unit_of
 
 #: Containers are named after their tests, so a test's name has to be a DNS label.
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -66,21 +66,53 @@ class Metric:
             `transactions/s`.
         better: the direction that is better.
         statistic: how a trial's value is computed, in words: `receiver's mean`, `median`.
+        step: the distance of two neighboring values that the tool can tell, in the unit.
+        digits: the significant digits that the tool prints, if its steps grow with the value; None
+            if they do not.
         samples: the key in `Measurement.samples` of the raw values for pooled percentiles; None
             when there are none.
 
     Raises:
-        ValueError: there is no such unit.
+        ValueError: there is no such unit, or the step is not positive.
     """
 
     name: str
     unit: str
     better: Better
     statistic: str
+    step: float
+    digits: int | None = None
     samples: str | None = None
 
     def __post_init__(self) -> None:
         unit_of(self.unit)
+        if not 0 < self.step < math.inf:
+            raise ValueError(f"the step of {self.name} is {self.step}, which is no distance")
+
+    def resolution_at(self, value: float) -> float:
+        """The distance from a positive value to the next one that the tool can tell, in the unit.
+
+        A smaller difference between two values is a matter of rounding.
+        """
+        if self.digits is None:
+            return self.step
+        last_digit: float = 10.0 ** (math.floor(math.log10(value)) + 1 - self.digits)
+        return max(self.step, last_digit)
+
+    def require_positive(self, value: float) -> None:
+        """Check the value of a trial, of which a ratio has to be computed.
+
+        Raises:
+            ParseError: the value is zero, or no number.
+        """
+        if 0 < value < math.inf:
+            return
+        if value != 0:
+            raise ParseError(f"{self.name} is {value}, which no measurement can be")
+        if self.better == "higher":
+            raise ParseError(f"nothing was transferred: {self.name} is zero")
+        least = quantity(self.step, self.unit)
+        raise ParseError(f"{self.name} is zero, which is below the tool's resolution of {least}")
 
 
 @dataclass(frozen=True)

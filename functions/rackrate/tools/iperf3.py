@@ -4,6 +4,9 @@ Project: [iperf3](https://software.es.net/iperf/).
 
 - **Value**: the rate that the receiver counted (`end.sum_received.bits_per_second`). In a
   bidirectional test it is the sum of both directions; the details have each direction.
+- **Resolution**: by TCP iperf3 counts blocks of 128 KiB (`--length` in its
+  [manual](https://software.es.net/iperf/invoking.html)), by UDP datagrams. So a rate is known to
+  one of these over the test's seconds. In the captures below, 3.9 and 3.12 also count parts of one.
 - **Series**: all intervals that were not omitted. Each has the throughput that the client counted
   (in both directions if there are two). If the client is the sender, it also has retransmits and
   the congestion window summed over the streams. A last interval shorter than half an interval is
@@ -50,6 +53,9 @@ from rackrate.tools.base import (
 )
 
 PORT = 5201
+#: The size of TCP's blocks, and of UDP's datagrams at most if the path's MTU decides: that of EC2's
+#: jumbo frames without the headers of IP and UDP.
+BLOCK_BYTES, DATAGRAM_BYTES = 131_072, 9001 - 28
 # The report of one stream in one interval: 16 lines of JSON, plus 40 bytes a line in the log.
 _LOG_BYTES_PER_INTERVAL = 1300
 _LONGEST_INTERVAL_SECONDS = 60  # iperf3's own limit
@@ -263,7 +269,16 @@ class Test(TestBase):
     def metrics(self) -> tuple[Metric, ...]:
         """Throughput."""
         both = ", both directions together" if self.bidirectional else ""
-        return (Metric("throughput", "bit/s", "higher", f"receiver's mean{both}"),)
+        counted = BLOCK_BYTES if self.protocol == "tcp" else self.length_bytes or DATAGRAM_BYTES
+        return (
+            Metric(
+                "throughput",
+                "bit/s",
+                "higher",
+                f"receiver's mean{both}",
+                step=counted * 8 / self.seconds,
+            ),
+        )
 
     @property
     def server(self) -> Server:

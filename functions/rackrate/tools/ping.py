@@ -8,7 +8,9 @@ Project: [ping of iputils](https://github.com/iputils/iputils).
   answer there is no measurement.
 - A packet is 28 bytes larger than its payload. A payload of 8972 bytes makes a packet of 9000, one
   byte less than the jumbo frame's 9001.
-- ping prints three digits, so a time of 12.3 ms is known to 0.1 ms.
+- **Resolution**: ping prints three digits, but no less than 1 µs
+  ([`gather_statistics`](https://github.com/iputils/iputils/blob/master/ping/ping_common.c)). So a
+  time of 12.3 ms is known to 0.1 ms.
 """
 
 from __future__ import annotations
@@ -102,7 +104,7 @@ class Test(TestBase):
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The round-trip time."""
-        return (Metric("rtt", "s", "lower", "median", samples="rtt"),)
+        return (Metric("rtt", "s", "lower", "median", step=1e-6, digits=3, samples="rtt"),)
 
     @property
     def server(self) -> None:
@@ -138,8 +140,11 @@ def parse(text: str, test: Test) -> Measurement:
     for line in text.splitlines():
         if (reply := _REPLY.match(line)) is not None:
             seconds = round(float(reply[3]) / 1000, 9)
-            if seconds == 0:  # ping prints zero when the clock was set back
-                raise ParseError(f"ping printed a time of zero for packet {reply[2]}")
+            if seconds == 0:
+                raise ParseError(
+                    f"ping printed a time of zero for packet {reply[2]}: it is below ping's"
+                    " resolution, or the clock was set back"
+                )
             if reply[4] is not None:
                 duplicates.append(seconds)
                 continue

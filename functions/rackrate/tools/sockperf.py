@@ -9,6 +9,8 @@ Project: [sockperf](https://github.com/Mellanox/sockperf).
   compares them with sockperf's summary.
 - **Samples** `latency`: every response's round trip, to the nanosecond. sockperf leaves out the
   first 400 ms and the last 50 ms.
+- **Resolution**: sockperf logs the times of sending and receiving with nine decimals of a second,
+  so a round trip is known to the nanosecond.
 - **Number of samples**: `seconds` times `messages_per_second`, divided by `reply_every`, may be at
   most 50 000, because a container's log is limited. At least 200 must remain for a 99th percentile.
 - `/dev/stdout` works in a container as user 65532 with a read-only root file system, because the
@@ -166,8 +168,15 @@ class Test(TestBase):
         """The round trip of a request and its response, as the client program sees it."""
         what = "of the round trip of request and response"
         return (
-            Metric("latency", "s", "lower", f"median {what}", samples="latency"),
-            Metric("latency_p99", "s", "lower", f"99th percentile {what}", samples="latency"),
+            Metric("latency", "s", "lower", f"median {what}", step=1e-9, samples="latency"),
+            Metric(
+                "latency_p99",
+                "s",
+                "lower",
+                f"99th percentile {what}",
+                step=1e-9,
+                samples="latency",
+            ),
         )
 
     @property
@@ -309,7 +318,12 @@ def _log(lines: Sequence[str]) -> list[int]:
         except ValueError:  # more digits than Python converts
             raise ParseError("sockperf's log has a number that is too long") from None
         round_trip = received - sent
-        if round_trip <= 0 or abs(round_trip - told * 1000) > 2:
+        if round_trip == 0:
+            raise ParseError(
+                f"sockperf's log has a round trip of zero in row {number}, which is below its"
+                " resolution"
+            )
+        if round_trip < 0 or abs(round_trip - told * 1000) > 2:
             raise ParseError(f"sockperf's log contradicts itself in row {number}")
         round_trips.append(round_trip)
     raise ParseError("sockperf's log of messages is truncated: it has no end")

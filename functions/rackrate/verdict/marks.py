@@ -115,11 +115,18 @@ def cpu_marks(trial: Trial, test: TestBase, cpus: Mapping[str, int | None]) -> l
 
 
 def repeated_marks(trial: Trial) -> list[Mark]:
-    """Mark a trial that was repeated after its block, and so not together with the other arm."""
+    """Mark a trial that was repeated after its block, with or without its partners.
+
+    Trials that were repeated together are still paired in time. A trial that was repeated alone is
+    compared with another time's, so a drift of the network looks like a difference between arms.
+    """
     if trial.attempt < 2:
         return []
-    text = f"attempt {trial.attempt} measured it after the other blocks, not at the time of its own"
-    return [Mark.of(trial.key, "repeated", text)]
+    text = f"attempt {trial.attempt} measured it after the blocks"
+    if trial.repeated_together:
+        return [Mark.of(trial.key, "repeated", f"{text}, together with those of the other arms")]
+    text += ", but not those of the other arms, which keep their values from its block"
+    return [Mark.of(trial.key, "repeated_alone", text)]
 
 
 # -- clocks

@@ -23,7 +23,8 @@ MARKS = {
     "clock": "have doubtful times: a clock was set, or clocks disagree",
     "burst_drop_in_trial": "fell to what the instance sustains while they ran: its burst was over",
     "burst_drop_across_blocks": "ran after the burst of their instance was over",
-    "repeated": "were repeated later, when their blocks were over",
+    "repeated": "were repeated later, together with those of the other arms",
+    "repeated_alone": "were repeated later without those of the other arms",
     "ena_allowance": "ran on a node whose network card exceeded an allowance",
 }
 #: The conclusion mentions a mark if at least this share of the measured trials has it.

@@ -14,7 +14,7 @@ from rackrate.plan.guards import (
     burst_credits,
     confound,
     few_blocks,
-    one_pair,
+    few_pairs,
     one_thread,
     placeholder_nodes,
     planned_guards,
@@ -143,21 +143,30 @@ class TestHowMuchAResultRestsOn:
         found = few_blocks(outlook(blocks=blocks))
         assert found.would_trip is trips
 
-    def test_one_pair_is_told_for_the_arm_that_has_it(self):
-        more = [*PAIRS, pair("treatment", "a", "e")]
-        found = one_pair(outlook(items=[item(*more)]))
+    def test_fewer_than_three_pairs_are_told_for_each_arm_that_has_them(self):
+        more = [*PAIRS, pair("treatment", "a", "e"), pair("treatment", "b", "e")]
+        found = few_pairs(outlook(items=[item(*more)]))
         assert found.would_trip
-        assert found.text.startswith("baseline: one pair of nodes")
+        assert found.text.startswith("baseline has 1 pair of nodes")
+        two = few_pairs(outlook(items=[item(*PAIRS, pair("treatment", "a", "e"))]))
+        assert two.would_trip
+        assert two.text.startswith("treatment has 2 pairs of nodes and baseline has 1 pair")
+        assert "these nodes only" in two.text
 
     def test_a_pair_turned_round_is_the_same_pair(self):
         turned = [pair(p.arm, p.server, p.client) for p in PAIRS]
-        assert one_pair(outlook(items=[item(*PAIRS), item(*turned)])).would_trip
+        assert few_pairs(outlook(items=[item(*PAIRS), item(*turned)])).would_trip
 
-    def test_several_pairs_in_each_arm_do_not_trip(self):
-        more = [*PAIRS, pair("treatment", "a", "e"), pair("baseline", "c", "f")]
-        found = one_pair(outlook(items=[item(*more)]))
+    def test_three_pairs_in_each_arm_allow_an_interval_for_this_stacks_placement(self):
+        more = [
+            *PAIRS,
+            *(pair("treatment", one, "e") for one in "ab"),
+            *(pair("baseline", one, "f") for one in "cd"),
+        ]
+        found = few_pairs(outlook(items=[item(*more)]))
         assert not found.would_trip
-        assert "every arm has 2 pairs" in found.text
+        assert "every arm has 3 pairs" in found.text
+        assert "this stack's placement" in found.text
 
 
 ZONES = Confound("zones", "zone", lambda node: node.zone, "move them")
@@ -227,7 +236,7 @@ def test_guards_that_would_not_trip_are_told_as_well_and_offer_no_remedy():
         "burst_credits",
         "arms_cannot_differ",
         "few_blocks",
-        "one_pair",
+        "few_pairs",
         "zones",
         "instance_types",
         "images",
@@ -237,4 +246,4 @@ def test_guards_that_would_not_trip_are_told_as_well_and_offer_no_remedy():
     ]
     assert all(guard.text for guard in found)
     assert all(bool(guard.remedy) == guard.would_trip for guard in found)
-    assert {guard.guard for guard in found if guard.would_trip} == {"one_pair"}
+    assert {guard.guard for guard in found if guard.would_trip} == {"few_pairs"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from rackrate.measure import manifests
+
 RUN = "run-1"
 EXECUTIONS = "arn:aws:states:us-east-1:123456789012:execution:rackrate-benchmark:"
 ARN = EXECUTIONS + RUN
@@ -49,3 +51,13 @@ def trials(store):
 def json_of(store, name):
     """An object of the run in the bucket, as plain data."""
     return json.loads(store.find_text(RUN, name))
+
+
+def failing(cluster, arm, test):
+    """Let a test fail in the client pods of an arm."""
+
+    def answer(pod):
+        of_arm = pod["metadata"]["labels"][manifests.ARM] == arm
+        cluster.finish(pod, {test: 1} if of_arm else {})
+
+    return answer

@@ -17,7 +17,7 @@ from rackrate.stages.launch import launch
 from rackrate.stages.teardown import sweep, teardown
 from tests.unit.samples import HOST_SETTINGS, SETTINGS
 from tests.unit.stages import runs
-from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States
+from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, failing, trials
 
 PLAN = {
     **runs.PLAN,
@@ -118,6 +118,52 @@ def test_trials_of_arms_on_the_same_nodes_are_kept_apart_and_say_their_networks(
         "inwards": ("host", "pod"),
     }
     assert cluster.of_role("client") == []
+
+
+def test_arms_on_the_same_nodes_are_repeated_one_after_the_other_and_count_together(
+    items, measure, cluster, store
+):
+    lost_test = items[0].tests[-1].name
+    of_block_1 = [item for item in items if item.block == 1]
+    assert len(of_block_1) == 3, "three arms take turns, and the fourth has nodes of its own"
+    cluster.on_client = failing(cluster, "host", lost_test)
+    for item in of_block_1:
+        measure(item)
+    cluster.on_client = cluster.succeed
+    for item in items[3:]:
+        measure(item)
+    makeup = store.items(RUN)[-1]
+
+    def repeated():
+        return {t.arm: t.repeated_together for t in trials(store) if t.attempt == 2}
+
+    turns = [measure(makeup) for _ in of_block_1]
+    assert all(launched.attempt == 2 for launched in turns)
+    assert {launched.item.round for launched in turns} == {1, 2, 3}
+    assert sum(launched.pods for launched in turns) == 4
+    assert repeated() == dict.fromkeys(("treatment", "baseline", "host", "inwards"), True)
+    assert {(t.block, t.test) for t in trials(store) if t.attempt == 2} == {(1, lost_test)}
+    assert measure(makeup).pods == 0
+
+
+def test_arms_on_the_same_nodes_keep_their_first_values_if_one_of_them_cannot_be_repeated(
+    items, measure, cluster, store
+):
+    lost_test = items[0].tests[-1].name
+    cluster.on_client = failing(cluster, "host", lost_test)
+    for item in items[:3]:
+        measure(item)
+    before = store.trials(RUN)
+    cluster.on_client = cluster.succeed
+    for item in items[3:]:
+        measure(item)
+    makeup = store.items(RUN)[-1]
+    cluster.on_client = failing(cluster, "inwards", lost_test)
+    while measure(makeup).pods:
+        pass
+    (again,) = (trial for trial in trials(store) if trial.attempt == 2)
+    assert (again.arm, again.is_measured, again.repeated_together) == ("host", True, False)
+    assert all(store.trials(RUN)[key] == t for key, t in before.items() if key != again.key)
 
 
 def test_all_pairs_of_all_networks_are_warmed_up(items, measure, store, resources):

@@ -13,7 +13,7 @@ from rackrate.measure import manifests
 from rackrate.results.build import RunFailure
 from rackrate.stages.collect import collect, give_up
 from rackrate.stages.launch import launch
-from tests.unit.stages.runs import PODS, RUN, trials
+from tests.unit.stages.runs import PLAN, PODS, RUN, failing, trials
 
 
 def raw_names(s3):
@@ -157,25 +157,118 @@ def test_collecting_twice_counts_once(deploy, store, resources):
     assert store.run(RUN).trials_failed == 0
 
 
-def test_a_makeup_repeats_only_what_was_lost(deploy, measure, cluster, store, s3):
+def test_a_makeup_repeats_what_was_lost_and_its_partners_and_nothing_else(
+    deploy, measure, cluster, store, s3
+):
     items = deploy()
-    cluster.on_client = lambda pod: cluster.finish(pod, {items[0].tests[-1].name: 1})
+    lost_test = items[0].tests[-1].name
+    cluster.on_client = failing(cluster, "treatment", lost_test)
     measure(items[0])
     cluster.on_client = cluster.succeed
     for item in items[1:6]:
         measure(item)
-    assert store.run(RUN).trials_failed == 2
-    kept = {t.test: t for t in trials(store) if t.block == 1 and t.attempt == 1}
+    assert store.run(RUN).trials_failed == 1
     launched = measure(items[6])
     assert (launched.pods, launched.attempt) == (2, 2)
-    repeated = [trial for trial in trials(store) if trial.attempt == 2]
-    assert {trial.test for trial in repeated} == {items[0].tests[-1].name}
-    assert {trial.status for trial in repeated} == {"measured"}
+    again = [trial for trial in trials(store) if trial.attempt == 2]
+    assert [(trial.block, trial.test) for trial in again] == [(1, lost_test)] * 2
+    assert {trial.arm for trial in again} == {"treatment", "baseline"}
+    assert all(trial.is_measured and trial.repeated_together for trial in again)
+    assert not any(trial.repeated_together for trial in trials(store) if trial.attempt == 1)
     run = store.run(RUN)
     assert (run.trials_measured, run.trials_failed) == (36, 0)
-    assert any(name.endswith(".2.txt") for name in raw_names(s3))
-    assert kept
+    # The raw outputs of both attempts are kept, also of the trial that had a value.
+    kept = [name for name in raw_names(s3) if f"0001_baseline_{lost_test}_" in name]
+    assert [name[-5] for name in kept] == ["1", "2"]
+    assert set(store.raw_values(trials(store))) == {key.id for key in store.trials(RUN)}
     assert measure(items[7]).pods == 0
+
+
+def test_a_partner_whose_repetition_fails_keeps_its_first_value(deploy, measure, cluster, store):
+    items = deploy()
+    lost_test = items[0].tests[-1].name
+    cluster.on_client = failing(cluster, "treatment", lost_test)
+    measure(items[0])
+    before = {trial.key: trial for trial in trials(store)}
+    cluster.on_client = cluster.succeed
+    for item in items[1:6]:
+        measure(item)
+    cluster.on_client = failing(cluster, "baseline", lost_test)
+    measure(items[6])
+    (lost,) = (trial for trial in trials(store) if trial.attempt == 2)
+    assert (lost.arm, lost.is_measured, lost.repeated_together) == ("treatment", True, False)
+    for key, trial in store.trials(RUN).items():
+        if key != lost.key and key in before:
+            assert trial == before[key]
+    run = store.run(RUN)
+    assert (run.trials_measured, run.trials_failed) == (36, 0)
+    assert measure(items[7]).pods == 0, "nothing is missing"
+
+
+def test_partners_of_a_trial_that_is_lost_again_keep_their_values_and_are_repeated_again(
+    deploy, measure, cluster, store
+):
+    items = deploy({**PLAN, "blocks": 4})
+    lost_test = items[0].tests[-1].name
+    cluster.on_client = failing(cluster, "treatment", lost_test)
+    for item in items[:5]:
+        measure(item)
+    of_first = [t for t in trials(store) if t.block == 1 and t.test == lost_test]
+    assert {trial.arm: (trial.status, trial.attempt) for trial in of_first} == {
+        "treatment": ("failed", 2),
+        "baseline": ("measured", 1),
+    }
+    cluster.on_client = cluster.succeed
+    for _ in range(3):
+        assert measure(items[5]).attempt == 2, "the other blocks were tried less"
+    assert measure(items[5]).attempt == 3
+    of_first = [t for t in trials(store) if t.block == 1 and t.test == lost_test]
+    assert [(trial.attempt, trial.repeated_together) for trial in of_first] == [(3, True)] * 2
+    assert measure(items[5]).pods == 0
+
+
+def test_collecting_a_repetition_twice_changes_nothing(deploy, measure, cluster, store, resources):
+    items = deploy()
+    cluster.on_client = failing(cluster, "treatment", "rtt")
+    measure(items[0])
+    cluster.on_client = cluster.succeed
+    for item in items[1:6]:
+        measure(item)
+    launched = measure(items[6])
+    before, run = store.trials(RUN), store.run(RUN)
+    again = collect(RUN, launched.item, resources, attempt=2, deadline=time.time(), watch_seconds=1)
+    assert (again.finished, again.measured, again.failed) == (True, 0, 0)
+    assert store.trials(RUN) == before
+    assert store.run(RUN).trials_measured == run.trials_measured
+
+
+def test_a_crash_between_storing_and_counting_is_mended_by_the_next_call(
+    deploy, measure, cluster, store, resources, monkeypatch
+):
+    items = deploy()
+    cluster.on_client = failing(cluster, "treatment", "rtt")
+    measure(items[0])
+    cluster.on_client = cluster.succeed
+    for item in items[1:6]:
+        measure(item)
+    launched = launch(RUN, items[6], resources)
+
+    def collected():
+        return collect(
+            RUN, launched.item, resources, attempt=2, deadline=launched.deadline, watch_seconds=1
+        )
+
+    with monkeypatch.context() as crashing:
+        crashing.setattr(store, "put_trial", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            collected()
+    assert all(trial.attempt == 1 for trial in trials(store))
+    collected()
+    again = [trial for trial in trials(store) if trial.attempt == 2]
+    assert sorted((t.arm, t.test, t.repeated_together) for t in again) == [
+        ("baseline", "rtt", True),
+        ("treatment", "rtt", True),
+    ]
 
 
 def test_a_server_that_is_gone_fails_the_item_not_the_run(deploy, cluster, store, resources):

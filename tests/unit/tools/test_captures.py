@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import json
 import math
 import re
@@ -126,6 +127,34 @@ def test_figures_are_those_that_the_tool_printed(capture: Capture):
     for name, printed in capture.printed.items():
         assert re.search(rf"(?<![\d.]){re.escape(printed.digits)}(?![\d])", capture.text), name
         assert figures[name] == pytest.approx(printed.value, rel=0, abs=printed.tolerance), name
+
+
+@pytest.mark.parametrize("capture", MEASURED, ids=ids(MEASURED))
+def test_different_raw_values_are_a_step_of_the_tool_apart(capture: Capture):
+    for metric in capture.test.metrics:
+        if metric.samples is None:
+            continue
+        values = sorted(set(whole(capture.path).samples[metric.samples]))
+        for less, more in itertools.pairwise(values):
+            assert more - less >= metric.resolution_at(less) * (1 - 1e-6), metric
+
+
+def test_bytes_are_counted_in_whole_steps_of_the_throughput():
+    in_parts = {("iperf3", "3.9"), ("iperf3", "3.12")}
+    seen = set()
+    for capture in MEASURED:
+        test, details = capture.test, whole(capture.path).details
+        if test.throughput is None or getattr(test, "protocol", "tcp") != "tcp":
+            continue
+        # The end of a test cuts writes of iperf 2, the more the more streams there are.
+        if (capture.tool, capture.version) in in_parts or test.throughput.flows > 8:
+            continue
+        counted = int(details.get("received_bytes", details["sent_bytes"]))
+        # Each stream of iperf 2 begins with a header of at most 64 bytes.
+        header = 64 * test.throughput.flows if capture.tool == "iperf" else 0
+        assert counted % round(test.primary.step * test.seconds / 8) <= header, capture.id
+        seen.add(capture.tool)
+    assert seen == {"iperf", "iperf3"}
 
 
 def test_every_detail_and_metric_that_a_tool_tells_is_one_that_its_module_names():

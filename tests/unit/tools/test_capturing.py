@@ -48,7 +48,7 @@ class MadeUp(TestBase):
     tool: str = "no-such-tool"
     seconds: float = 4.0
     expected_seconds: ClassVar[float] = 4.0
-    metrics: ClassVar = (Metric("greetings", "greetings/s", "higher", "a count"),)
+    metrics: ClassVar = (Metric("greetings", "greetings/s", "higher", "a count", step=1.0),)
     server: ClassVar = Server("greeter", (sys.executable, "-c", SERVER, str(PORT)), (Port(PORT),))
 
     def argv(self, server: str) -> list[str]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rackrate import tools
-from rackrate.tools import Interval, Measurement, ParseError, Throughput, iperf3, ping
+from rackrate.tools import Interval, Measurement, Metric, ParseError, Throughput, iperf3, ping
 from rackrate.tools.base import LOG_BYTES, interval_seconds, merged_remainder
 from tests.unit.tools.captures import DATA
 
@@ -278,6 +278,47 @@ def test_a_remainder_of_an_interval_is_merged_without_losing_bits():
     assert merged_remainder([]) == ()
     (*_, last) = merged_remainder([*series, Interval(2, 2.25, 1000.0, 3, None)])
     assert last == Interval(1, 2.25, (200 * 1 + 1000 * 0.25) / 1.25, 5, 20)
+
+
+@pytest.mark.parametrize("tool", tools.names())
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, 0.0])
+def test_a_trial_has_no_value_that_is_not_finite_and_positive(tool, number, monkeypatch):
+    test = made(tool)
+
+    def parse(_text, _test):
+        values = {metric.name: 1.0 for metric in test.metrics}
+        return Measurement({**values, test.primary.name: number})
+
+    monkeypatch.setattr(tools.module(tool), "parse", parse)
+    with pytest.raises(ParseError) as caught:
+        tools.parse(test, "what the tool printed")
+    if number == 0:
+        said = "nothing was transferred" if test.throughput else "below the tool's resolution of 1"
+        assert said in str(caught.value)
+    else:
+        assert str(number) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "known_to"),
+    [(0.045, 0.001), (0.155, 0.001), (0.999, 0.001), (1.05, 0.01), (9.99, 0.01), (12.3, 0.1)],
+)
+def test_ping_knows_a_time_to_three_digits_and_a_microsecond(milliseconds, known_to):
+    found = TEN.primary.resolution_at(milliseconds / 1000)
+    assert found == pytest.approx(known_to / 1000)
+
+
+def test_a_throughput_is_known_to_a_block_or_a_datagram_over_the_tests_seconds():
+    assert ONE.primary.resolution_at(1e9) == ONE.primary.step == 131_072 * 8 / 2
+    udp = made("iperf3", protocol="udp", bits_per_second=10**6, length_bytes=1400, seconds=10)
+    assert udp.primary.step == 1400 * 8 / 10
+    assert made("iperf", seconds=10).primary.step == 131_072 * 8 / 10
+
+
+@pytest.mark.parametrize("step", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_step_that_is_no_distance_is_a_mistake_of_the_tool(step):
+    with pytest.raises(ValueError, match="no distance"):
+        Metric("throughput", "bit/s", "higher", "mean", step=step)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0])

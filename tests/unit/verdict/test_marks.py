@@ -440,7 +440,9 @@ def test_marks_come_together_in_one_order_and_nothing_is_dropped():
     assert all(mark.text for marks in found.values() for mark in marks)
 
 
-def test_a_trial_that_was_repeated_says_that_it_was_not_measured_beside_the_other_arm():
-    found = marked({key(): trial(attempt=2), key(2): trial(attempt=1)})
-    assert [names(marks) for marks in found.values()] == [["repeated"]]
+@pytest.mark.parametrize(("together", "name"), [(True, "repeated"), (False, "repeated_alone")])
+def test_a_repeated_trial_says_whether_the_other_arms_were_repeated_with_it(together, name):
+    again = trial(attempt=2, repeated_together=together)
+    found = marked({key(): again, key(2): trial(attempt=1)})
+    assert [names(marks) for marks in found.values()] == [[name]]
     assert "attempt 2" in found[key()][0].text
