@@ -36,9 +36,9 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
     for detail in error.errors(include_url=False):
         location = detail["loc"]
         fields: Iterable[str] = model.model_fields
-        if model is PlanInput and location[0] == "pairing":
+        if model is PlanInput and location[0] in ("pairing", "compare_with"):
             # The second part is pydantic's tag for the branch of the union that it tried.
-            location = ("pairing", *location[2:])
+            location = (location[0], *location[2:])
             fields = RandomPairs.model_fields
         path = prefix + _path(location)
         found, context = detail["type"], detail.get("ctx", {})
@@ -80,7 +80,7 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
                 problem, remedy = "is empty", "name at least one, or leave it out"
             case "too_long":
                 problem = f"has more than {context['max_length']} entries"
-                remedy = "split it into several runs"
+                remedy = "name fewer" if path == "compare_with" else "split it into several runs"
             case _:
                 message = detail["msg"].removeprefix("Input ").replace("should", "must")
                 problem = f"{message}, not {kind_of(value)}"

@@ -16,6 +16,9 @@ DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
 #: Fewer blocks cannot support a 95 % interval. The interval from the smallest to the largest of n
 #: values covers their median with probability 1 - 2^(1-n): 94 % for five and 97 % for six.
 LEAST_BLOCKS = 6
+#: Fewer earlier runs do not show how much runs differ from each other.
+LEAST_RUNS = 4
+MAX_EARLIER_RUNS = 20
 MAX_ARMS = 10
 MAX_TESTS = 20
 MAX_TRIALS = 100_000
@@ -46,6 +49,21 @@ def _pairing_tag(value: object) -> str:
 PairingField = Annotated[
     Annotated[Literal["one", "ring", "mesh"], Tag("name")] | Annotated[RandomPairs, Tag("random")],
     Discriminator(_pairing_tag),
+]
+
+
+def _names_tag(value: object) -> str:
+    if value is None:
+        return "none"
+    return "list" if isinstance(value, list) else "name"
+
+
+RunName = Annotated[str, Field(min_length=1, max_length=80)]
+RunNames = Annotated[
+    Annotated[RunName, Tag("name")]
+    | Annotated[list[RunName], Field(max_length=MAX_EARLIER_RUNS), Tag("list")]
+    | Annotated[None, Tag("none")],
+    Discriminator(_names_tag),
 ]
 
 
@@ -129,13 +147,13 @@ class PlanInput(Document):
         ),
     ] = True
     compare_with: Annotated[
-        str | None,
+        RunNames,
         Field(
-            min_length=1,
-            max_length=80,
-            description="Id of an earlier run, or the name of a baseline, to compare this run's"
-            " arms with. It must be a run of the same stack with the same tests.",
-            examples=["run-20261121-082710-d4cc"],
+            description="Earlier runs to compare this run's arms with: a run's id, the name of a"
+            f" baseline, or a list of them. A verdict needs at least {LEAST_RUNS} runs; with fewer"
+            " the ratio is shown and the verdict is inconclusive. They must be runs of the same"
+            f" stack with the same tests, at most {MAX_EARLIER_RUNS}.",
+            examples=["main", ["run-20261121-082710-d4cc", "run-20261122-082711-0b1f"]],
         ),
     ] = None
     seed: Annotated[

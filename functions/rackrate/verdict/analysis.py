@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from rackrate.verdict.model import (
     Difference,
     Mark,
     Pairs,
+    Steadiness,
     Summary,
     Verdict,
 )
@@ -43,16 +44,16 @@ METHOD = (
 
 def analyze_run(
     evidence: Evidence,
-    earlier: EarlierRun | None = None,
+    earlier: EarlierRuns | None = None,
     warnings: Sequence[str] = (),
     *,
     counters: Counters | None = None,
 ) -> Analysis:
-    """Compare each arm of a run with the baseline, and with itself in an earlier run.
+    """Compare each arm of a run with the baseline, and with itself in earlier runs.
 
     Args:
         evidence: the run's evidence.
-        earlier: the comparison with the earlier run that the plan names, or None.
+        earlier: the comparison with the earlier runs that the plan names, or None.
         warnings: deviations from the plan.
         counters: the nodes' counters, or None when they were not read.
     """
@@ -69,15 +70,13 @@ def analyze_run(
     return Analysis(
         method=METHOD,
         verdicts=tuple(
-            _verdict(
+            _against_arm(
                 Side(evidence, arm),
                 Side(evidence, baseline),
                 test,
                 metric,
-                called=Baseline(baseline),
                 marks=_marked(marks, test.name, (arm, baseline)),
                 family=len(chosen),
-                paired=True,
             )
             for test, metric, arm in chosen
         ),
@@ -95,12 +94,12 @@ def analyze_run(
 
 
 @dataclass(frozen=True)
-class EarlierRun:
-    """The comparison with an earlier run.
+class EarlierRuns:
+    """The comparison with earlier runs.
 
     Attributes:
-        verdicts: each arm against itself in the earlier run.
-        differences: the recorded differences between the two runs.
+        verdicts: each arm against itself in the earlier runs.
+        differences: the recorded differences between the run and the earlier runs.
         warnings: the parts that could not be compared, and why.
     """
 
@@ -109,37 +108,52 @@ class EarlierRun:
     warnings: Sequence[str]
 
 
-def against_earlier_run(after: Evidence, before: Evidence, *, name: str) -> EarlierRun:
-    """Compare each arm of a run with the same arm of an earlier run, with the same statistics.
+def against_earlier_runs(
+    after: Evidence, before: Mapping[str, Evidence], *, name: str
+) -> EarlierRuns:
+    """Compare each arm of a run with the same arm of earlier runs.
 
     Args:
         after: the run.
-        before: the earlier run.
-        name: the earlier run's id.
+        before: the earlier runs by id.
+        name: what they are called: a baseline's name, one run's id, or such as `4 runs`.
     """
-    found = differences(after, before)
-    notes = unshared(after, before, f"the run {name}")
-    notes += [
-        f"only one of the runs recorded this, so nobody knows whether it differed: {what}"
-        for what in found.untold
+    runs = list(before.values())
+    found = differences(after, runs)
+    notes = [
+        note for run_id, run in before.items() for note in unshared(after, run, f"the run {run_id}")
     ]
-    return EarlierRun(
-        cross_verdicts(after, before, lambda _: Baseline(name, is_earlier_run=True)),
+    notes += [not_recorded(what, len(runs)) for what in found.untold]
+    baseline = Baseline(name, tuple(before))
+    return EarlierRuns(
+        cross_verdicts(after, runs, lambda _: baseline),
         found.found,
         [f"compare_with: {note}" for note in notes],
     )
 
 
-def cross_verdicts(
-    after: Evidence, before: Evidence, called: Callable[[str], Baseline]
-) -> list[Verdict]:
-    """Compare each arm of a run with the arm of the same name in another run.
+def not_recorded(what: str, others: int) -> str:
+    """A sentence, without its period, on a fact that not all of the compared runs recorded.
 
-    Blocks of different runs are not simultaneous, so shared drift does not cancel between them.
+    Args:
+        what: the fact.
+        others: with how many runs a run is compared.
+    """
+    some = "only one of the runs" if others == 1 else "not every run"
+    return f"{some} recorded this, so nobody knows whether it differed: {what}"
+
+
+def cross_verdicts(
+    after: Evidence, before: Sequence[Evidence], called: Callable[[str], Baseline]
+) -> list[Verdict]:
+    """Compare each arm of a run with the arm of the same name in other runs.
+
+    Each of the other runs counts as one value. Blocks of different runs are not simultaneous, so
+    shared drift does not cancel between them.
 
     Args:
         after: the run.
-        before: the other run.
+        before: the other runs, the newest last.
         called: returns, for an arm's name, the baseline that the verdicts name.
     """
     chosen = [
@@ -149,15 +163,13 @@ def cross_verdicts(
         for arm in shared_arms(after, before)
     ]
     return [
-        _verdict(
+        _against_runs(
             Side(after, arm),
-            Side(before, arm),
+            [Side(run, arm) for run in before],
             test,
             metric,
             called=called(arm),
-            marks={},
             family=len(chosen),
-            paired=False,
         )
         for test, metric, arm in chosen
     ]
@@ -171,43 +183,94 @@ class Side:
     arm: str
 
 
+def _against_arm(
+    side: Side,
+    reference: Side,
+    test: TestBase,
+    metric: Metric,
+    *,
+    marks: dict[str, int],
+    family: int,
+) -> Verdict:
+    """The verdict on one metric of an arm against another arm of the same run."""
+    from rackrate.verdict.estimator import estimate, estimate_steadiness
+
+    plan = side.evidence.planned_run.plan
+    ours = side.evidence.values(test, metric, side.arm)
+    theirs = reference.evidence.values(test, metric, reference.arm)
+    found = estimate(ours, theirs, better=metric.better, threshold=plan.threshold, family=family)
+    return _verdict(
+        found,
+        side,
+        reference,
+        test,
+        metric,
+        called=Baseline(reference.arm),
+        claim=_claim(found, (side.arm, reference.arm)),
+        marks=marks,
+        steadiness=estimate_steadiness(ours, theirs, family=family, seed=plan.seed),
+    )
+
+
+def _against_runs(
+    side: Side,
+    references: Sequence[Side],
+    test: TestBase,
+    metric: Metric,
+    *,
+    called: Baseline,
+    family: int,
+) -> Verdict:
+    """The verdict on one metric of an arm against the same arm in other runs."""
+    from rackrate.verdict.estimator import estimate_against_runs
+
+    found = estimate_against_runs(
+        side.evidence.values(test, metric, side.arm),
+        [run.evidence.values(test, metric, run.arm) for run in references],
+        better=metric.better,
+        threshold=side.evidence.planned_run.plan.threshold,
+        family=family,
+    )
+    return _verdict(
+        found,
+        side,
+        references[-1],
+        test,
+        metric,
+        called=called,
+        claim="about these nodes, not about others placed alike: it rests on"
+        f" {counted(len(references), 'earlier run')}",
+        marks={},
+        steadiness=None,
+    )
+
+
 def _verdict(
+    found: Finding,
     side: Side,
     reference: Side,
     test: TestBase,
     metric: Metric,
     *,
     called: Baseline,
+    claim: str,
     marks: dict[str, int],
-    family: int,
-    paired: bool,
+    steadiness: Steadiness | None,
 ) -> Verdict:
     """The verdict on one metric.
 
     Args:
+        found: what was estimated.
         side: the arm.
-        reference: the arm to compare it with, in this run or another.
+        reference: an arm that it is compared with, in this run or another, for its limit.
         test: the test.
         metric: one of its metrics.
-        called: the reference's name in the verdict.
+        called: the name in the verdict of what it is compared with.
+        claim: what the verdict applies to.
         marks: the number of trials with each mark.
-        family: the number of verdicts, for the adjustment.
-        paired: whether both arms were measured in the same blocks, so that each block gives a
-            difference.
+        steadiness: how the variability compares, or None.
     """
-    from rackrate.verdict.estimator import estimate, estimate_steadiness
-
     plan = side.evidence.planned_run.plan
-    ours = side.evidence.values(test, metric, side.arm)
-    theirs = reference.evidence.values(test, metric, reference.arm)
-    found = estimate(
-        ours,
-        theirs,
-        better=metric.better,
-        threshold=plan.threshold,
-        family=family,
-        paired=paired,
-    )
     limited = metric.unit == "bit/s"
     names = (side.arm, reference.arm)
     return Verdict(
@@ -228,9 +291,10 @@ def _verdict(
         blocks=found.blocks,
         pairs=Pairs(arm=found.arm_pairs, baseline=found.baseline_pairs),
         scope=found.scope,
-        claim=_claim(found, names),
+        claim=claim,
         more_blocks=found.more_blocks,
         more_pairs=found.more_pairs,
+        more_runs=found.more_runs,
         threshold=plan.threshold,
         ceiling=ceiling(
             limit_for(side.evidence.arms[side.arm], test),
@@ -243,7 +307,7 @@ def _verdict(
         if limited
         else None,
         marks=marks,
-        steadiness=estimate_steadiness(ours, theirs, family=family, seed=plan.seed),
+        steadiness=steadiness,
     )
 
 

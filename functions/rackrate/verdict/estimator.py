@@ -27,10 +27,11 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
-from rackrate.plan.fields import LEAST_BLOCKS
+from rackrate.plan.fields import LEAST_BLOCKS, LEAST_RUNS
 from rackrate.tools import Better
 from rackrate.verdict.model import Ends, Percentiles, Scope, Steadiness, Word
 from rackrate_text.units import percent
+from rackrate_text.words import counted
 
 #: An arm needs this many independent pairs for a claim about its placement. Where pairs share
 #: nodes, nodes are counted instead.
@@ -82,6 +83,7 @@ class Finding:
             settled, or when no reasonable number would settle it.
         more_pairs: about how many further pairs in each arm would settle it, where more blocks
             cannot.
+        more_runs: how many further earlier runs a verdict needs.
     """
 
     blocks: int
@@ -98,6 +100,7 @@ class Finding:
     scope: Scope = "these nodes"
     more_blocks: int | None = None
     more_pairs: int | None = None
+    more_runs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,68 @@ def estimate(
         reason=_why_inconclusive(interval, threshold),
         more_blocks=blocks,
         more_pairs=None if blocks else _more_pairs(estimated, confidence, threshold),
+    )
+
+
+def estimate_against_runs(
+    arm: Sequence[Value],
+    runs: Sequence[Sequence[Value]],
+    *,
+    better: Better,
+    threshold: float,
+    family: int = 1,
+) -> Finding:
+    """Estimate the ratio of an arm to the same arm in earlier runs, and decide the verdict.
+
+    Each earlier run is one value: its level. The interval is the prediction interval of a further
+    such run (Student's t over runs), so it holds what differs from run to run.
+
+    Args:
+        arm: the arm's values.
+        runs: the values of the same arm in each earlier run.
+        better: which direction is better.
+        threshold: a ratio between 1 / (1 + threshold) and 1 + threshold does not matter.
+        family: number of verdicts against these runs, for the adjustment of the interval.
+    """
+    of_arm, *of_runs = map(_Layout.of, (arm, *filter(None, runs)))
+    confidence = 1 - (1 - CONFIDENCE) / family
+    found = Finding(
+        blocks=min(len(layout.numbers) for layout in (of_arm, *of_runs)) if of_runs else 0,
+        arm_pairs=of_arm.pairs,
+        baseline_pairs=len({pair for layout in of_runs for pair in layout.nodes_of}),
+        arm_median=_median(arm),
+        baseline_median=_median([value for values in runs for value in values]),
+        confidence_simultaneous=confidence,
+    )
+    if found.blocks == 0:
+        return replace(found, reason="no values")
+    if not all(layout.positive for layout in (of_arm, *of_runs)):
+        return replace(found, reason="a value is not positive, so there is no ratio")
+    levels = np.array([layout.level for layout in of_runs])
+    log_ratio = of_arm.level - float(levels.mean())
+    found = replace(found, ratio=math.exp(log_ratio))
+    if levels.size < LEAST_RUNS:
+        return replace(
+            found,
+            reason=f"{counted(levels.size, 'earlier run')}: nobody knows how much runs differ from"
+            f" each other; a verdict needs {LEAST_RUNS}",
+            more_runs=LEAST_RUNS - levels.size,
+        )
+    error = float(levels.std(ddof=1)) * math.sqrt(1 + 1 / levels.size)
+
+    def interval(confidence: float) -> Ends:
+        half = student_t(confidence, levels.size - 1) * error
+        return log_ratio - half, log_ratio + half
+
+    word = _word(interval(confidence), better=better, threshold=threshold)
+    return replace(
+        found,
+        ci95=_ratios(interval(CONFIDENCE)),
+        ci_simultaneous=_ratios(interval(confidence)),
+        verdict=word,
+        reason=_why_inconclusive(interval(confidence), threshold)
+        if word == "inconclusive"
+        else None,
     )
 
 

@@ -326,7 +326,13 @@ def comparison(*, differences: tuple[Difference, ...] = (KERNEL,), **choices: An
     """A comparison with the verdicts of the sample run, and these differences."""
     found = samples.results(**{"regressions": (), "warnings": (), **choices})
     parts = {name: getattr(found, name) for name in Results.model_fields if name != "version"}
-    compared = Compared(run="run-2", other="run-1", baseline="october", differences=differences)
+    compared = Compared(
+        run="run-2",
+        other="run-1",
+        with_runs=("run-1",),
+        baseline="october",
+        differences=differences,
+    )
     run = ComparedRun(**dict(found.run) | {"status": "compared"})
     return Comparison(**{**parts, "run": run, "comparison": compared})
 
