@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Self
 
 import boto3
-from boto3.dynamodb.conditions import Attr, Key
+from boto3.dynamodb.conditions import Attr, ConditionBase, Key
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -231,9 +231,8 @@ class Stack:
 
         Returns whether it did. It does not if somebody else has changed the baseline in between.
         """
-        if before is None:
-            unchanged = Attr("pk").not_exists()
-        else:
+        unchanged: ConditionBase = Attr("pk").not_exists()
+        if before is not None:
             # Earlier versions wrote one run.
             unchanged = Attr("run_ids").eq([*before.run_ids]) | Attr("run_id").eq(before.run_ids[0])
         try:
