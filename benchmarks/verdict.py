@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rackrate.plan.looks import look_level, looks
-from rackrate.verdict.drift import find_drift
+from rackrate.verdict.drift import drift_of_one_arm
 from rackrate.verdict.enough import LEAST_PROSPECT
 from rackrate.verdict.estimator import (
     ERROR,
@@ -471,7 +471,10 @@ def one_arm(runs: int) -> Iterator[Line]:
                 (found,) = decide((values(moved, "x"), values(still, "y")))
                 held += covers(found.ci95, math.exp(truth))
                 false += equal(found) and abs(truth) > math.log1p(THRESHOLD)
-                marked += found.series is not None and find_drift(*found.series) is not None
+                marked += (
+                    found.series is not None
+                    and drift_of_one_arm(found.series, arm="x", baseline="y") is not None
+                )
             number = runs // 4
             dip = truth != 0
             text = f"{name}, {blocks} blocks: {'false equivalence' if dip else 'coverage'}"
@@ -554,7 +557,11 @@ def of_percentiles(runs: int) -> Iterator[Line]:
         seed, chance = generator("percentiles", values_of_block)
         truth = math.exp(NormalDist().inv_cdf(0.99) * math.hypot(0.2, 0.02))
 
-        def one(number: int = values_of_block, chance: np.random.Generator = chance) -> bool:
+        def one(
+            number: int = values_of_block,
+            truth: float = truth,
+            chance: np.random.Generator = chance,
+        ) -> bool:
             blocks = [
                 np.exp(0.02 * chance.normal() + 0.2 * chance.normal(size=number)) for _ in range(6)
             ]

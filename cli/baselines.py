@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from .errors import Refusal
+
+LEAST_RUNS = 4
+"""A verdict against earlier runs needs this many; fewer do not show how much runs differ."""
+MOST_RUNS = 20
+"""The most earlier runs that a plan or a comparison takes."""
 
 # The same pattern as a run's id, because an argument that takes a run also takes a baseline.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
@@ -15,20 +20,22 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 
 @dataclass(frozen=True)
 class Baseline:
-    """A name for a run. `set_at` is ISO 8601, UTC."""
+    """A name for one or more runs, the newest last. `set_at` is ISO 8601, UTC."""
 
     name: str
-    run_id: str
+    run_ids: tuple[str, ...]
     set_at: str
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Self:
         """Read the item `sk=baseline` as the table resource returns it."""
-        return cls(str(item["name"]), str(item["run_id"]), str(item.get("set_at") or ""))
+        # Earlier versions wrote one run.
+        run_ids = item["run_ids"] if "run_ids" in item else [item["run_id"]]
+        return cls(str(item["name"]), tuple(map(str, run_ids)), str(item.get("set_at") or ""))
 
-    def as_document(self) -> dict[str, str]:
+    def as_document(self) -> dict[str, Any]:
         """The baseline for `--json`."""
-        return asdict(self)
+        return {"name": self.name, "run_ids": list(self.run_ids), "set_at": self.set_at}
 
 
 def checked_name(name: str) -> str:
@@ -39,3 +46,17 @@ def checked_name(name: str) -> str:
             ' underscores, and not "latest".'
         )
     return name
+
+
+def what_a_gate_needs(runs: int, baseline: str | None = None) -> str:
+    """A clause on a gate with fewer than `LEAST_RUNS` runs, and its remedy, without a period.
+
+    Args:
+        runs: how many runs there are.
+        baseline: the name of their baseline, or None.
+    """
+    whose = "this baseline" if baseline is None else f"the baseline {baseline}"
+    return (
+        f"a gate needs {LEAST_RUNS} baseline runs and {whose} has {runs}; add more with"
+        f" `rackrate baseline add {baseline or 'NAME'} RUN...`"
+    )

@@ -1,4 +1,4 @@
-"""Read comparison.json: the differences between two runs, which no run's results have."""
+"""Read comparison.json: the differences between runs, which no run's results have."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rackrate_text.units import UNKNOWN
+from rackrate_text.words import several_runs
 
 from .errors import EXIT_FAILED, Refusal
 from .output import Output
@@ -30,10 +31,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of two runs. `baseline` is the baseline's name of the other run, or None."""
+    """A comparison of a run with others.
+
+    `other` is the other run's id, or what several are called. `baseline` is the name of the
+    baseline that stood for them, or None.
+    """
 
     run_id: str
-    other_id: str
+    other: str
+    other_ids: tuple[str, ...]
     baseline: str | None
     differences: tuple[Difference, ...]
     results: Results
@@ -46,7 +52,9 @@ class Comparison:
             told = document["comparison"]
             return cls(
                 run_id=told["run"],
-                other_id=told["with"],
+                other=told["with"],
+                # Comparisons of earlier versions are with one run.
+                other_ids=tuple(told.get("with_runs", [told["with"]])),
                 baseline=told.get("baseline"),
                 differences=tuple(
                     Difference(
@@ -67,14 +75,16 @@ class Comparison:
 
     @property
     def other_name(self) -> str:
-        """The other run, with its baseline name if it has one."""
-        return f"{self.baseline} ({self.other_id})" if self.baseline else self.other_id
+        """The other run, with its baseline name if it has one, or several by their number."""
+        if len(self.other_ids) > 1:
+            return several_runs(self.other, len(self.other_ids))
+        return f"{self.baseline} ({self.other})" if self.baseline else self.other
 
 
 def print_differences(output: Output, comparison: Comparison) -> None:
     """Print what differed between the runs. The caller prints the verdicts after it."""
     if not comparison.differences:
-        output.say("Nothing that rackrate knows of differed between the two runs.")
+        output.say("Nothing that rackrate knows of differed between the runs.")
         return
     table = Table(
         title=Text("What differed"),
@@ -86,7 +96,8 @@ def print_differences(output: Output, comparison: Comparison) -> None:
     )
     table.add_column("What", overflow="fold")
     table.add_column("This run", overflow="fold")
-    table.add_column("The other", overflow="fold")
+    several = len(comparison.other_ids) > 1
+    table.add_column("The others" if several else "The other", overflow="fold")
     for difference in comparison.differences:
         table.add_row(Text(difference.what), Text(difference.run), Text(difference.other))
     output.print(table)

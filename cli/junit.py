@@ -85,7 +85,7 @@ def _add_run(suite: ET.Element, results: Results | None, failure: RunFailure | N
 
 
 def _add_verdict(suite: ET.Element, verdict: Verdict, checks: Sequence[Checked]) -> None:
-    case = _case(suite, f"{verdict.arm} against {verdict.baseline}", verdict.name)
+    case = _case(suite, f"{verdict.arm} against {verdict.against}", verdict.name)
     found = _finding(verdict)
     if verdict.verdict == "worse":
         if not any(check.is_met and verdict in check.verdicts for check in checks):

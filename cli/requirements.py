@@ -5,7 +5,8 @@
 A verdict is `better`, `worse`, `no meaningful difference` or `inconclusive`. `not` before a verdict
 accepts each of the others. All verdicts that the names select have to be accepted ones, so a
 requirement without an arm applies to all arms. `than before` selects the comparison with the
-earlier run that the plan's `compare_with` names.
+earlier runs that the plan's `compare_with` names. Fewer than four earlier runs decide nothing, so
+they neither meet a requirement nor fail it: it is refused.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from rackrate_text.units import times
 from rackrate_text.words import listed
 
+from .baselines import LEAST_RUNS, what_a_gate_needs
 from .errors import Refusal
 from .results import Results, Verdict
 
@@ -36,7 +38,7 @@ class Requirement:
     """One requirement.
 
     `names` are a metric, an arm, or a metric and an arm. `accepted` are the verdicts that meet it.
-    `is_about_earlier` says that it applies to the comparison with an earlier run.
+    `is_about_earlier` says that it applies to the comparison with earlier runs.
     """
 
     text: str
@@ -151,8 +153,12 @@ def check_planned(requirements: Sequence[Requirement], document: Mapping[str, An
     metrics = document["metrics"]
     arms = [arm["name"] for arm in document["arms"]]
     for requirement in requirements:
-        if requirement.is_about_earlier and not plan.get("compare_with"):
-            raise _nothing_earlier(requirement)
+        if requirement.is_about_earlier:
+            earlier = plan.get("compare_with")
+            if not earlier:
+                raise _nothing_earlier(requirement)
+            runs = 1 if isinstance(earlier, str) else len(earlier)
+            check_number_of_runs(requirement, runs, document.get("compare_with_baseline"))
         everyone = requirement.is_about_earlier
         compared = [arm for arm in arms if everyone or arm != plan.get("baseline")]
         _check(
@@ -179,6 +185,8 @@ def _evaluate(requirement: Requirement, results: Results) -> Checked:
         for verdict, subject in zip(verdicts, subjects, strict=True)
         if requirement.fits(subject)
     )
+    missing = max(verdict.missing_runs for verdict in about)
+    check_number_of_runs(requirement, LEAST_RUNS - missing)
     against = tuple(verdict for verdict in about if verdict.verdict not in requirement.accepted)
     why = "; ".join(_finding(verdict) for verdict in against or about)
     return Checked(requirement, not against, why, about)
@@ -201,9 +209,24 @@ def _check(requirement: Requirement, subjects: Sequence[Subject]) -> None:
     )
 
 
+def check_number_of_runs(requirement: Requirement, runs: int, baseline: str | None = None) -> None:
+    """Raise Refusal for a requirement against fewer runs than decide anything.
+
+    Args:
+        requirement: the requirement.
+        runs: how many earlier runs there are.
+        baseline: the name of their baseline, or None.
+    """
+    if runs < LEAST_RUNS:
+        raise Refusal(
+            f'The requirement "{requirement.text}" cannot be decided:'
+            f" {what_a_gate_needs(runs, baseline)}."
+        )
+
+
 def _nothing_earlier(requirement: Requirement) -> Refusal:
     return Refusal(
-        f'The requirement "{requirement.text}" is about an earlier run, and the plan names none;'
+        f'The requirement "{requirement.text}" is about earlier runs, and the plan names none;'
         " add compare_with to the plan."
     )
 

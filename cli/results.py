@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from rackrate_text.words import counted
+from rackrate_text.words import counted, several_runs
 
+from .baselines import LEAST_RUNS
 from .errors import EXIT_FAILED, Refusal
 
 SCHEMA = "rackrate.result.v1"
 
 type Interval = tuple[float, float]
+
+_RUNS = ": "
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Stack:
 class Verdict:
     """One arm against the baseline on one metric of one test. None means not measured.
 
-    `earlier` is the earlier run that the arm is compared with, or None for another arm.
+    `earlier_runs` are the earlier runs with which the arm is compared; empty for another arm.
     `interval` is the one that the verdict depends on. It is adjusted for the number of tests.
     """
 
@@ -68,7 +71,7 @@ class Verdict:
     unit: str
     arm: str
     baseline: str
-    earlier: str | None
+    earlier_runs: tuple[str, ...]
     arm_median: float | None
     baseline_median: float | None
     ratio: float | None
@@ -79,6 +82,7 @@ class Verdict:
     scope: str | None
     claim: str | None
     more_blocks: int | None
+    more_runs: int | None
     stack: Stack | None
     ceiling: Ceiling | None
     steadiness: Steadiness | None
@@ -89,8 +93,27 @@ class Verdict:
         return self.test if self.metric == self.test else f"{self.test} {self.metric}"
 
     @property
+    def against(self) -> str:
+        """What the arm is compared with: an arm, `run <id>`, or such as `the 4 runs of main`."""
+        if len(self.earlier_runs) > 1:
+            name, _, _ = self.baseline.partition(_RUNS)
+            return several_runs(name, len(self.earlier_runs))
+        return self.baseline
+
+    @property
+    def missing_runs(self) -> int:
+        """How many more earlier runs a verdict needs.
+
+        Results of earlier versions have words from fewer runs, which are none.
+        """
+        too_few = LEAST_RUNS - len(self.earlier_runs) if self.earlier_runs else 0
+        return max(self.more_runs or 0, too_few)
+
+    @property
     def lacks(self) -> str:
         """What a clear verdict needs, such as `about 3 more blocks`. Empty when unknown."""
+        if self.more_runs:
+            return counted(self.more_runs, "more run")
         return f"about {counted(self.more_blocks, 'more block')}" if self.more_blocks else ""
 
 
@@ -179,7 +202,7 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         unit=document["unit"],
         arm=document["arm"],
         baseline=document["baseline"],
-        earlier=_earlier(document["baseline"]),
+        earlier_runs=_earlier_runs(document["baseline"]),
         arm_median=document["arm_median"],
         baseline_median=document["baseline_median"],
         ratio=document["ratio"],
@@ -190,6 +213,7 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         scope=document["scope"],
         claim=document["claim"],
         more_blocks=document["more_blocks"],
+        more_runs=document.get("more_runs"),  # results of earlier versions lack it
         stack=_stack(document.get("stack")),
         ceiling=_ceiling(document["ceiling"]),
         steadiness=_steadiness(document["steadiness"]),
@@ -203,10 +227,13 @@ def _stack(document: Mapping[str, Any] | None) -> Stack | None:
     return Stack(interval, document["verdict"], document["more_pairs"])
 
 
-def _earlier(baseline: str) -> str | None:
-    """The earlier run's id, when `baseline` in results.json is `run <id>`."""
+def _earlier_runs(baseline: str) -> tuple[str, ...]:
+    """The earlier runs, when `baseline` in results.json is `run <id>` or `<name>: <id>, <id>`."""
+    _, several, runs = baseline.partition(_RUNS)
+    if several:
+        return tuple(runs.split(", "))
     kind, _, run_id = baseline.partition(" ")
-    return run_id if kind == "run" and run_id else None
+    return (run_id,) if kind == "run" and run_id else ()
 
 
 def _failure(document: Mapping[str, Any]) -> Failure:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Self
 
 import boto3
-from boto3.dynamodb.conditions import Attr, Key
+from boto3.dynamodb.conditions import Attr, ConditionBase, Key
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -226,18 +226,30 @@ class Stack:
         }
         return [Baseline.from_item(item) for item in self._items(query)]
 
-    def set_baseline(self, baseline: Baseline) -> None:
-        """Store the baseline. This replaces one of the same name."""
-        self._table.put_item(
-            Item={
-                **_baseline_key(baseline.name),
-                "name": baseline.name,
-                "run_id": baseline.run_id,
-                "set_at": baseline.set_at,
-                "gsi1pk": "baselines",
-                "gsi1sk": baseline.name,
-            }
-        )
+    def set_baseline(self, baseline: Baseline, before: Baseline | None) -> bool:
+        """Store the baseline in place of `before`, or of none.
+
+        Returns whether it did. It does not if somebody else has changed the baseline in between.
+        """
+        unchanged: ConditionBase = Attr("pk").not_exists()
+        if before is not None:
+            # Earlier versions wrote one run.
+            unchanged = Attr("run_ids").eq([*before.run_ids]) | Attr("run_id").eq(before.run_ids[0])
+        try:
+            self._table.put_item(
+                Item={
+                    **_baseline_key(baseline.name),
+                    "name": baseline.name,
+                    "run_ids": list(baseline.run_ids),
+                    "set_at": baseline.set_at,
+                    "gsi1pk": "baselines",
+                    "gsi1sk": baseline.name,
+                },
+                ConditionExpression=unchanged,
+            )
+        except self._table.meta.client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
 
     def remove_baseline(self, name: str) -> Baseline | None:
         """Remove the baseline and keep its run. Returns the baseline, or None without one."""

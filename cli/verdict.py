@@ -92,7 +92,8 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
     }
     table = Table(
         title=Text(
-            f"{_arm(results, arm)} against {_arm(results, baseline)}{of_whom.get(scope or '', '')}"
+            f"{_arm(results, arm)} against {_arm(results, verdicts[0].against)}"
+            f"{of_whom.get(scope or '', '')}"
         ),
         title_justify="left",
         title_style="bold",
@@ -100,7 +101,7 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
         padding=0,
     )
     # A column has no room for a run's id. The title has the whole name.
-    if verdicts[0].earlier is not None:
+    if verdicts[0].earlier_runs:
         short = "earlier"
     elif baseline.startswith(f"{arm} ("):
         short = "other run"

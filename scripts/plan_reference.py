@@ -17,7 +17,7 @@ from rackrate import tools
 from rackrate.document import Json
 from rackrate.plan.arms import ArmChoice
 from rackrate.plan.check import MAX_PLAN_BYTES, MAX_RUN_SECONDS
-from rackrate.plan.fields import MAX_ARMS, MAX_TESTS, MAX_TRIALS, PlanInput
+from rackrate.plan.fields import MAX_ARMS, MAX_EARLIER_RUNS, MAX_TESTS, MAX_TRIALS, PlanInput
 from rackrate.plan.model import CATALOGUE
 from rackrate.plan.schedule import MAX_PAIRS_PER_ITEM
 from rackrate_text.units import UNITS
@@ -130,6 +130,7 @@ def _limits() -> str:
         "the plan": f"{MAX_PLAN_BYTES} bytes",
         "arms": f"{MAX_ARMS}",
         "tests": f"{MAX_TESTS}",
+        "earlier runs": f"{MAX_EARLIER_RUNS}",
         "trials": f"{MAX_TRIALS:,}",
         "expected seconds of all blocks": f"{MAX_RUN_SECONDS:,}",
         "pairs of one round": f"{MAX_PAIRS_PER_ITEM}",

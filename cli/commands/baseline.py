@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -10,48 +11,122 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from ..baselines import Baseline, checked_name
-from ..errors import Refusal
+from rackrate_text.words import counted, listed
+
+from ..baselines import LEAST_RUNS, MOST_RUNS, Baseline, checked_name, what_a_gate_needs
+from ..completion import complete_run
+from ..errors import EXIT_FAILED, Refusal
 from ..guard import one_sentence
-from ..options import RunArgument
 from ..output import JsonOption, Output, StackOption
 from ..run_ids import find_measured_run
+from ..runs import as_document
 from ..stack import Stack
+from ..verdict import run_table
 
 app = typer.Typer(
-    help="Name runs that others are compared with.\n\nExample: rackrate baseline set golden latest",
+    help="Name runs that others are compared with. A gate needs four.\n\nExample: rackrate baseline"
+    " add main latest",
     no_args_is_help=True,
 )
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The baseline's name.")]
+RunsArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="RUN...", help="Runs' ids, or latest.", autocompletion=complete_run),
+]
+
+_TRIES = 5
+type _Change = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 
 @app.command("set")
 @one_sentence
 def set_baseline(
     name: NameArgument,
-    run_id: RunArgument,
+    run_ids: RunsArgument,
     stack: StackOption = "rackrate",
     as_json: JsonOption = False,
 ) -> None:
-    """Give a run a name. This replaces a baseline that has the name already.
+    """Give runs a name. This replaces a baseline that has the name already.
 
     Example: rackrate baseline set golden latest
     """
     output = Output(as_json)
-    checked_name(name)
     found = Stack.find(stack)
-    if found.run(name) is not None:
-        raise Refusal(f'"{name}" is a run\'s id, which would win over a baseline; choose another.')
-    run = find_measured_run(found, run_id)
-    if found.file(run.run_id, "results.json") is None:
-        raise Refusal(f"Run {run.run_id} left no results.json; name another run.")
-    before = found.baseline(name)
-    made = Baseline(name, run.run_id, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
-    found.set_baseline(made)
-    was = "" if before is None or before.run_id == run.run_id else f"; it was {before.run_id}"
-    output.say(f"Baseline {name} is run {run.run_id}{was}.")
-    output.document({"baseline": made.as_document(), "was": before and before.as_document()})
+    runs = _checked_runs(found, name, run_ids)
+    if len(runs) > MOST_RUNS:
+        raise Refusal(f"A baseline has at most {MOST_RUNS} runs; name fewer than {len(runs)}.")
+    before, after = _change(found, name, lambda _: runs)
+    was = "" if before is None or before.run_ids == runs else f"; it was {_shown(before.run_ids)}"
+    output.say(f"Baseline {name} is {_shown(runs)}{was}.")
+    _say_what_is_missing(output, after)
+    output.document({"baseline": after.as_document(), "was": before and before.as_document()})
+
+
+@app.command("add")
+@one_sentence
+def add_to_baseline(
+    name: NameArgument,
+    run_ids: RunsArgument,
+    stack: StackOption = "rackrate",
+    as_json: JsonOption = False,
+) -> None:
+    """Add runs to a baseline, which is made if there is none. It keeps the newest 20.
+
+    Example: rackrate baseline add main latest
+    """
+    output = Output(as_json)
+    found = Stack.find(stack)
+    runs = _checked_runs(found, name, run_ids)
+
+    def with_them(before: tuple[str, ...]) -> tuple[str, ...]:
+        return (*before, *(run for run in runs if run not in before))[-MOST_RUNS:]
+
+    before, after = _change(found, name, with_them)
+    had = () if before is None else before.run_ids
+    added = [run for run in after.run_ids if run not in had]
+    dropped = [run for run in had if run not in after.run_ids]
+    has = f"Baseline {name} has {counted(len(after.run_ids), 'run')}"
+    output.say(
+        f"{has}{f', with {listed(added)}' if added else '; it had them already'}"
+        f"{f', and no longer {listed(dropped)}' if dropped else ''}."
+    )
+    _say_what_is_missing(output, after)
+    output.document({"baseline": after.as_document(), "was": before and before.as_document()})
+
+
+@app.command("show")
+@one_sentence
+def show_baseline(
+    name: NameArgument, stack: StackOption = "rackrate", as_json: JsonOption = False
+) -> None:
+    """Show the runs of a baseline, and how many a gate still needs.
+
+    Example: rackrate baseline show main
+    """
+    output = Output(as_json)
+    found = Stack.find(stack)
+    baseline = found.baseline(name)
+    if baseline is None:
+        raise _no_baseline(name)
+    records = {run_id: found.run(run_id) for run_id in baseline.run_ids}
+    runs = [run for run in records.values() if run is not None]
+    gone = [run_id for run_id, run in records.items() if run is None]
+    if runs:
+        output.print(run_table(runs))
+    for run_id in gone:
+        output.say(
+            f"The run {run_id} is gone; take it out with `rackrate baseline remove {name}"
+            f" {run_id}`."
+        )
+    _say_what_is_missing(output, baseline)
+    output.document(
+        {
+            "baseline": baseline.as_document(),
+            "runs": [as_document(run) for run in runs],
+            "gone": gone,
+        }
+    )
 
 
 @app.command("list")
@@ -75,29 +150,107 @@ def list_baselines(stack: StackOption = "rackrate", as_json: JsonOption = False)
 @app.command("remove")
 @one_sentence
 def remove_baseline(
-    name: NameArgument, stack: StackOption = "rackrate", as_json: JsonOption = False
+    name: NameArgument,
+    run_ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUN...]", help="Take out these runs only."),
+    ] = None,
+    stack: StackOption = "rackrate",
+    as_json: JsonOption = False,
 ) -> None:
-    """Remove a baseline's name. Its run stays.
+    """Remove a baseline's name, or take runs out of it. The runs themselves stay.
 
     Example: rackrate baseline remove golden
     """
     output = Output(as_json)
-    removed = Stack.find(stack).remove_baseline(name)
+    found = Stack.find(stack)
+    if run_ids:
+        _take_out(output, found, name, run_ids)
+        return
+    removed = found.remove_baseline(name)
     if removed is None:
-        raise Refusal(
-            f'There is no baseline "{name}"; `rackrate baseline list` names those there are.'
-        )
-    output.say(f"Baseline {name} is forgotten; its run {removed.run_id} stays.")
+        raise _no_baseline(name)
+    verb = "stays" if len(removed.run_ids) == 1 else "stay"
+    output.say(f"Baseline {name} is forgotten; {_shown(removed.run_ids)} {verb}.")
     output.document({"removed": removed.as_document()})
+
+
+def _take_out(output: Output, stack: Stack, name: str, run_ids: Sequence[str]) -> None:
+    def without_them(before: tuple[str, ...]) -> tuple[str, ...]:
+        if not before:
+            raise _no_baseline(name)
+        for run_id in run_ids:
+            if run_id not in before:
+                raise Refusal(f"Run {run_id} is not in the baseline {name}; name one that is.")
+        left = tuple(run_id for run_id in before if run_id not in run_ids)
+        if not left:
+            raise Refusal(
+                f"The baseline {name} would have no run left; remove it with `rackrate baseline"
+                f" remove {name}`."
+            )
+        return left
+
+    before, after = _change(stack, name, without_them)
+    output.say(f"Baseline {name} is {_shown(after.run_ids)}.")
+    _say_what_is_missing(output, after)
+    output.document({"baseline": after.as_document(), "was": before and before.as_document()})
+
+
+def _checked_runs(stack: Stack, name: str, run_ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids of runs that a baseline can have, each once. Raises Refusal for any other."""
+    checked_name(name)
+    if stack.run(name) is not None:
+        raise Refusal(f'"{name}" is a run\'s id, which would win over a baseline; choose another.')
+    found = []
+    for run_id in run_ids:
+        run = find_measured_run(stack, run_id)
+        if stack.file(run.run_id, "results.json") is None:
+            raise Refusal(f"Run {run.run_id} left no results.json; name another run.")
+        found.append(run.run_id)
+    return tuple(dict.fromkeys(found))
+
+
+def _change(stack: Stack, name: str, change: _Change) -> tuple[Baseline | None, Baseline]:
+    """Change a baseline's runs. Returns the baseline before and after.
+
+    Two jobs may add a run at the same time, so the change is made anew if somebody else was first.
+    """
+    for _ in range(_TRIES):
+        before = stack.baseline(name)
+        run_ids = change(() if before is None else before.run_ids)
+        after = Baseline(name, run_ids, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
+        if stack.set_baseline(after, before):
+            return before, after
+    raise Refusal(f"Others keep changing the baseline {name}; try again.", EXIT_FAILED)
+
+
+def _say_what_is_missing(output: Output, baseline: Baseline) -> None:
+    if len(baseline.run_ids) < LEAST_RUNS:
+        output.say(f"For now: {what_a_gate_needs(len(baseline.run_ids), baseline.name)}.")
+
+
+def _shown(run_ids: Sequence[str]) -> str:
+    """`run r1`, or `the runs r1 and r2`."""
+    return f"run {run_ids[0]}" if len(run_ids) == 1 else f"the runs {listed(run_ids)}"
+
+
+def _no_baseline(name: str) -> Refusal:
+    return Refusal(
+        f'There is no baseline "{name}"; `rackrate baseline list` names those there are.'
+    )
 
 
 def _table(baselines: list[Baseline]) -> Table:
     table = Table(box=box.HORIZONTALS, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("Baseline", overflow="fold")
-    table.add_column("Run", overflow="fold")
+    table.add_column("Runs", justify="right", no_wrap=True)
+    table.add_column("Newest run", overflow="fold")
     table.add_column("Set (UTC)", no_wrap=True)
     for baseline in baselines:
         table.add_row(
-            Text(baseline.name), Text(baseline.run_id), baseline.set_at[:16].replace("T", " ")
+            Text(baseline.name),
+            str(len(baseline.run_ids)),
+            Text(baseline.run_ids[-1]),
+            baseline.set_at[:16].replace("T", " "),
         )
     return table

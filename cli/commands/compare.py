@@ -1,9 +1,10 @@
-"""`rackrate compare`: let the stack compare two runs, or a run and a named baseline."""
+"""`rackrate compare`: let the stack compare a run with others, or with a named baseline."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +22,7 @@ from ..options import OutOption, RequireOption
 from ..outcome import check, complain_of_unmet, fetch_raw
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
-from ..requirements import Requirement, parse_requirements
+from ..requirements import Requirement, check_number_of_runs, parse_requirements
 from ..run_ids import LATEST, find_measured_run, new_run_id
 from ..stack import Execution, Stack
 from ..verdict import print_results
@@ -43,10 +44,10 @@ def compare(
             autocompletion=complete_run,
         ),
     ],
-    other: Annotated[
-        str,
+    others: Annotated[
+        list[str],
         typer.Argument(
-            metavar="OTHER",
+            metavar="OTHER...",
             help="What it is compared with, named alike.",
             autocompletion=complete_run,
         ),
@@ -56,23 +57,27 @@ def compare(
     require: RequireOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two runs: print what differed between them and the verdicts.
+    """Compare a run with others: print what differed and the verdicts.
 
-    Example: rackrate compare latest golden
+    A verdict needs four other runs; --require with fewer is refused.
+
+    Example: rackrate compare latest main
     """
     requirements = parse_requirements(require or ())
     if any(requirement.is_about_earlier for requirement in requirements):
         raise Refusal(
-            'A comparison is with another run anyway; leave "than before" out of --require.'
+            'A comparison is with other runs anyway; leave "than before" out of --require.'
         )
     files.prepare(out)
     found = Stack.find(stack)
-    ours, theirs = (_checked(found, name) for name in (run_id, other))
-    if ours.run_id == theirs.run_id:
-        raise Refusal(f"Both are the run {ours.run_id}; name two runs to compare.")
+    ours, *theirs = (_checked(found, name) for name in (run_id, *others))
+    other_ids = _other_ids(ours, theirs)
+    for requirement in requirements:
+        check_number_of_runs(requirement, len(other_ids), theirs[0].baseline)
     output = Output(as_json)
     comparison_id = f"compare-{new_run_id().removeprefix('run-')}"
-    asked = {"compare": {"run": ours.asked, "with": theirs.asked}}
+    named = [each.asked for each in theirs]
+    asked = {"compare": {"run": ours.asked, "with": named[0] if len(named) == 1 else named}}
     execution = _execute(output, found, comparison_id, asked)
     _check_end(execution, comparison_id)
     _conclude(output, found, comparison_id, out, requirements)
@@ -80,14 +85,32 @@ def compare(
 
 @dataclass(frozen=True)
 class _Named:
-    """A run as the user named it: its id, and the name to pass to the stack."""
+    """Runs as the user named them: their ids, the name for the stack, and the baseline's."""
 
-    run_id: str
+    run_ids: tuple[str, ...]
     asked: str
+    baseline: str | None = None
+
+
+def _other_ids(ours: _Named, theirs: Sequence[_Named]) -> list[str]:
+    """The ids of the other runs. Raises Refusal where the stack would refuse them later."""
+    if len(ours.run_ids) > 1:
+        raise Refusal(
+            f'The baseline "{ours.asked}" has {len(ours.run_ids)} runs; name one run first, and'
+            " then those that it is compared with."
+        )
+    found: list[str] = []
+    for run_id in (run_id for named in theirs for run_id in named.run_ids):
+        if run_id in ours.run_ids:
+            raise Refusal(f"Both are the run {run_id}; name another run to compare with.")
+        if run_id in found:
+            raise Refusal(f"The run {run_id} is named twice; name each run once.")
+        found.append(run_id)
+    return found
 
 
 def _checked(stack: Stack, name: str) -> _Named:
-    """Find the named run. Raises Refusal where the stack would refuse it later.
+    """Find the named runs. Raises Refusal where the stack would refuse them later.
 
     When a run and a baseline have the same name, the run is meant.
     """
@@ -98,14 +121,16 @@ def _checked(stack: Stack, name: str) -> _Named:
                 f'There is no run and no baseline "{name}"; `rackrate list` and `rackrate baseline'
                 " list` name those there are."
             )
-        if stack.run(baseline.run_id) is None:
-            raise Refusal(
-                f'The run {baseline.run_id} of the baseline "{name}" is gone; set the baseline to'
-                " another run."
-            )
-        return _Named(find_measured_run(stack, baseline.run_id).run_id, name)
+        for run_id in baseline.run_ids:
+            if stack.run(run_id) is None:
+                raise Refusal(
+                    f'The run {run_id} of the baseline "{name}" is gone; take it out with'
+                    f" `rackrate baseline remove {name} {run_id}`, or set the baseline anew."
+                )
+            find_measured_run(stack, run_id)
+        return _Named(baseline.run_ids, name, name)
     run = find_measured_run(stack, name)
-    return _Named(run.run_id, run.run_id)
+    return _Named((run.run_id,), run.run_id)
 
 
 def _execute(output: Output, stack: Stack, comparison_id: str, asked: dict[str, Any]) -> Execution:
@@ -193,6 +218,6 @@ def _keep(
         return directory / "comparison.json"
     # In the bucket the page links to ../../runs/<id>. Here the runs lie beside the comparison.
     files.save(directory / _PAGE, page.replace(b'"../../runs/', b'"../'))
-    for run_id in (comparison.run_id, comparison.other_id):
+    for run_id in (comparison.run_id, *comparison.other_ids):
         fetch_raw(output, stack, run_id, out)
     return directory / _PAGE

@@ -160,17 +160,40 @@ class Replaced(NamedTuple):
     before: TrialState | None
 
 
-class NamedRun(NamedTuple):
-    """The run that a name stands for.
+class NamedRuns(NamedTuple):
+    """The runs that a name stands for.
 
     Attributes:
-        run: the run with that id, or the run of the baseline with that name; None when there is
-            neither, or the baseline's run is gone.
-        baseline: the baseline's name, if the name is a baseline's.
+        name: the name.
+        runs: the run with that id, or the runs of the baseline with that name, without those that
+            are gone.
+        gone: the ids of the baseline's runs that are gone.
+        is_baseline: whether the name is a baseline's.
     """
 
-    run: RunRecord | None
-    baseline: str | None
+    name: str
+    runs: tuple[RunRecord, ...] = ()
+    gone: tuple[str, ...] = ()
+    is_baseline: bool = False
+
+    @property
+    def baseline(self) -> str | None:
+        """The baseline's name, if the name is a baseline's."""
+        return self.name if self.is_baseline else None
+
+    @property
+    def problem(self) -> str | None:
+        """Why the name cannot be used, or None."""
+        if self.gone:
+            return f"the run {self.gone[0]!r} of the baseline {self.name!r} is gone"
+        return None if self.runs else f"there is no run and no baseline {self.name!r}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        if self.gone:
+            return "take it out of the baseline, or name runs of this stack"
+        return "name a run of this stack, or a baseline set in it"
 
 
 class Store:
@@ -344,13 +367,18 @@ class Store:
         found = self._get_item(f"run#{run_id}", "run")
         return None if found is None or "status" not in found else _run_record(found)
 
-    def named_run(self, name: str) -> NamedRun:
-        """The run with an id, or the run of the baseline with that name."""
+    def named_runs(self, name: str) -> NamedRuns:
+        """The run with an id, or the runs of the baseline with that name, the newest last."""
         if (run := self.run(name)) is not None:
-            return NamedRun(run, None)
-        if (baseline := self._get_item(f"baseline#{name}", "baseline")) is not None:
-            return NamedRun(self.run(str(baseline["run_id"])), name)
-        return NamedRun(None, None)
+            return NamedRuns(name, (run,))
+        if (baseline := self._get_item(f"baseline#{name}", "baseline")) is None:
+            return NamedRuns(name)
+        # A baseline of an earlier version has one run.
+        run_ids = baseline["run_ids"] if "run_ids" in baseline else [baseline["run_id"]]
+        found = {run_id: self.run(run_id) for run_id in run_ids}
+        runs = tuple(run for run in found.values() if run is not None)
+        gone = tuple(run_id for run_id, run in found.items() if run is None)
+        return NamedRuns(name, runs, gone, is_baseline=True)
 
     def _get_item(self, pk: str, sk: str) -> Json | None:
         with translated():
@@ -555,13 +583,14 @@ class Store:
         before = answer.get("Attributes")
         return Replaced(True, None if before is None else _trial_state(_value(before)))
 
-    def evidence(self, run_id: str, *, with_nodes: bool = False) -> Evidence:
+    def evidence(self, run_id: str, *, with_nodes: bool = False, with_raw: bool = True) -> Evidence:
         """The evidence of a run, from which verdicts are computed.
 
         Args:
             run_id: the run.
             with_nodes: whether to read the facts about the trials' nodes too, which make up most of
                 an item.
+            with_raw: whether to read the raw values too, which no verdict against other runs uses.
         """
         trials = self.trials(run_id) if with_nodes else self.trial_values(run_id)
         run, items = self.run(run_id), self.items(run_id)
@@ -572,7 +601,7 @@ class Store:
             planned_run=self.plan(run_id),
             planned=tuple(planned_trials(begun)),
             trials=trials,
-            raw=self.raw_values(trials.values()),
+            raw=self.raw_values(trials.values()) if with_raw else {},
         )
 
     def verdicts(self, run_id: str) -> list[Verdict]:

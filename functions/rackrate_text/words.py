@@ -30,6 +30,17 @@ def span(least: str, most: str) -> str:
     return most if least == most else f"{least} to {most}"
 
 
+def several_runs(name: str, number: int) -> str:
+    """Several runs together, such as `the 4 runs of main`.
+
+    Args:
+        name: the name of their baseline, or their number (`4 runs`) if they have none.
+        number: how many they are.
+    """
+    runs = counted(number, "run")
+    return f"the {runs}" if name == runs else f"the {runs} of {name}"
+
+
 def capitalized(words: str) -> str:
     """The text with its first letter capitalized and the rest unchanged."""
     return f"{words[:1].upper()}{words[1:]}"

@@ -26,8 +26,9 @@ from rackrate.stages.collect import Drafts
 from rackrate.stages.plan import plan as plan_run
 from rackrate.store import RunRecord
 from rackrate.tools import Interval, Measurement, TestBase
-from rackrate.verdict.analysis import against_earlier_run, analyze_run
+from rackrate.verdict.analysis import against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
+from rackrate.verdict.wording import name_of_runs
 from tests.unit.report.pages import changed
 
 Spoil = Callable[[Trial], Trial]
@@ -67,7 +68,7 @@ def measured_run(
     failure: RunFailure | None = None,
     counters: Counters | None = None,
     warnings: tuple[str, ...] = (),
-    earlier: MeasuredRun | None = None,
+    earlier: Sequence[MeasuredRun] = (),
 ) -> MeasuredRun:
     """Plan a run, make up its measurements, and analyze it.
 
@@ -81,15 +82,14 @@ def measured_run(
         failure: the execution's failure, if it failed.
         counters: counters.json.
         warnings: the run's warnings.
-        earlier: the run that it is compared with.
+        earlier: the runs that it is compared with.
     """
     planned, items, warm_ups = _planned(plan, run_id, nodes, tool_image)
     trials, raw = _trials(planned, [*warm_ups, *items], spoil)
     evidence = Evidence(planned, tuple(planned_trials(items)), trials, raw)
-    since = earlier and against_earlier_run(
-        evidence, earlier.recorded.evidence, name=earlier.recorded.id
-    )
-    analysis = analyze_run(evidence, since, counters=counters)
+    before = {run.recorded.id: run.recorded.evidence for run in earlier}
+    since = against_earlier_runs(evidence, before, name=name_of_runs([*before], "main"))
+    analysis = analyze_run(evidence, since if before else None, counters=counters)
     stored = [trial for _, trial in sorted(trials.items())]
     times = RunTimes("2026-11-21T16:12:58.352Z", "2026-11-21T16:22:31.004Z")
     results = build_results(
@@ -236,7 +236,7 @@ def demo() -> Run:
 def since() -> Run:
     """A run that is compared with an earlier one."""
     earlier = measured_run({**DEMO, "seed": 11}, run_id="run-20261120-090000-ab12")
-    return measured_run(DEMO, earlier=earlier)
+    return measured_run(DEMO, earlier=[earlier])
 
 
 @cache
@@ -250,7 +250,7 @@ def compared() -> Run:
     )
     found = build_comparison(
         measured_run(DEMO).recorded,
-        before.recorded,
+        [before.recorded],
         comparison_id="compare-20261121-170000-77aa",
         execution_arn="arn:aws:states:us-east-1:123456789012:execution:rackrate:compare-1",
         baseline="october",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+from rackrate_cli.baselines import Baseline
+from rackrate_cli.stack import Stack
+
 from .conftest import DeployedStack, Rackrate, results, table
 
 
@@ -26,7 +30,7 @@ def test_a_baseline_is_an_item_that_the_functions_find(
         "pk": "baseline#golden",
         "sk": "baseline",
         "name": "golden",
-        "run_id": "r1",
+        "run_ids": ["r1"],
         "gsi1pk": "baselines",
         "gsi1sk": "golden",
     }
@@ -40,8 +44,130 @@ def test_a_baseline_that_is_set_again_names_the_new_run(
     rackrate("baseline", "set", "golden", "r1", "--stack", stack.name)
     done = rackrate("baseline", "set", "golden", "r2", "--stack", stack.name, "--json")
     answer = json.loads(done.stdout)
-    assert answer["baseline"]["run_id"] == "r2"
-    assert answer["was"]["run_id"] == "r1"
+    assert answer["baseline"]["run_ids"] == ["r2"]
+    assert answer["was"]["run_ids"] == ["r1"]
+
+
+def runs_of(stack: DeployedStack, name: str) -> list[str]:
+    """The runs of a baseline as the functions read them."""
+    item = table(stack.table).get_item(Key={"pk": f"baseline#{name}", "sk": "baseline"})["Item"]
+    runs = item["run_ids"]
+    assert isinstance(runs, list)
+    return [str(run_id) for run_id in runs]
+
+
+def test_a_baseline_takes_several_runs_each_once(stack: DeployedStack, rackrate: Rackrate) -> None:
+    for run_id in ("r1", "r2", "r3"):
+        measured(stack, run_id)
+    done = rackrate("baseline", "set", "main", "r1", "r2", "r1", "--stack", stack.name)
+    assert "Baseline main is the runs r1 and r2." in done.stdout
+    assert runs_of(stack, "main") == ["r1", "r2"]
+    done = rackrate("baseline", "add", "main", "r2", "r3", "--stack", stack.name)
+    assert "Baseline main has 3 runs, with r3." in done.stdout
+    assert runs_of(stack, "main") == ["r1", "r2", "r3"]
+
+
+def test_a_run_is_added_to_a_baseline_that_is_made_for_it_and_only_once(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    measured(stack, "r1")
+    for said in ("has 1 run, with r1.", "has 1 run; it had them already."):
+        done = rackrate("baseline", "add", "main", "r1", "--stack", stack.name)
+        assert done.exit_code == 0, done.output
+        assert said in done.stdout
+    assert runs_of(stack, "main") == ["r1"]
+
+
+def test_a_baseline_with_too_few_runs_for_a_gate_says_how_many_it_needs(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    for number in range(1, 5):
+        measured(stack, f"r{number}")
+        done = rackrate("baseline", "add", "main", f"r{number}", "--stack", stack.name)
+        said = " ".join(done.stdout.split())
+        needs = f"a gate needs 4 baseline runs and the baseline main has {number}; add more with"
+        assert (needs in said) == (number < 4)
+
+
+def test_a_baseline_keeps_the_newest_runs(stack: DeployedStack, rackrate: Rackrate) -> None:
+    runs = [f"r{number:02}" for number in range(22)]
+    for run_id in runs:
+        measured(stack, run_id)
+    rackrate("baseline", "set", "main", *runs[:20], "--stack", stack.name)
+    done = rackrate("baseline", "add", "main", *runs[20:], "--stack", stack.name)
+    assert "has 20 runs, with r20 and r21, and no longer r00 and r01." in " ".join(
+        done.stdout.split()
+    )
+    assert runs_of(stack, "main") == runs[2:]
+    refused = rackrate("baseline", "set", "main", *runs, "--stack", stack.name)
+    assert refused.exit_code == 2
+    assert "at most 20 runs" in refused.stderr
+
+
+def test_a_run_is_taken_out_of_a_baseline_and_the_last_one_is_not(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    for run_id in ("r1", "r2"):
+        measured(stack, run_id)
+    rackrate("baseline", "set", "main", "r1", "r2", "--stack", stack.name)
+    done = rackrate("baseline", "remove", "main", "r1", "--stack", stack.name)
+    assert "Baseline main is run r2." in done.stdout
+    for run_id, said in (("r1", "is not in the baseline"), ("r2", "would have no run left")):
+        refused = rackrate("baseline", "remove", "main", run_id, "--stack", stack.name)
+        assert (refused.exit_code, said in refused.stderr) == (2, True)
+    assert runs_of(stack, "main") == ["r2"]
+    nothing = rackrate("baseline", "remove", "other", "r1", "--stack", stack.name)
+    assert 'no baseline "other"' in nothing.stderr
+
+
+def test_show_lists_a_baselines_runs_and_those_that_are_gone(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    for run_id in ("r1", "r2"):
+        measured(stack, run_id)
+    rackrate("baseline", "set", "main", "r1", "r2", "--stack", stack.name)
+    table(stack.table).delete_item(Key={"pk": "run#r1", "sk": "run"})
+    done = rackrate("baseline", "show", "main", "--stack", stack.name)
+    assert "succeeded" in done.stdout
+    assert "The run r1 is gone" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    told = json.loads(rackrate("baseline", "show", "main", "--stack", stack.name, "--json").stdout)
+    assert (told["gone"], [run["id"] for run in told["runs"]]) == (["r1"], ["r2"])
+    assert rackrate("baseline", "show", "other", "--stack", stack.name).exit_code == 2
+
+
+def test_a_baseline_of_an_earlier_version_can_be_added_to(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    for run_id in ("r1", "r2"):
+        measured(stack, run_id)
+    item = {"pk": "baseline#old", "sk": "baseline", "name": "old", "run_id": "r1", "set_at": ""}
+    table(stack.table).put_item(Item={**item, "gsi1pk": "baselines", "gsi1sk": "old"})
+    done = rackrate("baseline", "add", "old", "r2", "--stack", stack.name)
+    assert done.exit_code == 0, done.output
+    assert runs_of(stack, "old") == ["r1", "r2"]
+
+
+def test_runs_that_two_jobs_add_at_the_same_time_are_both_kept(
+    stack: DeployedStack, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run_id in ("r1", "r2", "r3"):
+        measured(stack, run_id)
+    rackrate("baseline", "set", "main", "r1", "--stack", stack.name)
+    read = Stack.baseline
+    others = iter(("r2",))
+
+    def read_before_another_job_writes(self: Stack, name: str) -> Baseline | None:
+        found = read(self, name)
+        if found is not None and (other := next(others, None)) is not None:
+            changed = Baseline(name, (*found.run_ids, other), found.set_at)
+            assert self.set_baseline(changed, found)
+        return found
+
+    monkeypatch.setattr(Stack, "baseline", read_before_another_job_writes)
+    done = rackrate("baseline", "add", "main", "r3", "--stack", stack.name)
+    assert done.exit_code == 0, done.output
+    assert runs_of(stack, "main") == ["r1", "r2", "r3"]
 
 
 def test_list_is_by_name_and_fits_80_columns(stack: DeployedStack, rackrate: Rackrate) -> None:
@@ -53,7 +179,7 @@ def test_list_is_by_name_and_fits_80_columns(stack: DeployedStack, rackrate: Rac
     assert max(map(len, shown.stdout.splitlines())) <= 80
     listed = json.loads(rackrate("baseline", "list", "--stack", stack.name, "--json").stdout)
     assert [each["name"] for each in listed["baselines"]] == ["golden", "n" * 80, "weekly"]
-    assert {each["run_id"] for each in listed["baselines"]} == {run_id}
+    assert [each["run_ids"] for each in listed["baselines"]] == [[run_id]] * 3
 
 
 def test_no_baselines_are_said_to_be_none(stack: DeployedStack, rackrate: Rackrate) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from .conftest import DeployedStack, Rackrate, machine, results, verdict
 
+#: Runs that make a gate of four together with `r0`.
+MORE = ("m1", "m2", "m3")
 PAGE = '<!doctype html><a href="../../runs/r1/raw/1.txt">raw</a>'
 DIFFERENCES = [
     {"what": "instance type", "run": "c5.large", "with": "c5n.9xlarge"},
@@ -56,8 +58,9 @@ def writing(stack: DeployedStack, name: str, content: str) -> dict[str, Any]:
 
 @pytest.fixture
 def comparing(stack: DeployedStack) -> DeployedStack:
-    """A stack with two runs that writes a comparison of them."""
-    for run_id, started_at in (("r0", "2026-11-20T07:00:00Z"), ("r1", "2026-11-21T07:00:00Z")):
+    """A stack with runs, `r1` the newest, that writes a comparison of `r1` and `r0`."""
+    starts = {run_id: f"2026-11-20T0{n}:00:00Z" for n, run_id in enumerate(["r0", *MORE])}
+    for run_id, started_at in {**starts, "r1": "2026-11-21T07:00:00Z"}.items():
         stack.record(run_id, status="succeeded", trials_measured=36, started_at=started_at)
         stack.put(run_id, "results.json", results(run_id))
     write(stack, document())
@@ -125,10 +128,55 @@ def test_runs_that_differ_in_nothing_are_said_to(
     assert "Nothing that rackrate knows of differed" in done.stdout
 
 
+def test_a_baseline_of_several_runs_is_compared_with_as_one(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    told = {"with": "main", "with_runs": ["r0", *MORE], "baseline": "main"}
+    write(comparing, document(**told))
+    rackrate("baseline", "set", "main", "r0", *MORE, "--stack", comparing.name)
+    done = rackrate(
+        "compare", "r1", "main", "--out", tmp_path, "--stack", comparing.name,
+        "--require", "tcp-1 worse",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    [execution] = comparing.executions()
+    assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": "main"}}
+    assert "Run r1 against the 4 runs of main" in done.stdout
+    assert "The others" in done.stdout
+
+
+def test_runs_are_listed_for_the_stack(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    write(comparing, document(**{"with": "2 runs", "with_runs": ["r0", "m1"]}))
+    done = rackrate("compare", "r1", "r0", "m1", "--out", tmp_path, "--stack", comparing.name)
+    [execution] = comparing.executions()
+    assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": ["r0", "m1"]}}
+    assert "Run r1 against the 2 runs" in done.stdout
+
+
+def test_a_gate_with_fewer_than_four_runs_is_refused_before_anything_starts(
+    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    rackrate("baseline", "set", "golden", "r0", "--stack", comparing.name)
+    for others, said in (
+        (["golden"], "the baseline golden has 1; add more with `rackrate baseline add golden RUN"),
+        (["r0", "m1", "m2"], "a gate needs 4 baseline runs and this baseline has 3; add more"),
+    ):
+        done = rackrate(
+            "compare", "r1", *others, "--out", tmp_path, "--stack", comparing.name,
+            "--require", "tcp-1 not worse",
+        )  # fmt: skip
+        assert done.exit_code == 2, done.output
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert comparing.executions() == []
+
+
 def test_a_requirement_that_is_not_met_is_exit_code_1(
     comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:
-    base = ("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
+    base = ("compare", "r1", "r0", *MORE, "--out", tmp_path, "--stack", comparing.name)
     unmet = rackrate(*base, "--require", "tcp-1 not worse")
     assert unmet.exit_code == 1
     assert '"tcp-1 not worse" is not met' in unmet.stderr
@@ -171,6 +219,8 @@ def test_what_cannot_be_compared_starts_nothing(
         (("r1", "empty"), "no measured trials"),
         (("r1", "r1"), "Both are the run r1"),
         (("latest", "r1"), "Both are the run r1"),
+        (("r1", "r0", "r1"), "Both are the run r1"),
+        (("r1", "r0", "m1", "r0"), "The run r0 is named twice"),
         (("r1", "r0", "--require", "tcp-1"), "has no verdict"),
         (("r1", "r0", "--require", "tcp-1 better than before"), "leave"),
     ):

@@ -117,7 +117,7 @@ verdicts = st.builds(
     unit=st.sampled_from(["bit/s", "s", ""]),
     arm=words,
     baseline=words,
-    earlier=st.none(),
+    earlier_runs=st.just(()),
     arm_median=ratios,
     baseline_median=ratios,
     ratio=ratios,
@@ -129,6 +129,7 @@ verdicts = st.builds(
     claim=st.none(),
     more_blocks=st.none() | st.integers(0, 9),
     more_pairs=st.none(),
+    more_runs=st.none(),
     ceiling=st.none(),
     steadiness=st.none(),
 )

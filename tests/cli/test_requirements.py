@@ -6,11 +6,12 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rackrate_cli.baselines import LEAST_RUNS, MOST_RUNS
 from rackrate_cli.errors import Refusal
 from rackrate_cli.requirements import (
     DEFAULT_TESTS,
@@ -23,13 +24,13 @@ from rackrate_cli.requirements import (
 )
 from rackrate_cli.results import Results
 
-from rackrate.plan.fields import DEFAULT_TESTS as PLAN_TESTS
+from rackrate.plan import fields
 from rackrate.verdict.estimator import Word
 
 from .conftest import DeployedStack, Rackrate, machine, results, verdict
 
 RUN = "run-20261121-070512-ab12"
-EARLIER = verdict(baseline="run before", verdict="worse", ratio=0.9)
+EARLIER = verdict(baseline="main: r1, r2, r3, r4", verdict="worse", ratio=0.9)
 RESULTS = [
     verdict(),
     verdict(arm="spread", verdict="inconclusive", reason="2 blocks", more_blocks=4),
@@ -37,7 +38,7 @@ RESULTS = [
     verdict(test="udp-1", metric="throughput", verdict="no meaningful difference"),
     verdict(test="udp-1", metric="jitter", verdict="better"),
 ]
-PLANNED = {
+PLANNED: dict[str, Any] = {
     "plan": {
         "tests": [{"name": "tcp-1"}, {"name": "udp-1"}],
         "baseline": "baseline",
@@ -58,8 +59,9 @@ def checked(text: str, *, regressions: list[object] | None = None) -> Checked:
 
 
 def test_what_is_known_of_plans_and_verdicts_is_what_the_stack_knows() -> None:
-    assert DEFAULT_TESTS == PLAN_TESTS
+    assert DEFAULT_TESTS == fields.DEFAULT_TESTS
     assert set(VERDICTS) == set(get_args(Word))
+    assert (LEAST_RUNS, MOST_RUNS) == (fields.LEAST_RUNS, fields.MAX_EARLIER_RUNS)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +101,61 @@ def test_why_it_is_not_met_names_the_arm_the_verdict_and_what_would_settle_it() 
     assert checked("tcp-1 better").why == (
         "spread's tcp-1 throughput is inconclusive, 2.00 times (1.99 to 2.01): about 4 more blocks"
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "has"),
+    [
+        ({"baseline": "run before"}, 1),
+        ({"baseline": "2 runs: r1, r2", "verdict": "inconclusive", "more_runs": 2}, 2),
+        ({"baseline": "main: r1, r2, r3, r4", "verdict": "inconclusive", "more_runs": 1}, 3),
+    ],
+)
+def test_fewer_than_four_earlier_runs_neither_meet_a_requirement_nor_fail_it(
+    fields: dict[str, object], has: int
+) -> None:
+    for asked in ("not worse", "worse", "inconclusive", "better or no meaningful difference"):
+        with pytest.raises(Refusal, match=f"this baseline has {has}; add more with") as caught:
+            checked(f"tcp-1 {asked} than before", regressions=[verdict(**fields)])
+        assert caught.value.exit_code == 2
+
+
+def test_an_inconclusive_verdict_from_four_runs_is_one_like_any_other() -> None:
+    spread = verdict(baseline="main: r1, r2, r3, r4", verdict="inconclusive")
+    assert checked("tcp-1 not worse than before", regressions=[spread]).is_met
+    strict = "tcp-1 better or no meaningful difference than before"
+    assert not checked(strict, regressions=[spread]).is_met
+
+
+@pytest.mark.parametrize(
+    ("earlier", "baseline", "said"),
+    [
+        (
+            "r1",
+            "golden",
+            "and the baseline golden has 1; add more with `rackrate baseline add gold",
+        ),
+        (["r1", "r2"], None, "and this baseline has 2; add more with `rackrate baseline add NAME"),
+        (None, None, "compare_with"),
+    ],
+)
+def test_a_planned_run_with_too_few_earlier_runs_for_its_gate_is_refused(
+    earlier: object, baseline: str | None, said: str
+) -> None:
+    planned = {
+        **PLANNED,
+        "plan": {**PLANNED["plan"], "compare_with": earlier},
+        "compare_with_baseline": baseline,
+    }
+    with pytest.raises(Refusal, match=said):
+        check_planned([parse_requirement("tcp-1 not worse than before")], planned)
+    check_planned([parse_requirement("tcp-1 better")], planned)
+
+
+def test_a_planned_run_with_four_earlier_runs_may_be_a_gate() -> None:
+    plan = {**PLANNED["plan"], "compare_with": ["r1", "r2", "r3", "r4"]}
+    planned = {**PLANNED, "plan": plan, "compare_with_baseline": "main"}
+    check_planned([parse_requirement("tcp-1 not worse than before")], planned)
 
 
 def test_than_before_asks_of_the_earlier_run() -> None:

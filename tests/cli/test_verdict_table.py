@@ -125,6 +125,20 @@ def test_an_earlier_run_has_a_table_of_its_own() -> None:
     assert "run-20261120-090000-ab12" in text and "earlier" in text and "worse" in text
 
 
+def test_several_earlier_runs_are_told_by_their_number_and_name() -> None:
+    runs = ", ".join(f"run-2026112{n}-090000-ab12" for n in range(4))
+    for name, said in (("main", "against the 4 runs of main"), ("4 runs", "against the 4 runs")):
+        text = printed(results("r", regressions=[verdict(baseline=f"{name}: {runs}")]))
+        assert max(map(len, text.splitlines())) <= 80
+        assert said in text and "earlier" in text
+
+
+def test_a_verdict_that_lacks_earlier_runs_says_how_many() -> None:
+    few = verdict(baseline="run r1", verdict="inconclusive", more_runs=3)
+    text = printed(results("r", regressions=[few]))
+    assert {"inconclusive,", "3", "more", "runs"} <= set(text.split())
+
+
 def test_failed_trials_are_counted_in_words() -> None:
     assert "35 of 36 trials measured, 1 failed" in printed(results("r"))
 

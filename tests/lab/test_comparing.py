@@ -1,44 +1,60 @@
-"""Two runs that are over, compared by an execution of the deployed machine; and what an execution
-tells whoever opens it in the console."""
+"""Runs that are over, compared by an execution of the deployed machine; a run that is a gate; and
+what an execution tells whoever opens it in the console."""
 
 from __future__ import annotations
 
 import json
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab.running import SHORT, Lab
+from lab.stack import REPOSITORY
+from tests.lab.running import SHORT, TOOLS, Lab
 from tests.lab.waiting import eventually
 
-RUN, OTHER, COMPARISON = "comparable-2", "comparable-1", "compared"
-NAME = "last-good"
+RUN, COMPARISON = "comparable-5", "compared"
+#: The runs of the baseline.
+OTHERS = ("comparable-1", "comparable-2", "comparable-3", "comparable-4")
+OTHER = OTHERS[0]
+NAME, ALONE = "last-good", "last-good-alone"
+WORDS = {"better", "worse", "no meaningful difference", "inconclusive"}
+GATE = json.loads((REPOSITORY / "docs" / "plans" / "gate.json").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
 def runs(lab: Lab) -> dict[str, Any]:
-    """The outputs of two runs by id. They go on together: nothing here rests on their figures."""
-    plans = {OTHER: SHORT, RUN: {**SHORT, "blocks": 3, "seed": 8}}
-    for run_id, plan in plans.items():
-        lab.start(run_id, plan)
-    ended = {run_id: lab.ended(run_id, seconds=120) for run_id in plans}
+    """The outputs of the runs by id. Those of the baseline go on together: nothing here rests on
+    their figures. The last run is the gate's plan in short, against them.
+    """
+    for run_id in OTHERS:
+        lab.start(run_id, SHORT)
+    ended = {run_id: lab.ended(run_id, seconds=240) for run_id in OTHERS}
+    for name, run_ids in ((NAME, OTHERS), (ALONE, OTHERS[:1])):
+        rackrate(lab, "baseline", "set", name, *run_ids)
+    assert GATE["compare_with"] == "main", "the plan of a gate names a baseline"
+    lab.start(RUN, {**GATE, **SHORT, "blocks": 3, "seed": 8, "compare_with": NAME})
+    ended[RUN] = lab.ended(RUN, seconds=120)
     assert {run["status"] for run in ended.values()} == {"SUCCEEDED"}
     return {run_id: json.loads(run["output"]) for run_id, run in ended.items()}
 
 
 @pytest.fixture(scope="module")
 def compared(lab: Lab, runs: dict[str, Any]) -> Any:
-    """The output of their comparison, the other one named as a baseline."""
-    item = {"pk": f"baseline#{NAME}", "sk": "baseline", "name": NAME, "run_id": OTHER}
-    lab.aws("dynamodb").put_item(
-        TableName=lab.outputs["TableName"], Item={key: {"S": text} for key, text in item.items()}
-    )
-    lab.start(COMPARISON, {"compare": {"run": RUN, "with": NAME}})
+    """The output of a comparison with one run, which is named as a baseline."""
+    lab.start(COMPARISON, {"compare": {"run": RUN, "with": ALONE}})
     ended = lab.ended(COMPARISON)
     assert ended["status"] == "SUCCEEDED", ended.get("cause")
     return json.loads(ended["output"])
+
+
+def rackrate(lab: Lab, *arguments: str, codes: tuple[int, ...] = (0,)) -> tuple[int, Any]:
+    """The exit code of a command of rackrate with `--json`, and what it answers."""
+    done = lab.command(str(TOOLS / "rackrate"), *arguments, "--json", check=False, seconds=120)
+    assert done.returncode in codes, done.stdout + done.stderr
+    return done.returncode, json.loads(done.stdout)
 
 
 def opened(url: str) -> bytes:
@@ -61,7 +77,7 @@ def test_the_output_of_a_run_is_what_a_person_asks_it(lab: Lab, runs: dict[str, 
     assert output["status"] == "succeeded"
     assert output["conclusion"].startswith("treatment against baseline, on these nodes: tcp-1")
     assert "scaled by 0.1 on purpose" in output["conclusion"]
-    assert [line.partition(":")[0] for line in output["verdicts"]] == [
+    assert [line.partition(":")[0] for line in output["verdicts"][:2]] == [
         "treatment against baseline"
     ] * 2
     assert output["dashboard"] == lab.outputs["DashboardUrl"]
@@ -94,13 +110,53 @@ def test_a_comparison_says_what_differed_and_then_what_it_did(lab: Lab, compared
     assert len(compared["verdicts"]) == 4, "two tests, two arms"
     document = json.loads(kept(lab, compared["comparison_key"]))
     assert document["schema"] == "rackrate.comparison.v1"
-    assert document["comparison"]["baseline"] == NAME
+    assert document["comparison"]["baseline"] == ALONE
+    assert document["comparison"]["with_runs"] == [OTHER]
     assert document["run"]["lab_scale"] == 0.1
     assert document["trials"]["measured"] == 5 * 2 * 2, "blocks, arms, tests"
     for verdict in document["verdicts"]:
         assert verdict["baseline"] == f"{verdict['arm']} ({OTHER})"
-        low, high = verdict["ci95"]
-        assert 0 < low <= verdict["ratio"] <= high
+        assert verdict["ratio"] > 0
+        assert (verdict["verdict"], verdict["more_runs"]) == ("inconclusive", 3)
+
+
+def test_a_run_is_compared_with_the_spread_of_the_runs_of_a_baseline(
+    lab: Lab, runs: dict[str, Any], tmp_path: Path
+) -> None:
+    plan = lab.document(RUN, "plan.json")
+    assert plan["plan"]["compare_with"] == list(OTHERS)
+    assert plan["compare_with_baseline"] == NAME
+    results = lab.document(RUN, "results.json")
+    assert f"since the 4 runs of {NAME}" in results["conclusion"]
+    assert {d["what"] for d in results["regression_differences"]} == {"blocks"}
+    _, answer = rackrate(lab, "compare", RUN, NAME, "--out", str(tmp_path))
+    comparison = answer["comparison"]
+    assert comparison["comparison"]["with_runs"] == list(OTHERS)
+    for verdicts, baseline in (
+        (results["regressions"], lambda _: f"{NAME}: {', '.join(OTHERS)}"),
+        (comparison["verdicts"], lambda arm: f"{arm} ({NAME})"),
+    ):
+        assert len(verdicts) == 4, "two tests, two arms"
+        for verdict in verdicts:
+            assert verdict["baseline"] == baseline(verdict["arm"])
+            assert verdict["verdict"] in WORDS
+            assert verdict["more_runs"] is None
+            low, high = verdict["ci95"]
+            assert 0 < low <= verdict["ratio"] <= high
+
+
+def test_a_gate_is_decided_by_four_runs_and_refused_with_one(
+    lab: Lab, runs: dict[str, Any]
+) -> None:
+    asked = ("show", RUN, "--require", "tcp-1 not worse than before")
+    code, answer = rackrate(lab, *asked, codes=(0, 1))
+    of_tcp = [v for v in lab.document(RUN, "results.json")["regressions"] if v["test"] == "tcp-1"]
+    assert code == int(any(verdict["verdict"] == "worse" for verdict in of_tcp))
+    assert [each["met"] for each in answer["requirements"]] == [code == 0]
+    too_few = ("compare", RUN, ALONE, "--require", "tcp-1 not worse")
+    _, refused = rackrate(lab, *too_few, codes=(2,))
+    assert f"rackrate baseline add {ALONE}" in refused["error"]
+    assert refused["error"].count(". ") == 0
 
 
 def test_a_comparison_is_no_run(lab: Lab, compared: Any) -> None:

@@ -70,7 +70,7 @@ def plan(**changes: Any) -> Plan:
         "direction": "alternate",
         "load": "isolated",
         "warm_up": True,
-        "compare_with": None,
+        "compare_with": (),
         "seed": 42,
         "threshold": 0.05,
         "tolerated_loss": 0.1,

@@ -15,7 +15,7 @@ from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.arms import ArmChoice, Network
 from rackrate.plan.faults import faults_of, kind_of, shown
 from rackrate.plan.fields import MAX_TRIALS, Blocks, PlanInput
-from rackrate.plan.model import CATALOGUE, Plan
+from rackrate.plan.model import CATALOGUE, Plan, names_of
 from rackrate.plan.schedule import (
     MAX_PAIRS_PER_ITEM,
     OVERHEAD_SECONDS_PER_ROUND,
@@ -66,10 +66,8 @@ def check_plan(
     baseline = _choose_baseline(model, list(arms.values()), stack_arms, faults)
     tests = _read_tests(model.tests, faults)
     pairing = Pairing.of(model.pairing)
-    if model.compare_with == run_id:
-        faults.append(
-            Fault("compare_with", "is this very run", "name a run that has ended, or leave it out")
-        )
+    earlier = names_of(model.compare_with)
+    _check_earlier_names(earlier, run_id, faults)
     if not any(fault.path.split("[")[0] == "arms" for fault in faults):
         _check_pairing(pairing, arms.values(), nodes, faults)
     if not faults:
@@ -86,12 +84,27 @@ def check_plan(
         direction=model.direction,
         load=model.load,
         warm_up=model.warm_up,
-        compare_with=model.compare_with,
+        compare_with=earlier,
         seed=zlib.crc32(run_id.encode()) if model.seed is None else model.seed,
         threshold=model.threshold,
         tolerated_loss=model.tolerated_loss,
         dry_run=model.dry_run,
     )
+
+
+def earlier_path(names: Sequence[str], index: int) -> str:
+    """The path of one of the names in `compare_with`."""
+    return "compare_with" if len(names) == 1 else f"compare_with[{index}]"
+
+
+def _check_earlier_names(names: Sequence[str], run_id: str, faults: list[Fault]) -> None:
+    for index, name in enumerate(names):
+        path = earlier_path(names, index)
+        if name == run_id:
+            remedy = "name a run that has ended, or leave it out"
+            faults.append(Fault(path, "is this very run", remedy))
+        if name in names[:index]:
+            faults.append(Fault(path, f"{shown(name)} is named twice", "name each run once"))
 
 
 def _read_fields(raw: object, faults: list[Fault]) -> PlanInput:

@@ -82,7 +82,7 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
                 problem, remedy = "is empty", "name at least one, or leave it out"
             case "too_long":
                 problem = f"has more than {context['max_length']} entries"
-                remedy = "split it into several runs"
+                remedy = "name fewer" if path == "compare_with" else "split it into several runs"
             case _:
                 message = detail["msg"].removeprefix("Input ").replace("should", "must")
                 problem = f"{message}, not {kind_of(value)}"

@@ -22,6 +22,9 @@ MAX_PAUSE_SECONDS = 3600
 #: Fewer pairs of nodes in an arm support a claim about these nodes only. From this many on the
 #: scatter between pairs is known well enough for an interval about the stack's placement.
 LEAST_PAIRS = 3
+#: Fewer earlier runs do not show how much runs differ from each other.
+LEAST_RUNS = 4
+MAX_EARLIER_RUNS = 20
 MAX_ARMS = 10
 MAX_TESTS = 20
 MAX_TRIALS = 100_000
@@ -103,6 +106,21 @@ def _blocks_tag(value: object) -> str:
 BlocksField = Annotated[
     Annotated[int, Field(ge=1, le=MAX_BLOCKS), Tag("number")] | Annotated[Blocks, Tag("range")],
     Discriminator(_blocks_tag),
+]
+
+
+def _names_tag(value: object) -> str:
+    if value is None:
+        return "none"
+    return "list" if isinstance(value, list) else "name"
+
+
+RunName = Annotated[str, Field(min_length=1, max_length=80)]
+RunNames = Annotated[
+    Annotated[RunName, Tag("name")]
+    | Annotated[list[RunName], Field(max_length=MAX_EARLIER_RUNS), Tag("list")]
+    | Annotated[None, Tag("none")],
+    Discriminator(_names_tag),
 ]
 
 
@@ -197,13 +215,13 @@ class PlanInput(Document):
         ),
     ] = True
     compare_with: Annotated[
-        str | None,
+        RunNames,
         Field(
-            min_length=1,
-            max_length=80,
-            description="Id of an earlier run, or the name of a baseline, to compare this run's"
-            " arms with. It must be a run of the same stack with the same tests.",
-            examples=["run-20261121-082710-d4cc"],
+            description="Earlier runs to compare this run's arms with: a run's id, the name of a"
+            f" baseline, or a list of them. A verdict needs at least {LEAST_RUNS} runs; with fewer"
+            " the ratio is shown and the verdict is inconclusive. They must be runs of the same"
+            f" stack with the same tests, at most {MAX_EARLIER_RUNS}.",
+            examples=["main", ["run-20261121-082710-d4cc", "run-20261122-082711-0b1f"]],
         ),
     ] = None
     seed: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
@@ -38,6 +38,20 @@ def _number_if_fixed(blocks: Blocks) -> int | Blocks:
     return blocks.least if blocks.least == blocks.most else blocks
 
 
+def names_of(value: Sequence[str] | None) -> tuple[str, ...]:
+    """The names in `compare_with`; one may be written alone, and none as null."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _as_written(names: tuple[str, ...]) -> str | tuple[str, ...] | None:
+    """The names in the shortest form that `names_of` reads."""
+    if len(names) > 1:
+        return names
+    return names[0] if names else None
+
+
 class Plan(Document):
     """The plan with every default filled in; plan.schema.json describes the input."""
 
@@ -65,8 +79,12 @@ class Plan(Document):
     direction: Direction
     load: Load
     warm_up: bool
-    compare_with: str | None
-    """Id of an earlier run to compare this one with."""
+    compare_with: Annotated[
+        tuple[str, ...],
+        BeforeValidator(names_of),
+        PlainSerializer(_as_written, return_type=str | tuple[str, ...] | None),
+    ]
+    """Ids of the earlier runs to compare this one with; one is written alone, and none as null."""
     seed: int
     threshold: float
     tolerated_loss: float

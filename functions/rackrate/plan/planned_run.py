@@ -25,7 +25,7 @@ class PlannedRun(Document):
     execution_arn: str
     plan: Plan
     compare_with_baseline: str | None
-    """The name of the baseline by which the earlier run was named."""
+    """The name of the baseline that stood for the earlier runs."""
     metrics: tuple[ComparedMetric, ...]
     arms: tuple[Arm, ...]
     placeholder_nodes: bool

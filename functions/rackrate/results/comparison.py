@@ -1,8 +1,9 @@
-"""A comparison of two runs: the request, and comparison.json. Pure.
+"""A comparison of a run with others: the request, and comparison.json. Pure.
 
-comparison.json is structured like the results of one run with the arms of both runs, so that the
+comparison.json is structured like the results of one run with the arms of both sides, so that the
 same page shows both. An arm of the run keeps its name. The same arm of the other run is called
-`<arm> (<other run>)`.
+`<arm> (<other run>)`. Several other runs are one arm, `<arm> (<their baseline>)` or
+`<arm> (4 runs)`, whose blocks are numbered from the first run's to the last one's.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from rackrate.errors import Fault, InvalidComparison
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Arm
 from rackrate.plan.faults import kind_of, shown
+from rackrate.plan.fields import LEAST_RUNS
+from rackrate.plan.schedule import TrialKey
 from rackrate.results.build import (
     RunTimes,
     count_trials,
@@ -26,11 +29,11 @@ from rackrate.results.schema import Compared, ComparedRun, Comparison
 from rackrate.store import RunRecord
 from rackrate.tools import TestBase
 from rackrate.verdict import analysis, wording
-from rackrate.verdict.analysis import cross_verdicts
+from rackrate.verdict.analysis import cross_verdicts, not_recorded
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unshared
 from rackrate.verdict.model import Baseline, Mark, Summary
-from rackrate_text.words import listed
+from rackrate_text.words import capitalized, listed, several_runs
 
 #: The field of an execution's input that distinguishes a comparison from a plan.
 FIELD = "compare"
@@ -39,10 +42,12 @@ _MOST_CHARACTERS = 80
 _EXAMPLE = '{"compare": {"run": "<id>", "with": "<id, or a baseline\'s name>"}}'
 
 METHOD = (
-    "Each arm of the one run is compared with the arm of the same name of the other, on the tests"
-    " that both have with the same parameters. The blocks of two runs are not of the same moments,"
-    " so that nothing cancels between them: whatever changed in between is part of the ratio, what"
-    " rackrate does not record included. Seeds differ from run to run and are no difference."
+    "Each arm of the one run is compared with the arm of the same name of the other runs, on the"
+    " tests that all have with the same parameters. The blocks of two runs are not of the same"
+    " moments, so that nothing cancels between them: whatever changed in between is part of the"
+    f" ratio, what rackrate does not record included. With {LEAST_RUNS} other runs or more their"
+    " spread gives the interval; with fewer nobody knows how much runs differ from each other, and"
+    " the verdict is inconclusive. Seeds differ from run to run and are no difference."
 )
 
 
@@ -52,11 +57,11 @@ class Request:
 
     Attributes:
         run: a run's id, or a baseline's name.
-        other: id or baseline's name of the run to compare it with.
+        others: the ids or baselines' names of the runs to compare it with.
     """
 
     run: str
-    other: str
+    others: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -106,26 +111,41 @@ def read_request(raw: Mapping[str, Any]) -> Request:
         )
         for name in sorted(asked.keys() - set(_RUNS))
     ]
+    others: Any = asked.get("with")
+    named = {f"{FIELD}.run": asked.get("run")}
+    if isinstance(others, list) and others:
+        named |= {f"{FIELD}.with[{index}]": name for index, name in enumerate(others)}
+    else:
+        named[f"{FIELD}.with"] = others
     for name in _RUNS:
-        value = asked.get(name)
         if name not in asked:
             faults.append(Fault(f"{FIELD}.{name}", "is missing", f"write {_EXAMPLE}"))
-        elif not isinstance(value, str) or not value:
-            problem = "is empty" if value == "" else f"must be a text, not {kind_of(value)}"
-            faults.append(
-                Fault(f"{FIELD}.{name}", problem, "write a run's id, or a baseline's name")
-            )
-        elif len(value) > _MOST_CHARACTERS:
-            problem = f"is longer than {_MOST_CHARACTERS} characters, which no run's id is"
-            faults.append(Fault(f"{FIELD}.{name}", problem, "write a run's id"))
+            del named[f"{FIELD}.{name}"]
+    faults += [fault for path, name in named.items() for fault in _faults_of_name(path, name)]
     if faults:
         raise InvalidComparison(faults)
-    return Request(asked["run"], asked["with"])
+    return Request(asked["run"], tuple(others) if isinstance(others, list) else (others,))
 
 
-def relabelled(arm: str, run_id: str) -> str:
-    """The name of the other run's arm in a comparison."""
-    return f"{arm} ({run_id})"
+def _faults_of_name(path: str, value: object) -> list[Fault]:
+    """Why a value cannot be the name of a run."""
+    if not isinstance(value, str) or not value:
+        problem = "is empty" if value in ("", []) else f"must be a text, not {kind_of(value)}"
+        return [Fault(path, problem, "write a run's id, or a baseline's name")]
+    if len(value) > _MOST_CHARACTERS:
+        problem = f"is longer than {_MOST_CHARACTERS} characters, which no run's id is"
+        return [Fault(path, problem, "write a run's id")]
+    return []
+
+
+def relabelled(arm: str, others: str) -> str:
+    """The name in a comparison of the arm of the other runs.
+
+    Args:
+        arm: the arm's name.
+        others: what the other runs are called.
+    """
+    return f"{arm} ({others})"
 
 
 @dataclass(frozen=True)
@@ -145,7 +165,7 @@ class ComparedRuns:
 
 def build_comparison(
     ours: Recorded,
-    theirs: Recorded,
+    theirs: Sequence[Recorded],
     *,
     comparison_id: str,
     execution_arn: str,
@@ -153,41 +173,41 @@ def build_comparison(
     times: RunTimes,
     notes: Sequence[str] = (),
 ) -> ComparedRuns:
-    """Compare two runs.
+    """Compare a run with other runs.
 
     Args:
         ours: the run.
-        theirs: the run to compare it with.
+        theirs: the runs to compare it with, the newest last; at least one.
         comparison_id: the comparison's id, which is its execution's name.
         execution_arn: its execution.
-        baseline: the name of the baseline that `theirs` is, or None.
+        baseline: the name of the baseline that `theirs` are, or None.
         times: the times of the comparison.
         notes: further notes for the reader.
 
     Raises:
-        InvalidComparison: no test was measured on the same arm in both runs.
+        InvalidComparison: no test was measured on the same arm in all runs.
     """
-    after, before = ours.evidence, theirs.evidence
-    _check_common(ours, theirs)
-    found = differences(after, before)
-    verdicts = cross_verdicts(after, before, lambda arm: Baseline(relabelled(arm, theirs.id)))
+    after, before = ours.evidence, [run.evidence for run in theirs]
     shared = (shared_tests(after, before), shared_arms(after, before))
-    mine, their = _Part(ours, *shared, None), _Part(theirs, *shared, theirs.id)
+    _check_common(ours, theirs, *shared)
+    found = differences(after, before)
+    other_ids = tuple(run.id for run in theirs)
+    others = wording.name_of_runs(other_ids, baseline)
+    verdicts = cross_verdicts(after, before, lambda arm: Baseline(relabelled(arm, others)))
+    mine, their = _Part(ours, *shared, None), _Part(_as_one(theirs), *shared, others)
     marks = [*mine.marks, *their.marks]
     trials = [*mine.trials, *their.trials]
     warnings = [
         *notes,
         *(f"Not compared: {note}." for note in _unshared(ours, theirs)),
-        *(
-            f"Only one of the runs recorded this, so nobody knows whether it differed: {what}."
-            for what in found.untold
-        ),
+        *(f"{capitalized(not_recorded(what, len(theirs)))}." for what in found.untold),
     ]
     planned = after.planned_run
     plan = planned.plan.model_copy(update={"tests": tuple(shared[0])})
     arms = _in_turn(mine.arms, their.arms)
     counts = count_trials(trials, planned=len(trials))
-    between = f"between {ours.id} and {theirs.id}"
+    said_others = others if len(theirs) == 1 else several_runs(others, len(theirs))
+    between = f"between {ours.id} and {said_others}"
     differed = wording.what_differed(found.found, verdicts, between)
     said = wording.sentence(verdicts, marks=marks, measured=counts.measured)
     document = Comparison(
@@ -220,49 +240,125 @@ def build_comparison(
         counters=None,
         versions=versions_of(planned, arms, trials),
         comparison=Compared(
-            run=ours.id, other=theirs.id, baseline=baseline, differences=tuple(found.found)
+            run=ours.id,
+            other=others,
+            with_runs=other_ids,
+            baseline=baseline,
+            differences=tuple(found.found),
         ),
     )
     return ComparedRuns(document, trials, {**mine.raw, **their.raw})
 
 
-def _check_common(ours: Recorded, theirs: Recorded) -> None:
-    after, before = ours.evidence, theirs.evidence
+def _check_common(
+    ours: Recorded, theirs: Sequence[Recorded], tests: Sequence[TestBase], arms: Sequence[str]
+) -> None:
+    """Check that all runs measured one of the tests on one of the arms.
+
+    Args:
+        ours: the run.
+        theirs: the other runs.
+        tests: the tests that all runs have.
+        arms: the arms that all runs have.
+    """
+    runs = (ours, *theirs)
     common = any(
-        after.by_test_and_arm.get((test.name, arm)) and before.by_test_and_arm.get((test.name, arm))
-        for test in shared_tests(after, before)
-        for arm in shared_arms(after, before)
+        all(run.evidence.by_test_and_arm.get((test.name, arm)) for run in runs)
+        for test in tests
+        for arm in arms
     )
     if not common:
         raise InvalidComparison(
             [
                 Fault(
                     FIELD,
-                    f"the runs {ours.id!r} and {theirs.id!r} have nothing in common, no test with"
-                    " the same parameters that was measured in an arm of the same name",
+                    f"the runs {listed(repr(run.id) for run in runs)} have nothing in common, no"
+                    " test with the same parameters that was measured in an arm of the same name",
                     "compare runs of the same plan, or of plans that share a test and an arm",
                 )
             ]
         )
 
 
-def _unshared(ours: Recorded, theirs: Recorded) -> list[str]:
+def _unshared(ours: Recorded, theirs: Sequence[Recorded]) -> list[str]:
     """Sentences on what is not compared; a test with different parameters is named once."""
-    after, before = ours.evidence, theirs.evidence
+    after = ours.evidence
     named = {test.name for test in after.tests}
-    return [
-        *unshared(after, before, f"the run {theirs.id}"),
-        *(
+    notes: list[str] = []
+    for other in theirs:
+        before = other.evidence
+        notes += unshared(after, before, f"the run {other.id}")
+        notes += [
             f"the test {test.name} is not in the run {ours.id}"
             for test in before.tests
             if test.name not in named
-        ),
-        *(
+        ]
+        notes += [
             f"the arm {arm} is not in the run {ours.id}"
             for arm in before.arms
             if arm not in after.arms
+        ]
+    return notes
+
+
+def _as_one(runs: Sequence[Recorded]) -> Recorded:
+    """Several runs as one, whose blocks are numbered from the first run's to the last one's.
+
+    The plan is the last run's. An arm has the nodes of all runs.
+    """
+    *_, last = runs
+    if len(runs) == 1:
+        return last
+    moved: list[Recorded] = []
+    for run in runs:
+        before = moved[-1].evidence.planned if moved else ()
+        moved.append(_after_block(run, max((key.block for key in before), default=0)))
+    evidence = [run.evidence for run in moved]
+    nodes = {
+        name: tuple({node.name: node for run in evidence for node in run.arms[name].nodes}.values())
+        for name in shared_arms(evidence[-1], evidence)
+    }
+    arms = tuple(
+        arm.model_copy(update={"nodes": nodes.get(arm.name, arm.nodes)})
+        for arm in last.evidence.planned_run.arms
+    )
+    return Recorded(
+        run=last.run,
+        evidence=Evidence(
+            planned_run=last.evidence.planned_run.model_copy(update={"arms": arms}),
+            planned=tuple(key for run in evidence for key in run.planned),
+            trials={key: trial for run in evidence for key, trial in run.trials.items()},
+            raw={trial_id: raw for run in evidence for trial_id, raw in run.raw.items()},
         ),
-    ]
+        marks=[mark for run in moved for mark in run.marks],
+    )
+
+
+def _after_block(run: Recorded, block: int) -> Recorded:
+    """A run without its warm-up, with its blocks numbered from the one after `block`."""
+
+    def moved(key: TrialKey) -> TrialKey:
+        return replace(key, block=key.block + block)
+
+    evidence = run.evidence
+    trials = [trial for trial in evidence.trials.values() if not trial.warm_up]
+    return replace(
+        run,
+        evidence=Evidence(
+            planned_run=evidence.planned_run,
+            planned=tuple(map(moved, evidence.planned)),
+            trials={
+                moved(trial.key): trial.model_copy(update={"block": trial.block + block})
+                for trial in trials
+            },
+            raw={
+                moved(trial.key).id: evidence.raw[trial.key.id]
+                for trial in trials
+                if trial.key.id in evidence.raw
+            },
+        ),
+        marks=[mark.model_copy(update={"block": mark.block + block}) for mark in run.marks],
+    )
 
 
 def _in_turn[T](ours: Sequence[T], theirs: Sequence[T]) -> list[T]:

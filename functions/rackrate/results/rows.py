@@ -73,7 +73,11 @@ _NODE_FACTS: Mapping[str, Callable[[Node], str | None]] = {
 
 VERDICTS = (
     *_RUN,
-    Column("compared_with_run", "string", "the earlier run that it is compared with, or empty"),
+    Column(
+        "compared_with_run",
+        "string",
+        "the earlier runs that it is compared with, separated by spaces, or empty",
+    ),
     Column("test", "string", "the test's name"),
     Column("test_options", "string", "all the test's options as JSON, sorted, without its name"),
     Column("metric", "string", "the metric"),
@@ -115,6 +119,7 @@ VERDICTS = (
     Column("steadiness_verdict", "string", "`better` if the arm is steadier"),
     Column("kubernetes_version", "string", "the cluster's version"),
     Column("tool_image", "string", "the image of the pods"),
+    Column("more_runs", "bigint", "how many more earlier runs a verdict needs"),
 )
 
 
@@ -261,9 +266,8 @@ def _verdict_rows(results: Results) -> list[Row]:
 
 
 def _verdict_row(verdict: Verdict) -> Row:
-    earlier = verdict.baseline.name if verdict.baseline.is_earlier_run else None
     return {
-        "compared_with_run": earlier,
+        "compared_with_run": " ".join(verdict.baseline.runs) or None,
         "test": verdict.test,
         "metric": verdict.metric,
         "unit": verdict.unit,
@@ -286,6 +290,7 @@ def _verdict_row(verdict: Verdict) -> Row:
         "more_blocks": verdict.more_blocks,
         "span_seconds": verdict.span_seconds,
         **_of_stack(verdict.stack),
+        "more_runs": verdict.more_runs,
         **_of_ceiling(verdict.ceiling),
         "marks": " ".join(f"{k}={n}" for k, n in sorted(verdict.marks.items())) or None,
         **_of_steadiness(verdict.steadiness),

@@ -19,6 +19,7 @@ from rackrate.plan.model import Plan
 from rackrate.tools import Better
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Difference, Mark, Summary, Verdict
+from rackrate_text.words import several_runs
 
 RESULTS: Literal["rackrate.result.v1"] = "rackrate.result.v1"
 COMPARISON: Literal["rackrate.comparison.v1"] = "rackrate.comparison.v1"
@@ -204,9 +205,9 @@ class Findings(Document):
     warm_up: WarmUp
     verdicts: tuple[Verdict, ...]
     regressions: tuple[Verdict, ...]
-    """Each arm compared with itself in the run that `compare_with` names."""
+    """Each arm compared with itself in the runs that `compare_with` names."""
     regression_differences: tuple[Difference, ...] | None
-    """The recorded differences between the two runs; null without an earlier run."""
+    """The recorded differences from the earlier runs; null without an earlier run."""
     summaries: tuple[Summary, ...]
     marks: tuple[Mark, ...]
     mark_notes: tuple[str, ...]
@@ -234,14 +235,25 @@ class Compared(Document):
 
     run: str
     other: Annotated[str, Field(alias="with")]
+    """The other run's id; for several runs the name of their baseline, or such as `4 runs`."""
+    with_runs: tuple[str, ...]
+    """The ids of the other runs."""
     baseline: str | None
-    """The baseline's name, if the other run was given by one."""
+    """The baseline's name, if it stood for the other runs."""
     differences: tuple[Difference, ...]
 
     @property
+    def others(self) -> str:
+        """The other run's id; several runs such as `the 4 runs of main`."""
+        if len(self.with_runs) > 1:
+            return several_runs(self.other, len(self.with_runs))
+        return self.other
+
+    @property
     def other_name(self) -> str:
-        """The other run's id, with its baseline's name if it has one."""
-        return f"{self.other} (baseline {self.baseline})" if self.baseline else self.other
+        """The other runs; one with its baseline's name if it has one."""
+        is_named = self.baseline is not None and len(self.with_runs) == 1
+        return f"{self.other} (baseline {self.baseline})" if is_named else self.others
 
 
 class Comparison(Findings):

@@ -8,8 +8,9 @@ from rackrate.measure.counters import Counters
 from rackrate.resources import Resources
 from rackrate.store import Store
 from rackrate.verdict import wording
-from rackrate.verdict.analysis import EarlierRun, against_earlier_run, analyze_run
+from rackrate.verdict.analysis import EarlierRuns, against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
+from rackrate.verdict.wording import name_of_runs
 from rackrate_text.words import counted
 
 
@@ -84,15 +85,19 @@ def _not_looked(evidence: Evidence, store: Store) -> list[str]:
     ]
 
 
-def _earlier(evidence: Evidence, store: Store, warnings: list[str]) -> EarlierRun | None:
-    """The comparison with the earlier run that the plan names.
+def _earlier(evidence: Evidence, store: Store, warnings: list[str]) -> EarlierRuns | None:
+    """The comparison with the earlier runs that the plan names.
 
-    If the earlier run cannot be compared, the reason is added to `warnings`.
+    For each run that cannot be compared, the reason is added to `warnings`.
     """
-    earlier = evidence.planned_run.plan.compare_with
-    if earlier is None:
+    planned = evidence.planned_run
+    before: dict[str, Evidence] = {}
+    for run_id in planned.plan.compare_with:
+        if store.find_text(run_id, "plan.json") is None:
+            warnings.append(f"compare_with: the results of the run {run_id} are gone")
+        else:
+            before[run_id] = store.evidence(run_id, with_raw=False)
+    if not before:
         return None
-    if store.find_text(earlier, "plan.json") is None:
-        warnings.append(f"compare_with: the results of the run {earlier} are gone")
-        return None
-    return against_earlier_run(evidence, store.evidence(earlier), name=earlier)
+    name = name_of_runs(tuple(before), planned.compare_with_baseline)
+    return against_earlier_runs(evidence, before, name=name)

@@ -1,18 +1,20 @@
-"""Compare: compare two finished runs. It writes its own files, records no run and needs no node."""
+"""Compare: compare finished runs. It writes its own files, records no run and needs no node."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidComparison
+from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.report.page import render_page
 from rackrate.resources import Resources
 from rackrate.results import comparison
 from rackrate.results.build import RunTimes
 from rackrate.results.comparison import Recorded
 from rackrate.results.schema import RESULTS
-from rackrate.store import NamedRun, RunRecord, Store, now
+from rackrate.store import NamedRuns, RunRecord, Store, now
 from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis, Difference
 
@@ -34,7 +36,7 @@ class ComparisonOutput(Document):
 def compare(
     raw: Json, resources: Resources, *, comparison_id: str, execution_arn: str
 ) -> ComparisonOutput:
-    """Compare two runs, and write comparison.json and report.html below `comparisons/`.
+    """Compare a run with others, and write comparison.json and report.html below `comparisons/`.
 
     Args:
         raw: the execution's input, which has the field `compare`.
@@ -47,18 +49,12 @@ def compare(
     """
     store, started_at = resources.store, now()
     asked = comparison.read_request(raw)
-    ours, _ = _find("run", asked.run, store)
-    theirs, baseline = _find("with", asked.other, store)
-    if ours.run_id == theirs.run_id:
-        raise _refused(
-            "with",
-            f"is the run {ours.run_id!r} itself",
-            "name another run, or the baseline of another one",
-        )
+    ours = _find_one(asked.run, store)
+    theirs, baseline = _find_others(asked.others, ours, store)
     notes: list[str] = []
     compared = comparison.build_comparison(
         _read("run", ours, store, notes),
-        _read("with", theirs, store, notes),
+        [_read("with", run, store, notes) for run in theirs],
         comparison_id=comparison_id,
         execution_arn=execution_arn,
         baseline=baseline,
@@ -86,21 +82,70 @@ def _refused(field: str, problem: str, remedy: str) -> InvalidComparison:
     return InvalidComparison([Fault(f"{comparison.FIELD}.{field}", problem, remedy)])
 
 
-def _find(field: str, name: str, store: Store) -> tuple[RunRecord, str | None]:
-    """The finished run with readable results that a name stands for, and its baseline's name.
+def _find_one(name: str, store: Store) -> RunRecord:
+    """The finished run with readable results that a name stands for.
+
+    Raises:
+        InvalidComparison: there is no such run, or the name stands for several.
+    """
+    runs = _find("run", name, store).runs
+    if len(runs) > 1:
+        problem = f"the baseline {name!r} stands for {len(runs)} runs"
+        raise _refused("run", problem, "name one run; several may be compared with")
+    return runs[0]
+
+
+def _find_others(
+    names: Sequence[str], ours: RunRecord, store: Store
+) -> tuple[list[RunRecord], str | None]:
+    """The runs to compare with, and the name of the baseline that stands for all of them.
+
+    Raises:
+        InvalidComparison: there is no such run, one is named twice, or they are too many.
+    """
+    found: dict[str, RunRecord] = {}
+    baseline = None
+    for index, name in enumerate(names):
+        field = "with" if len(names) == 1 else f"with[{index}]"
+        named = _find(field, name, store)
+        baseline = named.baseline
+        for run in named.runs:
+            if run.run_id == ours.run_id:
+                raise _refused(
+                    field,
+                    f"is the run {ours.run_id!r} itself",
+                    "name another run, or a baseline of others",
+                )
+            if run.run_id in found:
+                problem = f"the run {run.run_id!r} is named twice"
+                raise _refused(field, problem, "name each run once")
+            found[run.run_id] = run
+    if len(found) > MAX_EARLIER_RUNS:
+        problem = f"stands for {len(found)} runs, more than {MAX_EARLIER_RUNS}"
+        raise _refused("with", problem, "name fewer")
+    return list(found.values()), baseline if len(names) == 1 else None
+
+
+def _find(field: str, name: str, store: Store) -> NamedRuns:
+    """The finished runs with readable results that a name stands for.
 
     Raises:
         InvalidComparison: there is no such run.
     """
-    match store.named_run(name):
-        case NamedRun(None, None):
-            problem = f"there is no run and no baseline {name!r}"
-            raise _refused(field, problem, "name a run of this stack, or a baseline set in it")
-        case NamedRun(None, _):
-            problem = f"the run of the baseline {name!r} is gone"
-            raise _refused(field, problem, "name a run of this stack, or a baseline set in it")
-        case NamedRun(RunRecord() as run, baseline):
-            pass
+    named = store.named_runs(name)
+    if named.problem is not None:
+        raise _refused(field, named.problem, named.remedy)
+    for run in named.runs:
+        _check_finished(field, run, store)
+    return named
+
+
+def _check_finished(field: str, run: RunRecord, store: Store) -> None:
+    """Check that a run is over and has readable results.
+
+    Raises:
+        InvalidComparison: it is not, or has none.
+    """
     if run.is_running:
         raise _refused(
             field, f"the run {run.run_id!r} is still going", "wait for its end, or name another run"
@@ -118,7 +163,6 @@ def _find(field: str, name: str, store: Store) -> tuple[RunRecord, str | None]:
             f"the results of the run {run.run_id!r} are of the schema {schema!r}, not {RESULTS!r}",
             "name a run that this version of rackrate can read",
         )
-    return run, baseline
 
 
 def _read(field: str, run: RunRecord, store: Store, notes: list[str]) -> Recorded:

@@ -13,8 +13,9 @@ from rackrate.measure.node_groups import describe, health_issues
 from rackrate.measure.nodes import CNI_DAEMON_SET, cni, node_of, nodes_of, ready_nodes
 from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
 from rackrate.plan.ceilings import instance_network
-from rackrate.plan.check import LEAST_NODES, check_plan
+from rackrate.plan.check import LEAST_NODES, check_plan, earlier_path
 from rackrate.plan.estimate import EstimateSummary, estimate
+from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.plan.model import Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.plan.schedule import (
@@ -26,7 +27,7 @@ from rackrate.plan.schedule import (
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
 from rackrate.stages.count import NAME as COUNTERS
-from rackrate.store import NamedRun, RunProgress, RunRecord, RunStatus, Store, now, seconds_between
+from rackrate.store import RunProgress, RunStatus, Store, now, seconds_between
 
 #: The statuses with which a run can be compared.
 COMPARABLE = frozenset({"succeeded", "degraded"})
@@ -82,7 +83,8 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     except InvalidPlan as invalid:
         _blame_node_groups(invalid, counts, resources)
         raise
-    earlier, checked = _with_earlier_run(checked, store)
+    earlier, earlier_baseline = check_earlier_runs(checked, store)
+    checked = checked.model_copy(update={"compare_with": earlier})
     arms = _arms(checked, nodes, resources, placeholders=placeholders)
     items = build_schedule(checked, arms)
     warm_ups = build_warm_up(checked, arms) if checked.warm_up else []
@@ -93,8 +95,8 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         run_id=run_id,
         execution_arn=execution_arn,
         plan=checked,
-        # The plan itself stores the run's id, because the name may stand for another run later.
-        compare_with_baseline=earlier.baseline,
+        # The plan itself stores the runs' ids, because the name may stand for other runs later.
+        compare_with_baseline=earlier_baseline,
         metrics=_metrics(checked),
         arms=tuple(arms),
         placeholder_nodes=placeholders,
@@ -144,72 +146,122 @@ def _metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
     )
 
 
-# -- an earlier run
+# -- earlier runs
 
 
-def _with_earlier_run(plan: Plan, store: Store) -> tuple[NamedRun, Plan]:
-    """The earlier run that the plan names, and the plan with that run's id."""
-    if plan.compare_with is None:
-        return NamedRun(None, None), plan
-    earlier = check_earlier_run(plan, plan.compare_with, store)
-    run_id = None if earlier.run is None else earlier.run.run_id
-    return earlier, plan.model_copy(update={"compare_with": run_id})
-
-
-def check_earlier_run(plan: Plan, name: str, store: Store) -> NamedRun:
-    """Find the earlier run to compare this run with.
+def check_earlier_runs(plan: Plan, store: Store) -> tuple[tuple[str, ...], str | None]:
+    """Find the earlier runs to compare this run with.
 
     Args:
-        plan: this run's plan.
-        name: id of the earlier run, or the name of a baseline.
+        plan: this run's plan, whose `compare_with` has ids of runs and names of baselines.
         store: the store.
+
+    Returns:
+        The runs' ids, and the name of the baseline that stands for all of them, if there is one.
 
     Raises:
         InvalidPlan: there is no such run, it did not end well, it shares no test or arm with the
-            plan, or a shared test had other options.
+            plan, a shared test had other options, a run is named twice, or they are too many.
     """
+    names = plan.compare_with
+    faults: list[Fault] = []
+    found: dict[str, PlannedRun] = {}
+    baseline = None
+    for index, name in enumerate(names):
+        path = earlier_path(names, index)
+        named = store.named_runs(name)
+        baseline = named.baseline
+        if named.problem is not None:
+            faults.append(Fault(path, named.problem, named.remedy))
+            continue
+        for run in named.runs:
+            if run.run_id in found:
+                faults.append(
+                    Fault(path, f"the run {run.run_id!r} is named twice", "name each run once")
+                )
+            elif run.status not in COMPARABLE:
+                faults.append(
+                    Fault(
+                        path,
+                        f"the run {run.run_id!r} is {run.status!r}",
+                        f"name a run that ended {' or '.join(sorted(COMPARABLE))}",
+                    )
+                )
+            else:
+                found[run.run_id] = store.plan(run.run_id)
+                faults += _faults_of_earlier(plan, found[run.run_id], path)
+    if not faults:
+        faults += _faults_together(plan, found)
+    if faults:
+        raise InvalidPlan(faults)
+    return tuple(found), baseline if len(names) == 1 else None
 
-    def refuse(problem: str, remedy: str) -> InvalidPlan:
-        return InvalidPlan([Fault("compare_with", problem, remedy)])
 
-    match store.named_run(name):
-        case NamedRun(None, None):
-            problem = f"there is no run and no baseline {name!r}"
-            raise refuse(problem, "name a run of this stack, or a baseline set in it")
-        case NamedRun(None, _):
-            problem = f"the run of the baseline {name!r} is gone"
-            raise refuse(problem, "name a run of this stack, or a baseline set in it")
-        case NamedRun(RunRecord() as run, baseline):
-            pass
-    if run.status not in COMPARABLE:
-        raise refuse(
-            f"the run {run.run_id!r} is {run.status!r}",
-            f"name a run that ended {' or '.join(sorted(COMPARABLE))}",
-        )
-    earlier = store.plan(run.run_id)
+def _faults_of_earlier(plan: Plan, earlier: PlannedRun, path: str) -> list[Fault]:
+    """Why this run cannot be compared with an earlier one."""
+    faults: list[Fault] = []
     tests = {test.name: test for test in earlier.plan.tests}
     ours = [test for test in plan.tests if test.name in tests]
     if not ours:
-        raise refuse(
-            f"the run {run.run_id!r} has none of this plan's tests",
-            f"use one of {', '.join(tests)}, as it did",
+        faults.append(
+            Fault(
+                path,
+                f"the run {earlier.run_id!r} has none of this plan's tests",
+                f"use one of {', '.join(tests)}, as it did",
+            )
         )
     for test in ours:
         options, before = test.model_dump(), tests[test.name].model_dump()
         changed = sorted(o for o in before | options if before.get(o) != options.get(o))
         if changed:
-            raise refuse(
-                f"the run {run.run_id!r} had the test {test.name!r} with other"
-                f" {', '.join(changed)}",
-                "give the test the same options, or another name",
+            faults.append(
+                Fault(
+                    path,
+                    f"the run {earlier.run_id!r} had the test {test.name!r} with other"
+                    f" {', '.join(changed)}",
+                    "give the test the same options, or another name",
+                )
             )
-    arms = {arm.name: (arm.client_network, arm.server_network) for arm in earlier.arms}
-    if not any(arms.get(arm.name) == (arm.client_network, arm.server_network) for arm in plan.arms):
-        raise refuse(
-            f"the run {run.run_id!r} has none of this plan's arms",
-            f"use one of {', '.join(arms)}, in the same networks as there",
+    if not any(_is_in(arm, earlier) for arm in plan.arms):
+        faults.append(
+            Fault(
+                path,
+                f"the run {earlier.run_id!r} has none of this plan's arms",
+                f"use one of {', '.join(arm.name for arm in earlier.arms)}, in the same networks as"
+                " there",
+            )
         )
-    return NamedRun(run, baseline)
+    return faults
+
+
+def _faults_together(plan: Plan, earlier: Mapping[str, PlannedRun]) -> list[Fault]:
+    """Why this run cannot be compared with several earlier ones at once."""
+    runs = earlier.values()
+    if len(runs) > MAX_EARLIER_RUNS:
+        problem = f"stands for {len(runs)} runs, more than {MAX_EARLIER_RUNS}"
+        return [Fault("compare_with", problem, "name fewer")]
+    shared = {
+        "tests": any(all(test in run.plan.tests for run in runs) for test in plan.tests),
+        "arms": any(all(_is_in(arm, run) for run in runs) for arm in plan.arms),
+    }
+    return [
+        Fault(
+            "compare_with",
+            f"the {len(runs)} runs have none of this plan's {things} in common",
+            "name runs of the same plan",
+        )
+        for things, are_shared in shared.items()
+        if not are_shared
+    ]
+
+
+def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
+    """Whether an earlier run has the arm, in the same networks."""
+    return any(
+        (arm.name, arm.client_network, arm.server_network)
+        == (other.name, other.client_network, other.server_network)
+        for other in earlier.arms
+    )
 
 
 # -- nodes and arms

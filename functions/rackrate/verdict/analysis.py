@@ -78,6 +78,7 @@ def analyze_run(
             evidence.values(test, metric, arm),
             evidence.values(test, metric, plan.baseline),
             metric.better,
+            metric.resolution_at,
         )
         for test, metric, arm in chosen
     ]
@@ -145,46 +146,60 @@ def against_earlier_runs(
     Args:
         after: the run.
         before: the earlier runs by id.
-        name: the name of the earlier runs in messages.
+        name: what they are called: a baseline's name, one run's id, or such as `4 runs`.
     """
     runs = list(before.values())
-    found = differences(after, runs[0])
-    notes = unshared(after, runs[0], f"the run {name}")
-    notes += [
-        f"only one of the runs recorded this, so nobody knows whether it differed: {what}"
-        for what in found.untold
+    found = differences(after, runs)
+    notes = [
+        note for run_id, run in before.items() for note in unshared(after, run, f"the run {run_id}")
     ]
+    notes += [not_recorded(what, len(runs)) for what in found.untold]
+    baseline = Baseline(name, tuple(before))
     return EarlierRuns(
-        cross_verdicts(after, runs, lambda _: Baseline(name, is_earlier_run=True)),
+        cross_verdicts(after, runs, lambda _: baseline),
         found.found,
         [f"compare_with: {note}" for note in notes],
     )
 
 
+def not_recorded(what: str, others: int) -> str:
+    """A sentence, without its period, on a fact that not all of the compared runs recorded.
+
+    Args:
+        what: the fact.
+        others: with how many runs a run is compared.
+    """
+    some = "only one of the runs" if others == 1 else "not every run"
+    return f"{some} recorded this, so nobody knows whether it differed: {what}"
+
+
 def cross_verdicts(
     after: Evidence, before: Sequence[Evidence], called: Callable[[str], Baseline]
 ) -> list[Verdict]:
-    """Compare each arm of a run with the arm of the same name in earlier runs.
+    """Compare each arm of a run with the arm of the same name in other runs.
+
+    Each of the other runs counts as one value. Blocks of different runs are not simultaneous, so
+    shared drift does not cancel between them.
 
     Args:
         after: the run.
-        before: the earlier runs, at least one.
+        before: the other runs, the newest last.
         called: returns, for an arm's name, the baseline that the verdicts name.
     """
     from rackrate.verdict.estimator import RunsQuestion, answer_runs
 
     chosen = [
         (test, metric, arm)
-        for test in shared_tests(after, before[0])
+        for test in shared_tests(after, before)
         for metric in test.metrics
-        for arm in shared_arms(after, before[0])
-        if all(test in run.tests and arm in run.arms for run in before)
+        for arm in shared_arms(after, before)
     ]
     questions = [
         RunsQuestion(
             after.values(test, metric, arm),
             [run.values(test, metric, arm) for run in before],
             metric.better,
+            metric.resolution_at,
         )
         for test, metric, arm in chosen
     ]
@@ -193,7 +208,7 @@ def cross_verdicts(
         _verdict(
             finding,
             Side(after, arm),
-            Side(before[0], arm),
+            Side(before[-1], arm),
             test,
             metric,
             called=called(arm),
@@ -231,7 +246,7 @@ def _verdict(
         reference: the arm that it was compared with, in this run or in the first of several.
         test: the test.
         metric: one of its metrics.
-        called: the reference's name in the verdict.
+        called: the name of the reference in the verdict.
         marks: the number of trials with each mark.
         steadiness: the comparison of the arms' variability, or None.
     """
@@ -261,6 +276,7 @@ def _verdict(
         stack=found.stack,
         claim=_claim(found, names, span),
         more_blocks=found.more_blocks,
+        more_runs=found.more_runs,
         prospect=found.prospect,
         threshold=threshold,
         ceiling=ceiling(
@@ -274,8 +290,25 @@ def _verdict(
         if metric.unit == "bit/s"
         else None,
         marks=marks,
+        drift=_drift(found, metric, names),
         steadiness=steadiness,
     )
+
+
+def _drift(found: Finding, metric: Metric, arms: tuple[str, str]) -> str | None:
+    """A sentence on a trend, a step or a dip of one arm alone."""
+    from rackrate.verdict.drift import drift_of_one_arm
+
+    if found.series is None or found.arm_median is None:
+        return None
+    arm, baseline = arms
+    drift = drift_of_one_arm(
+        found.series,
+        arm=arm,
+        baseline=baseline,
+        resolution=metric.resolution_at(found.arm_median) / found.arm_median,
+    )
+    return None if drift is None else drift.text
 
 
 def _span_seconds(evidence: Evidence, test: TestBase, arms: Iterable[str]) -> float | None:

@@ -1,4 +1,4 @@
-"""The recorded differences between two runs. Pure.
+"""The recorded differences between a run and other runs. Pure.
 
 Seeds are left out: they differ from run to run, and decide only orders and draws.
 """
@@ -6,12 +6,12 @@ Seeds are left out: they differ from run to run, and decide only orders and draw
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rackrate.plan.arms import Arm, Node
 from rackrate.verdict.evidence import Evidence, shared_arms
-from rackrate.verdict.model import Difference
+from rackrate.verdict.model import VARYING, Difference
 
 #: The values of one fact in a run as sorted texts; empty where it is not known.
 Told = tuple[str, ...]
@@ -56,41 +56,47 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class Differences:
-    """The differences between two runs apart from their measurements.
+    """The differences between a run and other runs apart from their measurements.
 
     Attributes:
-        found: the differences.
-        untold: the facts that only one of the runs recorded, so that they cannot be compared.
+        found: the differences; first those in what the other runs have in common.
+        untold: the facts that not all of the runs recorded, so that they cannot be compared.
     """
 
     found: list[Difference]
     untold: list[str]
 
 
-def differences(after: Evidence, before: Evidence) -> Differences:
-    """Find the differences between two runs: nodes, arms, versions, plans."""
+def differences(after: Evidence, before: Sequence[Evidence]) -> Differences:
+    """Find the differences between a run and other runs: nodes, arms, versions, plans.
+
+    A fact that varies among the other runs is named as varying, whatever it is in this run: it is
+    part of what differs from run to run.
+    """
     arms = shared_arms(after, before)
-    ours, theirs = (_facts(run, arms) for run in (after, before))
+    ours, *theirs = (_facts(run, arms) for run in (after, *before))
     found: list[Difference] = []
     untold: list[str] = []
-    for what in dict.fromkeys([*ours, *theirs]):
-        one, other = ours.get(what, {}), theirs.get(what, {})
-        if one.keys() != other.keys():
+    for what in dict.fromkeys(what for facts in (ours, *theirs) for what in facts):
+        one, *others = (facts.get(what, {}) for facts in (ours, *theirs))
+        if any(one.keys() != other.keys() for other in others):
             untold.append(what)
-        found += _changes(what, one, other)
-    return Differences(found + _changed_options(after, before), untold)
+        found += _changes(what, one, others)
+    found += _changed_options(after, before)
+    return Differences(sorted(found, key=lambda each: each.varies), untold)
 
 
-def _changes(what: str, ours: ByArm, theirs: ByArm) -> list[Difference]:
+def _changes(what: str, ours: ByArm, theirs: Sequence[ByArm]) -> list[Difference]:
     """The differences in one fact: one entry if all arms changed alike, else one for each arm."""
-    both = [arm for arm in ours if arm in theirs]
-    changed = [arm for arm in both if ours[arm] != theirs[arm]]
-    alike = len({(ours[arm], theirs[arm]) for arm in changed}) == 1 and changed == both
+    shared = [arm for arm in ours if all(arm in run for run in theirs)]
+    values = {arm: (ours[arm], tuple(run[arm] for run in theirs)) for arm in shared}
+    changed = [arm for arm, (one, others) in values.items() if {one, *others} != {one}]
+    alike = len({values[arm] for arm in changed}) == 1 and changed == shared
     return [
         Difference(
             what=what if alike else f"{what} of {arm}",
-            run=_listed(ours[arm]),
-            other=_listed(theirs[arm]),
+            run=_listed(values[arm][0]),
+            other=_of_runs(values[arm][1]),
         )
         for arm in (changed[:1] if alike else changed)
     ]
@@ -127,25 +133,32 @@ def _facts(run: Evidence, arms: Iterable[str]) -> dict[str, ByArm]:
     return {**facts}
 
 
-def _changed_options(after: Evidence, before: Evidence) -> list[Difference]:
-    """The changed parameters of tests with the same name."""
-    ours, theirs = (
-        {test.name: test.model_dump(mode="json") for test in run.tests} for run in (after, before)
+def _changed_options(after: Evidence, before: Sequence[Evidence]) -> list[Difference]:
+    """The changed parameters of tests that all runs have by name."""
+    ours, *theirs = (
+        {test.name: test.model_dump(mode="json") for test in run.tests} for run in (after, *before)
     )
-    return [
-        Difference(
-            what=f"{option} of the test {name}",
-            run=_shown(ours[name].get(option)),
-            other=_shown(theirs[name].get(option)),
-        )
-        for name in ours
-        if name in theirs
-        for option in dict.fromkeys([*ours[name], *theirs[name]])
-        if ours[name].get(option) != theirs[name].get(option)
-    ]
+    found: list[Difference] = []
+    for name in ours:
+        if not all(name in run for run in theirs):
+            continue
+        tests = [ours[name], *(run[name] for run in theirs)]
+        for option in dict.fromkeys(option for test in tests for option in test):
+            values: list[Told] = [(_shown(test.get(option)),) for test in tests]
+            found += _changes(
+                f"{option} of the test {name}", {None: values[0]}, [{None: v} for v in values[1:]]
+            )
+    return found
 
 
 _UNKNOWN: tuple[object, ...] = (None, "", [])
+
+
+def _of_runs(values: Sequence[Told]) -> str:
+    """The values of a fact in the other runs; once if they are the same in all."""
+    if len(set(values)) == 1:
+        return _listed(values[0])
+    return VARYING + _listed(tuple(dict.fromkeys(value for told in values for value in told)))
 
 
 def _listed(values: Told) -> str:

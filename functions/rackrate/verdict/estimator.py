@@ -25,8 +25,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rackrate.plan.fields import LEAST_BLOCKS
+from rackrate.plan.fields import LEAST_BLOCKS, LEAST_PAIRS, LEAST_RUNS
 from rackrate.tools import Better
+from rackrate.verdict.drift import Series
 from rackrate.verdict.layout import Floats, Layout, Value
 from rackrate.verdict.model import Claim, Ends, Scope, Word
 from rackrate.verdict.student import mean_freedom, satterthwaite, student_t
@@ -36,11 +37,6 @@ from rackrate_text.words import counted
 #: The probability that any verdict of a run is wrong about a difference, or about its absence.
 ERROR = 0.05
 CONFIDENCE = 1 - ERROR
-#: An arm needs this many independent pairs for an interval of the stack's placement. Where pairs
-#: share nodes, nodes are counted instead.
-LEAST_UNITS = 3
-#: A comparison with earlier runs needs this many of them for a verdict.
-LEAST_RUNS = 4
 #: The most blocks that a recommendation may reach in total.
 MOST_BLOCKS = 200
 #: The most pairs that a recommendation may reach, as a multiple of the present number.
@@ -95,22 +91,6 @@ class RunsQuestion(NamedTuple):
     resolution: Callable[[float], float] = exact
 
 
-class Series(NamedTuple):
-    """The course of two arms over their common blocks, as logarithms without directions.
-
-    Attributes:
-        numbers: the numbers of the blocks.
-        differences: the arm minus the baseline, shape (blocks,).
-        arm: the arm's mean over its pairs, shape (blocks,).
-        baseline: the same of the baseline.
-    """
-
-    numbers: tuple[int, ...]
-    differences: Floats
-    arm: Floats
-    baseline: Floats
-
-
 @dataclass(frozen=True)
 class Finding:
     """An arm against the baseline on one metric.
@@ -132,6 +112,7 @@ class Finding:
         reason: why the verdict is inconclusive, or None.
         scope: the widest scope to which the word applies.
         stack: the claim about the stack's placement; None with too few pairs.
+        more_runs: how many further earlier runs a verdict needs.
         more_blocks: about how many further blocks would settle the verdict; None when it is
             settled, or when no reasonable number would settle it.
         prospect: the probability that the run's most blocks settle the verdict; None when it is
@@ -153,6 +134,7 @@ class Finding:
     reason: str | None = None
     scope: Scope = "these nodes"
     stack: Claim | None = None
+    more_runs: int | None = None
     more_blocks: int | None = None
     prospect: float | None = None
     series: Series | None = None
@@ -200,9 +182,8 @@ def answer(
 def answer_runs(questions: Sequence[RunsQuestion], *, threshold: float) -> list[Finding]:
     """Compare arms with the same arms in earlier runs, with the earlier runs as replicates.
 
-    The interval is that of one further run: it contains the spread between the earlier runs. With
-    fewer than `LEAST_RUNS` that spread is unknown, so no word is decided, and the interval
-    is only that of the runs' blocks.
+    The interval is the prediction interval of a further such run: it contains what differs from
+    run to run. With fewer than `LEAST_RUNS` that is unknown, so there is neither interval nor word.
 
     Args:
         questions: the comparisons.
@@ -211,19 +192,15 @@ def answer_runs(questions: Sequence[RunsQuestion], *, threshold: float) -> list[
     studies = [_study_of_runs(question) for question in questions]
     words = _settle([study.nodes for study in studies], math.log1p(threshold), ERROR)
     outlook = _Outlook(threshold, 1 - ERROR / max(1, len(questions)), None)
-    found = []
-    for question, study, word in zip(questions, studies, words, strict=True):
-        runs = sum(bool(values) for values in question.baselines)
-        finding = _finding(study, question.better, word, outlook)
-        if runs < LEAST_RUNS and finding.ratio is not None:
-            finding = replace(
-                finding,
-                verdict="inconclusive",
-                reason=f"{counted(runs, 'earlier run')}; what differs from run to run is unknown"
-                f" with fewer than {LEAST_RUNS}",
-            )
-        found.append(replace(finding, scope="this run", more_blocks=None, prospect=None))
-    return found
+    return [
+        replace(
+            _finding(study, question.better, word, outlook),
+            scope="this run",
+            more_blocks=None,
+            prospect=None,
+        )
+        for question, study, word in zip(questions, studies, words, strict=True)
+    ]
 
 
 # -- the estimates
@@ -339,18 +316,20 @@ def _study_of_runs(question: RunsQuestion) -> _Study:
         return _Study(replace(found, reason="no values"))
     found = replace(found, blocks=min(len(layout.numbers) for layout in (ours, *theirs)))
     levels = np.array([layout.level for layout in theirs])
-    difference, runs = ours.level - float(levels.mean()), len(levels)
+    difference, runs = ours.level - float(levels.mean()), levels.size
+    if runs < LEAST_RUNS:
+        reason = f"{counted(runs, 'earlier run')}: how much runs differ from each other is unknown"
+        return _Study(
+            replace(
+                found,
+                ratio=_ratios((difference, difference))[0],
+                reason=f"{reason}; a verdict needs {LEAST_RUNS}",
+                more_runs=LEAST_RUNS - runs,
+            )
+        )
+    of_runs = float(levels.var(ddof=1)) * (1 + 1 / runs)
     least = _least(found, question.resolution)
-    if runs >= LEAST_RUNS:
-        of_runs = float(levels.var(ddof=1)) * (1 + 1 / runs)
-        nodes = _Estimate(difference, 0.0, 1.0, of_runs, runs - 1.0, runs, least)
-        return _Study(found, nodes)
-    parts = [
-        (_variance_of_mean(x.block_effects, x.parts) * weight, mean_freedom(len(x.numbers)))
-        for x, weight in ((ours, 1.0), *((layout, 1 / runs**2) for layout in theirs))
-    ]
-    total = sum(variance for variance, _ in parts)
-    return _Study(found, _Estimate(difference, total, satterthwaite(*parts), least=least))
+    return _Study(found, _Estimate(difference, 0.0, 1.0, of_runs, runs - 1.0, runs, least))
 
 
 def _plain(arm: Sequence[Value], baseline: Sequence[Value]) -> Finding:
@@ -367,7 +346,7 @@ def _plain(arm: Sequence[Value], baseline: Sequence[Value]) -> Finding:
 
 def _series(arm: Layout, baseline: Layout, differences: Floats) -> Series:
     ours, theirs = (side.block_effects + side.level for side in (arm, baseline))
-    return Series(arm.numbers, differences, ours, theirs)
+    return Series(arm.numbers, differences, np.exp(ours), np.exp(theirs))
 
 
 def _least(found: Finding, resolution: Callable[[float], float]) -> float:
@@ -389,9 +368,9 @@ def _of_units(
     parts: tuple[int, ...] | None = None,
 ) -> _Estimate | None:
     # Count the pairs first, because the pseudo-values of a large mesh are expensive to compute.
-    if any(len(layout.pairs) < LEAST_UNITS for layout in layouts):
+    if any(len(layout.pairs) < LEAST_PAIRS for layout in layouts):
         return None
-    if any(layout.units.size < LEAST_UNITS for layout in layouts):
+    if any(layout.units.size < LEAST_PAIRS for layout in layouts):
         return None
     of_units = [
         (float(layout.units.var(ddof=1)) / layout.units.size, mean_freedom(layout.units.size))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,14 +71,14 @@ class Evidence:
         ]
 
 
-def shared_tests(after: Evidence, before: Evidence) -> list[TestBase]:
-    """The tests that two runs share, with the same name and parameters."""
-    return [test for test in after.tests if test in before.tests]
+def shared_tests(after: Evidence, before: Sequence[Evidence]) -> list[TestBase]:
+    """The tests that a run shares with all other runs, with the same name and parameters."""
+    return [test for test in after.tests if all(test in run.tests for run in before)]
 
 
-def shared_arms(after: Evidence, before: Evidence) -> list[str]:
-    """The arms that two runs share by name."""
-    return [arm for arm in after.arms if arm in before.arms]
+def shared_arms(after: Evidence, before: Sequence[Evidence]) -> list[str]:
+    """The arms that a run shares by name with all other runs."""
+    return [arm for arm in after.arms if all(arm in run.arms for run in before)]
 
 
 def unshared(after: Evidence, before: Evidence, other: str) -> list[str]:

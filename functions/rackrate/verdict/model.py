@@ -19,7 +19,12 @@ Scope = Literal["these nodes", "this stack's placement", "this run"]
 #: The lower and the upper end of an interval of a ratio.
 Ends = tuple[float, float]
 
-_EARLIER = "run "
+_ONE_RUN = "run "
+#: Precedes the runs in a baseline of several; no arm's name has it.
+_RUNS = ": "
+_BETWEEN_RUNS = ", "
+#: Precedes the values of a fact that is not the same in all of the other runs.
+VARYING = "varying: "
 
 
 @dataclass(frozen=True)
@@ -27,25 +32,41 @@ class Baseline:
     """The baseline of a verdict.
 
     Attributes:
-        name: another arm's name, or an earlier run's id.
-        is_earlier_run: whether it is the same arm in an earlier run.
+        name: another arm's name, an earlier run's id, or what several earlier runs are called: the
+            name of a baseline, or `4 runs`.
+        runs: the ids of the earlier runs that have the same arm; empty for an arm of the same run.
     """
 
     name: str
-    is_earlier_run: bool = False
+    runs: tuple[str, ...] = ()
+
+    @property
+    def is_earlier_run(self) -> bool:
+        """Whether it is the same arm in one or more earlier runs."""
+        return bool(self.runs)
 
     @classmethod
     def read(cls, value: object) -> object:
         """Read what `written` returned; pass anything else on for pydantic to reject."""
         if not isinstance(value, str):
             return value
-        if value.startswith(_EARLIER):
-            return cls(value.removeprefix(_EARLIER), True)
+        name, several, runs = value.partition(_RUNS)
+        if several:
+            return cls(name, tuple(runs.split(_BETWEEN_RUNS)))
+        if value.startswith(_ONE_RUN):
+            run_id = value.removeprefix(_ONE_RUN)
+            return cls(run_id, (run_id,))
         return cls(value)
 
     def written(self) -> str:
-        """The baseline as `rackrate.result.v1` has it: an arm's name, or `run <id>`."""
-        return f"{_EARLIER}{self.name}" if self.is_earlier_run else self.name
+        """The baseline as `rackrate.result.v1` has it.
+
+        Returns:
+            An arm's name, `run <id>`, or for several runs `<name>: <id>, <id>`.
+        """
+        if len(self.runs) > 1:
+            return f"{self.name}{_RUNS}{_BETWEEN_RUNS.join(self.runs)}"
+        return f"{_ONE_RUN}{self.runs[0]}" if self.runs else self.name
 
 
 class Pairs(Document):
@@ -96,7 +117,7 @@ class Verdict(Document):
         BeforeValidator(Baseline.read),
         PlainSerializer(Baseline.written, return_type=str),
     ]
-    """The baseline's name; `run <id>` for an earlier run."""
+    """The baseline's name; `run <id>` for an earlier run, `<name>: <id>, <id>` for several."""
     arm_median: float | None
     baseline_median: float | None
     left_out: int = 0
@@ -124,11 +145,15 @@ class Verdict(Document):
     """About how many more blocks would settle it."""
     prospect: float | None = None
     """Probability that the run's most blocks settle it, while it is open."""
+    more_runs: int | None = None
+    """How many more earlier runs a verdict needs."""
     threshold: float
     """Differences below this share do not matter."""
     ceiling: Ceiling | None
     marks: dict[str, int]
     """Number of its trials with each mark."""
+    drift: str | None = None
+    """A trend, a step or a dip of one arm alone, which makes the interval too narrow."""
     steadiness: Steadiness | None
 
     @property
@@ -207,7 +232,7 @@ class Mark(Document):
 
 
 class Difference(Document):
-    """A difference between two runs."""
+    """A difference between a run and other runs."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
@@ -216,7 +241,12 @@ class Difference(Document):
     run: str
     """Its value in this run."""
     other: Annotated[str, Field(alias="with")]
-    """Its value in the other run."""
+    """Its value in the other run or runs; `varying: ` precedes the values of runs that differ."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether it is not the same in all of the other runs."""
+        return self.other.startswith(VARYING)
 
 
 class Analysis(Document):
@@ -228,7 +258,7 @@ class Analysis(Document):
     summaries: tuple[Summary, ...]
     marks: tuple[Mark, ...]
     regressions: tuple[Verdict, ...]
-    """Each arm compared with itself in the run that `compare_with` names."""
+    """Each arm compared with itself in the runs that `compare_with` names."""
     regression_differences: tuple[Difference, ...] | None
-    """The recorded differences between the two runs; null without an earlier run."""
+    """The recorded differences from the earlier runs; null without an earlier run."""
     warnings: tuple[str, ...]

@@ -10,7 +10,7 @@ from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.plan.schedule import TrialKey
 from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict
 from rackrate_text.units import duration, times
-from rackrate_text.words import capitalized, counted
+from rackrate_text.words import capitalized, counted, several_runs
 
 _REASONS_SHOWN = 3
 #: How many differences between two runs a sentence names. The page lists all.
@@ -43,10 +43,10 @@ def sentence(
 
     Args:
         verdicts: each arm against the baseline.
-        regressions: each arm against itself in an earlier run.
+        regressions: each arm against itself in earlier runs.
         marks: the marks of the trials.
         measured: number of measured trials.
-        differences: the differences between the run and the earlier run, or None without one.
+        differences: the differences between the run and earlier runs, or None without one.
     """
     if not verdicts and not regressions:
         return "Nothing can be said: no arm could be compared with the baseline."
@@ -100,25 +100,39 @@ def _comparisons(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def heading(verdict: Verdict) -> str:
-    """The two sides of a verdict: two arms, or an arm now and in an earlier run."""
+    """The two sides of a verdict: two arms, or an arm now and in earlier runs."""
     if verdict.baseline.is_earlier_run:
         return f"{verdict.arm} since {_earlier(verdict.baseline)}"
     return f"{verdict.arm} against {verdict.baseline.name}"
 
 
-def _earlier(run: Baseline) -> str:
-    """The earlier run of a verdict, without a double `run` if its id begins with the word."""
-    return run.name if run.name.startswith("run") else run.written()
+def _earlier(baseline: Baseline) -> str:
+    """The earlier runs of a verdict; one without a double `run` if its id begins so."""
+    if len(baseline.runs) > 1:
+        return several_runs(baseline.name, len(baseline.runs))
+    return baseline.name if baseline.name.startswith("run") else baseline.written()
+
+
+def name_of_runs(run_ids: Sequence[str], baseline: str | None) -> str:
+    """The name of earlier runs: one run's id, their baseline's name, or such as `4 runs`.
+
+    Args:
+        run_ids: the runs' ids.
+        baseline: the name of the baseline that stood for them, or None.
+    """
+    if len(run_ids) == 1:
+        return run_ids[0]
+    return baseline or counted(len(run_ids), "run")
 
 
 def what_differed(
     differences: Sequence[Difference], verdicts: Sequence[Verdict], between: str
 ) -> str:
-    """A sentence on the differences between two runs, to precede their verdicts.
+    """A sentence on the differences between runs, to precede their verdicts.
 
     Args:
         differences: the differences.
-        verdicts: the verdicts between the two runs.
+        verdicts: the verdicts between the runs.
         between: the phrase for the runs, such as `since run-1`.
     """
     if not differences:
@@ -127,8 +141,8 @@ def what_differed(
             return f"{nothing}."
         return f"{nothing}, so what made the difference is something it does not see."
     shown = [
-        f"{difference.what} ({difference.run} instead of {difference.other})"
-        for difference in differences[:_DIFFERENCES_SHOWN]
+        f"{each.what} ({each.run}{'; there' if each.varies else ' instead of'} {each.other})"
+        for each in differences[:_DIFFERENCES_SHOWN]
     ]
     if (more := len(differences) - len(shown)) > 0:
         shown.append(f"and {more} more")
@@ -212,6 +226,9 @@ def more_needed(verdict: Verdict) -> str | None:
             verb = "is" if more == 1 else "are"
             return f"at least {counted(more, 'more block')} {verb} needed"
         return f"about {counted(more, 'more block')} would settle it"
+    if more := verdict.more_runs:
+        verb = "is" if more == 1 else "are"
+        return f"{counted(more, 'more earlier run')} {verb} needed"
     return None
 
 
@@ -223,7 +240,7 @@ def _about_intervals(verdicts: Sequence[Verdict]) -> str:
         return "In brackets: 95 % intervals."
     # Each of the two families of verdicts is adjusted separately.
     earlier = [verdict.baseline.is_earlier_run for verdict in verdicts]
-    apart = ", and likewise for all against the earlier run"
+    apart = ", and likewise for all against earlier runs"
     return (
         "In brackets: intervals that hold for all verdicts at once with 95 %"
         f"{apart if len(set(earlier)) == 2 else ''}."

@@ -123,11 +123,14 @@ def inconclusive(**changes: Any) -> Verdict:
     )
 
 
+EARLIER = "run-20261120-090000-ab12"
+
+
 def regression(**changes: Any) -> Verdict:
     """A verdict against an earlier run."""
     return verdict(
         **{
-            "baseline": Baseline("run-20261120-090000-ab12", is_earlier_run=True),
+            "baseline": Baseline(EARLIER, (EARLIER,)),
             "baseline_median": 9.9e9,
             "ratio": 0.962,
             "ci95": (0.955, 0.969),

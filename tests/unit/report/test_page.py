@@ -32,7 +32,7 @@ from rackrate.results.schema import (
     Findings,
     Results,
 )
-from rackrate.verdict.model import Difference, Steadiness, Verdict
+from rackrate.verdict.model import Baseline, Difference, Steadiness, Verdict
 from tests.unit.report import samples as samples
 from tests.unit.report.pages import (
     FAILURE,
@@ -118,6 +118,16 @@ def test_a_long_conclusion_is_folded_and_a_short_one_is_not():
 def test_what_differs_from_the_earlier_run_stands_before_what_it_did():
     text = words(regression_differences=(KERNEL,))
     assert text.index("kernel6.12.06.1.0") < text.index("Each arm against itself then")
+
+
+def test_several_earlier_runs_are_named_on_the_page():
+    runs = ("run-1", "run-2", "run-3", "run-4")
+    since_main = samples.regression(baseline=Baseline("main", runs))
+    text = words(regressions=(since_main,), regression_differences=(KERNEL,))
+    assert "Compared with 4 earlier runs" in text
+    assert "The earlier runs: run-1, run-2, run-3 and run-4." in text
+    assert "the earlier runs" in text
+    assert "treatment since the 4 runs of main" in text
 
 
 def test_the_page_shows_every_part_of_a_verdict():
@@ -326,7 +336,13 @@ def comparison(*, differences: tuple[Difference, ...] = (KERNEL,), **choices: An
     """A comparison with the verdicts of the sample run, and these differences."""
     found = samples.results(**{"regressions": (), "warnings": (), **choices})
     parts = {name: getattr(found, name) for name in Results.model_fields if name != "version"}
-    compared = Compared(run="run-2", other="run-1", baseline="october", differences=differences)
+    compared = Compared(
+        run="run-2",
+        other="run-1",
+        with_runs=("run-1",),
+        baseline="october",
+        differences=differences,
+    )
     run = ComparedRun(**dict(found.run) | {"status": "compared"})
     return Comparison(**{**parts, "run": run, "comparison": compared})
 

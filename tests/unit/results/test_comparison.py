@@ -41,7 +41,7 @@ def recorded(run_id, values=VALUES, *, marks=(), **options):
     return Recorded(run=record, evidence=replace(made, trials=trials), marks=marks)
 
 
-def compare(ours, theirs, baseline=None):
+def compare(ours, *theirs, baseline=None):
     return build_comparison(
         ours, theirs, comparison_id=ID, execution_arn=ARN, baseline=baseline, times=TIMES
     )
@@ -68,7 +68,8 @@ def test_any_other_input_is_a_plan(raw):
 
 
 def test_a_request_names_two_runs():
-    assert read_request({"compare": {"run": "b", "with": "a"}}) == Request("b", "a")
+    assert read_request({"compare": {"run": "b", "with": "a"}}) == Request("b", ("a",))
+    assert read_request({"compare": {"run": "b", "with": ["a", "c"]}}) == Request("b", ("a", "c"))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,11 @@ def test_a_request_names_two_runs():
         (
             {"compare": {"run": "a", "with": 7}},
             "compare.with: must be a text, not the number 7; write a run's id",
+        ),
+        ({"compare": {"run": "a", "with": []}}, "compare.with: is empty; write a run's id"),
+        (
+            {"compare": {"run": "a", "with": ["b", 7]}},
+            "compare.with[1]: must be a text, not the number 7; write a run's id",
         ),
         ({"compare": {"run": "a" * 81, "with": "a"}}, "compare.run: is longer than 80 characters"),
         (
@@ -118,17 +124,35 @@ def test_whatever_is_asked_for_is_read_or_refused(others, asked):
     except InvalidComparison as refused:
         assert refused.faults
     else:
-        assert {"run": found.run, "with": found.other} == asked
+        others = asked["with"] if isinstance(asked["with"], list) else [asked["with"]]
+        assert (found.run, list(found.others)) == (asked["run"], others)
 
 
 # -- comparison.json
 
 
+MAIN = ("run-1", "run-3", "run-4", "run-5")
+
+
+def four_runs(**options):
+    return [recorded(run_id, **options) for run_id in MAIN]
+
+
 def test_a_run_that_left_the_same_shows_no_difference_and_none_is_told():
-    document = compare(recorded("run-2"), recorded("run-1")).document
+    document = compare(recorded("run-2"), *four_runs()).document
     assert set(words(document).values()) == {"no meaningful difference"}
+    assert "Between run-2 and the 4 runs, nothing that rackrate records differed." in (
+        document.conclusion
+    )
+
+
+def test_one_other_run_gives_ratios_and_no_verdict():
+    document = compare(recorded("run-2", SLOWER), recorded("run-1")).document
+    assert set(words(document).values()) == {"inconclusive"}
+    assert [v.ratio for v in document.verdicts] == pytest.approx([0.8, 1, 1, 1])
+    assert {v.more_runs for v in document.verdicts} == {3}
     assert document.comparison == Compared(
-        run="run-2", other="run-1", baseline=None, differences=()
+        run="run-2", other="run-1", with_runs=("run-1",), baseline=None, differences=()
     )
     assert document.conclusion.startswith(
         "Between run-2 and run-1, nothing that rackrate records differed. treatment against"
@@ -141,16 +165,17 @@ def test_a_run_is_neither_better_nor_worse_than_itself(noise):
     values = {
         key: [v * n for v, n in zip(series, noise, strict=True)] for key, series in VALUES.items()
     }
-    document = compare(recorded("run-2", values), recorded("run-1", values)).document
+    others = [recorded(run_id, values) for run_id in MAIN]
+    document = compare(recorded("run-2", values), *others).document
     assert not {"better", "worse"} & set(words(document).values())
     assert [v.ratio for v in document.verdicts] == pytest.approx([1] * 4)
 
 
-def test_each_arm_is_compared_with_the_arm_of_the_same_name_in_the_other_run():
-    document = compare(recorded("run-2", SLOWER), recorded("run-1")).document
+def test_each_arm_is_compared_with_the_arm_of_the_same_name_in_the_other_runs():
+    document = compare(recorded("run-2", SLOWER), *four_runs(), baseline="main").document
     assert [(v.arm, v.baseline.written()) for v in document.verdicts] == [
-        ("treatment", "treatment (run-1)"),
-        ("baseline", "baseline (run-1)"),
+        ("treatment", "treatment (main)"),
+        ("baseline", "baseline (main)"),
     ] * 2
     assert words(document) == {
         ("tcp-1", "treatment"): "worse",
@@ -178,8 +203,41 @@ def test_the_conclusion_says_what_differed_before_what_it_did():
     )
 
 
+def test_several_other_runs_are_one_arm_with_the_blocks_of_all():
+    raw = {"0001_treatment_rtt_node-a_node-b": RawValues(samples={"rtt": (1e-4,)})}
+    others = four_runs(raw=raw)
+    first = next(key for key in others[1].evidence.planned if key.arm == "treatment")
+    others[1] = replace(others[1], marks=[Mark.of(first, "clock", "it was set")])
+    compared = compare(recorded("run-2"), *others, baseline="main")
+    document = compared.document
+    assert [arm.name for arm in document.arms] == [
+        *("treatment", "treatment (main)", "baseline", "baseline (main)"),
+    ]
+    (rtt,) = (s for s in document.summaries if (s.test, s.arm) == ("rtt", "treatment (main)"))
+    assert (rtt.trials, rtt.blocks, rtt.pairs) == (24, 24, 1)
+    theirs = [t for t in compared.trials if (t.test, t.arm) == ("rtt", "treatment (main)")]
+    assert [t.block for t in theirs] == list(range(1, 25))
+    assert [t.raw_key.split("/")[1] for t in theirs[::6]] == list(MAIN)
+    of_first_blocks = {key for key in compared.raw if "(main)" in key}
+    assert of_first_blocks == {
+        f"{block:04d}_treatment (main)_rtt_node-a_node-b" for block in (1, 7, 13, 19)
+    }
+    assert [(mark.arm, mark.block) for mark in document.marks] == [
+        ("treatment (main)", first.block + 6)
+    ]
+    assert document.trials.measured == 24 + 4 * 24
+
+
+def test_a_baseline_names_its_runs_on_the_page():
+    compared = compare(recorded("run-2", SLOWER), *four_runs(), baseline="main")
+    page = render_page(compared.document, compared.trials, compared.raw)
+    assert "run-2 is compared with the 4 runs of main: run-1, run-3, run-4 and run-5" in page
+    assert "treatment (main)" in page
+    assert "../../runs/run-5/raw/" in page
+
+
 def test_a_difference_without_a_recorded_cause_is_said_to_have_none():
-    document = compare(recorded("run-2", SLOWER), recorded("run-1")).document
+    document = compare(recorded("run-2", SLOWER), *four_runs()).document
     assert (
         "nothing that rackrate records differed, so what made the difference is something it does"
         " not see." in document.conclusion
@@ -197,6 +255,7 @@ def test_it_is_laid_out_as_results_whose_arms_are_those_of_both():
     assert document["comparison"] == {
         "run": "run-2",
         "with": "run-1",
+        "with_runs": ["run-1"],
         "baseline": "good",
         "differences": [],
     }

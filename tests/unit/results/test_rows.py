@@ -25,6 +25,7 @@ from rackrate.results.rows import (
 )
 from rackrate.results.schema import MetricOfTest
 from rackrate.results.tables import Column, glue_columns, to_csv, to_parquet
+from rackrate.verdict.model import Baseline
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.report import samples
 
@@ -157,6 +158,14 @@ def typed(row):
     return {c.name: row[c.name] and read_as[c.type](row[c.name]) for c in TRIALS}
 
 
+def test_several_earlier_runs_are_one_row_that_names_all(read):
+    few = samples.regression(
+        baseline=Baseline("main", ("run-1", "run-2")), verdict="inconclusive", more_runs=2
+    )
+    (row,) = read(verdicts_parquet(samples.results(verdicts=(), regressions=(few,))))
+    assert (row["compared_with_run"], row["more_runs"]) == ("run-1 run-2", 2)
+
+
 def test_verdicts_and_regressions_are_rows(read):
     better, open_, earlier = read(verdicts_parquet(samples.results()))
     assert (better["verdict"], better["ratio"]) == ("better", 1.923)
@@ -167,6 +176,7 @@ def test_verdicts_and_regressions_are_rows(read):
     assert (open_["more_blocks"], open_["ceiling_name"], open_["marks"]) == (7, None, None)
     assert earlier["compared_with_run"] == "run-20261120-090000-ab12"
     assert earlier["steadiness_ratio"] is None
+    assert (better["compared_with_run"], better["more_runs"]) == (None, None)
     assert {row["run_started_at"] for row in (better, open_, earlier)} == {
         datetime.datetime(2026, 11, 21, 8)
     }

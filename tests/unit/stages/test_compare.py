@@ -60,6 +60,13 @@ def do(store, asked=ASKED):
     return compare(asked, Given(store=store), comparison_id=ID, execution_arn=ARN)
 
 
+def named(store, name, *run_ids):
+    """Set a named baseline as the command line does."""
+    item = {key: {"S": text} for key, text in (("pk", f"baseline#{name}"), ("sk", "baseline"))}
+    item["run_ids"] = {"L": [{"S": run_id} for run_id in run_ids]}
+    store._dynamodb.put_item(TableName="results", Item=item)
+
+
 def refusal(store, run="run-2", other="run-1"):
     with pytest.raises(InvalidComparison) as caught:
         do(store, {"compare": {"run": run, "with": other}})
@@ -89,8 +96,9 @@ def test_a_comparison_is_written_beside_the_runs_and_recorded_as_none(two, s3):
 def test_the_output_is_short_and_says_how_long_its_link_holds(two):
     done = do(two)
     assert done.differences == ()
-    assert done.verdicts[0].startswith(
-        "treatment against treatment (run-1): rtt shows no meaningful difference"
+    assert done.verdicts[0] == (
+        "treatment against treatment (run-1): rtt is inconclusive, 1.00 times: 3 more earlier runs"
+        " are needed"
     )
     assert len(json.dumps(done.to_json())) < 5000
     assert "at most 12 hours, often less" in done.report_valid
@@ -122,9 +130,43 @@ def test_a_run_that_is_not_there_is_refused(two):
 
 
 def test_a_baseline_whose_run_is_gone_is_refused(two):
-    item = {"pk": "baseline#old", "sk": "baseline", "name": "old", "run_id": "forgotten"}
-    two._dynamodb.put_item(TableName="results", Item={k: {"S": v} for k, v in item.items()})
-    assert "compare.with: the run of the baseline 'old' is gone" in refusal(two, other="old")
+    named(two, "old", "run-1", "forgotten")
+    said = refusal(two, other="old")
+    assert "compare.with: the run 'forgotten' of the baseline 'old' is gone" in said
+
+
+def test_a_run_is_compared_with_all_runs_of_a_baseline(two, s3):
+    others = ("run-1", "run-3", "run-4", "run-5")
+    for run_id in others[1:]:
+        keep(two, run_id)
+    named(two, "main", *others)
+    done = do(two, {"compare": {"run": "run-2", "with": "main"}})
+    assert "treatment against treatment (main): rtt shows no meaningful" in done.verdicts[0]
+    document = json.load(s3.get_object(Bucket="results", Key=done.comparison_key)["Body"])
+    assert document["comparison"]["with_runs"] == list(others)
+    assert (document["comparison"]["with"], document["comparison"]["baseline"]) == ("main", "main")
+
+
+def test_runs_may_be_listed(two, s3):
+    keep(two, "run-3")
+    done = do(two, {"compare": {"run": "run-2", "with": ["run-1", "run-3"]}})
+    assert done.verdicts[0].endswith("2 more earlier runs are needed")
+    document = json.load(s3.get_object(Bucket="results", Key=done.comparison_key)["Body"])
+    assert document["comparison"]["with"] == "2 runs"
+    assert document["comparison"]["with_runs"] == ["run-1", "run-3"]
+
+
+def test_each_of_several_runs_is_checked(two):
+    named(two, "main", "run-1", "run-2")
+    named(two, "one", "run-1")
+    for others, said in (
+        (["run-1", "nowhere"], "compare.with[1]: there is no run and no baseline 'nowhere'"),
+        (["run-1", "run-2"], "compare.with[1]: is the run 'run-2' itself"),
+        (["run-1", "one"], "compare.with[1]: the run 'run-1' is named twice"),
+        ("main", "compare.with: is the run 'run-2' itself"),
+    ):
+        assert refusal(two, other=others).startswith(said)
+    assert refusal(two, run="main").startswith("compare.run: the baseline 'main' stands for 2 runs")
 
 
 def test_a_run_that_is_still_going_is_refused(two):
@@ -180,11 +222,22 @@ def analyzed_again(store, **plan):
 
 
 def test_a_run_whose_plan_names_an_earlier_one_says_what_differed_since(two):
-    found = analyzed_again(two, compare_with="run-1", blocks=Blocks.of(7))
+    found = analyzed_again(two, compare_with=("run-1",), blocks=Blocks.of(7))
     (difference,) = found.regression_differences
     assert difference == Difference(what="blocks", run="7", other="6")
     said = two.run("run-2").conclusion
     assert "What differed since run-1: blocks (7 instead of 6). treatment since run-1" in said
+
+
+def test_a_run_whose_plan_names_four_earlier_ones_is_judged_against_all_that_are_there(two):
+    runs = ("run-1", "run-3", "run-4", "run-5")
+    for run_id in runs[1:]:
+        keep(two, run_id)
+    found = analyzed_again(two, compare_with=(*runs, "lost"))
+    assert {v.baseline.runs for v in found.regressions} == {runs}
+    assert {v.verdict for v in found.regressions} == {"no meaningful difference"}
+    assert found.warnings == ("compare_with: the results of the run lost are gone",)
+    assert "treatment since the 4 runs, on" in two.run("run-2").conclusion
 
 
 def test_a_run_that_names_no_earlier_one_says_nothing_of_differences(two):

@@ -33,9 +33,9 @@ def settings():
 def earlier(plan, store):
     """Plan a run and end it."""
 
-    def do(raw, status="succeeded"):
-        plan(raw, run_id="before")
-        store.update_run("before", status=status)
+    def do(raw, status="succeeded", run_id="before"):
+        plan(raw, run_id=run_id)
+        store.update_run(run_id, status=status)
 
     return do
 
@@ -209,7 +209,7 @@ def test_a_cost_of_which_no_price_is_known_is_none_and_not_nothing():
 def test_a_run_can_be_compared_with_an_earlier_one_that_ended_well(plan, earlier, store, status):
     earlier({"blocks": 3}, status)
     plan({"compare_with": "before"})
-    assert store.plan(RUN).plan.compare_with == "before"
+    assert store.plan(RUN).plan.compare_with == ("before",)
 
 
 def test_a_run_that_is_not_there_is_named(plan):
@@ -246,12 +246,11 @@ def test_runs_without_an_arm_in_common_are_not_compared(plan, earlier):
     assert plan({"compare_with": "before"}), "the baseline is the same"
 
 
-def named(store, name, run_id):
+def named(store, name, *run_ids):
     """Set a named baseline as the command line does."""
-    item = {"pk": f"baseline#{name}", "sk": "baseline", "name": name, "run_id": run_id}
-    store._dynamodb.put_item(
-        TableName="results", Item={key: {"S": value} for key, value in item.items()}
-    )
+    item = {key: {"S": text} for key, text in (("pk", f"baseline#{name}"), ("sk", "baseline"))}
+    item["run_ids"] = {"L": [{"S": run_id} for run_id in run_ids]}
+    store._dynamodb.put_item(TableName="results", Item=item)
 
 
 def test_a_baseline_stands_for_its_run_and_the_stored_plan_has_both(plan, earlier, store):
@@ -259,7 +258,7 @@ def test_a_baseline_stands_for_its_run_and_the_stored_plan_has_both(plan, earlie
     named(store, "last-good", "before")
     plan({"compare_with": "last-good"})
     stored = store.plan(RUN)
-    assert stored.plan.compare_with == "before", "the name may be another run's tomorrow"
+    assert stored.plan.compare_with == ("before",), "the name may be another run's tomorrow"
     assert stored.compare_with_baseline == "last-good"
 
 
@@ -268,12 +267,77 @@ def test_a_run_comes_before_a_baseline_of_the_same_name(plan, earlier, store):
     named(store, "before", "nowhere")
     plan({"compare_with": "before"})
     stored = store.plan(RUN)
-    assert (stored.plan.compare_with, stored.compare_with_baseline) == ("before", None)
+    assert (stored.plan.compare_with, stored.compare_with_baseline) == (("before",), None)
 
 
 def test_a_baseline_whose_run_is_gone_is_named(plan, store):
     named(store, "old", "forgotten")
-    assert "the run of the baseline 'old' is gone" in refusal(plan, {"compare_with": "old"})
+    said = refusal(plan, {"compare_with": "old"})
+    assert "the run 'forgotten' of the baseline 'old' is gone; take it out" in said
+
+
+def test_a_baseline_of_several_runs_stands_for_all_of_them(plan, earlier, store):
+    runs = ("r1", "r2", "r3", "r4")
+    for run_id in runs:
+        earlier({}, run_id=run_id)
+    named(store, "main", *runs)
+    plan({"compare_with": "main"})
+    stored = store.plan(RUN)
+    assert (stored.plan.compare_with, stored.compare_with_baseline) == (runs, "main")
+
+
+def test_a_baseline_of_an_earlier_version_stands_for_its_one_run(plan, earlier, store):
+    earlier({})
+    item = {"pk": "baseline#old", "sk": "baseline", "name": "old", "run_id": "before"}
+    store._dynamodb.put_item(TableName="results", Item={k: {"S": v} for k, v in item.items()})
+    plan({"compare_with": "old"})
+    assert store.plan(RUN).plan.compare_with == ("before",)
+
+
+def test_runs_and_baselines_may_be_named_together(plan, earlier, store):
+    for run_id in ("r1", "r2", "r3"):
+        earlier({}, run_id=run_id)
+    named(store, "two", "r1", "r2")
+    plan({"compare_with": ["two", "r3"]})
+    stored = store.plan(RUN)
+    assert stored.plan.compare_with == ("r1", "r2", "r3")
+    assert stored.compare_with_baseline is None, "it stood for some of them only"
+
+
+def test_every_name_that_cannot_be_compared_with_is_told_with_its_path(plan, earlier, store):
+    earlier({}, run_id="good")
+    earlier({}, "failed", run_id="bad")
+    earlier({"tests": ["tcp-8"]}, run_id="other")
+    named(store, "main", "good")
+    named(store, "many", "good", *(f"gone-{n}" for n in range(30)))
+    raw = {"tests": ["rtt"], "compare_with": ["good", "bad", "nowhere", "other", "main", "many"]}
+    with pytest.raises(InvalidPlan) as caught:
+        plan(raw)
+    assert [(fault.path, fault.problem) for fault in caught.value.faults] == [
+        ("compare_with[1]", "the run 'bad' is 'failed'"),
+        ("compare_with[2]", "there is no run and no baseline 'nowhere'"),
+        ("compare_with[3]", "the run 'other' has none of this plan's tests"),
+        ("compare_with[4]", "the run 'good' is named twice"),
+        ("compare_with[5]", "the run 'gone-0' of the baseline 'many' is gone"),
+    ]
+
+
+def test_earlier_runs_that_have_no_test_in_common_with_each_other_are_refused(plan, earlier):
+    earlier({"tests": ["tcp-1"]}, run_id="r1")
+    earlier({"tests": ["rtt"]}, run_id="r2")
+    said = refusal(plan, {"compare_with": ["r1", "r2"]})
+    assert "the 2 runs have none of this plan's tests in common" in said
+    assert plan({"compare_with": ["r1"]}), "each by itself is fine"
+
+
+def test_a_run_is_compared_with_twenty_others_at_most(plan, earlier, store):
+    runs = [f"r{number}" for number in range(21)]
+    for run_id in runs:
+        earlier({"dry_run": True}, run_id=run_id)
+    named(store, "some", *runs[:11])
+    named(store, "rest", *runs[11:])
+    assert "stands for 21 runs, more than 20" in refusal(plan, {"compare_with": ["some", "rest"]})
+    assert plan({"compare_with": runs[1:]})
 
 
 def test_a_baselines_run_is_checked_like_any_other(plan, earlier, store):

@@ -10,7 +10,7 @@ from rackrate import tools
 from rackrate.measure.trials import RawValues
 from rackrate.plan.arms import InstanceNetwork, Node
 from rackrate.plan.schedule import TrialKey
-from rackrate.verdict.analysis import against_earlier_run, analyze_run
+from rackrate.verdict.analysis import against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.model import Baseline
 from tests.unit import builders
@@ -161,9 +161,21 @@ def test_nothing_measured_is_inconclusive_everywhere():
 # -- regressions
 
 
-def test_a_run_is_judged_against_an_earlier_one_by_the_same_statistics():
-    slower = {**VALUES, ("tcp-1", "treatment"): [value * 0.8 for value in FAST]}
-    earlier = against_earlier_run(evidence(slower), evidence(VALUES), name="run-before")
+SLOWER = {**VALUES, ("tcp-1", "treatment"): [value * 0.8 for value in FAST]}
+
+
+def scaled(factor, values=VALUES):
+    return {key: [value * factor for value in series] for key, series in values.items()}
+
+
+def four_runs(*factors):
+    """Earlier runs by id, each with all its values multiplied by a factor."""
+    levels = factors or (1.0, 1.001, 0.999, 1.0)
+    return {f"run-{n}": evidence(scaled(level)) for n, level in enumerate(levels, start=1)}
+
+
+def test_a_run_is_judged_against_four_earlier_ones():
+    earlier = against_earlier_runs(evidence(SLOWER), four_runs(), name="main")
     words = {(v.test, v.arm): v.verdict for v in earlier.verdicts}
     assert words == {
         ("tcp-1", "treatment"): "worse",
@@ -171,23 +183,60 @@ def test_a_run_is_judged_against_an_earlier_one_by_the_same_statistics():
         ("rtt", "treatment"): "no meaningful difference",
         ("rtt", "baseline"): "no meaningful difference",
     }
-    assert {v.baseline for v in earlier.verdicts} == {Baseline("run-before", is_earlier_run=True)}
+    runs = ("run-1", "run-2", "run-3", "run-4")
+    assert {v.baseline for v in earlier.verdicts} == {Baseline("main", runs)}
+    assert {v.more_runs for v in earlier.verdicts} == {None}
     assert earlier.verdicts[0].confidence_simultaneous == pytest.approx(1 - 0.05 / 4)
     assert earlier.warnings == []
 
 
-def test_what_two_runs_do_not_share_is_named_and_not_compared():
+def test_what_differs_from_run_to_run_widens_the_interval():
+    spread = against_earlier_runs(evidence(SLOWER), four_runs(0.8, 1.0, 1.2, 1.0), name="main")
+    assert {v.verdict for v in spread.verdicts} == {"inconclusive"}
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_fewer_than_four_earlier_runs_give_a_ratio_and_no_verdict(runs):
+    some = dict([*four_runs().items()][:runs])
+    found = against_earlier_runs(evidence(SLOWER), some, name="main").verdicts
+    assert [v.ratio for v in found] == pytest.approx([0.8, 1, 1, 1], rel=0.01)
+    for verdict in found:
+        assert (verdict.verdict, verdict.more_runs) == ("inconclusive", 4 - runs)
+        assert (verdict.ci95, verdict.ci_simultaneous) == (None, None)
+        assert "nobody knows how much runs differ from each other" in verdict.reason
+
+
+def test_an_earlier_run_that_measured_nothing_of_a_metric_does_not_count_for_it():
+    runs = four_runs()
+    runs["run-4"] = evidence({**VALUES, ("tcp-1", "treatment"): [None] * 6})
+    found = against_earlier_runs(evidence(VALUES), runs, name="main").verdicts
+    assert {(v.test, v.arm): v.more_runs for v in found if v.more_runs} == {
+        ("tcp-1", "treatment"): 1
+    }
+
+
+def test_without_values_there_is_no_ratio_to_earlier_runs():
+    nothing = {key: [None] * 6 for key in VALUES}
+    for after, before in ((nothing, VALUES), (VALUES, nothing)):
+        found = against_earlier_runs(evidence(after), {"run-1": evidence(before)}, name="run-1")
+        assert {(v.ratio, v.verdict, v.reason) for v in found.verdicts} == {
+            (None, "inconclusive", "no values")
+        }
+
+
+def test_what_runs_do_not_share_is_named_and_not_compared():
     longer = TCP.model_copy(update={"seconds": 20})
-    earlier = against_earlier_run(
-        evidence(VALUES, tests=(longer, RTT)), evidence(VALUES), name="run-before"
-    )
+    runs = {**four_runs(), "run-5": evidence(VALUES, tests=(longer, RTT))}
+    earlier = against_earlier_runs(evidence(VALUES), runs, name="main")
     assert {v.test for v in earlier.verdicts} == {"rtt"}
-    assert any("tcp-1" in warning for warning in earlier.warnings)
+    assert earlier.warnings == [
+        "compare_with: the test tcp-1 is not in the run run-5 with the same parameters"
+    ]
 
 
-def test_what_an_earlier_run_showed_is_part_of_the_analysis():
+def test_what_earlier_runs_showed_is_part_of_the_analysis():
     run = evidence(VALUES)
-    earlier = against_earlier_run(run, evidence(VALUES, blocks=9), name="run-before")
+    earlier = against_earlier_runs(run, {"run-1": evidence(VALUES, blocks=9)}, name="run-1")
     analysis = analyze_run(run, replace(earlier, warnings=["second"]), ["first"])
     assert analysis.regressions == tuple(earlier.verdicts)
     assert [each.what for each in analysis.regression_differences] == ["blocks"]

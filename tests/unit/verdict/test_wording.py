@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.verdict import wording
-from rackrate.verdict.model import Baseline, Pairs, Steadiness
+from rackrate.verdict.model import Baseline, Difference, Pairs, Steadiness
 from tests.unit.report.samples import inconclusive, mark, regression, verdict
 
 PLAIN = {"ceiling": None, "steadiness": None}
@@ -139,8 +139,37 @@ def test_a_regression_names_the_earlier_run_once():
     text = wording.sentence([verdict()], [regression()])
     assert "treatment since run-20261120-090000-ab12, on these nodes: tcp-1" in text
     assert "treatment since run nightly" in wording.sentence(
-        [], [regression(baseline=Baseline("nightly", is_earlier_run=True))]
+        [], [regression(baseline=Baseline("nightly", ("nightly",)))]
     )
+
+
+def test_several_earlier_runs_are_told_by_their_number_and_name():
+    runs = tuple("abcd")
+    for name, said in (("main", "since the 4 runs of main"), ("4 runs", "since the 4 runs, on")):
+        text = wording.sentence([], [regression(baseline=Baseline(name, runs))], differences=[])
+        assert f"treatment {said}" in text
+        assert text.startswith(f"Since the 4 runs{' of main' * (name == 'main')}, nothing")
+
+
+def test_a_verdict_that_lacks_runs_says_how_many():
+    few = inconclusive(more_blocks=None, more_runs=3)
+    assert "3 more earlier runs are needed" in wording.sentence([], [few])
+    assert wording.more_needed(few.model_copy(update={"more_runs": 1})) == (
+        "1 more earlier run is needed"
+    )
+
+
+def test_what_varied_among_the_earlier_runs_is_not_told_as_a_change():
+    varied = Difference(what="kernel", run="6.12", other="varying: 6.1, 6.12")
+    assert wording.what_differed([varied], [], "since the 4 runs") == (
+        "What differed since the 4 runs: kernel (6.12; there varying: 6.1, 6.12)."
+    )
+
+
+def test_runs_are_called_by_their_baseline_or_their_number_and_one_by_its_id():
+    assert wording.name_of_runs(["r1"], "main") == "r1"
+    assert wording.name_of_runs(["r1", "r2"], "main") == "main"
+    assert wording.name_of_runs(["r1", "r2"], None) == "2 runs"
 
 
 # -- marks

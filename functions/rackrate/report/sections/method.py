@@ -52,7 +52,7 @@ def method_section(page: Material) -> str:
         ("Counters of the interfaces", _counters(results.counters)),
     ]
     raw = (
-        "the folders <code>raw</code> of the two runs: they work where this page and the runs lie"
+        "the folders <code>raw</code> of the runs: they work where this page and the runs lie"
         " as they do in the bucket"
         if page.comparison
         else "the folder <code>raw</code> beside this page: they work where the page lies among its"

@@ -135,13 +135,13 @@ def headline(page: Material) -> str:
         itself = "the same arm" if len({v.arm for v in verdicts}) == 1 else "the same arms"
         return (
             f"{_differ(page.comparison.differences)}; {'; '.join(clauses)}, against {itself} in"
-            f" {page.comparison.other}."
+            f" {page.comparison.others}."
         )
     return f"Against {baselines.pop()}, {'; '.join(clauses)}."
 
 
 def _differ(differences: Sequence[Difference]) -> str:
-    """A short phrase on the differences between two runs."""
+    """A short phrase on the differences between runs."""
     differed = [difference.what for difference in differences]
     if len(differed) > _MOST_NAMED:
         rest = len(differed) - _MOST_NAMED + 1
@@ -210,17 +210,18 @@ def _outcomes(verdicts: Sequence[Verdict]) -> str:
 
 
 def differences(page: Material) -> str:
-    """The differences between two compared runs, which precede their verdicts."""
+    """The differences between compared runs, which precede their verdicts."""
     compared = page.comparison
     if compared is None:
         return ""
+    several = f": {listed(compared.with_runs)}" if len(compared.with_runs) > 1 else ""
     intro = paragraph(
-        f"{text(compared.run)} is compared with {text(compared.other_name)}. The two were not"
-        " measured at the same time, so whatever changed in between is part of every difference"
+        f"{text(compared.run)} is compared with {text(compared.other_name + several)}. They were"
+        " not measured at the same time, so whatever changed in between is part of every difference"
         " below, recorded or not."
     )
     found = (
-        differences_table(compared.differences, compared.run, compared.other)
+        differences_table(compared.differences, compared.run, compared.others)
         if compared.differences
         else "<p>Nothing that the runs recorded: same plan, nodes alike, same versions.</p>"
     )
@@ -228,9 +229,9 @@ def differences(page: Material) -> str:
 
 
 def differences_table(found: Sequence[Difference], run: str, other: str) -> str:
-    """A table of the recorded differences between two runs, with the runs' names as headers."""
+    """A table of the recorded differences between runs, with their names as headers."""
     rows = (
         [row_head(text(each.what)), cell(text(each.run)), cell(text(each.other))] for each in found
     )
-    caption = "What was recorded differently of the two runs"
+    caption = "What was recorded differently of the runs"
     return table(("what", run, other), rows, caption=caption)

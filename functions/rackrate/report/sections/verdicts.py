@@ -20,7 +20,7 @@ from rackrate.report.sections.opening import differences_table
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
 from rackrate_text.units import UNKNOWN, duration, interval, percent, quantity, ratio
-from rackrate_text.words import capitalized, counted
+from rackrate_text.words import capitalized, counted, listed
 
 _STEADINESS: Mapping[Word, str] = {
     "better": "steadier than the baseline",
@@ -42,33 +42,39 @@ def verdicts_section(page: Material) -> str:
 
 
 def regressions_section(page: Material) -> str:
-    """The verdicts against an earlier run; empty without one."""
+    """The verdicts against earlier runs; empty without one."""
     verdicts = page.results.regressions
     if not verdicts:
         return ""
     explanations = "".join(
         explained(page, verdict, name=f"r-{index}") for index, verdict in enumerate(verdicts)
     )
+    runs = verdicts[0].baseline.runs
+    several = len(runs) > 1
     return section(
         "earlier",
-        "Compared with an earlier run",
-        '<p class="quiet">Each arm now against the same arm then. The two runs were not'
-        " measured at the same time, so whatever changed in between is part of the"
-        " difference.</p>"
-        + _since(page.results.regression_differences)
+        f"Compared with {counted(len(runs), 'earlier run')}"
+        if several
+        else "Compared with an earlier run",
+        '<p class="quiet">Each arm now against the same arm then. The runs were not measured at'
+        " the same time, so whatever changed in between is part of the difference."
+        f"{f' The earlier runs: {text(listed(runs))}.' if several else ''}</p>"
+        + _since(page.results.regression_differences, several=several)
         + verdict_table(page, verdicts, name="then", caption="Each arm against itself then")
         + about_intervals(verdicts)
         + explanations,
     )
 
 
-def _since(found: Sequence[Difference] | None) -> str:
-    """A sentence on the differences from the earlier run, where they are known."""
+def _since(found: Sequence[Difference] | None, *, several: bool) -> str:
+    """A sentence on the differences from the earlier runs, where they are known."""
     if found is None:
         return ""
     if not found:
-        return "<p>Nothing that the two runs recorded differs but when they were.</p>"
-    return differences_table(found, "this run", "the earlier run")
+        return "<p>Nothing that the runs recorded differs but when they were.</p>"
+    return differences_table(
+        found, "this run", "the earlier runs" if several else "the earlier run"
+    )
 
 
 def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, caption: str) -> str:
@@ -275,6 +281,7 @@ def explained(page: Material, verdict: Verdict, *, name: str) -> str:
         text(_sentence(verdict.reason)) if verdict.reason else "",
         _settled(verdict),
         _stack(verdict),
+        text(verdict.drift) if verdict.drift else "",
         _ceiling(verdict.ceiling),
         _steadiness(verdict),
         _marks(verdict.marks),
