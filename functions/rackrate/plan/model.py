@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, PlainSerializer
 from rackrate import tools
 from rackrate.document import Document
 from rackrate.plan.arms import ArmChoice
-from rackrate.plan.fields import Direction, Load, PairingField
+from rackrate.plan.fields import Direction, IfBusy, Load, PairingField
 from rackrate.tools import AnyTest
 
 # The order in which the references list the tests. Further tests of the tools follow.
@@ -55,6 +55,8 @@ class Plan(Document):
     seed: int
     threshold: float
     tolerated_loss: float
+    # With a default, so that a run that goes on while the stack is updated can still be read.
+    if_busy: IfBusy = "wait"
     dry_run: bool
 
     @property
