@@ -563,8 +563,8 @@ class Store:
             leases = _leases(_value(before))
             return {
                 arm: held
-                for arm, held in leases.items()
-                if arm in wanted.values()
+                for arm in wanted.values()
+                if (held := leases.get(arm)) is not None
                 and held.run_id != lease.run_id
                 and held.expires_at >= time
             }

@@ -109,7 +109,7 @@ def _lease(run_id: str, taken_at: str, expected_end: str, seconds: float = 0.0) 
 
 
 def _holders(busy: Mapping[str, Lease]) -> str:
-    return listed(
+    return ", and ".join(
         f"{run_id}, which holds the nodes of {listed(arms)}" for run_id, arms in _arms_of(busy)
     )
 
