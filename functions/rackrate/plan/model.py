@@ -55,8 +55,7 @@ class Plan(Document):
     seed: int
     threshold: float
     tolerated_loss: float
-    # With a default, so that a run that goes on while the stack is updated can still be read.
-    if_busy: IfBusy = "wait"
+    if_busy: IfBusy
     dry_run: bool
 
     @property
