@@ -19,10 +19,14 @@ NAME = "last-good"
 
 @pytest.fixture(scope="module")
 def runs(lab: Lab) -> dict[str, Any]:
-    """The outputs of two runs by id. They go on together: nothing here rests on their figures."""
+    """The outputs of two runs by id. The second starts while the first measures, and waits."""
     plans = {OTHER: SHORT, RUN: {**SHORT, "blocks": 3, "seed": 8}}
-    for run_id, plan in plans.items():
-        lab.start(run_id, plan)
+    lab.start(OTHER, SHORT)
+    eventually(lambda: "leased_at" in lab.record(OTHER), seconds=30)
+    lab.start(RUN, plans[RUN])
+    eventually(lambda: "waiting_since" in lab.record(RUN), seconds=30)
+    shown = lab.command("rackrate", "show", RUN)
+    assert f"waiting for {OTHER}, which holds the nodes of" in shown.stdout
     ended = {run_id: lab.ended(run_id, seconds=120) for run_id in plans}
     assert {run["status"] for run in ended.values()} == {"SUCCEEDED"}
     return {run_id: json.loads(run["output"]) for run_id, run in ended.items()}
@@ -51,6 +55,21 @@ def opened(url: str) -> bytes:
 def kept(lab: Lab, key: str) -> bytes:
     found = lab.aws("s3").get_object(Bucket=lab.outputs["BucketName"], Key=key)
     return bytes(found["Body"].read())
+
+
+def test_runs_on_the_same_nodes_take_turns(lab: Lab, runs: dict[str, Any]) -> None:
+    first, second = (
+        [trial for trial in lab.items(run_id, "trial#") if "finished_at" in trial]
+        for run_id in (OTHER, RUN)
+    )
+    assert len(second) == 12
+    assert max(t["finished_at"] for t in first) <= min(t["started_at"] for t in second)
+    assert lab.record(RUN)["leased_at"] >= lab.record(OTHER)["finished_at"]
+    for run_id in (OTHER, RUN):
+        assert lab.document(run_id, "analysis.json")["warnings"] == []
+    # The estimate counts the wait, so the run is not taken for one that hangs.
+    record = lab.record(RUN)
+    assert record["expected_seconds"] > record["seconds"] / 2
 
 
 def test_the_output_of_a_run_is_what_a_person_asks_it(lab: Lab, runs: dict[str, Any]) -> None:
