@@ -644,12 +644,13 @@ def stopping(runs: int) -> Iterator[Line]:
 
 def fixed_blocks(ratio: float, noise: float, power: float) -> int:
     """The fixed number of blocks with the same power, by simulation."""
-    for blocks in (*range(6, 24), *range(24, 61, 4)):
+    candidates = [*range(6, 24), *range(24, 61, 4)]
+    for blocks in candidates:
         seed = zlib.crc32(f"fixed/{ratio}/{noise}/{blocks}".encode())
         found = [until_enough([ratio], noise, 0.0, (blocks, blocks), seed + n) for n in range(200)]
         if sum(f[0].verdict != "inconclusive" for _, f in found) / len(found) >= power - 0.01:
             return blocks
-    return 60
+    return candidates[-1]
 
 
 def report(runs: int) -> Iterator[str | Line]:

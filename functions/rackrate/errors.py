@@ -80,6 +80,10 @@ class NodesUnavailable(RackrateError):
     """Nodes that a run needs are missing. The message quotes the node group's health issues."""
 
 
+class NodesBusy(RackrateError):
+    """Another run holds nodes that a run needs, and the run may not wait or has waited too long."""
+
+
 class ServersNotReady(RackrateError):
     """Servers did not come up in time although their nodes are there."""
 

@@ -38,6 +38,9 @@ from rackrate.verdict.model import Verdict
 
 #: The only partition key of the index `runs`.
 RUNS = "runs"
+#: The key of the item with the leases on the nodes. It has an attribute for each arm, so that one
+#: conditional write takes several arms together.
+_LEASES = {"pk": "lease", "sk": "nodes"}
 RunStatus = Literal[
     "running", "succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"
 ]
@@ -70,7 +73,15 @@ _deserializer = TypeDeserializer()
 
 def now() -> str:
     """The current time in ISO 8601, UTC, to the millisecond."""
-    time = datetime.datetime.now(datetime.UTC)
+    return _iso(datetime.datetime.now(datetime.UTC))
+
+
+def later(start: str, seconds: float) -> str:
+    """The ISO 8601 time so many seconds after another; before it, if they are negative."""
+    return _iso(datetime.datetime.fromisoformat(start) + datetime.timedelta(seconds=seconds))
+
+
+def _iso(time: datetime.datetime) -> str:
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -94,6 +105,12 @@ class RunRecord(Document):
     execution_arn: str = ""
     phase: str = ""
     """What it is doing, in words."""
+    stack_arms: tuple[str, ...] = ()
+    """The stack's arms whose nodes it uses; empty for a run of an older rackrate."""
+    waiting_since: str | None = None
+    """When it first found that another run holds its nodes."""
+    leased_at: str | None = None
+    """Since when it holds its nodes; null for a run of an older rackrate, too."""
     block: int = 0
     blocks: int = 0
     """How many blocks it measures at most."""
@@ -129,6 +146,9 @@ class RunProgress(TypedDict, total=False):
     seconds: float
     execution_arn: str
     phase: str
+    stack_arms: Sequence[str]
+    waiting_since: str
+    leased_at: str
     block: int
     blocks: int
     next_look: int
@@ -146,6 +166,19 @@ class RunProgress(TypedDict, total=False):
     error: str
     cause: str
     complaints_before: Sequence[str]
+
+
+class Lease(Document):
+    """A run's lease on the nodes of one of the stack's arms."""
+
+    run_id: str
+    """The run that holds the nodes."""
+    taken_at: str
+    """ISO 8601, UTC; so are the other times."""
+    expected_end: str
+    """When the run is expected to end."""
+    expires_at: str
+    """When another run may take the nodes, unless the lease was renewed before."""
 
 
 class Replaced(NamedTuple):
@@ -410,9 +443,14 @@ class Store:
             set_once={"started_at": started_at, "gsi1sk": started_at},
         )
 
-    def update_run(self, run_id: str, **attributes: Unpack[RunProgress]) -> None:
-        """Record progress by overwriting attributes."""
-        self._update(run_id, set_={**attributes, "updated_at": now()})
+    def update_run(self, run_id: str, **attributes: Unpack[RunProgress]) -> RunRecord | None:
+        """Record progress by overwriting attributes.
+
+        Returns:
+            The run's item, or None where only progress was written and no start.
+        """
+        written = self._update(run_id, set_={**attributes, "updated_at": now()})
+        return None if "status" not in written else _run_record(written)
 
     def count_trials(self, run_id: str, *, measured: int, failed: int) -> None:
         """Add to the run's counts of trials.
@@ -459,15 +497,39 @@ class Store:
 
     def running_runs(self) -> list[RunRecord]:
         """Every run whose status in the table is `running`."""
+        return self._runs(
+            "gsi1pk = :runs", "#status = :running", {"#status": "status"}, {":running": "running"}
+        )
+
+    def runs_between(self, start: str, end: str, *, longest_seconds: float) -> list[RunRecord]:
+        """Every run that went on at some time in an interval.
+
+        Args:
+            start: ISO 8601.
+            end: the same.
+            longest_seconds: how long a run may take. A run that started earlier than that before
+                the interval is not found.
+        """
+        return self._runs(
+            "gsi1pk = :runs AND gsi1sk BETWEEN :earliest AND :end",
+            "attribute_not_exists(finished_at) OR finished_at > :start",
+            {},
+            {":earliest": later(start, -longest_seconds), ":start": start, ":end": end},
+        )
+
+    def _runs(
+        self, key: str, chosen: str, names: Mapping[str, str], values: Mapping[str, str]
+    ) -> list[RunRecord]:
         runs: list[RunRecord] = []
-        request = {
+        request: Json = {
             "TableName": self._table_name,
             "IndexName": "runs",
-            "KeyConditionExpression": "gsi1pk = :runs",
-            "FilterExpression": "#status = :running",
-            "ExpressionAttributeNames": {"#status": "status"},
-            "ExpressionAttributeValues": _item({":runs": RUNS, ":running": "running"}),
+            "KeyConditionExpression": key,
+            "FilterExpression": chosen,
+            "ExpressionAttributeValues": _item({":runs": RUNS, **values}),
         }
+        if names:
+            request["ExpressionAttributeNames"] = names
         with translated():
             for page in self._dynamodb.get_paginator("query").paginate(**request):
                 runs.extend(_run_record(_value(item)) for item in page["Items"])
@@ -481,7 +543,8 @@ class Store:
         set_once: Mapping[str, Any] | None = None,
         add: Mapping[str, int] | None = None,
         condition: str | None = None,
-    ) -> None:
+    ) -> Json:
+        """Write attributes of a run's item. Returns the item as it is then."""
         names: dict[str, str] = {}
         values: Json = {}
         for attributes in (set_, set_once or {}, add or {}):
@@ -499,14 +562,90 @@ class Store:
             values[":running"] = "running"
             request["ConditionExpression"] = condition
         with translated():
-            self._dynamodb.update_item(
+            answer = self._dynamodb.update_item(
                 TableName=self._table_name,
                 Key=_item({"pk": f"run#{run_id}", "sk": "run"}),
                 UpdateExpression=expression,
                 ExpressionAttributeNames=names,
                 ExpressionAttributeValues=_item(values),
+                ReturnValues="ALL_NEW",
                 **request,
             )
+        return _value(answer["Attributes"])
+
+    # -- the leases on the nodes
+
+    def hold_nodes(
+        self, arms: Iterable[str], lease: Lease, *, renew: bool = False
+    ) -> dict[str, Lease] | None:
+        """Take or renew a run's lease on the nodes of several arms: on all of them or on none.
+
+        Args:
+            arms: names of the stack's arms.
+            lease: the lease.
+            renew: whether to write it only if the run still holds the nodes. Without this, a late
+                call for a run that has ended would take them again.
+
+        Returns:
+            None when the run holds the nodes. Otherwise the leases of other runs on them, by arm.
+        """
+        wanted = {f"#arm{number}": arm for number, arm in enumerate(arms)}
+        time = now()
+        values: Json = {":lease": lease.to_json(), ":run": lease.run_id}
+        free = "{0}.run_id = :run"
+        if not renew:
+            free += " OR attribute_not_exists({0}) OR {0}.expires_at < :now"
+            values[":now"] = time
+        try:
+            with translated():
+                self._dynamodb.update_item(
+                    TableName=self._table_name,
+                    Key=_item(_LEASES),
+                    UpdateExpression="SET " + ", ".join(f"{name} = :lease" for name in wanted),
+                    ConditionExpression=" AND ".join(f"({free.format(name)})" for name in wanted),
+                    ExpressionAttributeNames=wanted,
+                    ExpressionAttributeValues=_item(values),
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            # Before the first lease of a stack there is no item.
+            before: Any = error.response.get("Item", {})
+            leases = _leases(_value(before))
+            return {
+                arm: held
+                for arm in wanted.values()
+                if (held := leases.get(arm)) is not None
+                and held.run_id != lease.run_id
+                and held.expires_at >= time
+            }
+        return None
+
+    def give_back_nodes(self, run_id: str) -> None:
+        """End a run's lease on all nodes that it holds, if it holds any."""
+        leases = _leases(self._get_item(**_LEASES) or {})
+        held = {
+            f"#arm{number}": arm
+            for number, (arm, lease) in enumerate(leases.items())
+            if lease.run_id == run_id
+        }
+        if not held:
+            return
+        try:
+            with translated():
+                self._dynamodb.update_item(
+                    TableName=self._table_name,
+                    Key=_item(_LEASES),
+                    UpdateExpression="REMOVE " + ", ".join(held),
+                    ConditionExpression=" AND ".join(f"{name}.run_id = :run" for name in held),
+                    ExpressionAttributeNames=held,
+                    ExpressionAttributeValues=_item({":run": run_id}),
+                )
+        except ClientError as error:
+            # Another run has taken one of them since, so the lease has expired on all of them.
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
 
     # -- trials and verdicts
 
@@ -650,6 +789,10 @@ def _by_key(items: Iterable[Json]) -> dict[TrialKey, Trial]:
 def _trial_state(item: Mapping[str, Any]) -> TrialState:
     known = {name: item[name] for name in TrialState.model_fields if name in item}
     return TrialState.model_validate(known, strict=False)
+
+
+def _leases(item: Mapping[str, Any]) -> dict[str, Lease]:
+    return {arm: Lease.model_validate(item[arm]) for arm in item if arm not in _LEASES}
 
 
 def _run_record(item: Mapping[str, Any]) -> RunRecord:

@@ -135,6 +135,11 @@ def duration(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def moment(time: str) -> str:
+    """An ISO 8601 time in UTC without its fraction, such as `2026-11-22T06:00:03Z`."""
+    return f"{time[:19]}Z"
+
+
 def prefixed(most: float, unit: str) -> tuple[float, str]:
     """The divisor for the values of an axis, and the unit of the quotients.
 

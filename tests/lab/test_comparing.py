@@ -3,6 +3,7 @@ what an execution tells whoever opens it in the console."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import urllib.error
 import urllib.request
@@ -26,11 +27,17 @@ GATE = json.loads((REPOSITORY / "docs" / "plans" / "gate.json").read_text("utf-8
 
 @pytest.fixture(scope="module")
 def runs(lab: Lab) -> dict[str, Any]:
-    """The outputs of the runs by id. Those of the baseline go on together: nothing here rests on
-    their figures. The last run is the gate's plan in short, against them.
+    """The outputs of the runs by id. Those of the baseline start together and take turns. The last
+    run is the gate's plan in short, against them.
     """
-    for run_id in OTHERS:
-        lab.start(run_id, SHORT)
+    lab.start(OTHER, {**SHORT, "blocks": 1})
+    eventually(lambda: "leased_at" in lab.record(OTHER), seconds=30)
+    for run_id in OTHERS[1:]:
+        lab.start(run_id, {**SHORT, "blocks": 1})
+    eventually(lambda: "waiting_since" in lab.record(OTHERS[1]), seconds=30)
+    shown = lab.command("rackrate", "show", OTHERS[1])
+    assert "waiting for comparable-" in shown.stdout
+    assert "which holds the nodes of" in shown.stdout
     ended = {run_id: lab.ended(run_id, seconds=240) for run_id in OTHERS}
     for name, run_ids in ((NAME, OTHERS), (ALONE, OTHERS[:1])):
         rackrate(lab, "baseline", "set", name, *run_ids)
@@ -67,6 +74,20 @@ def opened(url: str) -> bytes:
 def kept(lab: Lab, key: str) -> bytes:
     found = lab.aws("s3").get_object(Bucket=lab.outputs["BucketName"], Key=key)
     return bytes(found["Body"].read())
+
+
+def test_runs_on_the_same_nodes_take_turns(lab: Lab, runs: dict[str, Any]) -> None:
+    spans = []
+    for run_id in OTHERS:
+        trials = [trial for trial in lab.items(run_id, "trial#") if "finished_at" in trial]
+        assert len(trials) == 4
+        spans.append((min(t["started_at"] for t in trials), max(t["finished_at"] for t in trials)))
+        assert lab.document(run_id, "analysis.json")["warnings"] == []
+        # The estimate counts the wait, so the run is not taken for one that hangs.
+        record = lab.record(run_id)
+        assert record["expected_seconds"] > record["seconds"] / 2
+    spans.sort()
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
 
 
 def test_the_output_of_a_run_is_what_a_person_asks_it(lab: Lab, runs: dict[str, Any]) -> None:

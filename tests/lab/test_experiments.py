@@ -50,30 +50,9 @@ def arms_of(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     return {arm["name"]: {**pods, **arm} for arm in written}
 
 
-def needs_host_network(name: str) -> bool:
-    """Do pods of the plan use the network of their node?"""
-    return any("host" in arm.values() for arm in arms_of(shortened(name)).values())
-
-
-def loads_the_network(name: str) -> bool:
-    """Does the plan measure under load? Then runs beside it may starve its tools."""
-    return "loaded" in json.dumps(shortened(name))
-
-
 def run_of(name: str) -> str:
     """The id of a plan's run."""
     return f"plan-{name}"
-
-
-@pytest.fixture(scope="module")
-def in_pods(lab: Lab) -> list[str]:
-    """The plans that need no node's network, running all at once: their servers have no port in
-    common, and nothing here depends on how fast they are.
-    """
-    names = [name for name in NAMES if not needs_host_network(name) and not loads_the_network(name)]
-    for name in names:
-        lab.start(run_of(name), shortened(name))
-    return names
 
 
 def check_run(lab: Lab, name: str) -> None:
@@ -139,19 +118,14 @@ def check_verdicts(lab: Lab, run: str, plan: Mapping[str, Any]) -> None:
         }
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if needs_host_network(name) and name != UPGRADE]
-)
-def test_a_plan_in_the_nodes_own_network_is_measured_to_a_verdict(
-    lab: Lab, in_pods: list[str], name: str
-) -> None:
-    # One after the other, since their servers would want the same ports of the nodes. They come
-    # first, while the runs in pods go on.
+@pytest.mark.parametrize("name", [name for name in NAMES if name != UPGRADE])
+def test_a_plan_is_measured_to_a_verdict(lab: Lab, name: str) -> None:
+    # One after the other, because runs on the same nodes take turns.
     lab.start(run_of(name), shortened(name))
     check_run(lab, name)
 
 
-def test_a_run_after_a_change_is_compared_with_the_one_before(lab: Lab, in_pods: list[str]) -> None:
+def test_a_run_after_a_change_is_compared_with_the_one_before(lab: Lab) -> None:
     # The plan of the upgrade measures what E3's does, so that one run of it is enough here.
     before, after = run_of("e3"), run_of(UPGRADE)
     if not lab.record(before):
@@ -168,10 +142,3 @@ def test_a_run_after_a_change_is_compared_with_the_one_before(lab: Lab, in_pods:
     for regression in regressions:
         assert regression["ratio"] > 0
         assert (regression["verdict"], regression["more_runs"]) == ("inconclusive", 3)
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if not needs_host_network(name)])
-def test_a_plan_in_pods_is_measured_to_a_verdict(lab: Lab, in_pods: list[str], name: str) -> None:
-    if name not in in_pods:
-        lab.start(run_of(name), shortened(name))
-    check_run(lab, name)

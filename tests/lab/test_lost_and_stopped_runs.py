@@ -174,25 +174,32 @@ def exec_iperf3(lab: Lab, run_id: str) -> float:
 def waiting_runs(lab: Lab) -> float:
     """Three runs that wait for a server that cannot start, and end each in its own way.
 
-    Answers what `kubectl exec` of iperf3 measured between the servers that did start, in bits per
-    second: while a run waits no client disturbs them.
+    Each of them first waits for the one before it to give back the nodes, and a fourth run refuses
+    to wait. Answers what `kubectl exec` of iperf3 measured between the servers that did start, in
+    bits per second: while a run waits for servers no client disturbs them.
     """
     node = lab.nodes(placement_group=False)[0]
 
-    def started(run_id: str) -> str:
-        arn = lab.start(run_id, SHORT)
-        eventually(lambda: lab.record(run_id).get("phase") == "waiting for servers", seconds=30)
-        return arn
+    def shows(run_id: str, phase: str) -> None:
+        eventually(lambda: lab.record(run_id).get("phase") == phase, seconds=60)
 
+    holds = "which holds the nodes of treatment and baseline"
     with lab.tainted(node):
-        started("owner-deleted")
-        stopped = started("stopped")
+        lab.start("owner-deleted", SHORT)
+        shows("owner-deleted", "waiting for servers")
+        stopped = lab.start("stopped", SHORT)
+        lab.start("refused-while-busy", {**SHORT, "if_busy": "refuse"})
+        shows("stopped", f"waiting for owner-deleted, {holds}")
+        lab.ended("refused-while-busy")
         owner = next(e for e in lab.left_in_cluster("owner-deleted") if e.startswith("owner "))
         lab.core.delete_namespaced_config_map(owner.removeprefix("owner "), lab.namespace)
-        lab.aws("stepfunctions").stop_execution(executionArn=stopped)
-        started("node-lost")
-        measured = exec_iperf3(lab, "node-lost")
         lab.ended("owner-deleted")
+        shows("stopped", "waiting for servers")
+        lab.start("node-lost", SHORT)
+        shows("node-lost", f"waiting for stopped, {holds}")
+        lab.aws("stepfunctions").stop_execution(executionArn=stopped)
+        shows("node-lost", "waiting for servers")
+        measured = exec_iperf3(lab, "node-lost")
         with lab.halted_kubelet(node):
             lab.ended("node-lost")
     return measured
@@ -201,6 +208,19 @@ def waiting_runs(lab: Lab) -> float:
 def explained(execution: dict[str, Any]) -> str:
     """The message for people in an execution's cause."""
     return str(json.loads(execution["cause"])["errorMessage"])
+
+
+def test_a_run_that_may_not_wait_for_its_nodes_is_refused_and_names_who_holds_them(
+    lab: Lab, waiting_runs: float
+) -> None:
+    execution = lab.execution("refused-while-busy")
+    assert (execution["status"], execution["error"]) == ("FAILED", "NodesBusy")
+    told = explained(execution)
+    assert told.startswith("owner-deleted holds the nodes of treatment and baseline and should end")
+    record = lab.record("refused-while-busy")
+    assert (record["status"], record["error"]) == ("failed", "NodesBusy")
+    assert "leased_at" not in record
+    assert lab.objects("refused-while-busy") <= {"plan.json", "schedule.json", "counters.json"}
 
 
 def test_servers_that_vanish_while_they_are_awaited_fail_the_run_as_servers_not_ready(

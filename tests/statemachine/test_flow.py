@@ -47,6 +47,8 @@ COMPARED = {
     "report_valid": "a while",
     "comparison_key": "comparisons/c/comparison.json",
 }
+TAKEN = {"taken": True, "waited": False, "wait_seconds": 0}
+BUSY = {"taken": False, "waited": True, "wait_seconds": 0}
 COLD = {**PLANNED, "warm_up": False, "warm_up_key": None}
 
 
@@ -65,6 +67,7 @@ class Functions:
         self.answers = {
             "WakeNodes": {"ready": True, "wait_seconds": 0},
             "Plan": PLANNED,
+            "TakeLease": TAKEN,
             "Deploy": {},
             "AwaitServers": {"ready": True, "wait_seconds": 0},
             "Count": {"nodes": 0},
@@ -224,7 +227,7 @@ def _retry_once(value):
 
 
 ONCE = ["Launch", "Collect"]
-START = ["Plan", "Deploy", "AwaitServers", "Count"]
+START = ["Plan", "TakeLease", "Deploy", "AwaitServers", "Count"]
 ENDING = ["Report", "Teardown", "Finish"]
 
 
@@ -389,6 +392,46 @@ def test_counters_that_cannot_be_read_cost_the_run_nothing(run, functions, error
     assert "failure" not in functions.events("Finish")[0]["state"]
 
 
+def test_it_waits_for_its_nodes_and_then_plans_again_with_the_nodes_of_that_time(run, functions):
+    functions.answers["TakeLease"] = [BUSY, BUSY, {**TAKEN, "waited": True}]
+    execution = run({"blocks": 2})
+    assert execution["status"] == "SUCCEEDED"
+    assert functions.names[:6] == ["Plan", *["TakeLease"] * 3, "Plan", "Deploy"]
+    first, again = functions.events("Plan")
+    assert first == again
+    assert functions.names.count("CheckLinks") == 1, "the keys of the first plan are kept"
+    assert functions.events("TakeLease")[0] == {"run_id": execution["name"]}
+
+
+def test_any_json_is_planned_again_as_it_is(run, functions):
+    functions.answers["TakeLease"] = {**TAKEN, "waited": True}
+    run([1, 2])
+    assert [event["plan"] for event in functions.events("Plan")] == [[1, 2], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("answers", "called"),
+    [
+        ({"TakeLease": Failure("NodesBusy", "run-1 holds them")}, ["Plan", "TakeLease", "Finish"]),
+        (
+            {
+                "Plan": [PLANNED, Failure("NodesBusy", "run-1 holds them")],
+                "TakeLease": [BUSY, {**TAKEN, "waited": True}],
+            },
+            ["Plan", "TakeLease", "TakeLease", "Plan", "Finish"],
+        ),
+    ],
+    ids=["take", "plan again"],
+)
+def test_a_run_that_does_not_get_its_nodes_ends_without_measuring(run, functions, answers, called):
+    functions.answers |= answers
+    execution = run({})
+    assert (execution["status"], execution["error"]) == ("FAILED", "NodesBusy")
+    assert json.loads(execution["cause"])["errorMessage"] == "run-1 holds them"
+    assert functions.names == called
+    assert functions.events("Finish")[0]["state"]["failure"]["Error"] == "NodesBusy"
+
+
 def test_it_waits_until_the_servers_are_ready(run, functions):
     functions.answers["AwaitServers"] = [{"ready": False, "wait_seconds": 0}] * 2 + [
         {"ready": True, "wait_seconds": 0}
@@ -488,7 +531,7 @@ class TestIdle:
     def test_nodes_wake_first_and_rest_before_the_end_is_written(self, idle_run, functions):
         execution = idle_run({"blocks": 2})
         assert execution["status"] == "SUCCEEDED"
-        assert functions.names[:3] == ["WakeNodes", "Plan", "Deploy"]
+        assert functions.names[:4] == ["WakeNodes", "Plan", "TakeLease", "Deploy"]
         assert functions.names[-4:] == ["Report", "Teardown", "RestNodes", "Finish"]
         (wake,) = functions.events("WakeNodes")
         assert wake == {
@@ -535,6 +578,11 @@ class TestIdle:
         functions.answers["Plan"] = Failure("InvalidPlan", "too few nodes")
         assert idle_run({})["error"] == "InvalidPlan"
         assert functions.names == ["WakeNodes", "Plan", "RestNodes", "Finish"]
+
+    def test_a_run_that_does_not_get_its_nodes_still_lets_nodes_rest(self, idle_run, functions):
+        functions.answers["TakeLease"] = Failure("NodesBusy")
+        assert idle_run({})["error"] == "NodesBusy"
+        assert functions.names == ["WakeNodes", "Plan", "TakeLease", "RestNodes", "Finish"]
 
     def test_a_failure_in_the_middle_still_lets_nodes_rest(self, idle_run, functions):
         functions.answers["AwaitServers"] = Failure("ServersNotReady")

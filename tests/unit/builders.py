@@ -74,6 +74,7 @@ def plan(**changes: Any) -> Plan:
         "seed": 42,
         "threshold": 0.05,
         "tolerated_loss": 0.1,
+        "if_busy": "wait",
         "dry_run": False,
     }
     return Plan(**{**fields, **changes})

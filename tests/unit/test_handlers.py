@@ -17,6 +17,7 @@ from rackrate.stages.finish import Finished
 from rackrate.stages.launch import Launched
 from rackrate.stages.plan import Planned
 from rackrate.stages.report import Reported
+from rackrate.stages.take_lease import Leased
 from tests.statemachine.definition import definition, states
 from tests.unit.report.samples import verdict
 from tests.unit.samples import SETTINGS
@@ -26,6 +27,7 @@ MODULES = (
     "wake_nodes",
     "rest_nodes",
     "plan",
+    "take_lease",
     "deploy",
     "await_servers",
     "count",
@@ -150,6 +152,7 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
 
     planned = step("plan", "Plan", run_id=RUN, execution_arn=ARN, plan=plan)
     assert planned["dry_run"] is False
+    assert step("take_lease", "Take lease", run_id=RUN)["taken"] is True
     step("deploy", "Deploy", run_id=RUN, execution_arn=ARN)
     assert step("await_servers", "Await servers", run_id=RUN)["ready"] is True
     step("count", "Count before", run_id=RUN, when="before")
@@ -300,6 +303,7 @@ def stopped(status):
     [
         ("Wake nodes", "ready"),
         ("Plan", "dry_run"),
+        ("Take lease", "taken"),
         ("Await servers", "ready"),
         ("Launch", "pods"),
         ("Collect", "finished"),
@@ -314,6 +318,7 @@ ANSWERS = {
     "Compare": ComparisonOutput,
     "Wake nodes": Readiness,
     "Plan": Planned,
+    "Take lease": Leased,
     "Await servers": Readiness,
     "Launch": Launched,
     "Collect": Collected,

@@ -147,6 +147,7 @@ def _live_through_everything(call, store, cluster):
     for _ in range(2):
         call("wake_nodes", run_id="run-0", execution_arn=ARN, plan=plan)
     call("plan", **start, plan=plan)
+    call("take_lease", run_id=RUN)
     call("deploy", **start)
     call("await_servers", run_id=RUN)
     cluster.on_client = answering(cluster)

@@ -88,6 +88,7 @@ def check_plan(
         seed=zlib.crc32(run_id.encode()) if model.seed is None else model.seed,
         threshold=model.threshold,
         tolerated_loss=model.tolerated_loss,
+        if_busy=model.if_busy,
         dry_run=model.dry_run,
     )
 

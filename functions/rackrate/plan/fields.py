@@ -31,6 +31,7 @@ MAX_TRIALS = 100_000
 
 Direction = Literal["alternate", "forward", "reverse", "both"]
 Load = Literal["isolated", "together"]
+IfBusy = Literal["wait", "refuse"]
 
 
 class RandomPairs(Document):
@@ -252,6 +253,14 @@ class PlanInput(Document):
             examples=[0.2],
         ),
     ] = 0.1
+    if_busy: Annotated[
+        IfBusy,
+        Field(
+            description="What to do while another run holds the nodes. `wait`: wait until they are"
+            " free, at most 12 hours. `refuse`: end at once with `NodesBusy`.",
+            examples=["refuse"],
+        ),
+    ] = "wait"
     dry_run: Annotated[
         bool,
         Field(

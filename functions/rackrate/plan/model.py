@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, PlainSerializer
 from rackrate import tools
 from rackrate.document import Document
 from rackrate.plan.arms import ArmChoice
-from rackrate.plan.fields import Blocks, Direction, Load, PairingField
+from rackrate.plan.fields import Blocks, Direction, IfBusy, Load, PairingField
 from rackrate.tools import AnyTest
 
 # The order in which the references list the tests. Further tests of the tools follow.
@@ -88,6 +88,7 @@ class Plan(Document):
     seed: int
     threshold: float
     tolerated_loss: float
+    if_busy: IfBusy
     dry_run: bool
 
     @property

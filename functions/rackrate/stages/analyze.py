@@ -6,10 +6,12 @@ from rackrate.document import Document
 from rackrate.errors import TrialsLost
 from rackrate.measure.counters import Counters
 from rackrate.resources import Resources
+from rackrate.stages.rest_nodes import RUN_LIMIT_SECONDS
 from rackrate.store import Store
 from rackrate.verdict import wording
 from rackrate.verdict.analysis import EarlierRuns, against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
+from rackrate.verdict.overlaps import OtherRun, Span, overlaps
 from rackrate.verdict.wording import name_of_runs
 from rackrate_text.words import counted
 
@@ -37,7 +39,7 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
     """
     store = resources.store
     evidence = store.evidence(run_id)
-    warnings: list[str] = []
+    warnings = _overlaps(evidence, store)
     if not after_failure:
         warnings += _not_looked(evidence, store)
     analysis = analyze_run(
@@ -83,6 +85,27 @@ def _not_looked(evidence: Evidence, store: Store) -> list[str]:
         f"the look at the verdicts after {measured} failed, so the run measured no more, though it"
         f" could have measured {blocks.most}; the log of the function Look has the reason"
     ]
+
+
+def _overlaps(evidence: Evidence, store: Store) -> list[str]:
+    """Sentences on other runs that used the run's nodes while it measured."""
+    run = evidence.planned_run
+    span = Span.of(evidence.measured.values())
+    if span is None:
+        return []
+    others = [
+        OtherRun(
+            run_id=other.run_id,
+            span=Span(other.leased_at or other.started_at, other.finished_at or span.end),
+            stack_arms=frozenset(other.stack_arms),
+        )
+        for other in store.runs_between(span.start, span.end, longest_seconds=RUN_LIMIT_SECONDS)
+        # A run without a lease has not got its nodes yet, unless it is of an older rackrate.
+        if other.run_id != run.run_id
+        and other.status not in ("dry_run", "invalid")
+        and (other.leased_at or not other.stack_arms)
+    ]
+    return overlaps(span, run.plan.stack_arms, others)
 
 
 def _earlier(evidence: Evidence, store: Store, warnings: list[str]) -> EarlierRuns | None:

@@ -23,6 +23,7 @@ from rackrate.measure.servers import (
 from rackrate.plan.arms import Network
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.resources import Resources
+from rackrate.stages.take_lease import keep_lease
 
 #: How long a server may take to start, including the pull of the tools' image.
 SERVERS_SECONDS = 300
@@ -42,12 +43,14 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
     """Watch for up to `WATCH_SECONDS` until every node of the plan has listening servers.
 
     Raises:
+        NodesBusy: the run does not hold its nodes any more.
         NodesUnavailable: a node of the plan is gone or not Ready.
         ServersNotReady: `SERVERS_SECONDS` are over, or the image lacks a server's program.
     """
     settings, cluster = resources.settings, resources.cluster
     planned = resources.store.plan(run_id)
-    resources.store.update_run(run_id, phase="waiting for servers")
+    run = resources.store.update_run(run_id, phase="waiting for servers")
+    keep_lease(run, resources.store)
     labels = manifests.selector(server_labels(run_id))
     deadline = time.monotonic() + WATCH_SECONDS
     missing: set[str] = set()

@@ -120,10 +120,12 @@ def record_end(
     failure: RunFailure | None,
     store: Store,
 ) -> Ended:
-    """Record a terminal status and the error, unless the run has a terminal status already."""
+    """Record a terminal status and the error, unless that is done already; give back the nodes."""
     attributes: RunProgress = {"execution_arn": execution_arn, "phase": status.replace("_", " ")}
     if failure is not None:
         attributes["error"] = failure.error or status
         attributes["cause"] = failure.cause
     seconds = store.finish_run(run_id, status, **attributes)
+    # Afterwards, so that the run's recorded time does not overlap that of the next run.
+    store.give_back_nodes(run_id)
     return Ended(run_id=run_id, status=status, seconds=seconds)

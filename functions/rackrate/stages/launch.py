@@ -23,7 +23,8 @@ from rackrate.plan.schedule import (
     up_to_batch,
 )
 from rackrate.resources import Resources
-from rackrate.store import Store
+from rackrate.stages.take_lease import keep_lease
+from rackrate.store import RunRecord, Store
 from rackrate.tools import TestBase
 
 #: The collector starts this long before the tests can end, so that its start-up costs no time.
@@ -56,6 +57,7 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     call can be repeated.
 
     Raises:
+        NodesBusy: the run does not hold its nodes any more, so another run may measure on them.
         ServersNotReady: a server that the item needs is gone.
     """
     settings, cluster, store = resources.settings, resources.cluster, resources.store
@@ -63,7 +65,9 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     if chosen is None:
         return Launched(pods=0, item=item, attempt=0, wait_seconds=0, deadline=0)
     target, attempt, wanted = chosen
-    _announce(run_id, item, target, store)
+    run = _announce(run_id, item, target, store)
+    patience = manifests.active_deadline_seconds(target.tests) + PATIENCE_SECONDS
+    keep_lease(run, store, seconds=patience)
     tests_of = _tests_of(target, wanted)
     addresses = {
         network: addresses_in(run_id, network, settings, cluster)
@@ -92,7 +96,6 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(lambda made: cluster.create(*made), pods))
     longest = max(traffic_seconds(tests) for tests in tests_of.values())
-    patience = manifests.active_deadline_seconds(target.tests) + PATIENCE_SECONDS
     return Launched(
         pods=len(pods),
         item=target,
@@ -124,11 +127,11 @@ def _tests_of(item: BlockItem, trials: list[TrialKey]) -> dict[Pair, list[TestBa
     return {pair: tests for pair, tests in found.items() if tests}
 
 
-def _announce(run_id: str, item: Item, target: BlockItem, store: Store) -> None:
+def _announce(run_id: str, item: Item, target: BlockItem, store: Store) -> RunRecord | None:
+    """Record what the run does now. Returns the run's item."""
     if not isinstance(item, BlockItem):
         part = f"{'the ' if target.warm_up else ''}{target.progress}"
-        store.update_run(run_id, phase=f"repeating lost trials of {part}")
-    elif target.warm_up:
-        store.update_run(run_id, phase=target.progress)
-    else:
-        store.update_run(run_id, phase=target.progress, block=target.block)
+        return store.update_run(run_id, phase=f"repeating lost trials of {part}")
+    if target.warm_up:
+        return store.update_run(run_id, phase=target.progress)
+    return store.update_run(run_id, phase=target.progress, block=target.block)

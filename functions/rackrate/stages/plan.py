@@ -113,10 +113,9 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         store.put(run_id, COUNTERS, Counters.not_read())
     if checked.warm_up:
         store.put_items(run_id, "warm_up.json", warm_ups)
-    waking = _seconds_so_far(store, run_id) if settings.idle_scale_to_zero else 0.0
     _record(
         planned,
-        expected_seconds=waking + estimates.seconds,
+        expected_seconds=_seconds_so_far(store, run_id) + estimates.seconds,
         trials=len(planned_trials(batches[0])),
         store=store,
     )
@@ -356,7 +355,7 @@ def _networks(ec2: Any, nodes: Sequence[Node]) -> dict[str, InstanceNetwork]:
 
 
 def _seconds_so_far(store: Store, run_id: str) -> float:
-    """The seconds that waking the nodes took; the run was recorded when waking began."""
+    """The seconds since the run was recorded: when it woke the nodes, or when it began to wait."""
     run = store.run(run_id)
     return 0.0 if run is None else seconds_between(run.started_at, now())
 
@@ -374,6 +373,7 @@ def _record(planned: PlannedRun, *, expected_seconds: float, trials: int, store:
     attributes: RunProgress = {
         "phase": "planned",
         "execution_arn": planned.execution_arn,
+        "stack_arms": plan.stack_arms,
         "block": 0,
         "blocks": plan.blocks.most,
         "next_look": plan.blocks.least,

@@ -53,6 +53,7 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
             now(),
             phase="waking nodes",
             execution_arn=execution_arn,
+            stack_arms=plan.stack_arms,
             # A node group that failed to grow stays DEGRADED until it grows, even at zero nodes
             # (aws/containers-roadmap#2326). So only new complaints end the wait.
             complaints_before=complaints,

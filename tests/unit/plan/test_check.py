@@ -203,6 +203,7 @@ def test_all_mistakes_are_told_at_once():
         ({"threshold": 0}, "threshold"),
         ({"threshold": float("nan")}, "threshold"),
         ({"tolerated_loss": 1}, "tolerated_loss"),
+        ({"if_busy": "queue"}, "if_busy"),
         ({"dry_run": "yes"}, "dry_run"),
         ({"tests": []}, "tests"),
         ({"tests": "tcp-1"}, "tests"),

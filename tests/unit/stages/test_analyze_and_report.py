@@ -15,6 +15,7 @@ from rackrate.results.build import RunFailure
 from rackrate.stages.analyze import analyze
 from rackrate.stages.finish import finish
 from rackrate.stages.report import report
+from rackrate.store import later
 from tests.templates.cloudformation import ROOT
 from tests.unit.stages.runs import ARN, RUN, json_of
 
@@ -103,3 +104,45 @@ def test_a_run_without_a_single_trial_is_still_reported(plan, store, resources):
     results = json_of(store, "results.json")
     assert results["trials"]["failed"] == 36
     assert {v["verdict"] for v in results["verdicts"]} == {"inconclusive"}
+
+
+class TestOtherRuns:
+    """Runs that used the nodes while this run measured, although it held a lease."""
+
+    @pytest.fixture
+    def warnings(self, whole_run, store, resources):
+        """Return a function that analyzes the run beside another run with these attributes."""
+        times = [(trial.started_at, trial.finished_at) for trial in store.trials(RUN).values()]
+        start, end = min(first for first, _ in times), max(last for _, last in times)
+
+        def analyzed(status="running", started=-60, **attributes):
+            store.start_run("other", status, later(start, started), **attributes)
+            analyze(RUN, resources, after_failure=False)
+            return json_of(store, "analysis.json")["warnings"]
+
+        self.start, self.end = start, end
+        return analyzed
+
+    def test_a_run_that_held_the_same_nodes_is_named(self, warnings):
+        (told,) = warnings(stack_arms=["baseline"], leased_at=later(self.start, -1))
+        assert told.startswith("The run other used the nodes of baseline too, for ")
+
+    def test_a_run_of_an_older_rackrate_is_named(self, warnings):
+        (told,) = warnings()
+        assert told.startswith("The run other may have used the nodes of treatment and baseline")
+
+    def test_a_run_that_only_waited_is_not_named(self, warnings):
+        assert warnings(stack_arms=["treatment", "baseline"]) == []
+
+    def test_a_run_that_came_after_is_not_named(self, warnings):
+        assert warnings(stack_arms=["baseline"], leased_at=later(self.end, 1)) == []
+
+    def test_a_run_that_had_ended_before_is_not_named(self, warnings):
+        assert warnings("succeeded", finished_at=later(self.start, -1)) == []
+
+    @pytest.mark.parametrize("status", ["dry_run", "invalid"])
+    def test_a_run_that_never_had_nodes_is_not_named(self, warnings, status):
+        assert warnings(status) == []
+
+    def test_a_run_that_ended_days_ago_without_a_record_of_its_end_is_not_named(self, warnings):
+        assert warnings(started=-3 * 86_400) == []

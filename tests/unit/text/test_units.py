@@ -14,6 +14,7 @@ from rackrate_text.units import (
     UNKNOWN,
     dollars,
     duration,
+    moment,
     percent,
     prefixed,
     quantity,
@@ -134,6 +135,11 @@ def test_fractions_of_a_cent_are_not_nothing_and_no_amount_is_endless(usd, text)
 )
 def test_durations_are_written_for_people(seconds, text):
     assert duration(seconds) == text
+
+
+def test_a_time_is_written_to_the_second():
+    assert moment("2026-11-22T06:00:03.999Z") == "2026-11-22T06:00:03Z"
+    assert moment("2026-11-22T06:00:03Z") == "2026-11-22T06:00:03Z"
 
 
 def test_a_ratio_is_told_with_its_interval_where_there_is_one():

@@ -1,0 +1,17 @@
+"""Take lease: reserve the nodes of the plan's arms, or wait for the run that has them."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.stages.take_lease import take_lease
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+def handler(event: Json, context: LambdaContext) -> Json:
+    """The Lambda entry point."""
+    answer = take_lease(event["run_id"], resources).to_json()
+    logger.info("asked for the nodes", extra=answer)
+    return answer
