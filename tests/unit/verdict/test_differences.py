@@ -39,6 +39,7 @@ OTHERS = {
     "ena_express": True,
     "baseline": "treatment",
     "blocks": 12,
+    "pause_seconds": 60,
     "pairing": "ring",
     "direction": "both",
     "load": "together",
