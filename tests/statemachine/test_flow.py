@@ -373,10 +373,16 @@ def test_it_pauses_before_an_item_as_long_as_the_item_says(run, functions):
     assert time.monotonic() - began >= 1
 
 
-@pytest.mark.parametrize(("planned", "passes"), [(PLANNED, [True, False]), (COLD, [False])])
-def test_the_blocks_are_the_last_pass_of_the_map_in_the_history(run, functions, planned, passes):
+@pytest.mark.parametrize(
+    ("planned", "passes"),
+    [(PLANNED, [True, False]), (COLD, [False]), ({**PLANNED, "looks": 2}, [True, False, False])],
+)
+def test_the_warm_up_is_the_first_pass_of_the_map_in_the_history_and_each_batch_another(
+    run, functions, planned, passes
+):
     """benchmarks/fidelity.py takes the length of the measuring phase from there."""
     functions.answers["Plan"] = planned
+    functions.answers["Look"] = [MORE, {**ENOUGH, "batch": 2}]
     arn = run({})["executionArn"]
     history = boto3.client("stepfunctions", region_name=REGION).get_execution_history(
         executionArn=arn, maxResults=1000
