@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +48,14 @@ def run_plan(status: dict[str, Any], plan: Path) -> Path:
 
 def traffic_share(
     history: Sequence[Mapping[str, Any]],
-    trials: Iterable[Mapping[str, str]],
+    trials: Sequence[Mapping[str, str]],
     printed: Mapping[str, str],
 ) -> float:
     """The share of the blocks' time, from the map's start to its end, with test traffic. Pure.
 
-    The warm-up, which the same map measures first, counts on neither side. The trials of one test
-    in one round run at the same time, so the longest of them counts, by the tool's own times.
+    The map runs once for each batch of blocks. The warm-up, which the same map measures first,
+    counts on neither side, and neither do the looks between batches. The trials of one test in one
+    round run at the same time, so the longest of them counts, by the tool's own times.
 
     Args:
         history: the events of the run's execution, in order.
@@ -76,8 +77,11 @@ def traffic_share(
         if trial["warm_up"] == "false" and trial["status"] == "measured":
             together = tuple(trial[name] for name in ("block", "round", "attempt", "test"))
             longest[together] = max(longest[together], _seconds(printed[trial["raw_key"]]))
+    warmed_up = any(trial["warm_up"] == "true" for trial in trials)
+    passes = list(zip(entered, exited, strict=True))[warmed_up:]
     measuring = positive(
-        (exited[-1] - entered[-1]).total_seconds(), "the measuring phase's seconds"
+        sum((end - start).total_seconds() for start, end in passes),
+        "the measuring phase's seconds",
     )
     flowed = positive(sum(longest.values()), "the seconds of test traffic")
     return share(flowed / measuring, "the share of the measuring phase with test traffic")

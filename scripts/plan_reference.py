@@ -25,6 +25,8 @@ from scripts.markdown import ROOT, bullet, table, with_part
 
 SCHEMA = ROOT / "docs" / "plan.schema.json"
 REFERENCE = ROOT / "docs" / "plan.md"
+#: The objects that fields take, by the name of their definition.
+_OBJECTS = {"Blocks": '{"least": n, "most": m}', "RandomPairs": '{"random": k}'}
 
 
 def schema() -> Json:
@@ -208,7 +210,7 @@ def _bounds(field: Mapping[str, Any]) -> str:
         if "const" in kind:
             words.append(_code(kind["const"]))
         if "$ref" in kind:
-            words.append('`{"random": k}`')
+            words.append(f"`{_OBJECTS[kind['$ref'].rpartition('/')[2]]}`")
         if "pattern" in kind:
             words.append("lower-case letters, digits and hyphens, no hyphen first or last")
         low, high = kind.get("minimum"), kind.get("maximum")

@@ -307,6 +307,8 @@ def estimates() -> dict[str, Any]:
     return {
         "seconds": 3725.0,
         "block_seconds": 600.0,
+        "trials": 36,
+        "at_least": {"blocks": 6, "seconds": 3725.0, "trials": 36, "usd": 20.13},
         "bytes_per_node": {
             f"ip-10-0-0-{n}.ec2.internal": {"sent": n * 123_000_000_000, "received": 5_000_000}
             for n in range(1, 11)

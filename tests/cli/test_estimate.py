@@ -34,9 +34,9 @@ def plan_json(**changes: Any) -> bytes:
     ).encode()
 
 
-def printed(content: bytes) -> str:
+def printed(content: bytes, run: Run = RUN) -> str:
     console = Console(file=io.StringIO(), width=80)
-    print_estimate(console, RUN, Estimate.read(content, "r1"))
+    print_estimate(console, run, Estimate.read(content, "r1"))
     return console.file.getvalue()
 
 
@@ -58,6 +58,21 @@ def test_the_estimate_shows_every_part_within_80_columns() -> None:
     ):  # fmt: skip
         assert part in joined, part
     assert "there are enough CPUs" not in joined
+
+
+def test_a_run_that_may_stop_shows_both_ends() -> None:
+    run = Run.from_item({"pk": "run#r1", "status": "dry_run", "blocks": 12, "next_look": 6})
+    least = {"blocks": 6, "seconds": 1800, "trials": 18, "usd": 10.07}
+    text = " ".join(printed(plan_json(at_least=least), run).split())
+    assert "18 to 36 trials in 6 to 12 blocks, about 30 min 00 s to 1 h 02 min" in text
+    assert "for the most blocks; it is $10.07 if the run stops after 6." in text
+
+
+def test_the_estimate_of_an_earlier_release_has_one_end() -> None:
+    content = json.loads(plan_json())
+    del content["estimates"]["at_least"]
+    text = " ".join(printed(json.dumps(content).encode()).split())
+    assert "36 trials in 6 blocks, about 1 h 02 min; nothing was measured" in text
 
 
 def test_what_has_no_price_is_unknown_and_never_free() -> None:

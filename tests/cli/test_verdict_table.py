@@ -26,6 +26,13 @@ def printed(content: bytes) -> str:
     return console.file.getvalue()
 
 
+def test_why_a_run_stopped_follows_its_conclusion() -> None:
+    why = "Stopped after 6 of at most 12 blocks: every verdict is settled."
+    text = " ".join(printed(results("r", stopped={"text": why, "after_blocks": 6})).split())
+    assert f"doubles what one flow carries. {why}" in text
+    assert "Stopped" not in printed(results("r"))
+
+
 def test_every_figure_of_a_verdict_is_shown() -> None:
     text = printed(results("r"))
     for figure in (

@@ -23,6 +23,8 @@ OTHER = OTHERS[0]
 NAME, ALONE = "last-good", "last-good-alone"
 WORDS = {"better", "worse", "no meaningful difference", "inconclusive"}
 GATE = json.loads((REPOSITORY / "docs" / "plans" / "gate.json").read_text("utf-8"))
+#: Too few for a verdict, so the run looks after two blocks and measures on.
+BLOCKS = {"least": 2, "most": 3}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def runs(lab: Lab) -> dict[str, Any]:
     for name, run_ids in ((NAME, OTHERS), (ALONE, OTHERS[:1])):
         rackrate(lab, "baseline", "set", name, *run_ids)
     assert GATE["compare_with"] == "main", "the plan of a gate names a baseline"
-    lab.start(RUN, {**GATE, **SHORT, "blocks": 3, "seed": 8, "compare_with": NAME})
+    lab.start(RUN, {**GATE, **SHORT, "blocks": BLOCKS, "seed": 8, "compare_with": NAME})
     ended[RUN] = lab.ended(RUN, seconds=120)
     assert {run["status"] for run in ended.values()} == {"SUCCEEDED"}
     return {run_id: json.loads(run["output"]) for run_id, run in ended.items()}
@@ -118,14 +120,27 @@ def test_the_link_to_the_page_opens_without_credentials_and_only_with_its_signat
         assert refused.value.code == 403
 
 
+def test_a_run_measures_on_after_a_look_that_settled_nothing(
+    lab: Lab, runs: dict[str, Any]
+) -> None:
+    """The page of the first ten minutes (test_docs.py) has a run that stops early."""
+    found = lab.document(RUN, "results.json")
+    assert (found["stopped"]["after_blocks"], found["stopped"]["why"]) == (3, "most")
+    assert (found["trials"]["planned"], found["trials"]["measured"]) == (3 * 2 * 2, 3 * 2 * 2)
+    assert {each["blocks"] for each in found["verdicts"]} == {3}
+    assert {"blocks_1.json", "blocks_2.json"} < lab.objects(RUN)
+    assert lab.document(OTHER, "results.json")["stopped"] is None
+
+
 def test_a_comparison_says_what_differed_and_then_what_it_did(lab: Lab, compared: Any) -> None:
     assert set(compared) == {
         *("conclusion", "differences", "verdicts", "report", "report_valid", "comparison_key"),
     }
-    assert compared["differences"] == [{"what": "blocks", "run": "3", "with": "2"}]
+    blocks = json.dumps(BLOCKS)
+    assert compared["differences"] == [{"what": "blocks", "run": blocks, "with": "2"}]
     assert compared["conclusion"].startswith(
-        f"What differed between {RUN} and {OTHER}: blocks (3 instead of 2). treatment against"
-        f" treatment ({OTHER})"
+        f"What differed between {RUN} and {OTHER}: blocks ({blocks} instead of 2). treatment"
+        f" against treatment ({OTHER})"
     )
     assert compared["conclusion"].endswith("scaled by 0.1 on purpose.")
     assert len(compared["verdicts"]) == 4, "two tests, two arms"

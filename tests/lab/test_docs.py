@@ -55,6 +55,12 @@ def test_the_ten_minutes_in_the_lab_are_as_the_page_says(lab: Lab, clone: Path) 
     # What they came to is the demo's to test: here other labs are at work beside this one.
     assert [each["test"] for each in results["verdicts"]] == ["tcp-1", "rtt"]
     assert results["trials"]["failed"] == 0
+    # Twice and a fifth are clear after a few blocks; by default a run stops then.
+    stopped = results["stopped"]
+    assert stopped["why"] == "settled"
+    assert 6 <= stopped["after_blocks"] < stopped["most_blocks"] == 12
+    assert results["trials"]["planned"] == stopped["after_blocks"] * 2 * 2, "tests, arms"
+    assert stopped["text"] in said
     assert "report.html" in said
 
 

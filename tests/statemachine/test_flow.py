@@ -30,7 +30,8 @@ TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 PLANNED = {
     "run_id": "r",
     "dry_run": False,
-    "schedule_key": "runs/r/schedule.json",
+    "blocks_key": "runs/r/blocks_1.json",
+    "looks": 1,
     "warm_up": True,
     "warm_up_key": "runs/r/warm_up.json",
     "blocks": 2,
@@ -50,6 +51,22 @@ COMPARED = {
 TAKEN = {"taken": True, "waited": False, "wait_seconds": 0}
 BUSY = {"taken": False, "waited": True, "wait_seconds": 0}
 COLD = {**PLANNED, "warm_up": False, "warm_up_key": None}
+LOOKING = {**COLD, "blocks": 4, "looks": 2}
+#: The items of each object that a Map reads.
+ITEMS = {
+    "runs/r/warm_up.json": [
+        {"kind": "block", "progress": "warm-up", "block": 0, "warm_up": True, "pause_seconds": 0}
+    ],
+    "runs/r/blocks_1.json": [
+        {"kind": "block", "progress": f"block {n} of 2", "block": n, "pause_seconds": 0}
+        for n in (1, 2)
+    ],
+    "runs/r/blocks_2.json": [
+        {"kind": "block", "progress": "block 3 of at most 3", "block": 3, "pause_seconds": 1}
+    ],
+}
+ENOUGH = {"enough": True, "batch": 1, "items_key": "runs/r/blocks_1.json"}
+MORE = {"enough": False, "batch": 2, "items_key": "runs/r/blocks_2.json"}
 
 
 class Failure:
@@ -72,6 +89,7 @@ class Functions:
             "AwaitServers": {"ready": True, "wait_seconds": 0},
             "Count": {"nodes": 0},
             "CheckLinks": {"links": 1, "down": 0},
+            "Look": ENOUGH,
             "Launch": lambda event: {
                 "pods": 2,
                 "item": event["item"],
@@ -128,23 +146,8 @@ def machines():
         role = boto3.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument=TRUST)
         arns = _create_functions(role["Role"]["Arn"])
         boto3.client("s3").create_bucket(Bucket=BUCKET)
-        boto3.client("s3").put_object(
-            Bucket=BUCKET,
-            Key=PLANNED["schedule_key"],
-            Body=json.dumps(
-                [
-                    {"kind": "block", "progress": "block 1 of 2", "block": 1},
-                    {"kind": "block", "progress": "block 2 of 2", "block": 2},
-                ]
-            ),
-        )
-        boto3.client("s3").put_object(
-            Bucket=BUCKET,
-            Key=PLANNED["warm_up_key"],
-            Body=json.dumps(
-                [{"kind": "block", "progress": "warm-up", "block": 0, "warm_up": True}]
-            ),
-        )
+        for key, items in ITEMS.items():
+            boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=json.dumps(items))
         yield {
             idles: _create_machine(
                 f"idle-{idles}",
@@ -327,10 +330,62 @@ def test_a_plan_without_a_warm_up_goes_straight_to_its_blocks(run, functions):
     assert [e["item"]["block"] for e in functions.events("Launch")] == [1, 2]
 
 
-@pytest.mark.parametrize(("planned", "passes"), [(PLANNED, [True, False]), (COLD, [False])])
-def test_the_blocks_are_the_last_pass_of_the_map_in_the_history(run, functions, planned, passes):
+def test_it_measures_on_until_a_look_finds_enough(run, functions):
+    functions.answers["Plan"] = LOOKING
+    functions.answers["Look"] = [MORE, {**ENOUGH, "batch": 2}]
+    execution = run({})
+    assert execution["status"] == "SUCCEEDED"
+    assert functions.names == [
+        *(*START, *ONCE, *ONCE, "Look", *ONCE, "Look"),
+        *("Count", "Analyze", *ENDING),
+    ]
+    assert [e["item"]["block"] for e in functions.events("Launch")] == [1, 2, 3]
+    assert functions.events("Look") == [
+        {"run_id": execution["name"], "batch": batch} for batch in (1, 2)
+    ]
+
+
+def test_it_stops_after_a_look_that_finds_enough_and_measures_no_more(run, functions):
+    functions.answers["Plan"] = LOOKING
+    assert run({})["status"] == "SUCCEEDED"
+    assert functions.names == [*START, *ONCE, *ONCE, "Look", "Count", "Analyze", *ENDING]
+
+
+def test_a_warm_up_is_looked_at_only_by_the_check_of_the_links(run, functions):
+    functions.answers["Plan"] = {**PLANNED, "looks": 2}
+    run({})
+    measuring = [*ONCE, "CheckLinks", *ONCE, *ONCE, "Look", "Count"]
+    assert functions.names == [*START, *measuring, "Analyze", *ENDING]
+
+
+@pytest.mark.parametrize("answers", [[Failure("KeyError")], [MORE, Failure("MemoryError")]])
+def test_a_look_that_fails_ends_the_measuring_and_not_the_run(run, functions, answers):
+    functions.answers["Plan"] = LOOKING
+    functions.answers["Look"] = list(answers)
+    assert run({})["status"] == "SUCCEEDED"
+    assert functions.names.count("Launch") == 1 + len(answers)
+    assert functions.names[-6:] == ["Look", "Count", "Analyze", *ENDING]
+    assert functions.events("Analyze")[0]["after_failure"] is False
+    assert "failure" not in functions.events("Finish")[0]["state"]
+
+
+def test_it_pauses_before_an_item_as_long_as_the_item_says(run, functions):
+    functions.answers["Plan"] = {**COLD, "blocks_key": MORE["items_key"]}
+    began = time.monotonic()
+    assert run({})["status"] == "SUCCEEDED"
+    assert time.monotonic() - began >= 1
+
+
+@pytest.mark.parametrize(
+    ("planned", "passes"),
+    [(PLANNED, [True, False]), (COLD, [False]), ({**PLANNED, "looks": 2}, [True, False, False])],
+)
+def test_the_warm_up_is_the_first_pass_of_the_map_in_the_history_and_each_batch_another(
+    run, functions, planned, passes
+):
     """benchmarks/fidelity.py takes the length of the measuring phase from there."""
     functions.answers["Plan"] = planned
+    functions.answers["Look"] = [MORE, {**ENOUGH, "batch": 2}]
     arn = run({})["executionArn"]
     history = boto3.client("stepfunctions", region_name=REGION).get_execution_history(
         executionArn=arn, maxResults=1000

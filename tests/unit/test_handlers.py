@@ -15,6 +15,7 @@ from rackrate.stages.collect import Collected
 from rackrate.stages.compare import ComparisonOutput
 from rackrate.stages.finish import Finished
 from rackrate.stages.launch import Launched
+from rackrate.stages.look import Looked
 from rackrate.stages.plan import Planned
 from rackrate.stages.report import Reported
 from rackrate.stages.take_lease import Leased
@@ -186,13 +187,14 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
     assert cluster.objects == {}
 
     output = capsys.readouterr().out
-    # One block gives a ratio, but no interval and no verdict.
-    assert metrics(output, *OF_VERDICTS) == [
-        ("rtt", "rtt", "treatment", "VerdictRatio", "None", 1.0),
-        ("tcp-1", "throughput", "treatment", "VerdictRatio", "None", 1.0),
-    ]
+    # Two blocks give a ratio and its interval, but no verdict.
+    assert {each[:4] for each in metrics(output, *OF_VERDICTS)} == {
+        (*of, "treatment", name)
+        for of in (("rtt", "rtt"), ("tcp-1", "throughput"))
+        for name in ("VerdictRatio", "VerdictRatioLow", "VerdictRatioHigh")
+    }
     found = metrics(output)
-    assert ("TrialsMeasured", "Count", 4.0) in found
+    assert found.count(("TrialsMeasured", "Count", 4.0)) == 2
     assert ("TrialsFailed", "Count", 0.0) in found
     assert ("RunsSucceeded", "Count", 1.0) in found
     assert ("RunSeconds", "Seconds", ended["ended"]["seconds"]) in found
@@ -307,6 +309,7 @@ def stopped(status):
         ("Await servers", "ready"),
         ("Launch", "pods"),
         ("Collect", "finished"),
+        ("Look", "enough"),
         ("Finish", "cause"),
     ],
 )
@@ -322,6 +325,7 @@ ANSWERS = {
     "Await servers": Readiness,
     "Launch": Launched,
     "Collect": Collected,
+    "Look": Looked,
     "Report": Reported,
     "Report what there is": Reported,
     "Finish": Finished,

@@ -55,7 +55,7 @@ class Estimates(Document):
     cost: Cost
     guards: tuple[Guard, ...]
     at_least: AtLeast | None = None
-    """The same for the fewest blocks; null in results of releases before 1.1."""
+    """The same for the fewest blocks; null in results of earlier releases."""
 
 
 class EstimateSummary(Document):

@@ -107,10 +107,10 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     store.put(run_id, "plan.json", planned)
     store.put_items(run_id, "schedule.json", items)
     batches = [list(batch) for _, batch in itertools.groupby(items, key=lambda item: item.batch)]
-    for number, batch in enumerate(batches, start=1):
-        store.put_items(run_id, batch_name(number), batch)
     if not checked.dry_run:
         store.put(run_id, COUNTERS, Counters.not_read())
+        for number, batch in enumerate(batches, start=1):
+            store.put_items(run_id, batch_name(number), batch)
     if checked.warm_up:
         store.put_items(run_id, "warm_up.json", warm_ups)
     _record(

@@ -11,14 +11,16 @@ from collections.abc import Mapping
 
 from rackrate.document import Document
 from rackrate.errors import NodesBusy
+from rackrate.plan.fields import MAX_PAUSE_SECONDS
 from rackrate.resources import Resources
 from rackrate.store import Lease, RunRecord, Store, later, now, seconds_between
 from rackrate_text.units import duration, moment
 from rackrate_text.words import listed
 
 #: How long a lease is valid without a renewal, besides the time that an item may take. Longer than
-#: the steps between two renewals take if each is tried as often as the state machine allows.
-LEASE_SECONDS = 30 * 60
+#: the steps between two renewals take if each is tried as often as the state machine allows, after
+#: the longest pause before a block.
+LEASE_SECONDS = 30 * 60 + MAX_PAUSE_SECONDS
 #: How long a run may wait for its nodes.
 PATIENCE_SECONDS = 12 * 3600
 #: The shortest and the longest time between two questions. With the longest, the execution's

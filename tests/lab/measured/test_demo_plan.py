@@ -24,8 +24,7 @@ from tests.lab.running import Lab
 
 PLAN = stack.REPOSITORY / "docs" / "plans" / "demo.json"
 RUN = "demo"
-BLOCKS, TESTS, ARMS = 6, ("tcp-1", "tcp-8", "rtt"), ("treatment", "baseline")
-TRIALS = BLOCKS * len(TESTS) * len(ARMS)
+TESTS, ARMS = ("tcp-1", "tcp-8", "rtt"), ("treatment", "baseline")
 WARM_UPS = len(ARMS)
 
 
@@ -43,30 +42,51 @@ def results(lab: Lab, demo: subprocess.CompletedProcess[str]) -> Any:
 
 
 @pytest.fixture(scope="module")
+def blocks(results: Any) -> int:
+    """The number of blocks after which the run stopped."""
+    return int(results["stopped"]["after_blocks"])
+
+
+@pytest.fixture(scope="module")
+def trials(blocks: int) -> int:
+    """The number of trials of these blocks."""
+    return blocks * len(TESTS) * len(ARMS)
+
+
+@pytest.fixture(scope="module")
 def verdicts(results: Any) -> dict[str, Any]:
     """The verdicts by test."""
     return {verdict["test"]: verdict for verdict in results["verdicts"]}
 
 
 def test_the_command_ends_well_and_prints_verdicts_scale_and_path(
-    lab: Lab, demo: subprocess.CompletedProcess[str]
+    lab: Lab, demo: subprocess.CompletedProcess[str], blocks: int, trials: int
 ) -> None:
     assert demo.returncode == 0, demo.stderr
     assert "Network scaled by 0.1: figures are not EC2's." in demo.stdout
-    assert f"{TRIALS} of {TRIALS} trials measured, none failed." in demo.stdout
+    assert f"{trials} of {trials} trials measured, none failed." in demo.stdout
+    why = f"Stopped after {blocks} of at most 12 blocks: every verdict is settled."
+    assert why in demo.stdout
     assert f"Results: {lab.directory}/{RUN}/report.html" in demo.stdout
     for words in ("tcp-1", "tcp-8", "rtt", "better", "no meaningful", "single-flow"):
         assert words in demo.stdout
-    assert "block 6 of 6" in demo.stderr, "progress names every block"
+    assert f"block {blocks} of at most 12" in demo.stderr, "progress names every block"
+    assert f"block {blocks + 1} of" not in demo.stderr
 
 
-def test_results_have_the_documented_shape(results: Any) -> None:
+def test_differences_this_clear_are_settled_before_the_last_look(results: Any) -> None:
+    assert results["plan"]["blocks"] == {"least": 6, "most": 12}
+    assert (results["stopped"]["why"], results["stopped"]["settled"]) == ("settled", len(TESTS))
+    assert results["stopped"]["after_blocks"] in (6, 9)
+
+
+def test_results_have_the_documented_shape(results: Any, blocks: int, trials: int) -> None:
     assert results["schema"] == "rackrate.result.v1"
     run = results["run"]
     assert (run["id"], run["status"], run["lab_scale"]) == (RUN, "succeeded", 0.1)
     assert 60 < run["seconds"] < 200
     assert run["started_at"].startswith("20")
-    assert results["trials"] == {"planned": TRIALS, "measured": TRIALS, "failed": 0, "failures": []}
+    assert results["trials"] == {"planned": trials, "measured": trials, "failed": 0, "failures": []}
     assert [arm["name"] for arm in results["arms"]] == list(ARMS)
     assert [arm["placement"] for arm in results["arms"]] == ["cluster", "none"]
     nodes = [node for arm in results["arms"] for node in arm["nodes"]]
@@ -83,7 +103,7 @@ def test_results_have_the_documented_shape(results: Any) -> None:
         # Of geometric means: round trips of a microsecond's scatter take them off the medians, but
         # not to another arm, unit or direction.
         assert verdict["ratio"] == pytest.approx(quotient, rel=0.5)
-        assert verdict["blocks"] == BLOCKS
+        assert verdict["blocks"] == blocks
 
 
 def test_one_flow_is_twice_as_fast_in_the_group(verdicts: dict[str, Any]) -> None:
@@ -116,13 +136,16 @@ def test_the_way_is_shorter_in_the_group(verdicts: dict[str, Any]) -> None:
     assert verdict["arm_median"] < 0.0003 <= verdict["baseline_median"] < 0.0007
 
 
-def test_everything_of_the_run_is_kept_in_the_bucket_and_copied(lab: Lab, results: Any) -> None:
+def test_everything_of_the_run_is_kept_in_the_bucket_and_copied(
+    lab: Lab, results: Any, trials: int
+) -> None:
     kept = lab.objects(RUN)
     copied = {"plan.json", "schedule.json", "results.json", "trials.csv", "report.html"}
     documents = copied | {"warm_up.json", "analysis.json", "counters.json"}
+    documents |= {f"blocks_{batch}.json" for batch in (1, 2, 3)}
     assert documents <= kept
     raw = {name for name in kept if name.startswith("raw/")}
-    assert len(raw) == TRIALS + WARM_UPS
+    assert len(raw) == trials + WARM_UPS
     samples = {name for name in kept if name.startswith("samples/")}
     assert samples
     assert kept == documents | raw | samples
@@ -132,7 +155,7 @@ def test_everything_of_the_run_is_kept_in_the_bucket_and_copied(lab: Lab, result
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "src=" not in page, "the page needs no other file"
     lines = (lab.directory / RUN / "trials.csv").read_text("utf-8").splitlines()
-    assert len(lines) == 1 + WARM_UPS + TRIALS
+    assert len(lines) == 1 + WARM_UPS + trials
 
 
 def test_the_page_opens_in_a_browser_with_its_figures_and_without_a_word(
@@ -155,12 +178,12 @@ def test_the_results_are_what_the_published_schema_says(results: Any) -> None:
 
 
 def test_athena_finds_the_run_where_glue_says_and_with_the_columns_glue_names(
-    lab: Lab, results: Any, tmp_path: Path
+    lab: Lab, results: Any, trials: int, tmp_path: Path
 ) -> None:
     database = lab.outputs["DatabaseName"]
     assert re.fullmatch("[a-z][a-z0-9_]*", database)
     tables = lab.aws("glue").get_tables(DatabaseName=database)["TableList"]
-    rows = {"trials": WARM_UPS + TRIALS, "verdicts": len(TESTS)}
+    rows = {"trials": WARM_UPS + trials, "verdicts": len(TESTS)}
     assert {table["Name"] for table in tables} == set(rows)
     day = results["run"]["started_at"][:10]
     types = {
@@ -211,12 +234,14 @@ def test_each_verdict_is_a_metric_with_its_interval(lab: Lab, verdicts: dict[str
             assert min(p["Minimum"] for p in points) <= value <= max(p["Maximum"] for p in points)
 
 
-def test_every_trial_can_be_traced_to_its_raw_output_and_its_nodes(lab: Lab, results: Any) -> None:
-    trials = lab.items(RUN, "trial#")
-    assert len(trials) == WARM_UPS + TRIALS
-    assert sum(1 for trial in trials if trial.get("warm_up")) == WARM_UPS
+def test_every_trial_can_be_traced_to_its_raw_output_and_its_nodes(
+    lab: Lab, results: Any, trials: int
+) -> None:
+    stored = lab.items(RUN, "trial#")
+    assert len(stored) == WARM_UPS + trials
+    assert sum(1 for trial in stored if trial.get("warm_up")) == WARM_UPS
     raw = lab.objects(RUN)
-    for trial in trials:
+    for trial in stored:
         assert (trial["status"], trial["attempt"]) == ("measured", 1)
         assert trial["value"] > 0
         assert trial["raw_key"].removeprefix(f"runs/{RUN}/") in raw
@@ -227,10 +252,12 @@ def test_every_trial_can_be_traced_to_its_raw_output_and_its_nodes(lab: Lab, res
     assert results["versions"]["tools"]
 
 
-def test_the_direction_of_each_pair_alternates_from_block_to_block(lab: Lab, results: Any) -> None:
+def test_the_direction_of_each_pair_alternates_from_block_to_block(
+    lab: Lab, results: Any, blocks: int
+) -> None:
     directions: dict[str, list[tuple[str, str]]] = defaultdict(list)
     items = [item for item in lab.document(RUN, "schedule.json") if item["kind"] == "block"]
-    assert [item["block"] for item in items] == list(range(1, BLOCKS + 1))
+    assert [item["block"] for item in items] == list(range(1, 12 + 1))
     for item in items:
         for pair in item["pairs"]:
             directions[pair["arm"]].append((pair["client"], pair["server"]))
@@ -245,16 +272,16 @@ def test_the_direction_of_each_pair_alternates_from_block_to_block(lab: Lab, res
     assert measured == {
         (block, arm, *pair)
         for arm, taken in directions.items()
-        for block, pair in enumerate(taken, start=1)
+        for block, pair in enumerate(taken[:blocks], start=1)
     }
 
 
-def test_nothing_of_the_run_is_left_in_the_cluster(lab: Lab, results: Any) -> None:
+def test_nothing_of_the_run_is_left_in_the_cluster(lab: Lab, results: Any, trials: int) -> None:
     assert lab.left_in_cluster(RUN) == []
     record = lab.record(RUN)
     assert record["status"] == "succeeded"
     assert float(record["lab_scale"]) == 0.1
-    assert (record["trials_planned"], record["trials_measured"]) == (TRIALS, TRIALS)
+    assert (record["trials_planned"], record["trials_measured"]) == (trials, trials)
 
 
 def test_show_and_list_tell_of_the_run(lab: Lab, results: Any) -> None:

@@ -17,7 +17,7 @@ from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.schedule import TrialKey
 from rackrate.results.build import RunFailure, RunTimes, build_results
 from rackrate.results.schema import Results
-from rackrate.verdict.enough import Stopped
+from rackrate.verdict.enough import Stopped, stop
 from rackrate.verdict.model import (
     Analysis,
     Baseline,
@@ -326,6 +326,13 @@ def counters() -> Counters:
         },
         note="1 node could not be read after the run.",
     )
+
+
+def stopped() -> Stopped:
+    """The outcome of a look that found every verdict settled."""
+    found = stop([verdict()], blocks=6, most=12)
+    assert found is not None
+    return found
 
 
 def results(

@@ -327,6 +327,12 @@ def test_a_limit_that_the_plan_sets_has_no_link():
     assert "(the plan)" in said(text)
 
 
+def test_a_run_that_stopped_says_why_beside_its_conclusion():
+    why = samples.stopped()
+    (conclusion,) = re.findall(r'<section id="conclusion".*?</section>', page(stopped=why), re.S)
+    assert why.text in said(conclusion)
+
+
 # -- a comparison
 
 KERNEL = Difference(what="kernel", run="6.12.0", other="6.1.0")
@@ -335,7 +341,7 @@ KERNEL = Difference(what="kernel", run="6.12.0", other="6.1.0")
 def comparison(*, differences: tuple[Difference, ...] = (KERNEL,), **choices: Any) -> Comparison:
     """A comparison with the verdicts of the sample run, and these differences."""
     found = samples.results(**{"regressions": (), "warnings": (), **choices})
-    parts = {name: getattr(found, name) for name in Results.model_fields if name != "version"}
+    parts = {name: getattr(found, name) for name in Findings.model_fields if name != "version"}
     compared = Compared(
         run="run-2",
         other="run-1",

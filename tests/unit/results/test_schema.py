@@ -15,7 +15,10 @@ from tests.unit.report import samples
 PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())
 VALIDATOR = Draft202012Validator(PUBLISHED)
 #: The published results of an earlier run, and the fields that were added since.
-SINCE = {"cni", "if_busy", "more_runs", "regression_differences"}
+SINCE = {
+    *("at_least", "ci95", "cni", "drift", "if_busy", "left_out", "more_runs", "pause_seconds"),
+    *("prospect", "regression_differences", "span_seconds", "stack", "stopped"),
+}
 EARLIER = json.loads((ROOT / "tests" / "docs" / "data" / "demo.results.json").read_text())
 
 

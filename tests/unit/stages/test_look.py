@@ -17,7 +17,7 @@ from tests.unit.stages.runs import ARN, PLAN, RUN, json_of
 
 LOOKING = {**PLAN, "blocks": {"least": 6, "most": 9}}
 #: With fewer than six blocks no verdict is settled.
-EARLY = {**PLAN, "blocks": {"least": 3, "most": 6}}
+EARLY = {**PLAN, "blocks": {"least": 4, "most": 6}}
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_run_with_an_open_verdict_measures_the_next_batch(
     key = f"runs/{RUN}/blocks_2.json"
     assert look(RUN, resources, batch=1) == Looked(enough=False, batch=2, items_key=key)
     run = store.run(RUN)
-    assert run.phase == "looked after 3 blocks: 0 of 3 verdicts are settled, measuring on to 6"
+    assert run.phase == "looked after 4 blocks: 0 of 3 verdicts are settled, measuring on to 6"
     assert (run.next_look, run.trials_planned, run.stopped) == (6, 36, None)
 
     measure_batch(2)
@@ -84,10 +84,10 @@ def test_blocks_that_never_began_are_neither_planned_nor_lost(
     measure_batch(1)
     look(RUN, resources, batch=1)
     analyzed = analyze(RUN, resources, after_failure=True)
-    assert (analyzed.measured, analyzed.lost) == (18, 0)
-    assert store.run(RUN).trials_planned == 18
+    assert (analyzed.measured, analyzed.lost) == (24, 0)
+    assert store.run(RUN).trials_planned == 24
     report(RUN, resources, failure=RunFailure("Aborted", "x"))
-    assert json_of(store, "results.json")["trials"]["planned"] == 18
+    assert json_of(store, "results.json")["trials"]["planned"] == 24
 
 
 def test_the_rest_of_a_batch_that_began_is_lost(deploy, measure_batch, measure, store, resources):
@@ -95,7 +95,7 @@ def test_the_rest_of_a_batch_that_began_is_lost(deploy, measure_batch, measure, 
     measure_batch(1)
     look(RUN, resources, batch=1)
     measure(store.items(RUN, "blocks_2.json")[0])
-    with pytest.raises(TrialsLost, match="12 of 36 trials were lost"):
+    with pytest.raises(TrialsLost, match="6 of 36 trials were lost"):
         analyze(RUN, resources, after_failure=False)
 
 
@@ -106,7 +106,7 @@ def test_a_block_that_was_not_announced_began_if_it_has_a_failed_trial(
     measure_batch(1)
     (item, *_) = store.items(RUN, "blocks_2.json")
     give_up(RUN, item, RunFailure("Lambda.Unknown", "it never ran"), resources)
-    assert store.run(RUN).block == 3
+    assert store.run(RUN).block == 4
     assert len(store.evidence(RUN).planned) == len(planned_trials(store.items(RUN)))
 
 
@@ -114,7 +114,7 @@ def test_make_ups_repeat_only_what_has_begun(deploy, measure, store):
     deploy(EARLY)
     for item in store.items(RUN, "blocks_1.json"):
         assert measure(item).pods == (0 if item.kind == "makeup" else 2)
-    assert {key.block for key in store.trial_states(RUN)} == {1, 2, 3}
+    assert {key.block for key in store.trial_states(RUN)} == {1, 2, 3, 4}
 
 
 def test_a_run_whose_look_failed_warns_that_it_measured_no_more(
@@ -124,7 +124,7 @@ def test_a_run_whose_look_failed_warns_that_it_measured_no_more(
     measure_batch(1)
     assert analyze(RUN, resources, after_failure=False).lost == 0
     (warning,) = store.get(RUN, "analysis.json", Analysis).warnings
-    assert "the look at the verdicts after 3 blocks failed" in warning
+    assert "the look at the verdicts after 4 blocks failed" in warning
     assert "could have measured 6" in warning
 
 

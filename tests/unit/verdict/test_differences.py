@@ -39,6 +39,7 @@ OTHERS = {
     "ena_express": True,
     "baseline": "treatment",
     "blocks": 12,
+    "pause_seconds": 60,
     "pairing": "ring",
     "direction": "both",
     "load": "together",
@@ -131,7 +132,7 @@ def test_every_field_of_the_plan_is_told_with_both_values(field):
     (difference,) = differences(ours, [theirs]).found
     assert difference.what == field
     for said, each in ((difference.run, ours), (difference.other, theirs)):
-        assert said == str(getattr(each.planned_run.plan, field)).lower()
+        assert said == str(each.planned_run.plan.to_json()[field]).lower()
 
 
 def test_no_field_of_a_plan_is_forgotten():
