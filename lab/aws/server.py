@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from flask import Flask
+from moto import backends
 from moto.core.config import default_user_config
 from moto.core.responses import BaseResponse
 from moto.core.utils import convert_to_flask_response
@@ -106,6 +107,9 @@ def serve(
     """
     state_directory.mkdir(parents=True, exist_ok=True)
     server_memory.prepare()
+    # moto lists its modules' directory at each request.
+    modules = tuple(backends.list_of_moto_modules())
+    backends.list_of_moto_modules = lambda: modules
     default_user_config["lambda"]["use_docker"] = False
     default_user_config["stepfunctions"]["execute_state_machine"] = True
     default_user_config["iam"]["load_aws_managed_policies"] = True

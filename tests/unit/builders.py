@@ -130,7 +130,6 @@ def verdict(**changes: Any) -> Verdict:
         "scope": "these nodes",
         "claim": "94 % higher",
         "more_blocks": None,
-        "more_pairs": None,
         "threshold": 0.05,
         "ceiling": None,
         "marks": {},

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
+from moto.awslambda import models
 from moto.awslambda.models import LambdaBackend, LambdaFunction
 from moto.awslambda_simple.models import LambdaSimpleBackend
 
@@ -90,6 +91,7 @@ def install(runtime: LambdaRuntime, archives: Archives) -> None:
     ]
     for owner, name, method in replacements:
         setattr(owner, name, method)
+    models._s3_content = archives.of_object
 
 
 def _keep_logging(function: LambdaFunction, spec: Mapping[str, Any]) -> None:

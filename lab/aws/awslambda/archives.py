@@ -12,7 +12,8 @@ from importlib.metadata import files
 from pathlib import Path
 
 from moto.awslambda.exceptions import InvalidParameterValueException
-from moto.awslambda.models import LambdaFunction
+from moto.awslambda.models import LambdaFunction, _s3_content
+from moto.s3.models import FakeKey
 
 #: AWS Lambda developer guide, "Lambda quotas": 250 MB unzipped.
 UNZIPPED_BYTES = 250 * 2**20
@@ -39,9 +40,24 @@ class Archives:
         self._directory = directory
         self._lock = threading.Lock()
         self._unzip_locks: dict[str, threading.Lock] = {}
+        self._known: dict[str, tuple[int, str, str]] = {}
         (directory / "code").mkdir(parents=True, exist_ok=True)
         self.runtime_client = directory / "lambda-runtime-client"
         self._link_runtime_client()
+
+    def of_object(self, key: FakeKey) -> tuple[bytes, int, str, str]:
+        """What moto's Lambda wants of an archive in S3: content, size and two forms of its digest.
+
+        All functions of a stack have the same large archive, so each content is read once. The
+        content of one that is kept already is empty.
+        """
+        known = self._known.get(key.etag)
+        if known is not None and (self._directory / "code" / f"{known[2]}.zip").exists():
+            return (b"", *known)
+        content, *known_now = _s3_content(key)
+        size, sha_256, digest = known_now
+        self._known[key.etag] = (size, sha_256, digest)
+        return content, size, sha_256, digest
 
     def keep(self, function: LambdaFunction) -> None:
         """Move a function's archive from memory to disk, once per content, and unpack it.

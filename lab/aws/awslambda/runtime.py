@@ -16,7 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from moto.awslambda.exceptions import InvalidParameterValueException
+from moto.awslambda.exceptions import (
+    InvalidParameterValueException,
+    UnknownFunctionException,
+)
 from moto.awslambda.models import LambdaFunction
 from moto.awslambda_simple.models import lambda_simple_backends
 from moto.logs.models import LogsBackend, logs_backends
@@ -257,6 +260,10 @@ class LambdaRuntime:
     def _log(self, name: str, role: str, group: str, stream: str, lines: list[str]) -> None:
         with self._log_file_lock, (self._directory / "logs" / f"{name}.log").open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
+        try:
+            self._function(name)
+        except UnknownFunctionException:
+            return  # it was deleted, and its role may be gone with it
         try:
             self._authorizer.require(role, log_needs(group, stream), {})
         except AccessDenied as denied:

@@ -228,3 +228,28 @@ def test_function_logs_where_its_configuration_says(lab: Lab) -> None:
     )
     assert "here" in [event["message"] for event in events]
     assert f"/{name}[$LATEST]" in events[0]["logStreamName"]
+
+
+def test_the_last_lines_of_a_deleted_function_ask_for_no_permission(lab: Lab) -> None:
+    role = lab.role()
+    name = lab.function(
+        """
+        import pathlib, time
+        def handler(event, context):
+            pathlib.Path(event["started"]).touch()
+            while not pathlib.Path(event["go"]).exists(): time.sleep(0.01)
+        """,
+        Role=role,
+    )
+    started, go = (lab.state_directory / f"{name}.{step}" for step in ("started", "go"))
+    event = json.dumps({"started": str(started), "go": str(go)}).encode()
+    lab.client("lambda").invoke(FunctionName=name, InvocationType="Event", Payload=event)
+    eventually(started.exists, bool)
+    lab.client("lambda").delete_function(FunctionName=name)
+    lab.client("iam").delete_role_policy(RoleName=role.rsplit("/", 1)[-1], PolicyName="test")
+    go.touch()
+    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
+    eventually(lambda: log.read_text() if log.exists() else "", lambda text: "REPORT" in text)
+    calls = (lab.state_directory / "calls.jsonl").read_text().splitlines()
+    of_role = [call for call in map(json.loads, calls) if call["role"] == role.rsplit("/", 1)[-1]]
+    assert [call for call in of_role if not call["allowed"]] == []

@@ -64,7 +64,6 @@ def verdict(**changes: Any) -> Verdict:
             "claim": "about these nodes, not about others placed alike: it rests on 1 pair of nodes"
             " in each arm and 6 blocks",
             "more_blocks": None,
-            "more_pairs": None,
             "threshold": 0.05,
             "ceiling": Ceiling(
                 name="single-flow",
