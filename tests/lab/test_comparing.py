@@ -23,8 +23,8 @@ OTHER = OTHERS[0]
 NAME, ALONE = "last-good", "last-good-alone"
 WORDS = {"better", "worse", "no meaningful difference", "inconclusive"}
 GATE = json.loads((REPOSITORY / "docs" / "plans" / "gate.json").read_text("utf-8"))
-#: Too few for a verdict, so the run looks after two blocks and measures on.
-BLOCKS = {"least": 2, "most": 3}
+#: Too few for a verdict at first, so the run looks after four blocks and measures on.
+BLOCKS = {"least": 4, "most": 6}
 
 
 @pytest.fixture(scope="module")

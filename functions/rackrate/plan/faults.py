@@ -13,8 +13,12 @@ from rackrate.plan.fields import Blocks, PlanInput, RandomPairs
 from rackrate_text.words import listed
 
 _PLAIN_KEY = re.compile(r"[\w-]{1,60}")
-#: The fields that take an object instead of a simple value, with the object's model.
-_UNIONS: Mapping[str, type[BaseModel]] = {"blocks": Blocks, "pairing": RandomPairs}
+#: The fields that take values of several kinds, with the model of the kind that is an object.
+_UNIONS: Mapping[str, type[BaseModel] | None] = {
+    "blocks": Blocks,
+    "pairing": RandomPairs,
+    "compare_with": None,
+}
 _REMEDIES = {
     "int_type": "write a whole number, without quotes",
     "int_from_float": "write a whole number, without a fraction",
@@ -38,10 +42,10 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
     for detail in error.errors(include_url=False):
         location = detail["loc"]
         fields: Iterable[str] = model.model_fields
-        if model is PlanInput and (branch := _UNIONS.get(str(location[0]))):
+        if model is PlanInput and (union := str(location[0])) in _UNIONS:
             # The second part is pydantic's tag for the branch of the union that it tried.
             location = (location[0], *location[2:])
-            fields = branch.model_fields
+            fields = branch.model_fields if (branch := _UNIONS[union]) else ()
         path = prefix + _path(location)
         found, context = detail["type"], detail.get("ctx", {})
         value = detail["input"]

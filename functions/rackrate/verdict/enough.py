@@ -43,7 +43,7 @@ def stop(verdicts: Sequence[Verdict], *, blocks: int, most: int) -> Stopped | No
         why, because = "settled", "every verdict is settled"
     elif blocks >= most:
         why, because = "most", not_settled
-    elif all((verdict.prospect or 0.0) <= LEAST_PROSPECT for verdict in still_open):
+    elif not any(_may_be_settled(verdict, most) for verdict in still_open):
         why, because = "no prospect", f"{not_settled}, and more blocks would hardly change that"
     else:
         return None
@@ -55,3 +55,11 @@ def stop(verdicts: Sequence[Verdict], *, blocks: int, most: int) -> Stopped | No
         verdicts=len(verdicts),
         text=f"Stopped after {blocks} of at most {most} blocks: {because}.",
     )
+
+
+def _may_be_settled(verdict: Verdict, most: int) -> bool:
+    """Whether the blocks that are left may settle an open verdict."""
+    if verdict.prospect is not None:
+        return verdict.prospect > LEAST_PROSPECT
+    # With too few blocks for any verdict, nothing is known of its prospect.
+    return verdict.more_blocks is not None and verdict.blocks + verdict.more_blocks <= most

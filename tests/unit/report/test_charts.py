@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rackrate.report.charts import canvas, dots, ecdf, heatmap, intervals, series
 from rackrate.report.charts.axis import value_axis
+from rackrate.verdict.percentiles import percentiles
 from tests.unit.report.pages import marks, tips
 
 NAMED = {"name": "n", "title": "t", "description": "d"}
@@ -115,23 +116,20 @@ def test_the_curve_rises_to_one_and_keeps_the_tail(values):
 
 
 def test_percentiles_are_those_of_the_summaries():
-    statistics = pytest.importorskip("rackrate.verdict.estimator")
     values = tuple(sorted((n * 7919 % 1009) / 1e6 for n in range(1009)))
-    found = statistics.percentiles(values)
+    found = percentiles([values])
     curve = ecdf.Curve(0, values)
     assert curve.at(0.5) == pytest.approx(found.p50)
     assert curve.at(0.99) == pytest.approx(found.p99)
 
 
-@pytest.mark.parametrize(
-    ("count", "marked", "hollow"), [(99, ["p50"], 0), (100, ["p50", "p99"], 1), (1000, None, 0)]
-)
-def test_a_p99_is_marked_when_enough_values_lie_beyond_it(count, marked, hollow):
-    curve = ecdf.Curve(0, tuple(1e-4 + n * 1e-7 for n in range(count)))
-    assert [name for name, _ in curve.marked] == (marked or ["p50", "p99"])
+@pytest.mark.parametrize("interval", [None, (1.9e-4, 2.1e-4)])
+def test_a_p99_is_marked_with_its_interval_and_not_without_one(interval):
+    curve = ecdf.Curve(0, tuple(1e-4 + n * 1e-7 for n in range(1000)), interval)
+    expected = ["p50", "p99"] if interval else ["p50"]
+    assert [name for name, _ in curve.marked] == expected
     chart = ET.fromstring(ecdf.ecdf_chart([curve], "s", "rtt", **NAMED))
-    assert [tip.split(":")[0] for tip in tips(chart)] == (marked or ["p50", "p99"])
-    assert sum("fill:var(--paper)" in mark.style for mark in marks(chart)) == hollow
+    assert [tip.split(":")[0] for tip in tips(chart)] == expected
 
 
 # -- series

@@ -137,7 +137,7 @@ def test_the_page_shows_every_part_of_a_verdict():
         "95.2 % of 10.0 Gbit/s", "99 % of 5.00 Gbit/s",
         "This is about these nodes, not about others placed alike: it rests on 1 pair",
         ": the limits explain the difference. (source)",
-        "steadier than the baseline", "spread 0.4 % against 1.1 %",
+        "steadier than the baseline", "variability (CV) 0.4 % against 1.1 %",
         "About 7 more blocks would settle it",
         "2 trials may have been limited by the client's CPU",
     ):  # fmt: skip

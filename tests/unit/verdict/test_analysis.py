@@ -203,7 +203,7 @@ def test_fewer_than_four_earlier_runs_give_a_ratio_and_no_verdict(runs):
     for verdict in found:
         assert (verdict.verdict, verdict.more_runs) == ("inconclusive", 4 - runs)
         assert (verdict.ci95, verdict.ci_simultaneous) == (None, None)
-        assert "nobody knows how much runs differ from each other" in verdict.reason
+        assert "how much runs differ from each other is unknown" in verdict.reason
 
 
 def test_an_earlier_run_that_measured_nothing_of_a_metric_does_not_count_for_it():

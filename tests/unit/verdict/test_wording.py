@@ -33,7 +33,7 @@ ALONE = {**PLAIN, "ci_simultaneous": None, "confidence_simultaneous": None}
             " all verdicts at once with 95 %.",
         ),
         (
-            [verdict(**PLAIN, scope="the placement", pairs=Pairs(arm=6, baseline=6))],
+            [verdict(**PLAIN, scope="this stack's placement", pairs=Pairs(arm=6, baseline=6))],
             "treatment against baseline, for the placement, from 6 pairs an arm: tcp-1 throughput"
             " is better, 1.92 times (1.90 to 1.95). In brackets: 95 % intervals.",
         ),
@@ -77,7 +77,9 @@ def test_each_arm_and_each_claim_has_its_own_sentence():
             verdict(**PLAIN),
             verdict(**PLAIN, test="tcp-8"),
             verdict(**PLAIN, arm="spread"),
-            verdict(**PLAIN, test="udp", scope="the placement", pairs=Pairs(arm=6, baseline=7)),
+            verdict(
+                **PLAIN, test="udp", scope="this stack's placement", pairs=Pairs(arm=6, baseline=7)
+            ),
         ]
     )
     assert text.count("treatment against baseline, on these nodes: ") == 1
@@ -91,11 +93,6 @@ def test_too_few_blocks_are_a_need_and_not_a_forecast():
     assert ": at least 4 more blocks are needed" in wording.sentence(
         [inconclusive(blocks=2, more_blocks=4)]
     )
-
-
-def test_pairs_are_asked_for_where_blocks_cannot_settle_it():
-    text = wording.sentence([inconclusive(more_blocks=None, more_pairs=4)])
-    assert ": about 4 more pairs of nodes in each arm would settle it" in text
 
 
 def test_one_more_block_is_singular_and_a_settled_verdict_asks_for_none():
@@ -220,9 +217,8 @@ VERDICTS = st.builds(
     ci_simultaneous=INTERVALS,
     verdict=WORDS,
     reason=st.none() | st.just("a reason"),
-    scope=st.sampled_from(["these nodes", "the placement"]),
+    scope=st.sampled_from(["these nodes", "this stack's placement"]),
     pairs=st.just(Pairs(arm=1, baseline=1)) | st.just(Pairs(arm=1, baseline=2)),
-    more_pairs=st.none() | st.integers(0, 9),
     blocks=st.integers(0, 9),
     more_blocks=st.none() | st.integers(0, 50),
     ceiling=st.none() | st.just(verdict().ceiling),
