@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from rackrate_cli.run_ids import new_run_id
 
-from .conftest import DeployedStack, Rackrate, machine, results, wait
+from .conftest import DeployedStack, Rackrate, estimates, machine, results, wait
 
 RUN = "run-20261121-070512-ab12"
 
@@ -181,21 +181,25 @@ def test_the_command_waits_for_the_last_status_after_the_execution_failed(
 def test_a_dry_run_prints_its_estimate(
     stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:
-    stack.define(
-        machine(
-            (
-                "Done",
-                stack.recording(
-                    "dry_run", "planned", blocks=6, expected_seconds=125, trials_planned=36
-                ),
-            )
-        )
-    )
+    stack.define(machine(("Done", stack.recording("dry_run", "planned", blocks=6))))
+    told = {**estimates(), "seconds": 125}
+    told["at_least"]["seconds"] = 125
+    plan = {"estimates": told, "placeholder_nodes": False}
+    stack.put(RUN, "plan.json", json.dumps(plan).encode())
     result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "36 trials in 6 blocks, about 2 min 05 s; nothing was measured" in " ".join(
         result.stdout.split()
     )
+
+
+def test_a_dry_run_whose_plan_is_gone_is_still_shown(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.define(machine(("Done", stack.recording("dry_run", "planned", blocks=6))))
+    result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "6 blocks; nothing was measured" in result.stdout
 
 
 def test_ctrl_c_stops_the_execution_and_waits_until_the_run_is_aborted(
