@@ -32,7 +32,7 @@ RequireOption = Annotated[
         "--require",
         metavar="REQUIREMENT",
         help="Fail unless a verdict is so, for example 'tcp-1 better' or 'rtt not worse'; again for"
-        " more.",
+        " more. 'than before' asks about compare_with, which needs four runs.",
     ),
 ]
 JunitOption = Annotated[

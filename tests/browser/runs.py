@@ -88,8 +88,10 @@ def measured_run(
     trials, raw = _trials(planned, [*warm_ups, *items], spoil)
     evidence = Evidence(planned, tuple(planned_trials(items)), trials, raw)
     before = {run.recorded.id: run.recorded.evidence for run in earlier}
-    since = against_earlier_runs(evidence, before, name=name_of_runs([*before], "main"))
-    analysis = analyze_run(evidence, since if before else None, counters=counters)
+    since = None
+    if before:
+        since = against_earlier_runs(evidence, before, name=name_of_runs([*before], "main"))
+    analysis = analyze_run(evidence, since, counters=counters)
     stored = [trial for _, trial in sorted(trials.items())]
     times = RunTimes("2026-11-21T16:12:58.352Z", "2026-11-21T16:22:31.004Z")
     results = build_results(
@@ -234,9 +236,12 @@ def demo() -> Run:
 
 @cache
 def since() -> Run:
-    """A run that is compared with an earlier one."""
-    earlier = measured_run({**DEMO, "seed": 11}, run_id="run-20261120-090000-ab12")
-    return measured_run(DEMO, earlier=[earlier])
+    """A run that is compared with the four of a baseline."""
+    earlier = [
+        measured_run({**DEMO, "seed": seed}, run_id=f"run-20261120-090000-ab{seed}")
+        for seed in range(11, 15)
+    ]
+    return measured_run(DEMO, earlier=earlier)
 
 
 @cache

@@ -13,7 +13,7 @@ from rackrate_text.units import duration, times
 from rackrate_text.words import capitalized, counted, several_runs
 
 _REASONS_SHOWN = 3
-#: How many differences between two runs a sentence names. The page lists all.
+#: How many differences between runs a sentence names. The page lists all.
 _DIFFERENCES_SHOWN = 6
 
 #: The meaning of each mark, which follows "5 of 36 trials". An unknown mark is quoted by name.

@@ -369,7 +369,7 @@ def test_a_comparison_names_its_own_files_and_no_warm_up():
     text = said(render_page(comparison(), samples.trials(), {}))
     assert "comparison.json" in text and "results.json" not in text
     assert "There was none" not in text
-    assert "the folders raw of the two runs" in text
+    assert "the folders raw of the runs" in text
 
 
 # -- its figures
