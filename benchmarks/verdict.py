@@ -565,7 +565,7 @@ def of_percentiles(runs: int) -> Iterator[Line]:
             blocks = [
                 np.exp(0.02 * chance.normal() + 0.2 * chance.normal(size=number)) for _ in range(6)
             ]
-            return covers(percentiles(blocks).ci95.get("p99"), truth)
+            return covers(percentiles(blocks).intervals.get("p99"), truth)
 
         text = f"p99 of 6 blocks of {values_of_block} values: coverage"
         yield Line(text, share(runs // 4, one), seed, 0.91, HIGH, before="no interval")
@@ -649,8 +649,8 @@ def fixed_blocks(ratio: float, noise: float, power: float) -> int:
         seed = zlib.crc32(f"fixed/{ratio}/{noise}/{blocks}".encode())
         found = [until_enough([ratio], noise, 0.0, (blocks, blocks), seed + n) for n in range(200)]
         if sum(f[0].verdict != "inconclusive" for _, f in found) / len(found) >= power - 0.01:
-            return blocks
-    return candidates[-1]
+            return int(blocks)
+    return int(candidates[-1])
 
 
 def report(runs: int) -> Iterator[str | Line]:

@@ -48,14 +48,10 @@ class Steadiness:
 
 @dataclass(frozen=True)
 class Stack:
-    """What a verdict's pairs say about the stack's placement.
-
-    `more_pairs` is about how many more pairs in each arm would settle it; None when unknown.
-    """
+    """What a verdict's pairs say about the stack's placement."""
 
     interval: Interval | None
     verdict: str
-    more_pairs: int | None
 
 
 @dataclass(frozen=True)
@@ -84,6 +80,7 @@ class Verdict:
     more_blocks: int | None
     more_runs: int | None
     stack: Stack | None
+    more_pairs: int | None
     ceiling: Ceiling | None
     steadiness: Steadiness | None
 
@@ -215,6 +212,7 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         more_blocks=document["more_blocks"],
         more_runs=document.get("more_runs"),  # results of earlier versions lack it
         stack=_stack(document.get("stack")),
+        more_pairs=document["more_pairs"],
         ceiling=_ceiling(document["ceiling"]),
         steadiness=_steadiness(document["steadiness"]),
     )
@@ -224,7 +222,7 @@ def _stack(document: Mapping[str, Any] | None) -> Stack | None:
     if document is None:
         return None
     interval = _interval(document["ci_simultaneous"])
-    return Stack(interval, document["verdict"], document["more_pairs"])
+    return Stack(interval, document["verdict"])
 
 
 def _earlier_runs(baseline: str) -> tuple[str, ...]:

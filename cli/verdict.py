@@ -13,7 +13,7 @@ from rackrate_text.units import UNKNOWN, duration, interval, percent, quantity, 
 from rackrate_text.words import counted
 
 from .requirements import Checked
-from .results import Results, Stack, Steadiness, Verdict
+from .results import Results, Steadiness, Verdict
 from .runs import Run
 
 _STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
@@ -122,7 +122,7 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
             interval(verdict.interval),
             Text(_word(verdict), style=_STYLES.get(verdict.verdict, "")),
         )
-        _add_stack(table, verdict.stack)
+        _add_stack(table, verdict)
         _add_ceiling(table, verdict)
         _add_steadiness(table, verdict.steadiness)
     return table
@@ -135,12 +135,13 @@ def _word(verdict: Verdict) -> str:
     return verdict.verdict
 
 
-def _add_stack(table: Table, stack: Stack | None) -> None:
+def _add_stack(table: Table, verdict: Verdict) -> None:
+    stack = verdict.stack
     if stack is None:
         return
     word = stack.verdict
-    if stack.more_pairs:
-        word += f", about {counted(stack.more_pairs, 'more pair')}"
+    if verdict.more_pairs:
+        word += f", about {counted(verdict.more_pairs, 'more pair')}"
     table.add_row("  this stack", "", "", "", interval(stack.interval), Text(word), style="dim")
 
 

@@ -99,7 +99,6 @@ def test_steadiness_shares_of_the_ceiling_and_the_claim_are_shown() -> None:
     [
         ({"more_blocks": 1}, {"1", "more", "block"}),
         ({"more_blocks": 7, "more_pairs": 2}, {"7", "more", "blocks"}),
-        ({"more_pairs": 4}, {"4", "more", "pairs"}),
     ],
 )
 def test_an_open_verdict_says_what_would_settle_it(fields: dict[str, int], words: set[str]) -> None:

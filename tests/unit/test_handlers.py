@@ -145,7 +145,7 @@ def payload_keys(state_name):
 
 def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
     tests = [{"name": "tcp-1", "seconds": 2}, {"name": "rtt", "count": 10}]
-    plan = {"tests": tests, "blocks": {"least": 1, "most": 2}}
+    plan = {"tests": tests, "blocks": {"least": 5, "most": 6}}
 
     def step(name, state, /, **event):
         assert set(event) == payload_keys(state), f"{state} sends other keys"
@@ -176,7 +176,7 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
         looked = step("look", "Look", run_id=RUN, batch=looked["batch"])
     assert looked["batch"] == planned["looks"] == 2
     step("count", "Count after", run_id=RUN, when="after")
-    assert step("analyze", "Analyze", run_id=RUN, after_failure=False)["measured"] == 8
+    assert step("analyze", "Analyze", run_id=RUN, after_failure=False)["measured"] == 24
     reported = step("report", "Report", run_id=RUN)
     assert step("teardown", "Teardown", run_id=RUN)["gone"] is True
     state = {"dry_run": False, "reported": reported}

@@ -224,7 +224,7 @@ def _p99(test: TestMaterial, kind: str, arm: str) -> Ends | None:
     found = (s for s in test.summaries if s.arm == arm and s.metric in of_kind)
     summary = next(found, None)
     pooled = None if summary is None else summary.percentiles
-    return None if pooled is None else pooled.ci95.get("p99")
+    return None if pooled is None else pooled.intervals.get("p99")
 
 
 def _about_tails(curves: Iterable[ecdf.Curve], unit: str) -> list[str]:

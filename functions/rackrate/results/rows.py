@@ -290,6 +290,7 @@ def _verdict_row(verdict: Verdict) -> Row:
         "more_blocks": verdict.more_blocks,
         "span_seconds": verdict.span_seconds,
         **_of_stack(verdict.stack),
+        "more_pairs": verdict.more_pairs,
         "more_runs": verdict.more_runs,
         **_of_ceiling(verdict.ceiling),
         "marks": " ".join(f"{k}={n}" for k, n in sorted(verdict.marks.items())) or None,
@@ -303,7 +304,6 @@ def _of_stack(claim: Claim | None) -> Row:
     return {
         "stack_verdict": claim.verdict,
         **_ends("stack", claim.ci_simultaneous),
-        "more_pairs": claim.more_pairs,
     }
 
 

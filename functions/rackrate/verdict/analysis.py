@@ -276,6 +276,7 @@ def _verdict(
         stack=found.stack,
         claim=_claim(found, names, span),
         more_blocks=found.more_blocks,
+        more_pairs=found.more_pairs,
         more_runs=found.more_runs,
         prospect=found.prospect,
         threshold=threshold,

@@ -115,6 +115,7 @@ class Finding:
         more_runs: how many further earlier runs a verdict needs.
         more_blocks: about how many further blocks would settle the verdict; None when it is
             settled, or when no reasonable number would settle it.
+        more_pairs: about how many further pairs in each arm would settle it for the stack.
         prospect: the probability that the run's most blocks settle the verdict; None when it is
             settled or nothing is known.
         series: the course of both arms over the blocks; None without common blocks.
@@ -136,6 +137,7 @@ class Finding:
     stack: Claim | None = None
     more_runs: int | None = None
     more_blocks: int | None = None
+    more_pairs: int | None = None
     prospect: float | None = None
     series: Series | None = None
 
@@ -170,11 +172,13 @@ def answer(
         finding = _finding(study, question.better, word, outlook)
         if finding.ci95 is not None and study.stack is not None:
             # What is not settled on these nodes is not settled for more than these.
-            claim = _claim(
-                study.stack, question.better, wider if word is not None else None, outlook
+            settled = wider if word is not None else None
+            finding = replace(
+                finding,
+                stack=_claim(study.stack, question.better, settled, outlook),
+                scope=finding.scope if settled is None else _PLACEMENT,
+                more_pairs=_more_units(study.stack, outlook) if settled is None else None,
             )
-            scope = _PLACEMENT if claim.verdict != "inconclusive" else finding.scope
-            finding = replace(finding, stack=claim, scope=scope)
         found.append(finding)
     return found
 
@@ -497,13 +501,11 @@ def _finding(study: _Study, better: Better, settled: _Settled | None, outlook: _
 def _claim(
     estimate: _Estimate, better: Better, settled: _Settled | None, outlook: _Outlook
 ) -> Claim:
-    more = None if settled else _more_units(estimate, outlook)
     return Claim(
         ci95=estimate.interval(CONFIDENCE),
         ci_simultaneous=estimate.interval(outlook.confidence),
         verdict=estimate.word(settled, better),
-        reason=None if settled else _why_inconclusive(estimate, outlook),
-        more_pairs=more,
+        reason=None if settled is not None else _why_inconclusive(estimate, outlook),
     )
 
 

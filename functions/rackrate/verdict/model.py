@@ -86,8 +86,6 @@ class Claim(Document):
     verdict: Word
     reason: str | None
     """Why it is inconclusive."""
-    more_pairs: int | None
-    """About how many more pairs of each arm would settle it."""
 
 
 class Steadiness(Document):
@@ -143,6 +141,8 @@ class Verdict(Document):
     claim: str
     more_blocks: int | None
     """About how many more blocks would settle it."""
+    more_pairs: int | None = None
+    """About how many more pairs of each arm would settle it for this stack's placement."""
     prospect: float | None = None
     """Probability that the run's most blocks settle it, while it is open."""
     more_runs: int | None = None
@@ -176,7 +176,7 @@ class Percentiles(Document):
     p90: float | None
     p99: float | None
     p99_9: float | None
-    ci95: dict[str, Ends] = {}  # noqa: RUF012 (pydantic copies it)
+    intervals: dict[str, Ends] = {}  # noqa: RUF012 (pydantic copies it)
     """The 95 % intervals, by percentile; one with too few values in a block has none."""
     samples: int
     """The number of raw values."""

@@ -38,7 +38,7 @@ def percentiles(blocks: Sequence[Sequence[float] | Floats]) -> Percentiles:
         for name, share in SHARES.items()
         if (interval := _interval(found[name], [_at(section, share) for section in sections]))
     }
-    return Percentiles(**found, ci95=intervals, samples=int(pooled.size))
+    return Percentiles(**found, intervals=intervals, samples=int(pooled.size))
 
 
 def _at(values: Floats, share: float) -> float | None:

@@ -54,8 +54,7 @@ class Archives:
         known = self._known.get(key.etag)
         if known is not None and (self._directory / "code" / f"{known[2]}.zip").exists():
             return (b"", *known)
-        content, *known_now = _s3_content(key)
-        size, sha_256, digest = known_now
+        content, size, sha_256, digest = _s3_content(key)
         self._known[key.etag] = (size, sha_256, digest)
         return content, size, sha_256, digest
 

@@ -195,7 +195,7 @@ def test_the_conclusion_says_what_differed_before_what_it_did():
     document = compare(ours, recorded("run-1")).document
     assert document.conclusion.startswith(
         "What differed between run-2 and run-1: Kubernetes (1.37 instead of 1.36);"
-        " blocks (5 instead of 6). treatment against treatment (run-1), on these nodes: tcp-1"
+        " blocks (5 instead of 6). treatment against treatment (run-1): tcp-1"
     )
     assert document.comparison.differences == (
         Difference(what="Kubernetes", run="1.37", other="1.36"),

@@ -34,8 +34,8 @@ ALONE = {**PLAIN, "ci_simultaneous": None, "confidence_simultaneous": None}
         ),
         (
             [verdict(**PLAIN, scope="this stack's placement", pairs=Pairs(arm=6, baseline=6))],
-            "treatment against baseline, for the placement, from 6 pairs an arm: tcp-1 throughput"
-            " is better, 1.92 times (1.90 to 1.95). In brackets: 95 % intervals.",
+            "treatment against baseline, for this stack's placement, from 6 pairs an arm: tcp-1"
+            " throughput is better, 1.92 times (1.90 to 1.95). In brackets: 95 % intervals.",
         ),
         (
             [verdict(**ALONE, verdict="no meaningful difference", ratio=1.001, ci95=(0.99, 1.01))],
@@ -84,7 +84,7 @@ def test_each_arm_and_each_claim_has_its_own_sentence():
     )
     assert text.count("treatment against baseline, on these nodes: ") == 1
     assert text.count("spread against baseline, on these nodes: ") == 1
-    assert "treatment against baseline, for the placement, from 6 and 7 pairs: udp" in text
+    assert "treatment against baseline, for this stack's placement, from 6 and 7 pairs: udp" in text
 
 
 def test_too_few_blocks_are_a_need_and_not_a_forecast():

@@ -86,7 +86,7 @@ def _summaries(test: TestMaterial) -> str:
 def _percentile(pooled: Percentiles, name: str, unit: str) -> str:
     """A percentile with its 95 % interval, where its blocks give one."""
     found = text(quantity(getattr(pooled, name), unit))
-    if (ends := pooled.ci95.get(name)) is None:
+    if (ends := pooled.intervals.get(name)) is None:
         return found
     low, high = (quantity(end, unit) for end in ends)
     return f'{found}<br><span class="quiet">{text(low)} to {text(high)}</span>'

@@ -334,8 +334,8 @@ def _stack(verdict: Verdict) -> str:
     said = f"For this stack's placement: {claim.verdict}, {interval(claim.ci_simultaneous)}"
     if claim.reason:
         said += f". {capitalized(claim.reason)}"
-    if claim.more_pairs:
-        said += f". About {counted(claim.more_pairs, 'more pair')} of nodes in each arm would"
+    if verdict.more_pairs:
+        said += f". About {counted(verdict.more_pairs, 'more pair')} of nodes in each arm would"
         said += " settle it, if the difference is as estimated"
     return text(f"{said}.")
 
