@@ -595,8 +595,8 @@ def until_enough(
     return blocks, found
 
 
-def stopping(runs: int) -> Iterator[Line]:
-    """Runs that look and stop: errors at the threshold, power and blocks."""
+def errors_of_looks(runs: int) -> Iterator[Line]:
+    """The errors at the threshold of runs that look and stop."""
     edge = 1 + THRESHOLD
     for ends, correlation, tests in (
         ((6, 6), 0.0, 1),
@@ -628,6 +628,10 @@ def stopping(runs: int) -> Iterator[Line]:
             before=before,
         )
         yield Line(f"{text}: false equivalence", alike, seed, high=0.05 + slack, asked=asked)
+
+
+def blocks_of_looks(runs: int) -> Iterator[Line]:
+    """The power of runs that look and stop, and the blocks that they measure."""
     for ratio, noise in ((1.0, 0.03), (1.1, 0.03), (1.2, 0.03), (2.0, 0.03), (1.1, 0.06)):
         for ends in ((6, 12), (6, 24)):
             seed = zlib.crc32(f"blocks/{ratio}/{noise}/{ends}".encode())
@@ -687,7 +691,8 @@ def further(runs: int) -> Iterator[str | Line]:
     yield "Percentiles; asked: 91 to 97 %"
     yield from of_percentiles(runs)
     yield "Runs that look at their verdicts; asked: 2.5 % and 5 % at the threshold"
-    yield from stopping(runs)
+    yield from errors_of_looks(runs)
+    yield from blocks_of_looks(runs)
 
 
 def main() -> int:

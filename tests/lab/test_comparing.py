@@ -98,7 +98,7 @@ def test_the_output_of_a_run_is_what_a_person_asks_it(lab: Lab, runs: dict[str, 
         *("status", "conclusion", "verdicts", "report", "report_valid", "dashboard", "results"),
     }
     assert output["status"] == "succeeded"
-    assert output["conclusion"].startswith("treatment against baseline, on these nodes: tcp-1")
+    assert output["conclusion"].startswith("treatment against baseline, on these nodes in these ")
     assert "scaled by 0.1 on purpose" in output["conclusion"]
     assert [line.partition(":")[0] for line in output["verdicts"][:2]] == [
         "treatment against baseline"
@@ -125,9 +125,9 @@ def test_a_run_measures_on_after_a_look_that_settled_nothing(
 ) -> None:
     """The page of the first ten minutes (test_docs.py) has a run that stops early."""
     found = lab.document(RUN, "results.json")
-    assert (found["stopped"]["after_blocks"], found["stopped"]["why"]) == (3, "most")
-    assert (found["trials"]["planned"], found["trials"]["measured"]) == (3 * 2 * 2, 3 * 2 * 2)
-    assert {each["blocks"] for each in found["verdicts"]} == {3}
+    assert found["stopped"]["after_blocks"] == 6
+    assert (found["trials"]["planned"], found["trials"]["measured"]) == (6 * 2 * 2, 6 * 2 * 2)
+    assert {each["blocks"] for each in found["verdicts"]} == {6}
     assert {"blocks_1.json", "blocks_2.json"} < lab.objects(RUN)
     assert lab.document(OTHER, "results.json")["stopped"] is None
 
@@ -137,9 +137,9 @@ def test_a_comparison_says_what_differed_and_then_what_it_did(lab: Lab, compared
         *("conclusion", "differences", "verdicts", "report", "report_valid", "comparison_key"),
     }
     blocks = json.dumps(BLOCKS)
-    assert compared["differences"] == [{"what": "blocks", "run": blocks, "with": "2"}]
+    assert compared["differences"] == [{"what": "blocks", "run": blocks, "with": "1"}]
     assert compared["conclusion"].startswith(
-        f"What differed between {RUN} and {OTHER}: blocks ({blocks} instead of 2). treatment"
+        f"What differed between {RUN} and {OTHER}: blocks ({blocks} instead of 1). treatment"
         f" against treatment ({OTHER})"
     )
     assert compared["conclusion"].endswith("scaled by 0.1 on purpose.")
@@ -149,7 +149,7 @@ def test_a_comparison_says_what_differed_and_then_what_it_did(lab: Lab, compared
     assert document["comparison"]["baseline"] == ALONE
     assert document["comparison"]["with_runs"] == [OTHER]
     assert document["run"]["lab_scale"] == 0.1
-    assert document["trials"]["measured"] == 5 * 2 * 2, "blocks, arms, tests"
+    assert document["trials"]["measured"] == 7 * 2 * 2, "blocks, arms, tests"
     for verdict in document["verdicts"]:
         assert verdict["baseline"] == f"{verdict['arm']} ({OTHER})"
         assert verdict["ratio"] > 0

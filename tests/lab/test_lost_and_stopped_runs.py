@@ -220,7 +220,9 @@ def test_a_run_that_may_not_wait_for_its_nodes_is_refused_and_names_who_holds_th
     record = lab.record("refused-while-busy")
     assert (record["status"], record["error"]) == ("failed", "NodesBusy")
     assert "leased_at" not in record
-    assert lab.objects("refused-while-busy") <= {"plan.json", "schedule.json", "counters.json"}
+    assert lab.objects("refused-while-busy") <= {
+        *("plan.json", "schedule.json", "blocks_1.json", "counters.json"),
+    }
 
 
 def test_servers_that_vanish_while_they_are_awaited_fail_the_run_as_servers_not_ready(

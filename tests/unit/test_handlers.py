@@ -187,14 +187,13 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
     assert cluster.objects == {}
 
     output = capsys.readouterr().out
-    # Two blocks give a ratio and its interval, but no verdict.
     assert {each[:4] for each in metrics(output, *OF_VERDICTS)} == {
         (*of, "treatment", name)
         for of in (("rtt", "rtt"), ("tcp-1", "throughput"))
-        for name in ("VerdictRatio", "VerdictRatioLow", "VerdictRatioHigh")
+        for name in ("Verdict", "VerdictRatio", "VerdictRatioLow", "VerdictRatioHigh")
     }
     found = metrics(output)
-    assert found.count(("TrialsMeasured", "Count", 4.0)) == 2
+    assert found.count(("TrialsMeasured", "Count", 4.0)) == 6
     assert ("TrialsFailed", "Count", 0.0) in found
     assert ("RunsSucceeded", "Count", 1.0) in found
     assert ("RunSeconds", "Seconds", ended["ended"]["seconds"]) in found

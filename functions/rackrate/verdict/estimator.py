@@ -195,7 +195,7 @@ def answer_runs(questions: Sequence[RunsQuestion], *, threshold: float) -> list[
     """
     studies = [_study_of_runs(question) for question in questions]
     words = _settle([study.nodes for study in studies], math.log1p(threshold), ERROR)
-    outlook = _Outlook(threshold, 1 - ERROR / max(1, len(questions)), None)
+    outlook = _Outlook(threshold, 1 - ERROR / max(1, len(questions)), replicates="runs")
     return [
         replace(
             _finding(study, question.better, word, outlook),
@@ -446,11 +446,13 @@ class _Outlook:
         threshold: see `answer`.
         confidence: the confidence of the adjusted interval.
         most_blocks: see `answer`.
+        replicates: what the estimate's interval is computed from.
     """
 
     threshold: float
     confidence: float
-    most_blocks: int | None
+    most_blocks: int | None = None
+    replicates: Literal["blocks", "runs"] = "blocks"
 
     @property
     def edge(self) -> float:
@@ -471,7 +473,8 @@ def _finding(study: _Study, better: Better, settled: _Settled | None, outlook: _
     if estimate is None:
         return found
     found = replace(found, ratio=_ratios((estimate.log_ratio,) * 2)[0])
-    if found.blocks < 2:
+    few = outlook.replicates == "blocks" and found.blocks < LEAST_BLOCKS
+    if few and found.blocks < 2:
         return replace(
             found,
             reason=f"one block; an interval of 95 % needs {LEAST_BLOCKS}",
@@ -482,7 +485,7 @@ def _finding(study: _Study, better: Better, settled: _Settled | None, outlook: _
         ci95=estimate.interval(CONFIDENCE),
         ci_simultaneous=estimate.interval(outlook.confidence),
     )
-    if found.blocks < LEAST_BLOCKS:
+    if few:
         return replace(
             found,
             reason=f"{found.blocks} blocks; an interval of 95 % needs {LEAST_BLOCKS}",

@@ -360,6 +360,14 @@ def test_four_earlier_runs_give_a_verdict_by_their_spread():
     assert math.log(slow.ci95[1] / slow.ci95[0]) == pytest.approx(2 * half, rel=1e-6)
 
 
+def test_earlier_runs_of_one_block_are_values_too():
+    question = RunsQuestion(
+        one_pair([0.8]), [one_pair([v]) for v in (1.0, 1.005, 0.995, 1.001)], "higher"
+    )
+    (found,) = answer_runs([question], threshold=0.05)
+    assert (found.verdict, found.blocks) == ("worse", 1)
+
+
 @pytest.mark.parametrize("runs", [1, 2, 3])
 def test_fewer_earlier_runs_decide_nothing_and_say_what_is_unknown(runs):
     (found,) = answer_runs([runs_question(0.5, *[1.0] * runs)], threshold=0.05)

@@ -1,0 +1,39 @@
+"""A quick part of the proof of the verdicts; benchmarks/verdict.py is the whole of it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchmarks import verdict as proof
+
+RUNS = 240
+#: Three standard errors of a share of 5 % among as many simulated runs as a case has at least.
+SLACK = 3 * math.sqrt(0.05 * 0.95 / (RUNS // 4))
+WORLDS = [world for world in proof.WORLDS if world.asked_from <= 6]
+CASES = {
+    "coverage": lambda: proof.coverage(RUNS, WORLDS, (6,)),
+    "false verdicts": lambda: proof.false_verdicts(RUNS, WORLDS[:4], (6,)),
+    "power": lambda: proof.power(RUNS),
+    "words": lambda: proof.words(RUNS),
+    "arms on the same nodes": lambda: proof.same_nodes(RUNS),
+    "directions": lambda: proof.directions(RUNS),
+    "placements": lambda: proof.placements(RUNS),
+    "earlier runs": lambda: proof.earlier_runs(RUNS),
+    "one arm": lambda: proof.one_arm(RUNS),
+    "lost trials": lambda: proof.lost_trials(RUNS),
+    "resolution": lambda: proof.resolution(RUNS),
+    "percentiles": lambda: proof.of_percentiles(RUNS),
+    "looks": lambda: proof.errors_of_looks(RUNS),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_verdicts_keep_their_error_rates(case: str) -> None:
+    beyond = [
+        str(line)
+        for line in CASES[case]()
+        if line.asked and not line.low - SLACK <= line.figure <= line.high + SLACK
+    ]
+    assert beyond == []
