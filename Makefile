@@ -50,7 +50,7 @@ bench: setup ## Compare the benchmark with bare iperf3 in the same lab (root)
 .PHONY: bench-verdict
 bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traffic (root; 45 minutes)
 	@failed=0; \
-	for part in verdict deciding lab_verdicts; do \
+	for part in verdict deciding lab_verdicts lab_gate; do \
 		printf '\n== %s\n' "$$part"; \
 		$(python) -m "benchmarks.$$part" || failed=1; \
 	done; \
