@@ -56,6 +56,7 @@ def sentence(
         said.append(what_differed(differences, regressions, f"since {earlier}"))
     said += _comparisons(regressions)
     said.append(_about_intervals([*verdicts, *regressions]))
+    said += [f"{subject(verdict)}: {verdict.drift}." for verdict in verdicts if verdict.drift]
     said += mark_notes(marks, measured, least_share=MANY_MARKED)
     return " ".join(part for part in said if part)
 

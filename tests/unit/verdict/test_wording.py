@@ -261,3 +261,13 @@ def test_any_combination_reads_as_sentences(verdicts, regressions, marked):
         assert wrong not in text, wrong
     assert text.count("(") == text.count(")")
     assert not re.search(r"\b1 (pairs|blocks|more blocks)\b", text)
+
+
+def test_a_drift_of_one_arm_is_told_with_its_test():
+    drifting = verdict(
+        **PLAIN, drift="treatment fell by 12 % from block 4 on, while baseline did not"
+    )
+    told = wording.sentence([drifting])
+    assert told.endswith(
+        "tcp-1 throughput: treatment fell by 12 % from block 4 on, while baseline did not."
+    )

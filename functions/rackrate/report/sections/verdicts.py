@@ -281,7 +281,7 @@ def explained(page: Material, verdict: Verdict, *, name: str) -> str:
         text(_sentence(verdict.reason)) if verdict.reason else "",
         _settled(verdict),
         _stack(verdict),
-        text(verdict.drift) if verdict.drift else "",
+        text(_sentence(verdict.drift)) if verdict.drift else "",
         _ceiling(verdict.ceiling),
         _steadiness(verdict),
         _marks(verdict.marks),
