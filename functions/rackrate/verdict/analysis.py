@@ -252,7 +252,7 @@ def _verdict(
     """
     threshold = side.evidence.planned_run.plan.threshold
     names = (side.arm, reference.arm)
-    span = _span_seconds(side.evidence, test, names)
+    span = _span_seconds(side.evidence, names)
     return Verdict(
         test=test.name,
         metric=metric.name,
@@ -312,9 +312,12 @@ def _drift(found: Finding, metric: Metric, arms: tuple[str, str]) -> str | None:
     return None if drift is None else drift.text
 
 
-def _span_seconds(evidence: Evidence, test: TestBase, arms: Iterable[str]) -> float | None:
-    """How long the trials of a test took from the first one's start to the last one's end."""
-    trials = [t for arm in arms for t in evidence.by_test_and_arm.get((test.name, arm), [])]
+def _span_seconds(evidence: Evidence, arms: tuple[str, str]) -> float | None:
+    """How long arms were measured, from the start of the first trial to the end of the last.
+
+    The tests take turns in each block, so all of them have the same span.
+    """
+    trials = [trial for key, trial in evidence.measured.items() if key.arm in arms]
     times = [trial.interval for trial in trials if trial.interval is not None]
     if not times:
         return None

@@ -166,10 +166,11 @@ def _claim(verdict: Verdict) -> str:
     """What the verdict applies to, preceded by a comma."""
     if verdict.scope == "this run":
         return ""
+    span = verdict.span_seconds
+    time = "" if span is None else f" in these {duration(span)}"
     if verdict.scope == "these nodes":
-        span = verdict.span_seconds
-        return ", on these nodes" + ("" if span is None else f" in these {duration(span)}")
-    return f", for {verdict.scope}, from {_pairs_of(verdict.pairs)}"
+        return f", on these nodes{time}"
+    return f", for {verdict.scope}{time}, from {_pairs_of(verdict.pairs)}"
 
 
 def _pairs_of(pairs: Pairs) -> str:

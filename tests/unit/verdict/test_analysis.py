@@ -249,3 +249,19 @@ def test_a_step_of_one_arm_alone_is_marked_by_name():
     analysis = analyze_run(evidence(stepped))
     assert "treatment fell by" in verdict_on(analysis, "tcp-1").drift
     assert verdict_on(analysis, "rtt").drift is None
+
+
+def test_all_tests_of_a_comparison_name_the_time_in_which_both_arms_were_measured():
+    run = evidence(VALUES)
+    times = {
+        key: trial.model_copy(
+            update={
+                "started_at": f"2026-11-22T08:00:{5 * number:02d}+00:00",
+                "finished_at": f"2026-11-22T08:00:{5 * number + 4:02d}+00:00",
+            }
+        )
+        for number, (key, trial) in enumerate(list(run.trials.items())[::3])
+    }
+    timed = replace(run, trials={**run.trials, **times})
+    last = 5 * (len(times) - 1) + 4
+    assert {v.span_seconds for v in analyze_run(timed).verdicts} == {float(last)}
