@@ -280,7 +280,7 @@ def _block(
     tests_in_order = list(plan.tests)
     chance.shuffle(tests_in_order)
     rounds_of = {
-        names: _rounds(groups_of, names, plan.direction, plan.load, block, plan.seed)
+        names: _rounds(groups_of, plan.direction, plan.load, block, plan.seed)
         for names, groups_of in edges.items()
     }
     slots = [_take_turns(group, rounds_of, block, plan.seed) for group in groups]
@@ -391,13 +391,15 @@ def _groups(arms: Sequence[Arm]) -> list[list[Arm]]:
 
 def _rounds(
     edges: Sequence[Sequence[Edge]],
-    names: Sequence[str],
     direction: Direction,
     load: Load,
     block: int,
     seed: int,
 ) -> list[list[Edge]]:
-    """The shuffled rounds of a block on a set of nodes, the same for all arms on these nodes."""
+    """The shuffled rounds of a block on a set of nodes, the same for all arms on these nodes.
+
+    The order is that of all sets with as many rounds, so that rounds of as many pairs meet.
+    """
     turned = [[edge[::-1] for edge in group] for group in edges]
     straight = [list(group) for group in edges]
     match direction:
@@ -411,7 +413,7 @@ def _rounds(
             rounds = straight + turned
     if load == "isolated":
         rounds = [[edge] for group in rounds for edge in group]
-    random.Random(f"{seed}/block/{block}/rounds/{names[0]}").shuffle(rounds)
+    random.Random(f"{seed}/block/{block}/rounds").shuffle(rounds)
     return rounds
 
 

@@ -9,7 +9,7 @@ import time
 from collections import Counter, defaultdict
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rackrate.measure.trials import TrialState
@@ -500,7 +500,19 @@ def stored(items):
     return dict.fromkeys(planned_trials(items), MEASURED)
 
 
+#: A ring of an odd number of nodes has rounds of two sizes.
+ODD_RINGS = {
+    "arms": [arm("x-0", names("a", 5)), arm("y-0", names("b", 5))],
+    "blocks": 4,
+    "pairing": "ring",
+    "direction": "alternate",
+    "load": "together",
+    "seed": 0,
+}
+
+
 @given(plans())
+@example(ODD_RINGS)
 def test_partners_are_one_trial_of_each_arm_of_the_same_test_and_block(plan):
     items = build(**plan)
     found = partners(items)
