@@ -51,16 +51,13 @@ def set_baseline(
 
     Example: rackrate baseline set golden latest
     """
-    output = Output(as_json)
     found = Stack.find(stack)
     runs = _checked_runs(found, name, run_ids)
     if len(runs) > MOST_RUNS:
         raise Refusal(f"A baseline has at most {MOST_RUNS} runs; name fewer than {len(runs)}.")
     before, after = _change(found, name, lambda _: runs)
     was = "" if before is None or before.run_ids == runs else f"; it was {_shown(before.run_ids)}"
-    output.say(f"Baseline {name} is {_shown(runs)}{was}.")
-    _say_what_is_missing(output, after)
-    output.document({"baseline": after.as_document(), "was": before and before.as_document()})
+    _answer(Output(as_json), f"Baseline {name} is {_shown(runs)}{was}.", before, after)
 
 
 @app.command("add")
@@ -75,7 +72,6 @@ def add_to_baseline(
 
     Example: rackrate baseline add main latest
     """
-    output = Output(as_json)
     found = Stack.find(stack)
     runs = _checked_runs(found, name, run_ids)
 
@@ -87,12 +83,11 @@ def add_to_baseline(
     added = [run for run in after.run_ids if run not in had]
     dropped = [run for run in had if run not in after.run_ids]
     has = f"Baseline {name} has {counted(len(after.run_ids), 'run')}"
-    output.say(
+    said = (
         f"{has}{f', with {listed(added)}' if added else '; it had them already'}"
         f"{f', and no longer {listed(dropped)}' if dropped else ''}."
     )
-    _say_what_is_missing(output, after)
-    output.document({"baseline": after.as_document(), "was": before and before.as_document()})
+    _answer(Output(as_json), said, before, after)
 
 
 @app.command("show")
@@ -191,9 +186,7 @@ def _take_out(output: Output, stack: Stack, name: str, run_ids: Sequence[str]) -
         return left
 
     before, after = _change(stack, name, without_them)
-    output.say(f"Baseline {name} is {_shown(after.run_ids)}.")
-    _say_what_is_missing(output, after)
-    output.document({"baseline": after.as_document(), "was": before and before.as_document()})
+    _answer(output, f"Baseline {name} is {_shown(after.run_ids)}.", before, after)
 
 
 def _checked_runs(stack: Stack, name: str, run_ids: Sequence[str]) -> tuple[str, ...]:
@@ -222,6 +215,13 @@ def _change(stack: Stack, name: str, change: _Change) -> tuple[Baseline | None, 
         if stack.set_baseline(after, before):
             return before, after
     raise Refusal(f"Others keep changing the baseline {name}; try again.", EXIT_FAILED)
+
+
+def _answer(output: Output, said: str, before: Baseline | None, after: Baseline) -> None:
+    """Say what a baseline is after a change, and what a gate still needs."""
+    output.say(said)
+    _say_what_is_missing(output, after)
+    output.document({"baseline": after.as_document(), "was": before and before.as_document()})
 
 
 def _say_what_is_missing(output: Output, baseline: Baseline) -> None:

@@ -48,6 +48,13 @@ def test_a_baseline_that_is_set_again_names_the_new_run(
     assert answer["was"]["run_ids"] == ["r1"]
 
 
+def set_main(stack: DeployedStack, rackrate: Rackrate, *runs: str) -> None:
+    """Measure runs, and make them the baseline main."""
+    for run_id in runs:
+        measured(stack, run_id)
+    rackrate("baseline", "set", "main", *runs, "--stack", stack.name)
+
+
 def runs_of(stack: DeployedStack, name: str) -> list[str]:
     """The runs of a baseline as the functions read them."""
     item = table(stack.table).get_item(Key={"pk": f"baseline#{name}", "sk": "baseline"})["Item"]
@@ -107,9 +114,7 @@ def test_a_baseline_keeps_the_newest_runs(stack: DeployedStack, rackrate: Rackra
 def test_a_run_is_taken_out_of_a_baseline_and_the_last_one_is_not(
     stack: DeployedStack, rackrate: Rackrate
 ) -> None:
-    for run_id in ("r1", "r2"):
-        measured(stack, run_id)
-    rackrate("baseline", "set", "main", "r1", "r2", "--stack", stack.name)
+    set_main(stack, rackrate, "r1", "r2")
     done = rackrate("baseline", "remove", "main", "r1", "--stack", stack.name)
     assert "Baseline main is run r2." in done.stdout
     for run_id, said in (("r1", "is not in the baseline"), ("r2", "would have no run left")):
@@ -123,9 +128,7 @@ def test_a_run_is_taken_out_of_a_baseline_and_the_last_one_is_not(
 def test_show_lists_a_baselines_runs_and_those_that_are_gone(
     stack: DeployedStack, rackrate: Rackrate
 ) -> None:
-    for run_id in ("r1", "r2"):
-        measured(stack, run_id)
-    rackrate("baseline", "set", "main", "r1", "r2", "--stack", stack.name)
+    set_main(stack, rackrate, "r1", "r2")
     table(stack.table).delete_item(Key={"pk": "run#r1", "sk": "run"})
     done = rackrate("baseline", "show", "main", "--stack", stack.name)
     assert "succeeded" in done.stdout

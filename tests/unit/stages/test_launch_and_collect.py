@@ -157,16 +157,21 @@ def test_collecting_twice_counts_once(deploy, store, resources):
     assert store.run(RUN).trials_failed == 0
 
 
+def lose_one(items, cluster, measure, test):
+    """Measure the six blocks; the first one loses a trial of the treatment."""
+    cluster.on_client = failing(cluster, "treatment", test)
+    measure(items[0])
+    cluster.on_client = cluster.succeed
+    for item in items[1:6]:
+        measure(item)
+
+
 def test_a_makeup_repeats_what_was_lost_and_its_partners_and_nothing_else(
     deploy, measure, cluster, store, s3
 ):
     items = deploy()
     lost_test = items[0].tests[-1].name
-    cluster.on_client = failing(cluster, "treatment", lost_test)
-    measure(items[0])
-    cluster.on_client = cluster.succeed
-    for item in items[1:6]:
-        measure(item)
+    lose_one(items, cluster, measure, lost_test)
     assert store.run(RUN).trials_failed == 1
     launched = measure(items[6])
     assert (launched.pods, launched.attempt) == (2, 2)
@@ -229,11 +234,7 @@ def test_partners_of_a_trial_that_is_lost_again_keep_their_values_and_are_repeat
 
 def test_collecting_a_repetition_twice_changes_nothing(deploy, measure, cluster, store, resources):
     items = deploy()
-    cluster.on_client = failing(cluster, "treatment", "rtt")
-    measure(items[0])
-    cluster.on_client = cluster.succeed
-    for item in items[1:6]:
-        measure(item)
+    lose_one(items, cluster, measure, "rtt")
     launched = measure(items[6])
     before, run = store.trials(RUN), store.run(RUN)
     again = collect(RUN, launched.item, resources, attempt=2, deadline=time.time(), watch_seconds=1)
@@ -246,11 +247,7 @@ def test_a_crash_between_storing_and_counting_is_mended_by_the_next_call(
     deploy, measure, cluster, store, resources, monkeypatch
 ):
     items = deploy()
-    cluster.on_client = failing(cluster, "treatment", "rtt")
-    measure(items[0])
-    cluster.on_client = cluster.succeed
-    for item in items[1:6]:
-        measure(item)
+    lose_one(items, cluster, measure, "rtt")
     launched = launch(RUN, items[6], resources)
 
     def collected():
