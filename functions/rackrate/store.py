@@ -7,15 +7,12 @@ import datetime
 import functools
 import gzip
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import boto3
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from pydantic import TypeAdapter
@@ -32,6 +29,7 @@ from rackrate.plan.schedule import (
     planned_trials,
     up_to_batch,
 )
+from rackrate.table import Table, from_item, to_item
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.model import Verdict
@@ -48,11 +46,6 @@ RunStatus = Literal[
 Kind = Literal["trial", "repeat"]
 
 _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of TrialKey
-#: The range of DynamoDB's numbers, rounded inward ("Naming rules and data types").
-_SMALLEST, _LARGEST = 1e-130, 9.99e125
-#: Above this a number is read as a float: no count is that large, and a float that large is always
-#: a whole number.
-_NO_COUNT = 2**63
 #: How many objects are read in parallel.
 _READERS = 16
 
@@ -66,9 +59,6 @@ _RAW_VALUES: TypeAdapter[dict[str, RawValues]] = TypeAdapter(dict[str, RawValues
 #: signed it do, and those of a function last at most twelve hours (Amazon S3 user guide, "Download
 #: and upload objects with presigned URLs").
 LINK_SECONDS = 12 * 3600
-
-_serializer = TypeSerializer()
-_deserializer = TypeDeserializer()
 
 
 def now() -> str:
@@ -111,6 +101,10 @@ class RunRecord(Document):
     """When it first found that another run holds its nodes."""
     leased_at: str | None = None
     """Since when it holds its nodes; null for a run of an older rackrate, too."""
+    campaign: str | None = None
+    """The campaign whose lease on the nodes it uses."""
+    lease_ends_at: str | None = None
+    """When that campaign is expected to end."""
     block: int = 0
     blocks: int = 0
     """How many blocks it measures at most."""
@@ -149,6 +143,8 @@ class RunProgress(TypedDict, total=False):
     stack_arms: Sequence[str]
     waiting_since: str
     leased_at: str
+    campaign: str | None
+    lease_ends_at: str
     block: int
     blocks: int
     next_look: int
@@ -169,10 +165,10 @@ class RunProgress(TypedDict, total=False):
 
 
 class Lease(Document):
-    """A run's lease on the nodes of one of the stack's arms."""
+    """A lease on the nodes of one of the stack's arms."""
 
     run_id: str
-    """The run that holds the nodes."""
+    """The run that holds the nodes, or the campaign that holds them for its runs."""
     taken_at: str
     """ISO 8601, UTC; so are the other times."""
     expected_end: str
@@ -243,6 +239,7 @@ class Store:
         self._table_name = table_name
         self._bucket_name = bucket_name
         self._dynamodb = session.client("dynamodb", config=config)
+        self._table = Table(self._dynamodb, table_name)
         self._s3 = session.client("s3", config=config)
 
     # -- objects
@@ -311,8 +308,12 @@ class Store:
 
     def find_text(self, run_id: str, name: str) -> bytes | None:
         """The text of one of a run's objects, or None where the run has none."""
+        return self.find_object(self.key(run_id, name))
+
+    def find_object(self, key: str) -> bytes | None:
+        """The text under any key, or None where there is none."""
         try:
-            return self._body(self.key(run_id, name))
+            return self._body(key)
         except ClientError as error:
             # S3 answers AccessDenied for a missing key when the caller may not list the bucket.
             if error.response["Error"]["Code"] in ("NoSuchKey", "404", "AccessDenied", "403"):
@@ -389,6 +390,11 @@ class Store:
         return self._session.client("s3", config=config)
 
     @property
+    def table(self) -> Table:
+        """The table's items."""
+        return self._table
+
+    @property
     def bucket_name(self) -> str:
         """The bucket."""
         return self._bucket_name
@@ -397,14 +403,14 @@ class Store:
 
     def run(self, run_id: str) -> RunRecord | None:
         """The run's item, or None where only progress was written and no start."""
-        found = self._get_item(f"run#{run_id}", "run")
+        found = self._table.get(f"run#{run_id}", "run")
         return None if found is None or "status" not in found else _run_record(found)
 
     def named_runs(self, name: str) -> NamedRuns:
         """The run with an id, or the runs of the baseline with that name, the newest last."""
         if (run := self.run(name)) is not None:
             return NamedRuns(name, (run,))
-        if (baseline := self._get_item(f"baseline#{name}", "baseline")) is None:
+        if (baseline := self._table.get(f"baseline#{name}", "baseline")) is None:
             return NamedRuns(name)
         # A baseline of an earlier version has one run.
         run_ids = baseline["run_ids"] if "run_ids" in baseline else [baseline["run_id"]]
@@ -412,13 +418,6 @@ class Store:
         runs = tuple(run for run in found.values() if run is not None)
         gone = tuple(run_id for run_id, run in found.items() if run is None)
         return NamedRuns(name, runs, gone, is_baseline=True)
-
-    def _get_item(self, pk: str, sk: str) -> Json | None:
-        with translated():
-            answer = self._dynamodb.get_item(
-                TableName=self._table_name, Key=_item({"pk": pk, "sk": sk}), ConsistentRead=True
-            )
-        return _value(answer["Item"]) if "Item" in answer else None
 
     def start_run(
         self, run_id: str, status: RunStatus, started_at: str, **attributes: Unpack[RunProgress]
@@ -474,26 +473,23 @@ class Store:
         found = self.run(run_id)
         started_at = time if found is None else found.started_at
         seconds = seconds_between(started_at, time)
-        try:
-            self._update(
-                run_id,
-                set_={
-                    **attributes,
-                    "status": status,
-                    "run_id": run_id,
-                    "finished_at": time,
-                    "updated_at": time,
-                    "seconds": seconds,
-                    "gsi1pk": RUNS,
-                },
-                set_once={"started_at": started_at, "gsi1sk": started_at},
-                condition="attribute_not_exists(#status) OR #status = :running",
-            )
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-                return None
-            raise
-        return seconds
+        written = self._table.update(
+            f"run#{run_id}",
+            "run",
+            set_={
+                **attributes,
+                "status": status,
+                "run_id": run_id,
+                "finished_at": time,
+                "updated_at": time,
+                "seconds": seconds,
+                "gsi1pk": RUNS,
+            },
+            set_once={"started_at": started_at, "gsi1sk": started_at},
+            condition="attribute_not_exists(#status) OR #status = :running",
+            values={":running": "running"},
+        )
+        return None if written is None else seconds
 
     def running_runs(self) -> list[RunRecord]:
         """Every run whose status in the table is `running`."""
@@ -520,20 +516,8 @@ class Store:
     def _runs(
         self, key: str, chosen: str, names: Mapping[str, str], values: Mapping[str, str]
     ) -> list[RunRecord]:
-        runs: list[RunRecord] = []
-        request: Json = {
-            "TableName": self._table_name,
-            "IndexName": "runs",
-            "KeyConditionExpression": key,
-            "FilterExpression": chosen,
-            "ExpressionAttributeValues": _item({":runs": RUNS, **values}),
-        }
-        if names:
-            request["ExpressionAttributeNames"] = names
-        with translated():
-            for page in self._dynamodb.get_paginator("query").paginate(**request):
-                runs.extend(_run_record(_value(item)) for item in page["Items"])
-        return runs
+        found = self._table.query_index(key, chosen, names, {":runs": RUNS, **values})
+        return [_run_record(item) for item in found]
 
     def _update(
         self,
@@ -542,36 +526,11 @@ class Store:
         set_: Mapping[str, Any],
         set_once: Mapping[str, Any] | None = None,
         add: Mapping[str, int] | None = None,
-        condition: str | None = None,
     ) -> Json:
         """Write attributes of a run's item. Returns the item as it is then."""
-        names: dict[str, str] = {}
-        values: Json = {}
-        for attributes in (set_, set_once or {}, add or {}):
-            for name, value in attributes.items():
-                names[f"#{name}"] = name
-                values[f":{name}"] = value
-        sets = [f"#{name} = :{name}" for name in set_]
-        sets += [f"#{name} = if_not_exists(#{name}, :{name})" for name in set_once or {}]
-        expression = "SET " + ", ".join(sets)
-        if add:
-            expression += " ADD " + ", ".join(f"#{name} :{name}" for name in add)
-        request: Json = {}
-        if condition:
-            names["#status"] = "status"
-            values[":running"] = "running"
-            request["ConditionExpression"] = condition
-        with translated():
-            answer = self._dynamodb.update_item(
-                TableName=self._table_name,
-                Key=_item({"pk": f"run#{run_id}", "sk": "run"}),
-                UpdateExpression=expression,
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=_item(values),
-                ReturnValues="ALL_NEW",
-                **request,
-            )
-        return _value(answer["Attributes"])
+        written = self._table.update(f"run#{run_id}", "run", set_=set_, set_once=set_once, add=add)
+        assert written is not None  # there is no condition
+        return written
 
     # -- the leases on the nodes
 
@@ -600,11 +559,11 @@ class Store:
             with translated():
                 self._dynamodb.update_item(
                     TableName=self._table_name,
-                    Key=_item(_LEASES),
+                    Key=to_item(_LEASES),
                     UpdateExpression="SET " + ", ".join(f"{name} = :lease" for name in wanted),
                     ConditionExpression=" AND ".join(f"({free.format(name)})" for name in wanted),
                     ExpressionAttributeNames=wanted,
-                    ExpressionAttributeValues=_item(values),
+                    ExpressionAttributeValues=to_item(values),
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ClientError as error:
@@ -612,7 +571,7 @@ class Store:
                 raise
             # Before the first lease of a stack there is no item.
             before: Any = error.response.get("Item", {})
-            leases = _leases(_value(before))
+            leases = _leases(from_item(before))
             return {
                 arm: held
                 for arm in wanted.values()
@@ -622,9 +581,15 @@ class Store:
             }
         return None
 
+    def leases(self) -> dict[str, Lease]:
+        """The leases that have not expired, by arm."""
+        time = now()
+        found = _leases(self._table.get(**_LEASES) or {})
+        return {arm: lease for arm, lease in found.items() if lease.expires_at >= time}
+
     def give_back_nodes(self, run_id: str) -> None:
         """End a run's lease on all nodes that it holds, if it holds any."""
-        leases = _leases(self._get_item(**_LEASES) or {})
+        leases = _leases(self._table.get(**_LEASES) or {})
         held = {
             f"#arm{number}": arm
             for number, (arm, lease) in enumerate(leases.items())
@@ -636,11 +601,11 @@ class Store:
             with translated():
                 self._dynamodb.update_item(
                     TableName=self._table_name,
-                    Key=_item(_LEASES),
+                    Key=to_item(_LEASES),
                     UpdateExpression="REMOVE " + ", ".join(held),
                     ConditionExpression=" AND ".join(f"{name}.run_id = :run" for name in held),
                     ExpressionAttributeNames=held,
-                    ExpressionAttributeValues=_item({":run": run_id}),
+                    ExpressionAttributeValues=to_item({":run": run_id}),
                 )
         except ClientError as error:
             # Another run has taken one of them since, so the lease has expired on all of them.
@@ -651,15 +616,15 @@ class Store:
 
     def trials(self, run_id: str, block: int | None = None) -> dict[TrialKey, Trial]:
         """The trials of a run or of one block with all their attributes."""
-        return _by_key(self._query(run_id, _prefix("trial", block)))
+        return _by_key(self._table.query(f"run#{run_id}", _prefix("trial", block)))
 
     def repeats(self, run_id: str, block: int) -> dict[TrialKey, Trial]:
         """The latest repetitions of a block's measured trials, with all their attributes."""
-        return _by_key(self._query(run_id, _prefix("repeat", block)))
+        return _by_key(self._table.query(f"run#{run_id}", _prefix("repeat", block)))
 
     def trial_values(self, run_id: str) -> dict[TrialKey, Trial]:
         """The trials of a run without the facts about their nodes."""
-        return _by_key(self._query(run_id, "trial#", _VALUE_FIELDS))
+        return _by_key(self._table.query(f"run#{run_id}", "trial#", _VALUE_FIELDS))
 
     def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, TrialState]:
         """The states of the trials of a run or of one block; block 0 is the warm-up."""
@@ -670,7 +635,7 @@ class Store:
         return self._states(run_id, _prefix("repeat", block))
 
     def _states(self, run_id: str, prefix: str) -> dict[TrialKey, TrialState]:
-        items = self._query(run_id, prefix, (*_KEY_FIELDS, *TrialState.model_fields))
+        items = self._table.query(f"run#{run_id}", prefix, (*_KEY_FIELDS, *TrialState.model_fields))
         return {
             TrialKey(*(item[field] for field in _KEY_FIELDS)): _trial_state(item) for item in items
         }
@@ -705,14 +670,14 @@ class Store:
             with translated():
                 answer = self._dynamodb.put_item(
                     TableName=self._table_name,
-                    Item=_item(item),
+                    Item=to_item(item),
                     ConditionExpression=f"attribute_not_exists(pk) OR ({condition})",
                     ExpressionAttributeNames={
                         f"#{name}": name
                         for name in ("status", "attempt")
                         if f"#{name}" in condition
                     },
-                    ExpressionAttributeValues=_item(used),
+                    ExpressionAttributeValues=to_item(used),
                     ReturnValues="ALL_OLD",
                 )
         except ClientError as error:
@@ -720,7 +685,7 @@ class Store:
                 return Replaced(False, None)
             raise
         before = answer.get("Attributes")
-        return Replaced(True, None if before is None else _trial_state(_value(before)))
+        return Replaced(True, None if before is None else _trial_state(from_item(before)))
 
     def evidence(self, run_id: str, *, with_nodes: bool = False, with_raw: bool = True) -> Evidence:
         """The evidence of a run, from which verdicts are computed.
@@ -745,30 +710,15 @@ class Store:
 
     def verdicts(self, run_id: str) -> list[Verdict]:
         """The verdicts of a run."""
-        return [Verdict.from_json(_without_keys(item)) for item in self._query(run_id, "verdict#")]
+        return [
+            Verdict.from_json(_without_keys(item))
+            for item in self._table.query(f"run#{run_id}", "verdict#")
+        ]
 
     def put_verdict(self, run_id: str, verdict: Verdict) -> None:
         """Write a verdict; a repeated analysis overwrites it."""
         sk = f"verdict#{verdict.test}#{verdict.metric}#{verdict.arm}"
-        item = {**verdict.to_json(), "pk": f"run#{run_id}", "sk": sk, "run_id": run_id}
-        with translated():
-            self._dynamodb.put_item(TableName=self._table_name, Item=_item(item))
-
-    def _query(self, run_id: str, prefix: str, fields: Sequence[str] = ()) -> list[Json]:
-        items: list[Json] = []
-        request: Json = {
-            "TableName": self._table_name,
-            "KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)",
-            "ExpressionAttributeValues": _item({":pk": f"run#{run_id}", ":prefix": prefix}),
-            "ConsistentRead": True,
-        }
-        if fields:
-            request["ProjectionExpression"] = ", ".join(f"#{field}" for field in fields)
-            request["ExpressionAttributeNames"] = {f"#{field}": field for field in fields}
-        with translated():
-            for page in self._dynamodb.get_paginator("query").paginate(**request):
-                items.extend(_value(item) for item in page["Items"])
-        return items
+        self._table.put({**verdict.to_json(), "pk": f"run#{run_id}", "sk": sk, "run_id": run_id})
 
 
 def _prefix(kind: Kind, block: int | None = None) -> str:
@@ -798,42 +748,3 @@ def _leases(item: Mapping[str, Any]) -> dict[str, Lease]:
 def _run_record(item: Mapping[str, Any]) -> RunRecord:
     known = {name: item[name] for name in RunRecord.model_fields if name in item}
     return RunRecord.model_validate(known, strict=False)
-
-
-def _item(value: Mapping[str, Any]) -> Json:
-    """Python values as DynamoDB's types; numbers keep every digit that Python prints."""
-    return {name: _serializer.serialize(_decimals(entry)) for name, entry in value.items()}
-
-
-def _decimals(value: Any) -> Any:
-    """Floats as decimals; a number beyond DynamoDB's range is clamped to it.
-
-    Only the ends of an uninformative interval are that large or small; `analysis.json` keeps them
-    unchanged.
-    """
-    if isinstance(value, float):
-        magnitude = abs(value)
-        if magnitude != 0 and not _SMALLEST <= magnitude <= _LARGEST:
-            value = math.copysign(min(max(magnitude, _SMALLEST), _LARGEST), value)
-        return Decimal(repr(value))
-    if isinstance(value, Mapping):
-        return {name: _decimals(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_decimals(entry) for entry in value]
-    return value
-
-
-def _value(item: Mapping[str, Any]) -> Json:
-    """DynamoDB's values as Python's; whole numbers become int unless too large, others float."""
-    return {name: _plain(_deserializer.deserialize(entry)) for name, entry in item.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        whole = value == value.to_integral_value() and abs(value) < _NO_COUNT
-        return int(value) if whole else float(value)
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    return value

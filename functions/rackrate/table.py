@@ -1,0 +1,187 @@
+"""Items of the table: reading and writing them, and Python's values as DynamoDB's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+
+from rackrate.document import Json
+from rackrate.errors import translated
+
+#: The range of DynamoDB's numbers, rounded inward ("Naming rules and data types").
+_SMALLEST, _LARGEST = 1e-130, 9.99e125
+#: Above this a number is read as a float: no count is that large, and a float that large is always
+#: a whole number.
+_NO_COUNT = 2**63
+_serializer = TypeSerializer()
+_deserializer = TypeDeserializer()
+
+
+class Table:
+    """A table whose items have the keys `pk` and `sk`, with the index `runs`.
+
+    Raises, from every method:
+        Throttled: too many requests.
+    """
+
+    def __init__(self, dynamodb: Any, name: str) -> None:
+        self._dynamodb = dynamodb
+        self._name = name
+
+    def get(self, pk: str, sk: str) -> Json | None:
+        """An item, or None where there is none."""
+        with translated():
+            answer = self._dynamodb.get_item(
+                TableName=self._name, Key=to_item({"pk": pk, "sk": sk}), ConsistentRead=True
+            )
+        return from_item(answer["Item"]) if "Item" in answer else None
+
+    def put(self, item: Mapping[str, Any]) -> None:
+        """Write an item in place of another."""
+        with translated():
+            self._dynamodb.put_item(TableName=self._name, Item=to_item(item))
+
+    def query(self, pk: str, prefix: str, fields: Sequence[str] = ()) -> list[Json]:
+        """The items whose sort key has a prefix, in its order; all their fields, or some."""
+        items: list[Json] = []
+        request: Json = {
+            "TableName": self._name,
+            "KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)",
+            "ExpressionAttributeValues": to_item({":pk": pk, ":prefix": prefix}),
+            "ConsistentRead": True,
+        }
+        if fields:
+            request["ProjectionExpression"] = ", ".join(f"#{field}" for field in fields)
+            request["ExpressionAttributeNames"] = {f"#{field}": field for field in fields}
+        with translated():
+            for page in self._dynamodb.get_paginator("query").paginate(**request):
+                items.extend(from_item(item) for item in page["Items"])
+        return items
+
+    def query_index(
+        self, key: str, chosen: str, names: Mapping[str, str], values: Mapping[str, Any]
+    ) -> list[Json]:
+        """The items of the index `runs` that meet a condition.
+
+        Args:
+            key: the condition on the index' keys.
+            chosen: the condition on other attributes.
+            names: attribute names for the conditions.
+            values: values for them.
+        """
+        items: list[Json] = []
+        request: Json = {
+            "TableName": self._name,
+            "IndexName": "runs",
+            "KeyConditionExpression": key,
+            "FilterExpression": chosen,
+            "ExpressionAttributeValues": to_item(values),
+        }
+        if names:
+            request["ExpressionAttributeNames"] = names
+        with translated():
+            for page in self._dynamodb.get_paginator("query").paginate(**request):
+                items.extend(from_item(item) for item in page["Items"])
+        return items
+
+    def update(
+        self,
+        pk: str,
+        sk: str,
+        *,
+        set_: Mapping[str, Any],
+        set_once: Mapping[str, Any] | None = None,
+        add: Mapping[str, int] | None = None,
+        append: Mapping[str, Sequence[Any]] | None = None,
+        condition: str | None = None,
+        reads: Sequence[str] = (),
+        values: Mapping[str, Any] | None = None,
+    ) -> Json | None:
+        """Write attributes of an item.
+
+        Args:
+            pk: its partition key.
+            sk: its sort key.
+            set_: attributes to overwrite.
+            set_once: attributes to write where the item has none.
+            add: what to add to numbers.
+            append: what to append to lists.
+            condition: the condition, with `#name` for the attribute with that name.
+            reads: the attributes of the condition that are not written.
+            values: further values for the condition, such as `:running`.
+
+        Returns:
+            The item as it is then, or None where it does not meet the condition.
+        """
+        written = {**set_, **(set_once or {}), **(add or {}), **(append or {})}
+        names = {f"#{name}": name for name in (*written, *reads)}
+        given = {f":{name}": value for name, value in written.items()}
+        sets = [f"#{name} = :{name}" for name in set_]
+        sets += [f"#{name} = if_not_exists(#{name}, :{name})" for name in set_once or {}]
+        for name in append or {}:
+            sets.append(f"#{name} = list_append(if_not_exists(#{name}, :no_{name}), :{name})")
+            given[f":no_{name}"] = []
+        expression = "SET " + ", ".join(sets)
+        if add:
+            expression += " ADD " + ", ".join(f"#{name} :{name}" for name in add)
+        request: Json = {"ConditionExpression": condition} if condition else {}
+        try:
+            with translated():
+                answer = self._dynamodb.update_item(
+                    TableName=self._name,
+                    Key=to_item({"pk": pk, "sk": sk}),
+                    UpdateExpression=expression,
+                    ExpressionAttributeNames=names,
+                    ExpressionAttributeValues=to_item({**given, **(values or {})}),
+                    ReturnValues="ALL_NEW",
+                    **request,
+                )
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
+                return None
+            raise
+        return from_item(answer["Attributes"])
+
+
+def to_item(value: Mapping[str, Any]) -> Json:
+    """Python values as DynamoDB's types; numbers keep every digit that Python prints."""
+    return {name: _serializer.serialize(_decimals(entry)) for name, entry in value.items()}
+
+
+def _decimals(value: Any) -> Any:
+    """Floats as decimals; a number beyond DynamoDB's range is clamped to it.
+
+    Only the ends of an uninformative interval are that large or small; `analysis.json` keeps them
+    unchanged.
+    """
+    if isinstance(value, float):
+        magnitude = abs(value)
+        if magnitude != 0 and not _SMALLEST <= magnitude <= _LARGEST:
+            value = math.copysign(min(max(magnitude, _SMALLEST), _LARGEST), value)
+        return Decimal(repr(value))
+    if isinstance(value, Mapping):
+        return {name: _decimals(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_decimals(entry) for entry in value]
+    return value
+
+
+def from_item(item: Mapping[str, Any]) -> Json:
+    """DynamoDB's values as Python's; whole numbers become int unless too large, others float."""
+    return {name: _plain(_deserializer.deserialize(entry)) for name, entry in item.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        whole = value == value.to_integral_value() and abs(value) < _NO_COUNT
+        return int(value) if whole else float(value)
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return value
