@@ -117,7 +117,7 @@ def analyze_run(
 
 
 def _steadiness(arm: Sequence[Value], baseline: Sequence[Value], family: int) -> Steadiness:
-    from rackrate.verdict.estimator import ERROR
+    from rackrate.verdict.estimate import ERROR
     from rackrate.verdict.steadiness import compare_steadiness
 
     return compare_steadiness(arm, baseline, error=ERROR / family)

@@ -20,38 +20,38 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist, median
-from typing import Literal, NamedTuple
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
 from rackrate.plan.fields import LEAST_BLOCKS, LEAST_PAIRS, LEAST_RUNS
 from rackrate.tools import Better
 from rackrate.verdict.drift import Series
+from rackrate.verdict.estimate import (
+    CONFIDENCE,
+    ERROR,
+    Estimate,
+    Outlook,
+    Settled,
+    further,
+    prospect,
+    ratios,
+    settle,
+    why_inconclusive,
+)
 from rackrate.verdict.layout import Floats, Layout, Value
 from rackrate.verdict.model import Claim, Ends, Scope, Word
-from rackrate.verdict.student import mean_freedom, satterthwaite, student_t
-from rackrate_text.units import percent
+from rackrate.verdict.student import mean_freedom, satterthwaite
 from rackrate_text.words import counted
 
-#: The probability that any verdict of a run is wrong about a difference, or about its absence.
-ERROR = 0.05
-CONFIDENCE = 1 - ERROR
 #: The most blocks that a recommendation may reach in total.
 MOST_BLOCKS = 200
 #: The most pairs that a recommendation may reach, as a multiple of the present number.
 MOST_TIMES_PAIRS = 20
-#: Probability that the recommended blocks or pairs settle a verdict, if the difference is as
-#: estimated.
-_POWER = 0.8
-_POWER_QUANTILE = NormalDist().inv_cdf(_POWER)
 _MOST_CORRELATION = 0.8
-# Differences of logarithms below this are rounding errors of the arithmetic.
-_TINY = 1e-9
 
 _PLACEMENT: Scope = "this stack's placement"
-#: Where a settled estimate lies with respect to the threshold.
-_Settled = Literal["beyond", "within"]
 
 
 def exact(_: float) -> float:
@@ -163,12 +163,12 @@ def answer(
     """
     studies = [_study(question) for question in questions]
     edge = math.log1p(threshold)
-    of_nodes = _settle([study.nodes for study in studies], edge, error)
-    of_stack = _settle([study.stack for study in studies], edge, error)
+    of_nodes = settle([study.nodes for study in studies], edge, error)
+    of_stack = settle([study.stack for study in studies], edge, error)
     confidence = 1 - error / max(1, len(questions))
     found = []
     for question, study, word, wider in zip(questions, studies, of_nodes, of_stack, strict=True):
-        outlook = _Outlook(threshold, confidence, most_blocks)
+        outlook = Outlook(threshold, confidence, most_blocks)
         finding = _finding(study, question.better, word, outlook)
         if finding.ci95 is not None and study.stack is not None:
             # What is not settled on these nodes is not settled for more than these.
@@ -194,8 +194,8 @@ def answer_runs(questions: Sequence[RunsQuestion], *, threshold: float) -> list[
         threshold: a ratio between 1 / (1 + threshold) and 1 + threshold does not matter.
     """
     studies = [_study_of_runs(question) for question in questions]
-    words = _settle([study.nodes for study in studies], math.log1p(threshold), ERROR)
-    outlook = _Outlook(threshold, 1 - ERROR / max(1, len(questions)), replicates="runs")
+    words = settle([study.nodes for study in studies], math.log1p(threshold), ERROR)
+    outlook = Outlook(threshold, 1 - ERROR / max(1, len(questions)), replicates="runs")
     return [
         replace(
             _finding(study, question.better, word, outlook),
@@ -211,65 +211,6 @@ def answer_runs(questions: Sequence[RunsQuestion], *, threshold: float) -> list[
 
 
 @dataclass(frozen=True)
-class _Estimate:
-    """The logarithm of a ratio, and its uncertainty.
-
-    Attributes:
-        log_ratio: difference of the logarithms, arm minus baseline.
-        of_blocks: the component of its variance that further blocks reduce.
-        block_freedom: degrees of freedom of `of_blocks`.
-        of_units: the component that only further units reduce: pairs or runs.
-        unit_freedom: degrees of freedom of `of_units`.
-        units: number of units of the arm with fewer.
-        least: least half of an interval's width, from the resolution of the values.
-    """
-
-    log_ratio: float
-    of_blocks: float
-    block_freedom: float
-    of_units: float = 0.0
-    unit_freedom: float = 1.0
-    units: int = 1
-    least: float = 0.0
-
-    def half_width(self, confidence: float, *, blocks: float = 1.0, units: float = 1.0) -> float:
-        """Half the width of Student's interval with this many times the blocks and units."""
-        return max(self.least, self._t(confidence, blocks, units) * self.error(blocks, units))
-
-    def _t(self, confidence: float, blocks: float, units: float) -> float:
-        freedom = satterthwaite(
-            (self.of_blocks / blocks, (self.block_freedom + 1) * blocks - 1),
-            (self.of_units / units, (self.unit_freedom + 1) * units - 1),
-        )
-        return student_t(confidence, freedom)
-
-    def error(self, blocks: float = 1.0, units: float = 1.0) -> float:
-        """The standard error with this many times the blocks and units."""
-        return math.sqrt(self.of_blocks / blocks + self.of_units / units)
-
-    def interval(self, confidence: float) -> Ends:
-        """The interval of the ratio."""
-        half = self.half_width(confidence)
-        return _ratios((self.log_ratio - half, self.log_ratio + half))
-
-    def settled(self, edge: float, error: float) -> _Settled | None:
-        """Whether it is significantly beyond the threshold, or significantly within it."""
-        beyond = abs(self.log_ratio) - edge
-        if beyond - self.half_width(1 - error) > _TINY:
-            return "beyond"
-        # Two one-sided tests, each of them with this error.
-        return "within" if beyond + self.half_width(1 - 2 * error) < _TINY else None
-
-    def word(self, settled: _Settled | None, better: Better) -> Word:
-        """The verdict's word."""
-        if settled is None:
-            return "inconclusive"
-        if settled == "within":
-            return "no meaningful difference"
-        return "better" if (self.log_ratio > 0) == (better == "higher") else "worse"
-
-
-@dataclass(frozen=True)
 class _Study:
     """The data of a comparison, estimated.
 
@@ -280,8 +221,8 @@ class _Study:
     """
 
     found: Finding
-    nodes: _Estimate | None = None
-    stack: _Estimate | None = None
+    nodes: Estimate | None = None
+    stack: Estimate | None = None
 
 
 def _study(question: Question) -> _Study:
@@ -326,14 +267,14 @@ def _study_of_runs(question: RunsQuestion) -> _Study:
         return _Study(
             replace(
                 found,
-                ratio=_ratios((difference, difference))[0],
+                ratio=ratios((difference, difference))[0],
                 reason=f"{reason}; a verdict needs {LEAST_RUNS}",
                 more_runs=LEAST_RUNS - runs,
             )
         )
     of_runs = float(levels.var(ddof=1)) * (1 + 1 / runs)
     least = _least(found, question.resolution)
-    return _Study(found, _Estimate(difference, 0.0, 1.0, of_runs, runs - 1.0, runs, least))
+    return _Study(found, Estimate(difference, 0.0, 1.0, of_runs, runs - 1.0, runs, least))
 
 
 def _plain(arm: Sequence[Value], baseline: Sequence[Value]) -> Finding:
@@ -359,9 +300,9 @@ def _least(found: Finding, resolution: Callable[[float], float]) -> float:
     return sum(resolution(value) / 2 / value for value in known)
 
 
-def _of_blocks(level: float, effects: Floats, parts: tuple[int, ...], least: float) -> _Estimate:
+def _of_blocks(level: float, effects: Floats, parts: tuple[int, ...], least: float) -> Estimate:
     freedom = float(max(1, effects.size - len(parts)))
-    return _Estimate(level, _variance_of_mean(effects, parts), freedom, least=least)
+    return Estimate(level, _variance_of_mean(effects, parts), freedom, least=least)
 
 
 def _of_units(
@@ -370,7 +311,7 @@ def _of_units(
     layouts: Sequence[Layout],
     least: float,
     parts: tuple[int, ...] | None = None,
-) -> _Estimate | None:
+) -> Estimate | None:
     # Count the pairs first, because the pseudo-values of a large mesh are expensive to compute.
     if any(len(layout.pairs) < LEAST_PAIRS for layout in layouts):
         return None
@@ -418,61 +359,12 @@ def _variance_of_mean(effects: Floats, parts: tuple[int, ...]) -> float:
 # -- the verdicts
 
 
-def _settle(
-    estimates: Sequence[_Estimate | None], edge: float, error: float
-) -> list[_Settled | None]:
-    """Settle as many estimates as the error of all of them together allows (Holm)."""
-    found: list[_Settled | None] = [None] * len(estimates)
-    while (left := found.count(None)) > 0:
-        further = [
-            (index, settled)
-            for index, estimate in enumerate(estimates)
-            if found[index] is None
-            and estimate is not None
-            and (settled := estimate.settled(edge, error / left)) is not None
-        ]
-        if not further:
-            break
-        for index, settled in further:
-            found[index] = settled
-    return found
-
-
-@dataclass(frozen=True)
-class _Outlook:
-    """What a verdict that is not settled depends on.
-
-    Attributes:
-        threshold: see `answer`.
-        confidence: the confidence of the adjusted interval.
-        most_blocks: see `answer`.
-        replicates: what the estimate's interval is computed from.
-    """
-
-    threshold: float
-    confidence: float
-    most_blocks: int | None = None
-    replicates: Literal["blocks", "runs"] = "blocks"
-
-    @property
-    def edge(self) -> float:
-        """The threshold as a logarithm."""
-        return math.log1p(self.threshold)
-
-    def settles(self, estimate: _Estimate, *, blocks: float = 1.0, units: float = 1.0) -> bool:
-        """Whether this many times the blocks and units would probably settle a verdict."""
-        distance = abs(estimate.log_ratio) - self.edge
-        confidence = self.confidence if distance > 0 else 2 * self.confidence - 1
-        half = estimate.half_width(confidence, blocks=blocks, units=units)
-        return half + _POWER_QUANTILE * estimate.error(blocks, units) <= abs(distance)
-
-
-def _finding(study: _Study, better: Better, settled: _Settled | None, outlook: _Outlook) -> Finding:
+def _finding(study: _Study, better: Better, settled: Settled | None, outlook: Outlook) -> Finding:
     found, estimate = study.found, study.nodes
     found = replace(found, confidence_simultaneous=outlook.confidence)
     if estimate is None:
         return found
-    found = replace(found, ratio=_ratios((estimate.log_ratio,) * 2)[0])
+    found = replace(found, ratio=ratios((estimate.log_ratio,) * 2)[0])
     few = outlook.replicates == "blocks" and found.blocks < LEAST_BLOCKS
     if few and found.blocks < 2:
         return replace(
@@ -495,88 +387,35 @@ def _finding(study: _Study, better: Better, settled: _Settled | None, outlook: _
         return replace(found, verdict=estimate.word(settled, better))
     return replace(
         found,
-        reason=_why_inconclusive(estimate, outlook),
+        reason=why_inconclusive(estimate, outlook),
         more_blocks=_more_blocks(estimate, found.blocks, outlook),
-        prospect=_prospect(estimate, found.blocks, outlook),
+        prospect=prospect(estimate, found.blocks, outlook),
     )
 
 
-def _claim(
-    estimate: _Estimate, better: Better, settled: _Settled | None, outlook: _Outlook
-) -> Claim:
+def _claim(estimate: Estimate, better: Better, settled: Settled | None, outlook: Outlook) -> Claim:
     return Claim(
         ci95=estimate.interval(CONFIDENCE),
         ci_simultaneous=estimate.interval(outlook.confidence),
         verdict=estimate.word(settled, better),
-        reason=None if settled is not None else _why_inconclusive(estimate, outlook),
+        reason=None if settled is not None else why_inconclusive(estimate, outlook),
     )
 
 
-def _why_inconclusive(estimate: _Estimate, outlook: _Outlook) -> str:
-    half, edge = estimate.half_width(outlook.confidence), outlook.edge
-    low, high = estimate.log_ratio - half, estimate.log_ratio + half
-    if low > 0 or high < 0:
-        least = percent(outlook.threshold)
-        return f"there is a difference, but it may be less than the {least} that matter"
-    if low < -edge and high > edge:
-        return "the interval holds differences that matter in both directions"
-    return "the interval holds both differences that matter and ones that do not"
-
-
-def _more_blocks(estimate: _Estimate, blocks: int, outlook: _Outlook) -> int | None:
+def _more_blocks(estimate: Estimate, blocks: int, outlook: Outlook) -> int | None:
     """How many further blocks would probably settle the verdict, if the ratio is as estimated."""
 
     def settles(number: int) -> bool:
         return outlook.settles(estimate, blocks=number / blocks)
 
-    return _further(settles, blocks, MOST_BLOCKS)
+    return further(settles, blocks, MOST_BLOCKS)
 
 
-def _more_units(estimate: _Estimate, outlook: _Outlook) -> int | None:
+def _more_units(estimate: Estimate, outlook: Outlook) -> int | None:
     """How many further pairs in each arm would probably settle the verdict."""
     pairs = estimate.units
 
     def settles(number: int) -> bool:
         return outlook.settles(estimate, units=number / pairs)
 
-    return _further(settles, pairs, MOST_TIMES_PAIRS * pairs)
-
-
-def _further(settles: Callable[[int], bool], present: int, most: int) -> int | None:
-    """The least number above the present one that settles a verdict, less the present one."""
-    if present >= most or not settles(most):
-        return None
-    low, high = present, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if settles(middle) else (middle, high)
-    return high - present
-
-
-def _prospect(estimate: _Estimate, blocks: int, outlook: _Outlook) -> float | None:
-    """The predictive probability that the run's most blocks settle the verdict.
-
-    The estimate after all blocks is normal around the present one, with the variance that the
-    further blocks can add.
-    """
-    if outlook.most_blocks is None:
-        return None
-    if outlook.most_blocks <= blocks:
-        return 0.0
-    share = outlook.most_blocks / blocks
-    change = estimate.error() * math.sqrt(1 - 1 / share)
-    if change == 0:
-        return 0.0
-    later = NormalDist(estimate.log_ratio, change)
-    beyond = outlook.edge + estimate.half_width(outlook.confidence, blocks=share)
-    within = outlook.edge - estimate.half_width(2 * outlook.confidence - 1, blocks=share)
-    chance = later.cdf(-beyond) + 1 - later.cdf(beyond)
-    if within > 0:
-        chance += later.cdf(within) - later.cdf(-within)
-    return min(1.0, chance)
-
-
-def _ratios(interval: tuple[float, float]) -> Ends:
-    # The limits keep the exponential of an unbounded interval from overflowing.
-    low, high = (math.exp(min(max(bound, -700.0), 700.0)) for bound in interval)
-    return low, high
+    return further(settles, pairs, MOST_TIMES_PAIRS * pairs)

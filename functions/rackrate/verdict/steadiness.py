@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rackrate.plan.fields import LEAST_BLOCKS
-from rackrate.verdict.estimator import ERROR
+from rackrate.verdict.estimate import ERROR
 from rackrate.verdict.layout import Layout, Value
 from rackrate.verdict.model import Steadiness, Word
 from rackrate.verdict.student import variance_ratio

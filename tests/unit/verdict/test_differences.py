@@ -136,7 +136,7 @@ def test_every_field_of_the_plan_is_told_with_both_values(field):
 
 
 def test_no_field_of_a_plan_is_forgotten():
-    apart = {"arms", "tests", "seed", "compare_with", "if_busy", "dry_run"}
+    apart = {"arms", "tests", "seed", "compare_with", "if_busy", "dry_run", "campaign"}
     assert set(Plan.model_fields) == set(PLAN_FIELDS) | apart
 
 

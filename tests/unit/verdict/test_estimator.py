@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -459,10 +460,21 @@ def test_percentiles_have_intervals_where_every_block_has_enough_values():
         (0.99, 5, 4.0321),
         (0.90, 29, 1.6991),
         (0.95, 1e6, 1.9600),
+        (0.999, 9, 4.7809),
+        (0.999, 100, 3.3905),
     ],
 )
 def test_students_t_is_that_of_the_tables(confidence, freedom, expected):
     assert student_t(confidence, freedom) == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("freedom", [1, 2.3, 9, 42, 1000, 1e6])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.9975, 0.99999])
+def test_as_much_lies_outside_students_t_as_was_asked(confidence, freedom):
+    t = student_t(confidence, freedom)
+    within = freedom / (freedom + t * t)
+    outside = mpmath.betainc(freedom / 2, 0.5, 0, within, regularized=True)
+    assert float(outside) == pytest.approx(1 - confidence, rel=1e-6)
 
 
 @pytest.mark.parametrize(
