@@ -1,0 +1,301 @@
+"""A sweep: each value against the first, and whether growth is near-linear. Pure.
+
+Runs are the replicates: each gives the logarithm of a median. All values of a sweep share one
+variance within values, so that two runs of each are enough for an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rackrate.plan.arms import Arm
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.schedule import Pairing
+from rackrate.tools import TestBase
+from rackrate.verdict.answers import SweepCell
+from rackrate.verdict.estimate import (
+    CONFIDENCE,
+    ERROR,
+    Estimate,
+    Outlook,
+    ratios,
+    settle,
+    why_inconclusive,
+)
+from rackrate.verdict.model import Summary
+from rackrate.verdict.wording import metric_of_test
+from rackrate_text.units import percent, quantity, times
+
+Value = str | int
+
+#: The method in words, for readers of the results.
+METHOD = (
+    "Each run gives one median of each metric, as a logarithm. A value's mean over its runs is"
+    " compared with that of the first value. The interval is Student's, with the variance between"
+    " runs of the same value, pooled over all values. Better and worse are decided by a test"
+    " against the threshold, no meaningful difference by two one-sided tests, all values, arms and"
+    " metrics together with an error of 5 % (Holm). The efficiency of nodes is a value's throughput"
+    " per pair of nodes divided by that of the first."
+)
+
+
+class SweepRun(NamedTuple):
+    """A run of a sweep.
+
+    Attributes:
+        value: the value of its step.
+        planned: its plan.
+        summaries: each arm's values of each metric, summarized.
+    """
+
+    value: Value
+    planned: PlannedRun
+    summaries: Sequence[Summary]
+
+
+#: An arm, a test, a metric.
+_Key = tuple[str, str, str]
+
+
+def sweep_cells(
+    runs: Sequence[SweepRun], *, threshold: float, grows: bool = False
+) -> tuple[SweepCell, ...]:
+    """The cells of a sweep: each arm's metrics at each value, against the first value.
+
+    Args:
+        runs: the runs, in the order of their steps. A run that failed is left out.
+        threshold: a ratio between 1 / (1 + threshold) and 1 + threshold does not matter.
+        grows: whether the values are numbers of nodes, so that throughputs add up.
+
+    Returns:
+        The cells by arm, test and metric, and then in the order of the values.
+    """
+    values = list(dict.fromkeys(run.value for run in runs))
+    found = {
+        key: {value: _logs(runs, key, value) for value in values}
+        for key in dict.fromkeys(
+            (summary.arm, summary.test, summary.metric) for run in runs for summary in run.summaries
+        )
+    }
+    keys = [(key, value) for key in found for value in values]
+    estimates = [_estimate(found[key], value) for key, value in keys]
+    compared = [
+        None if value == values[0] else estimate
+        for (_, value), estimate in zip(keys, estimates, strict=True)
+    ]
+    outlook = Outlook(threshold, 1 - ERROR / max(1, sum(each is not None for each in compared)))
+    words = settle(compared, outlook.edge, ERROR)
+    cells = []
+    for (key, value), estimate, settled in zip(keys, estimates, words, strict=True):
+        cell = _plain(runs, key, value, found[key][value], grows=grows)
+        if value != values[0]:
+            cell = _against_first(cell, found[key], estimate, outlook)
+        if estimate is not None and settled is not None:
+            word = estimate.word(settled, cell.better)
+            cell = cell.model_copy(update={"verdict": word, "reason": None})
+        cells.append(cell)
+    return tuple(cells)
+
+
+def conclusion(
+    cells: Sequence[SweepCell], *, title: Callable[[Value], str] = str, grows: bool = False
+) -> str:
+    """A sweep in sentences: each metric at each value against the first.
+
+    Args:
+        cells: the cells.
+        title: how a value is called, such as `VPC CNI v1.15.4-eksbuild.1`.
+        grows: whether the values are numbers of nodes.
+    """
+    if not cells:
+        return "Nothing can be said: no step has a result."
+    said = [_of_metric(alike, title) for alike in _by_metric(cells)]
+    if grows:
+        said += growths(cells)
+    if any(cell.ci95 for cell in cells):
+        said.append("In brackets: 95 % intervals of the ratio.")
+    return " ".join(said)
+
+
+def line(cell: SweepCell) -> str:
+    """A cell in one line, such as `treatment at 60: tcp-1 9.50 Gbit/s, 0.980 times ...: worse`."""
+    said = f"{cell.arm} at {cell.value}: {_subject(cell)} {quantity(cell.mean, cell.unit)}"
+    if figures := times(cell.ratio, cell.ci95):
+        said += f", {figures}"
+    if cell.verdict is not None:
+        said += f": {cell.verdict}"
+    return f"{said}: {cell.reason}" if cell.reason else said
+
+
+def growths(cells: Iterable[SweepCell]) -> list[str]:
+    """A sentence for each throughput of an arm: whether it grows near-linearly with the nodes."""
+    return [growth(alike) for alike in _by_metric(cells) if _is_rate(alike[0])]
+
+
+def growth(cells: Sequence[SweepCell]) -> str:
+    """Whether the growth of one metric with the number of nodes is near-linear.
+
+    It is near-linear if each step's throughput per pair of nodes is not worse than that of the
+    first, by the threshold and with the error of all of them.
+    """
+    first, *others = cells
+    said = f"From {first.value} to {cells[-1].value} nodes, {_subject(first)} of {first.arm} grows"
+    if not others or any(cell.verdict is None or cell.ratio is None for cell in others):
+        return f"Whether {_subject(first)} of {first.arm} grows with the nodes is not known."
+    least = min(others, key=lambda cell: math.inf if cell.ratio is None else cell.ratio)
+    efficiency = f"efficiency per node {percent(least.ratio)}"
+    if least.ci95 is not None:
+        efficiency += f" ({percent(least.ci95[0])} to {percent(least.ci95[1])})"
+    efficiency += f" at {least.value} nodes, the lowest"
+    worse = [cell.value for cell in others if cell.verdict == "worse"]
+    if worse:
+        return f"{said} less than linearly: {efficiency}."
+    if any(cell.verdict == "inconclusive" for cell in others):
+        return f"{said}, but whether near-linearly is open: {efficiency}."
+    return f"{said} near-linearly: {efficiency}."
+
+
+# -- the cells
+
+
+def _logs(runs: Iterable[SweepRun], key: _Key, value: Value) -> list[float]:
+    """The logarithms of the medians of all runs with a value."""
+    return [
+        math.log(summary.median)
+        for run in runs
+        if run.value == value
+        for summary in run.summaries
+        if (summary.arm, summary.test, summary.metric) == key
+        and summary.median is not None
+        and summary.median > 0
+    ]
+
+
+def _estimate(logs: Mapping[Value, Sequence[float]], value: Value) -> Estimate | None:
+    """The logarithm of a value's ratio to the first; None without an interval."""
+    first, ours = next(iter(logs.values())), logs[value]
+    freedom = sum(max(0, len(each) - 1) for each in logs.values())
+    if not first or not ours or freedom == 0:
+        return None
+    squares = sum(float(np.var(each)) * len(each) for each in logs.values() if each)
+    variance = squares / freedom * (1 / len(ours) + 1 / len(first))
+    return Estimate(float(np.mean(ours) - np.mean(first)), variance, float(freedom))
+
+
+def _plain(
+    runs: Sequence[SweepRun], key: _Key, value: Value, logs: Sequence[float], *, grows: bool
+) -> SweepCell:
+    """A cell without its comparison."""
+    arm_name, test_name, metric = key
+    planned = next(
+        (run.planned for run in runs if run.value == value and _tells(run, key)),
+        next(run.planned for run in runs if _tells(run, key)),
+    )
+    told = next(each for each in planned.metrics if (each.test, each.metric) == (test_name, metric))
+    arm = next(each for each in planned.arms if each.name == arm_name)
+    test = next(each for each in planned.plan.tests if each.name == test_name)
+    mean = math.exp(float(np.mean(logs))) if logs else None
+    nominal = _nominal(arm, test) if told.unit == "bit/s" else None
+    together = _together(planned, arm) if grows and told.unit.endswith("/s") else None
+    return SweepCell(
+        value=value,
+        arm=arm_name,
+        test=test_name,
+        metric=metric,
+        unit=told.unit,
+        better=told.better,
+        runs=len(logs),
+        mean=mean,
+        share_of_nominal=None if mean is None or nominal is None else mean / nominal,
+        ratio=None,
+        ci95=None,
+        verdict=None,
+        reason=None,
+        total=None if mean is None or together is None else mean * together,
+    )
+
+
+def _tells(run: SweepRun, key: _Key) -> bool:
+    return any((each.arm, each.test, each.metric) == key for each in run.summaries)
+
+
+def _nominal(arm: Arm, test: TestBase) -> float | None:
+    """The documented peak of the instance type in all directions of a test, in bit/s, scaled."""
+    peak, sent = arm.network.peak_bits_per_second, test.throughput
+    return None if peak is None or sent is None else peak * arm.scale * sent.directions
+
+
+def _together(planned: PlannedRun, arm: Arm) -> int:
+    """The most pairs of an arm that were measured at the same time."""
+    plan = planned.plan
+    if plan.load == "isolated":
+        return 1
+    names = sorted(node.name for node in arm.nodes)
+    return max(map(len, Pairing.of(plan.pairing).edges(names, plan.seed)))
+
+
+def _against_first(
+    cell: SweepCell,
+    logs: Mapping[Value, Sequence[float]],
+    estimate: Estimate | None,
+    outlook: Outlook,
+) -> SweepCell:
+    first, ours = next(iter(logs.values())), logs[cell.value]
+    if not first or not ours:
+        where = "the first value" if not first else "this value"
+        return cell.model_copy(
+            update={"verdict": "inconclusive", "reason": f"no run with {where} has a result"}
+        )
+    level = float(np.mean(ours) - np.mean(first))
+    found = {"ratio": ratios((level, level))[0], "verdict": "inconclusive"}
+    if estimate is None:
+        reason = "one run per value; an interval needs two"
+        return cell.model_copy(update={**found, "reason": reason})
+    return cell.model_copy(
+        update={
+            **found,
+            "ci95": estimate.interval(CONFIDENCE),
+            "reason": why_inconclusive(estimate, outlook),
+        }
+    )
+
+
+# -- the sentences
+
+
+def _by_metric(cells: Iterable[SweepCell]) -> list[list[SweepCell]]:
+    """The cells of each metric of an arm, in the order of the values."""
+    found: dict[_Key, list[SweepCell]] = {}
+    for cell in cells:
+        found.setdefault((cell.arm, cell.test, cell.metric), []).append(cell)
+    return list(found.values())
+
+
+def _is_rate(cell: SweepCell) -> bool:
+    return cell.unit.endswith("/s") and cell.better == "higher"
+
+
+def _subject(cell: SweepCell) -> str:
+    return metric_of_test(cell.test, cell.metric)
+
+
+def _of_metric(cells: Sequence[SweepCell], title: Callable[[Value], str]) -> str:
+    """One metric of an arm at all values."""
+    first, *others = cells
+    told = [f"{quantity(first.mean, first.unit)}{_share(first)} with {title(first.value)}"]
+    for cell in others:
+        said = f"{quantity(cell.mean, cell.unit)}{_share(cell)} with {title(cell.value)}"
+        if figures := times(cell.ratio, cell.ci95):
+            said += f", {figures}"
+        told.append(f"{said}, {cell.verdict}{f' ({cell.reason})' if cell.reason else ''}")
+    return f"{_subject(first)} of {first.arm}: {'; '.join(told)}."
+
+
+def _share(cell: SweepCell) -> str:
+    if cell.share_of_nominal is None:
+        return ""
+    return f" ({percent(cell.share_of_nominal)} of nominal)"

@@ -1,0 +1,151 @@
+"""A sweep's values against the first, its shares of the nominal bandwidth, and its growth."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackrate.plan.planned_run import ComparedMetric
+from rackrate.verdict.sweeps import SweepRun, conclusion, growth, sweep_cells
+from tests.unit.builders import C5_LARGE, arm, plan, planned_run
+from tests.unit.report.samples import summary
+
+OLD, NEW = "v1.14.1", "v1.15.4"
+
+
+def run(value, median, *, nodes=2, metric="throughput", test="tcp-1", unit="bit/s", **more):
+    better = "lower" if unit == "s" else "higher"
+    planned = planned_run(
+        plan(**more),
+        [arm("treatment", [f"n{n:03}" for n in range(nodes)], network=C5_LARGE)],
+        metrics=(ComparedMetric(test=test, metric=metric, unit=unit, better=better),),
+    )
+    told = summary(test=test, metric=metric, unit=unit, arm="treatment", median=median)
+    return SweepRun(value, planned, [told])
+
+
+def cells(*runs, threshold=0.05, **more):
+    return sweep_cells(runs, threshold=threshold, **more)
+
+
+def medians(told, **more):
+    return [run(value, median, **more) for value, medians in told.items() for median in medians]
+
+
+# -- the cells
+
+
+def test_each_value_is_compared_with_the_first():
+    first, second = cells(*medians({OLD: [9.50e9, 9.52e9], NEW: [4.75e9, 4.76e9]}))
+    assert (first.value, first.ratio, first.ci95, first.verdict) == (OLD, None, None, None)
+    assert second.ratio == pytest.approx(0.5, rel=1e-3)
+    assert (second.verdict, second.reason, second.runs) == ("worse", None, 2)
+    assert second.ci95[0] < 0.5 < second.ci95[1]
+
+
+def test_the_mean_is_geometric_and_its_share_of_the_peak_is_told():
+    (found,) = cells(*medians({OLD: [8e9, 9.5e9]}))
+    assert found.mean == pytest.approx(math.sqrt(8e9 * 9.5e9))
+    assert found.share_of_nominal == pytest.approx(found.mean / 10e9)
+
+
+def test_a_time_has_no_share_of_a_bandwidth():
+    (found,) = cells(run(OLD, 1e-4, test="rtt", metric="rtt", unit="s"))
+    assert (found.share_of_nominal, found.total, found.better) == (None, None, "lower")
+
+
+def test_equal_values_show_no_meaningful_difference():
+    found = cells(*medians({OLD: [9.50e9, 9.52e9], NEW: [9.51e9, 9.50e9]}))
+    assert found[1].verdict == "no meaningful difference"
+
+
+def test_all_values_share_one_variance_within_values():
+    told = {OLD: [9.0e9, 9.1e9], NEW: [9.0e9, 9.1e9]}
+    calm = {"third": [9.0e9, 9.0e9], "fourth": [9.0e9, 9.0e9]}
+    alone, beside = cells(*medians(told))[1], cells(*medians(told | calm))[1]
+    assert beside.ci95[1] - beside.ci95[0] < alone.ci95[1] - alone.ci95[0]
+
+
+def test_one_run_of_each_value_has_a_ratio_but_no_interval():
+    found = cells(run(OLD, 9e9), run(NEW, 4.5e9))[1]
+    assert (found.ratio, found.ci95, found.verdict) == (pytest.approx(0.5), None, "inconclusive")
+    assert "needs two" in found.reason
+
+
+def test_a_value_without_a_result_is_told_and_not_compared():
+    lost = cells(*medians({OLD: [9e9, 9.1e9], NEW: [None, None]}))[1]
+    assert (lost.mean, lost.ratio, lost.verdict, lost.runs) == (None, None, "inconclusive", 0)
+    missing = cells(*medians({OLD: [None], NEW: [9e9, 9.1e9]}))[1]
+    assert "the first value" in missing.reason
+
+
+def test_the_total_counts_the_pairs_that_run_at_the_same_time():
+    growing = {"pairing": "ring", "load": "together"}
+    alone = cells(run(8, 1e9, nodes=8, **growing), grows=True)[0]
+    assert alone.total == pytest.approx(4e9)
+    isolated = cells(run(8, 1e9, nodes=8, pairing="ring"), grows=True)[0]
+    assert isolated.total == pytest.approx(1e9)
+    assert cells(run(8, 1e9, nodes=8))[0].total is None
+
+
+@given(
+    st.lists(st.lists(st.floats(1e6, 1e11), min_size=1, max_size=3), min_size=1, max_size=4),
+    st.floats(0.1, 10),
+)
+def test_the_unit_of_measurement_does_not_matter(told, factor):
+    values = dict(enumerate(told))
+    one = cells(*medians(values))
+    other = cells(*medians({n: [v * factor for v in each] for n, each in values.items()}))
+    for here, there in zip(one, other, strict=True):
+        assert there.mean == pytest.approx(here.mean * factor)
+        assert there.ratio == (None if here.ratio is None else pytest.approx(here.ratio, rel=1e-6))
+        assert (here.verdict is None) == (here.value == 0)
+
+
+# -- the sentences
+
+
+def tiers(*medians_of, nodes=(15, 60, 150)):
+    told = dict(zip(nodes, medians_of, strict=True))
+    return cells(*medians(told), grows=True)
+
+
+def test_growth_that_keeps_its_efficiency_is_near_linear():
+    found = tiers([9.5e9, 9.51e9], [9.5e9, 9.49e9], [9.45e9, 9.46e9])
+    said = growth(found)
+    assert said.startswith(
+        "From 15 to 150 nodes, tcp-1 throughput of treatment grows near-linearly"
+    )
+    assert "efficiency per node 99.5 %" in said
+    assert "at 150 nodes" in said
+
+
+def test_growth_that_loses_its_efficiency_is_less_than_linear():
+    said = growth(tiers([9.5e9, 9.51e9], [9.5e9, 9.49e9], [7.0e9, 7.02e9]))
+    assert "grows less than linearly: efficiency per node 73.8 %" in said
+
+
+def test_growth_whose_interval_is_too_wide_is_open():
+    said = growth(tiers([9.5e9, 8.5e9], [9.4e9, 8.6e9], [9.0e9, 8.5e9]))
+    assert "whether near-linearly is open" in said
+
+
+def test_growth_with_a_tier_without_a_result_is_not_known():
+    assert "not known" in growth(tiers([9.5e9, 9.5e9], [None, None], [9.5e9, 9.4e9]))
+    assert "not known" in growth(tiers([9.5e9, 9.5e9], nodes=(15,)))
+
+
+def test_the_conclusion_names_each_value_with_its_share_ratio_and_word():
+    found = cells(*medians({OLD: [9.50e9, 9.52e9], NEW: [9.51e9, 9.50e9]}))
+    said = conclusion(found, title="VPC CNI {}".format)
+    assert said.startswith(
+        "tcp-1 throughput of treatment: 9.51 Gbit/s (95.1 % of nominal) with VPC CNI v1.14.1; "
+    )
+    assert "with VPC CNI v1.15.4, 0.999 times (" in said
+    assert "no meaningful difference." in said
+    assert "linear" not in said
+    assert "near-linearly" in conclusion(tiers([9e9, 9e9], [9e9, 9e9], [9e9, 9e9]), grows=True)
+    assert conclusion(()).startswith("Nothing can be said")
