@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from rackrate.plan.looks import look_level, looks
 from rackrate.verdict.drift import drift_of_one_arm
 from rackrate.verdict.enough import LEAST_PROSPECT
+from rackrate.verdict.estimate import ERROR
 from rackrate.verdict.estimator import (
-    ERROR,
     Finding,
     Question,
     RunsQuestion,

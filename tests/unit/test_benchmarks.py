@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import deciding, fidelity, lab_verdicts, opening
+from benchmarks import deciding, fidelity, lab_campaign, lab_verdicts, opening
 from benchmarks.deciding import Pages, Records
 from benchmarks.figures import ImpossibleFigure, positive, share
 from benchmarks.lab_verdicts import AA, AB, Kept, Series, criterion, is_wrong, rows, tally
@@ -335,3 +335,45 @@ def test_a_moment_has_its_median_and_its_extremes() -> None:
     lines = opening.table([moments(each) for each in (3.0, 1.0, 1.5)]).splitlines()
     assert lines[1].split()[-3:] == ["0.750", "0.500", "1.500"]
     assert lines[2].split()[-3:] == ["1.500", "1.000", "3.000"]
+
+
+def answer(**more: Any) -> dict[str, Any]:
+    """An answer of campaign.json."""
+    return {
+        "test": "tcp-1",
+        "ratio": 2.0,
+        "ci95": [1.95, 2.05],
+        "ci_simultaneous": [1.9, 2.1],
+        "prediction95": [1.8, 2.2],
+        "verdict": "better",
+        "reason": None,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("true_ratio", "covered", "predicted"),
+    [(1.995, True, True), (2.15, False, True), (2.3, False, False), (1.9, True, True)],
+)
+def test_a_campaign_holds_only_if_its_intervals_contain_the_truth(
+    true_ratio: float, covered: bool, predicted: bool
+) -> None:
+    found = lab_campaign.judged(answer(), true_ratio)
+    assert (found.covered, found.predicted) == (covered, predicted)
+    assert found.line.startswith("PASS" if covered and predicted else "FAIL")
+    assert f"truth {true_ratio:.3f}" in found.line
+
+
+def test_an_answer_without_an_interval_is_no_proof() -> None:
+    with pytest.raises(ImpossibleFigure, match="no interval"):
+        lab_campaign.judged(answer(ci_simultaneous=None, reason="one draw"), 2.0)
+
+
+def test_the_spine_is_no_part_of_what_a_round_trip_takes_on_the_machine() -> None:
+    rtt = verdict("better", "rtt", "rtt", arm_median=60e-6, baseline_median=480e-6)
+    within, between = lab_campaign.machine_seconds(results(verdict("better"), rtt))
+    assert within == pytest.approx(60e-6)
+    assert between == pytest.approx(180e-6)
+    none = verdict("better", "rtt", "rtt", arm_median=60e-6, baseline_median=200e-6)
+    with pytest.raises(ImpossibleFigure):
+        lab_campaign.machine_seconds(results(none))
