@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from rackrate_text.quotas import quota_code
+
 from ..errors import error_code
 from ..stack import Stack
 from .check import Check, told
-
-STANDARD = "L-1216C47A"
-"""Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances, in vCPUs."""
-
-# Amazon EC2 user guide, "On-Demand Instance quotas": every quota counts vCPUs of running instances.
-# Longer prefixes come first, because inf is not i, hpc is not h, dl is not d, and trn is not t.
-_QUOTAS = (
-    ("hpc", "L-F7808C92"),
-    ("inf", "L-1945791B"),
-    ("trn", "L-2C3B7624"),
-    ("dl", "L-6E869C2A"),
-    ("vt", "L-DB2E81BA"),
-    ("f", "L-74FC7D96"),
-    ("g", "L-DB2E81BA"),
-    ("p", "L-417A185B"),
-    ("u", "L-43DA4232"),
-    ("x", "L-7295265B"),
-)
 
 SPREAD_LIMIT = 7
 """Maximum of running instances of a spread group in a zone (EC2 user guide, placement groups)."""
@@ -39,13 +22,6 @@ LEAST_CONCURRENCY = 10
 
 
 _GROUP = "placement group"
-
-
-def quota_code(instance_type: str) -> str:
-    """The code of the quota that counts the vCPUs of an instance type."""
-    family = re.match(r"[a-z]+", instance_type)
-    name = family[0] if family else ""
-    return next((code for prefix, code in _QUOTAS if name.startswith(prefix)), STANDARD)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ The facts have the shapes of boto3's responses to the Describe actions of EC2 an
 from __future__ import annotations
 
 import ipaddress
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rackrate.errors import Fault
+from rackrate.plan.capacity import SPREAD_INSTANCES, addresses_per_node
 from rackrate_text.words import listed
 
 Json = Mapping[str, Any]
@@ -19,9 +19,7 @@ Json = Mapping[str, Any]
 #: The ids of zones in which EKS places no control plane (EKS user guide, "View Amazon EKS
 #: networking requirements for VPC and subnets").
 ZONES_WITHOUT_CONTROL_PLANES = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
-#: The limits in a zone: running instances of a rack-level spread group, and partitions of a
-#: partition group (EC2 user guide, "Placement strategies").
-SPREAD_INSTANCES = 7
+#: Partitions of a partition group in a zone (EC2 user guide, "Placement strategies").
 PARTITIONS = 7
 
 #: AWS reserves the first four addresses and the last address of every subnet (VPC user guide).
@@ -33,13 +31,6 @@ _OTHERS_ADDRESSES = 32
 #: Free addresses that a subnet needs for the interfaces of functions. Functions with the same
 #: security groups share interfaces, so a few addresses are enough.
 FUNCTION_ADDRESSES = 8
-#: EKS's upper limits for maxPods of a managed node group, below and from 30 vCPUs on (EKS user
-#: guide, "Choose an optimal Amazon EC2 node instance type").
-_MANAGED_PODS_SMALL, _MANAGED_PODS_LARGE, _LARGE_VCPUS = 110, 250, 30
-#: Pods that use the node's own address: aws-node and kube-proxy.
-_HOST_NETWORK_PODS = 2
-#: Addresses in a delegated prefix, a /28.
-_PREFIX_ADDRESSES = 16
 # A VPC with a range in one of these cannot get a second range in another of them (VPC user guide,
 # "IPv4 CIDR block association restrictions").
 _PRIVATE_RANGES = tuple(
@@ -465,50 +456,6 @@ def _network_faults(request: Request, described: Json | None) -> Iterator[Fault]
             f" ({because}), and {subnet}, a /{size}, has {usable} for them",
             listed(remedies, "or"),
         )
-
-
-def addresses_per_node(
-    described: Json, *, max_pods: int | None, prefix_delegation: bool
-) -> tuple[int, str]:
-    """The number of subnet addresses that a node with the maximum number of pods uses.
-
-    The VPC CNI allocates the addresses of whole interfaces, and keeps one spare interface
-    (WARM_ENI_TARGET = 1). With prefix delegation it allocates /28 prefixes, and keeps one spare
-    prefix.
-
-    Args:
-        described: the instance type, as DescribeInstanceTypes returns it.
-        max_pods: the kubelet's maxPods, or None for EKS's default.
-        prefix_delegation: whether the VPC CNI uses prefixes.
-
-    Returns:
-        The number, and an explanation in words.
-    """
-    network = described["NetworkInfo"]
-    interfaces = int(network["MaximumNetworkInterfaces"])
-    per_interface = int(network["Ipv4AddressesPerInterface"])
-    # As eni-max-pods in https://github.com/awslabs/amazon-eks-ami.
-    slots = interfaces * (per_interface - 1)
-    large = described.get("VCpuInfo", {}).get("DefaultVCpus", 0) >= _LARGE_VCPUS
-    managed = _MANAGED_PODS_LARGE if large else _MANAGED_PODS_SMALL
-    if prefix_delegation:
-        slots *= _PREFIX_ADDRESSES
-    if max_pods is None:
-        max_pods = min(slots + _HOST_NETWORK_PODS, managed)
-    pods = min(max(max_pods - _HOST_NETWORK_PODS, 1), slots)
-    if prefix_delegation:
-        prefixes = min(math.ceil(pods / _PREFIX_ADDRESSES) + 1, slots // _PREFIX_ADDRESSES)
-        # Each interface with prefixes also has an address of its own.
-        used = math.ceil(prefixes / (per_interface - 1))
-        return (
-            used + prefixes * _PREFIX_ADDRESSES,
-            f"{used} of its own and {prefixes} prefixes of {_PREFIX_ADDRESSES} for {pods} pods",
-        )
-    used = min(math.ceil(pods / (per_interface - 1)) + 1, interfaces)
-    return (
-        used * per_interface,
-        f"{used} network interfaces of {per_interface} for {pods} pods and for quick starts",
-    )
 
 
 def _network(cidr: str) -> Network | None:

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from rackrate.stack import preflight
+from rackrate.plan import capacity
+from rackrate.plan.capacity import addresses_per_node
 from rackrate.stack.preflight import (
     Facts,
     PreflightFailed,
     Request,
     Zones,
-    addresses_per_node,
     check_existing_cluster,
     check_new_cluster,
 )
@@ -317,18 +317,6 @@ def test_a_cluster_group_takes_only_reservations_made_in_it(
 # -- addresses
 
 
-def test_addresses_of_a_node_follow_the_cni():
-    c5_large = region().instance_type  # 3 interfaces of 10 addresses
-    per_node = functools.partial(addresses_per_node, prefix_delegation=False)
-    assert per_node(c5_large, max_pods=None)[0] == 30
-    assert per_node(c5_large, max_pods=11)[0] == 20, "one interface for 9 pods, and one warm"
-    assert per_node(c5_large, max_pods=110)[0] == 30, "never more than it has"
-    prefixes = addresses_per_node(c5_large, max_pods=110, prefix_delegation=True)
-    assert prefixes[0] == 1 + 8 * 16, "108 pods fill 7 prefixes, and one is warm"
-    large = region("c5.24xlarge").instance_type  # 15 interfaces of 50, 96 vCPUs
-    assert per_node(large, max_pods=None)[0] == 7 * 50, "EKS gives it 250 pods at most"
-
-
 @pytest.mark.parametrize(("nodes", "fits"), [("67", True), ("68", False)])
 def test_too_few_addresses_are_refused_with_the_arithmetic(nodes, fits):
     found = faults(NodeCount=nodes)
@@ -356,7 +344,7 @@ def test_more_nodes_or_more_pods_never_take_fewer_addresses(nodes, pods, prefixe
     network = described["NetworkInfo"]
     assert (
         each > network["Ipv4AddressesPerInterface"]
-        or each > preflight._PREFIX_ADDRESSES
+        or each > capacity._PREFIX_ADDRESSES
         or (network["MaximumNetworkInterfaces"] * network["Ipv4AddressesPerInterface"] == each)
     )
     if pods is not None and pods < 250:

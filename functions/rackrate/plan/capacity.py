@@ -1,0 +1,150 @@
+"""How many nodes fit: the addresses that they take, and the limits on their number. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackrate.errors import Fault
+from rackrate_text.quotas import NODES_PER_GROUP
+
+#: A pair needs two nodes.
+LEAST_NODES = 2
+#: Running instances of a rack-level spread group in a zone (EC2 user guide, "Placement
+#: strategies").
+SPREAD_INSTANCES = 7
+
+#: EKS's upper limits for maxPods of a managed node group, below and from 30 vCPUs on (EKS user
+#: guide, "Choose an optimal Amazon EC2 node instance type").
+_MANAGED_PODS_SMALL, _MANAGED_PODS_LARGE, _LARGE_VCPUS = 110, 250, 30
+#: Pods that use the node's own address: aws-node and kube-proxy.
+_HOST_NETWORK_PODS = 2
+#: Addresses in a delegated prefix, a /28.
+_PREFIX_ADDRESSES = 16
+
+
+def addresses_per_node(
+    described: Mapping[str, Any], *, max_pods: int | None, prefix_delegation: bool
+) -> tuple[int, str]:
+    """The number of subnet addresses that a node with the maximum number of pods uses.
+
+    The VPC CNI allocates the addresses of whole interfaces, and keeps one spare interface
+    (WARM_ENI_TARGET = 1). With prefix delegation it allocates /28 prefixes, and keeps one spare
+    prefix.
+
+    Args:
+        described: the instance type, as DescribeInstanceTypes returns it.
+        max_pods: the kubelet's maxPods, or None for EKS's default.
+        prefix_delegation: whether the VPC CNI uses prefixes.
+
+    Returns:
+        The number, and an explanation in words.
+    """
+    network = described["NetworkInfo"]
+    interfaces = int(network["MaximumNetworkInterfaces"])
+    per_interface = int(network["Ipv4AddressesPerInterface"])
+    # As eni-max-pods in https://github.com/awslabs/amazon-eks-ami.
+    slots = interfaces * (per_interface - 1)
+    large = described.get("VCpuInfo", {}).get("DefaultVCpus", 0) >= _LARGE_VCPUS
+    managed = _MANAGED_PODS_LARGE if large else _MANAGED_PODS_SMALL
+    if prefix_delegation:
+        slots *= _PREFIX_ADDRESSES
+    if max_pods is None:
+        max_pods = min(slots + _HOST_NETWORK_PODS, managed)
+    pods = min(max(max_pods - _HOST_NETWORK_PODS, 1), slots)
+    if prefix_delegation:
+        prefixes = min(math.ceil(pods / _PREFIX_ADDRESSES) + 1, slots // _PREFIX_ADDRESSES)
+        # Each interface with prefixes also has an address of its own.
+        used = math.ceil(prefixes / (per_interface - 1))
+        return (
+            used + prefixes * _PREFIX_ADDRESSES,
+            f"{used} of its own and {prefixes} prefixes of {_PREFIX_ADDRESSES} for {pods} pods",
+        )
+    used = min(math.ceil(pods / (per_interface - 1)) + 1, interfaces)
+    return (
+        used * per_interface,
+        f"{used} network interfaces of {per_interface} for {pods} pods and for quick starts",
+    )
+
+
+@dataclass(frozen=True)
+class Room:
+    """What limits the number of nodes of the arms that a stack made.
+
+    Attributes:
+        arms: the number of arms; they have the same number of nodes.
+        nodes: how many nodes all arms have together now.
+        instance_type: the nodes' type.
+        vcpus: vCPUs of a node.
+        vcpu_quota: most vCPUs of running instances under the quota `vcpu_quota_code`; None if that
+            is not known.
+        vcpu_quota_code: the quota that counts the nodes' vCPUs.
+        nodes_per_group: most nodes of a node group.
+        subnet: id of the nodes' subnet.
+        free_addresses: its free addresses.
+        addresses: how many a node takes.
+        because: why so many, in words.
+        is_spread: whether an arm is in a rack-level spread group.
+    """
+
+    arms: int
+    nodes: int
+    instance_type: str
+    vcpus: int
+    vcpu_quota: float | None
+    vcpu_quota_code: str
+    nodes_per_group: int
+    subnet: str
+    free_addresses: int
+    addresses: int
+    because: str
+    is_spread: bool = False
+
+
+def faults_of_node_counts(counts: Mapping[int, int], room: Room) -> list[Fault]:
+    """The numbers of nodes of an arm that cannot work, each with all of its reasons.
+
+    Args:
+        counts: the values of `sweep.nodes`, by their place there.
+        room: what limits them.
+    """
+    return [
+        Fault(f"sweep.nodes[{index}]", problem, remedy)
+        for index, count in counts.items()
+        for problem, remedy in _obstacles(count, room)
+    ]
+
+
+def _obstacles(count: int, room: Room) -> Iterator[tuple[str, str]]:
+    """Why arms cannot have this many nodes: problem and remedy."""
+    if count < LEAST_NODES:
+        yield f"{count} in each arm; a pair needs {LEAST_NODES}", f"name {LEAST_NODES} or more"
+    if room.is_spread and count > SPREAD_INSTANCES:
+        yield (
+            f"{count} in each arm, and a spread placement group holds at most {SPREAD_INSTANCES}"
+            " instances in a zone",
+            f"name {SPREAD_INSTANCES} or fewer",
+        )
+    if count > room.nodes_per_group:
+        yield (
+            f"{count} in each arm, and this account allows {room.nodes_per_group} nodes in a node"
+            f" group (the quota {NODES_PER_GROUP} of EKS)",
+            "name fewer, or ask for more in the Service Quotas console",
+        )
+    together = count * room.arms
+    needed = (together - room.nodes) * room.addresses
+    if needed > room.free_addresses:
+        yield (
+            f"{together} nodes in all arms need {needed} more addresses, {room.addresses} each"
+            f" ({room.because}), and the subnet {room.subnet} has {room.free_addresses} free",
+            "name fewer, or deploy the stack with a SecondaryCidr or a smaller MaxPods",
+        )
+    vcpus = together * room.vcpus
+    if room.vcpu_quota is not None and vcpus > room.vcpu_quota:
+        yield (
+            f"{together} nodes in all arms ({room.instance_type}) need {vcpus} vCPUs, and this"
+            f" account allows {room.vcpu_quota:g} (the quota {room.vcpu_quota_code} of EC2)",
+            "name fewer, or ask for more in the Service Quotas console",
+        )
