@@ -1,6 +1,7 @@
-"""Generate the references of plans: docs/plan.schema.json and the tables of docs/plan.md.
+"""Generate the references of plans and campaigns: docs/plan.schema.json and the tables of fields.
 
-The source are the models that check plans: `PlanInput`, `ArmChoice`, and the model of each tool.
+The source are the models that check them: `PlanInput`, `ArmChoice`, the model of each tool, and
+`CampaignInput`. The tables are in docs/plan.md and docs/campaigns/README.md.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 from rackrate import tools
 from rackrate.document import Json
 from rackrate.plan.arms import ArmChoice
+from rackrate.plan.campaign_fields import CampaignInput
 from rackrate.plan.check import MAX_PLAN_BYTES, MAX_RUN_SECONDS
 from rackrate.plan.fields import MAX_ARMS, MAX_EARLIER_RUNS, MAX_TESTS, MAX_TRIALS, PlanInput
 from rackrate.plan.model import CATALOGUE
@@ -25,8 +27,13 @@ from scripts.markdown import ROOT, bullet, table, with_part
 
 SCHEMA = ROOT / "docs" / "plan.schema.json"
 REFERENCE = ROOT / "docs" / "plan.md"
+CAMPAIGNS = ROOT / "docs" / "campaigns" / "README.md"
 #: The objects that fields take, by the name of their definition.
-_OBJECTS = {"Blocks": '{"least": n, "most": m}', "RandomPairs": '{"random": k}'}
+_OBJECTS = {
+    "Blocks": '{"least": n, "most": m}',
+    "Draws": '{"least": n, "most": m}',
+    "RandomPairs": '{"random": k}',
+}
 
 
 def schema() -> Json:
@@ -234,9 +241,15 @@ def _code(value: Any) -> str:
 
 
 def documents() -> dict[Path, str]:
-    """The two generated files by path."""
+    """The generated files by path."""
     found = schema()
     page = REFERENCE.read_text("utf-8")
     for name, part in parts(found).items():
         page = with_part(page, name, part)
-    return {SCHEMA: json.dumps(found, indent=2) + "\n", REFERENCE: page}
+    campaigns = CAMPAIGNS.read_text("utf-8")
+    fields = _fields(_tidy(CampaignInput.model_json_schema(by_alias=True)))
+    return {
+        SCHEMA: json.dumps(found, indent=2) + "\n",
+        REFERENCE: page,
+        CAMPAIGNS: with_part(campaigns, "the input", fields),
+    }

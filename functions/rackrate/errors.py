@@ -68,6 +68,25 @@ class InvalidComparison(RackrateError):
         super().__init__("\n".join(str(fault) for fault in self.faults))
 
 
+class InvalidCampaign(RackrateError):
+    """The campaign cannot be made; the user has to change its input. Nothing was started.
+
+    The message has one line for each fault: `<path>: <what is wrong>; <remedy>`.
+    """
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class StepsLost(RackrateError):
+    """Too many steps of a campaign in a row have no result. The message quotes their reasons."""
+
+
+class CampaignEnded(RackrateError):
+    """A campaign's execution was stopped, so it changes and measures nothing any more."""
+
+
 class ClusterUnreachable(RackrateError):
     """The Kubernetes API does not answer, or denies access (a new access entry takes time)."""
 
@@ -78,6 +97,10 @@ class Throttled(RackrateError):
 
 class NodesUnavailable(RackrateError):
     """Nodes that a run needs are missing. The message quotes the node group's health issues."""
+
+
+class ChangeFailed(RackrateError):
+    """A campaign could not change the cluster for a step. The message quotes AWS."""
 
 
 class NodesBusy(RackrateError):

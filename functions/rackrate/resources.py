@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 
+from rackrate.campaign_store import CampaignStore
 from rackrate.measure.cluster import Cluster
 from rackrate.plan import prices
 from rackrate.settings import Settings
@@ -28,6 +29,11 @@ class Resources:
         return Store(self.settings.table_name, self.settings.bucket_name)
 
     @functools.cached_property
+    def campaigns(self) -> CampaignStore:
+        """The campaigns in the same table and bucket."""
+        return CampaignStore(self.store)
+
+    @functools.cached_property
     def cluster(self) -> Cluster:
         """The Kubernetes API; connecting may raise `ClusterUnreachable`."""
         return Cluster(self.settings.cluster_name)
@@ -41,6 +47,11 @@ class Resources:
     def ec2(self) -> Any:
         """A client of EC2."""
         return boto3.client("ec2")
+
+    @functools.cached_property
+    def quotas(self) -> Any:
+        """A client of Service Quotas with short timeouts, because a VPC may have no way to it."""
+        return boto3.client("service-quotas", config=prices.CLIENT_CONFIG)
 
     @functools.cached_property
     def step_functions(self) -> Any:

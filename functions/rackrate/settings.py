@@ -69,6 +69,11 @@ class Settings:
         idle_scale_to_zero: whether the node groups have zero nodes between runs.
         host_namespace: the Kubernetes namespace of pods in the nodes' own network; empty when the
             stack does not allow host networking.
+        owns_nodes: whether the stack made the cluster and its nodes, so that a campaign may change
+            them.
+        max_pods: pods that a node may hold; None leaves it to EKS. Only `plan_campaign` knows it.
+        prefix_delegation: whether the VPC CNI gives pods addresses from /28 prefixes. Only
+            `plan_campaign` knows it.
     """
 
     table_name: str
@@ -80,6 +85,9 @@ class Settings:
     node_count: int
     idle_scale_to_zero: bool
     host_namespace: str = ""
+    owns_nodes: bool = False
+    max_pods: int | None = None
+    prefix_delegation: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -98,4 +106,7 @@ class Settings:
             node_count=int(environment["NODE_COUNT"]),
             idle_scale_to_zero=environment["IDLE_SCALE_TO_ZERO"] == "true",
             host_namespace=environment["HOST_NAMESPACE"],
+            owns_nodes=environment["OWNS_NODES"] == "true",
+            max_pods=int(pods) if (pods := environment.get("MAX_PODS")) else None,
+            prefix_delegation=environment.get("PREFIX_DELEGATION") == "true",
         )

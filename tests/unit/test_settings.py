@@ -102,3 +102,16 @@ def test_ena_express_of_each_arm(choice, expected):
 
 def test_the_label_may_have_no_value():
     assert settings({**EXISTING, "TreatmentSelector": "fast="}).arms[0].selector == {"fast": ""}
+
+
+def test_the_functions_of_campaigns_and_of_runs_have_the_same_environment():
+    campaigns = load(ROOT / "templates" / "campaign.yaml")
+    assert campaigns["Globals"] == TEMPLATE["Globals"]
+    needed = ("KnowsNodeGroups", "TreatmentUsesEnaExpress", "BaselineUsesEnaExpress", "RunsInVpc")
+    for name in needed:
+        assert campaigns["Conditions"][name] == TEMPLATE["Conditions"][name]
+
+
+@pytest.mark.parametrize(("given", "owns"), [(CREATED, True), (EXISTING, False)])
+def test_a_stack_owns_the_nodes_that_it_made(given, owns):
+    assert settings(given).owns_nodes is owns

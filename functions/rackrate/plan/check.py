@@ -13,8 +13,9 @@ from pydantic import ValidationError
 from rackrate import tools
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.arms import ArmChoice, Network
+from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.faults import faults_of, kind_of, shown
-from rackrate.plan.fields import MAX_TRIALS, Blocks, PlanInput
+from rackrate.plan.fields import MAX_TRIALS, STARTED_BY, Blocks, PlanInput
 from rackrate.plan.model import CATALOGUE, Plan, names_of
 from rackrate.plan.schedule import (
     MAX_PAIRS_PER_ITEM,
@@ -32,7 +33,6 @@ from rackrate_text.words import counted, listed
 #: Limits of a plan. The state machine stops a run after two days; a plan may ask for one.
 MAX_PLAN_BYTES = 32 * 1024
 MAX_RUN_SECONDS = 86_400
-LEAST_NODES = 2
 
 
 def check_plan(
@@ -90,6 +90,7 @@ def check_plan(
         tolerated_loss=model.tolerated_loss,
         if_busy=model.if_busy,
         dry_run=model.dry_run,
+        campaign=model.campaign,
     )
 
 
@@ -115,6 +116,7 @@ def _read_fields(raw: object, faults: list[Fault]) -> PlanInput:
             Fault("$", f"must be an object, not {kind_of(raw)}", "write {} or an object of fields")
         )
         return PlanInput()
+    raw = {name: value for name, value in raw.items() if name != STARTED_BY}
     size = len(json.dumps(raw))
     if size > MAX_PLAN_BYTES:
         faults.append(

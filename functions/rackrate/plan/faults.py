@@ -9,16 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import BaseModel, ValidationError
 
 from rackrate.errors import Fault
+from rackrate.plan.campaign_fields import CampaignInput, Draws
 from rackrate.plan.fields import Blocks, PlanInput, RandomPairs
 from rackrate_text.words import listed
 
 _PLAIN_KEY = re.compile(r"[\w-]{1,60}")
-#: The fields that take values of several kinds, with the model of the kind that is an object.
-_UNIONS: Mapping[str, type[BaseModel] | None] = {
-    "blocks": Blocks,
-    "pairing": RandomPairs,
-    "compare_with": None,
+#: The fields of each input that take values of several kinds, with the model of the kind that is an
+#: object.
+_UNIONS: Mapping[type[BaseModel], Mapping[str, type[BaseModel] | None]] = {
+    PlanInput: {"blocks": Blocks, "pairing": RandomPairs, "compare_with": None},
+    CampaignInput: {"draws": Draws},
 }
+#: What to do about a list that is too long, where it is not to make several runs.
+_TOO_LONG = {"compare_with": "name fewer", "pool": "name fewer"}
 _REMEDIES = {
     "int_type": "write a whole number, without quotes",
     "int_from_float": "write a whole number, without a fraction",
@@ -41,11 +44,11 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
     faults: list[Fault] = []
     for detail in error.errors(include_url=False):
         location = detail["loc"]
-        fields: Iterable[str] = model.model_fields
-        if model is PlanInput and (union := str(location[0])) in _UNIONS:
+        fields: Iterable[str] = names_of_fields(model)
+        if (union := str(location[0])) in (unions := _UNIONS.get(model, {})):
             # The second part is pydantic's tag for the branch of the union that it tried.
             location = (location[0], *location[2:])
-            fields = branch.model_fields if (branch := _UNIONS[union]) else ()
+            fields = branch.model_fields if (branch := unions[union]) else ()
         path = prefix + _path(location)
         found, context = detail["type"], detail.get("ctx", {})
         value = detail["input"]
@@ -86,13 +89,18 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
                 problem, remedy = "is empty", "name at least one, or leave it out"
             case "too_long":
                 problem = f"has more than {context['max_length']} entries"
-                remedy = "name fewer" if path == "compare_with" else "split it into several runs"
+                remedy = _TOO_LONG.get(path, "split it into several runs")
             case _:
                 message = detail["msg"].removeprefix("Input ").replace("should", "must")
                 problem = f"{message}, not {kind_of(value)}"
                 remedy = _REMEDIES.get(found, "correct it")
         faults.append(Fault(path, problem, remedy))
     return faults
+
+
+def names_of_fields(model: type[BaseModel]) -> list[str]:
+    """The names of a model's fields as an input writes them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _path(location: Sequence[int | str]) -> str:

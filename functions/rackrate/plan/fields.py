@@ -269,3 +269,18 @@ class PlanInput(Document):
             examples=[True],
         ),
     ] = False
+    campaign: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=80,
+            description="The campaign that started this run. A campaign writes it itself; leave it"
+            " out.",
+            examples=["campaign-20261122-060003-9c1e"],
+        ),
+    ] = None
+
+
+#: The field that Step Functions adds to the input of an execution that another one starts (Step
+#: Functions developer guide, "Start workflow executions from a task state").
+STARTED_BY = "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"

@@ -90,6 +90,8 @@ class Plan(Document):
     tolerated_loss: float
     if_busy: IfBusy
     dry_run: bool
+    campaign: str | None = None
+    """The campaign that started the run."""
 
     @property
     def stack_arms(self) -> tuple[str, ...]:

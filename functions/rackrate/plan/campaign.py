@@ -1,0 +1,357 @@
+"""The campaign, and the check of its input.
+
+The check reports every mistake at once, with its path in the input. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from rackrate.document import Document, Json
+from rackrate.errors import Fault, InvalidPlan
+from rackrate.plan.campaign_fields import LEAST_DRAWS, MAX_SWEEP_VALUES, CampaignInput, Draws
+from rackrate.plan.check import MAX_PLAN_BYTES, check_plan
+from rackrate.plan.faults import faults_of, kind_of, shown
+from rackrate.plan.fields import STARTED_BY
+from rackrate.plan.model import Plan
+from rackrate.settings import StackArm
+from rackrate_text.words import listed
+
+#: The fields that say what a campaign does. They exclude each other.
+_KINDS = ("draws", "sweep", "pool")
+#: The fields that a continued campaign may have besides `continue`.
+_ANEW = ("budget_dollars", "draws", "dry_run")
+#: The names of executions have at most 80 characters, and a run's is the campaign's and `-01`.
+MAX_CAMPAIGN_ID = 76
+#: The default: fewer draws say nothing of the group, more than these hardly help.
+USUAL_DRAWS = Draws(least=LEAST_DRAWS, most=12)
+
+
+class Sweep(Document):
+    """What a sweep changes, and to what."""
+
+    change: str
+    """The field of `sweep`."""
+    values: tuple[str | int, ...]
+    runs_per_step: int
+
+    @property
+    def order(self) -> tuple[str | int, ...]:
+        """The value of each step: forth, back, forth, so that a steady drift cancels."""
+        forth = list(self.values)
+        return tuple(
+            value
+            for number in range(self.runs_per_step)
+            for value in (reversed(forth) if number % 2 else forth)
+        )
+
+
+class Uploaded(Document):
+    """Results of another stack, which were uploaded to the bucket."""
+
+    results: str
+    """The object's key."""
+
+
+class Campaign(Document):
+    """A checked campaign, with every default filled in. One of `draws`, `sweep`, `pool` is set."""
+
+    plan: Json
+    """The plan of every run, as it was given."""
+    draws: Draws | None
+    sweep: Sweep | None
+    pool: tuple[str | Uploaded, ...] | None
+    series: str | None
+    budget_dollars: float
+    continues: str | None
+    seed: int
+    dry_run: bool
+
+    @property
+    def kind(self) -> Literal["draws", "sweep", "pool"]:
+        """What it does."""
+        if self.pool is not None:
+            return "pool"
+        return "draws" if self.sweep is None else "sweep"
+
+    @property
+    def least(self) -> int:
+        """The fewest steps that it makes unless something fails."""
+        return self.draws.least if self.draws is not None else self.most
+
+    @property
+    def most(self) -> int:
+        """The most steps that it makes."""
+        if self.draws is not None:
+            return self.draws.most
+        return len(self.pool or ()) if self.sweep is None else len(self.sweep.order)
+
+    def value_after(self, done: Iterable[str | int | None]) -> str | int | None:
+        """The value of the next step of a sweep; None for draws.
+
+        Args:
+            done: the values of the steps that have a result.
+        """
+        if self.sweep is None:
+            return None
+        left = Counter(done)
+        for value in self.sweep.order:
+            if left[value] == 0:
+                return value
+            left[value] -= 1
+        raise LookupError("every step of the sweep is done")
+
+    def plan_of_step(self, campaign_id: str, number: int) -> Json:
+        """The input of a step's run; each run has a seed of its own unless the plan has one."""
+        seed = zlib.crc32(f"{self.seed} {number}".encode())
+        return {"seed": seed, **self.plan, "campaign": campaign_id}
+
+
+def run_id_of_step(campaign_id: str, number: int) -> str:
+    """The id of a step's run."""
+    return f"{campaign_id}-{number:02d}"
+
+
+# -- the check
+
+
+def read_campaign(
+    raw: object,
+    *,
+    campaign_id: str,
+    sweeps: Collection[str],
+    owns_nodes: bool,
+    before: Mapping[str, Any] | None,
+    faults: list[Fault],
+) -> Campaign:
+    """Read a campaign's input. Faults are added to `faults`; invalid fields have their defaults.
+
+    The plan is checked by `check_plans`, and a sweep's values by their change.
+
+    Args:
+        raw: the execution's input, any JSON value.
+        campaign_id: the source of the seed for a campaign without one.
+        sweeps: the names of the changes that a sweep can make.
+        owns_nodes: whether the stack made its nodes.
+        before: the input of the campaign that this one continues; None if it continues none, or
+            one that does not exist.
+        faults: where faults are added.
+    """
+    given = _without_kinship(raw)
+    if isinstance(given, dict) and before is not None:
+        anew = {name for name in _ANEW if name in given}
+        for name in sorted(given.keys() - {*_ANEW, "continue"}):
+            problem = "is taken over from the campaign that this one continues"
+            faults.append(Fault(name, problem, f"remove it; {listed(_ANEW)} may be given"))
+        given = {**before, "dry_run": False, **{name: given[name] for name in (*anew, "continue")}}
+    model = _read_fields(given, faults)
+    _check_id(campaign_id, faults)
+    sweep = _read_sweep(model, sweeps, faults)
+    pool = _read_pool(model, faults)
+    _check_kinds(model, given, faults)
+    if pool is None and not owns_nodes:
+        faults.append(
+            Fault(
+                "sweep" if model.sweep is not None else "draws",
+                "this stack did not make the cluster, and replaces and changes nothing in it",
+                "make runs on different days or clusters, and pool them:"
+                ' {"pool": ["<run>", "<run>"]}, or rackrate pool',
+            )
+        )
+    for field in ("dry_run", "campaign"):
+        if field in model.plan:
+            remedy = "remove it" if field == "campaign" else "write it beside plan"
+            faults.append(Fault(f"plan.{field}", "is not a field of a campaign's plan", remedy))
+    draws = None
+    if sweep is None and pool is None:
+        draws = USUAL_DRAWS if model.draws is None else Draws.of(model.draws)
+    return Campaign(
+        plan={k: v for k, v in model.plan.items() if k not in ("dry_run", "campaign")},
+        draws=draws,
+        sweep=sweep,
+        pool=pool,
+        series=model.series,
+        budget_dollars=model.budget_dollars,
+        continues=model.continues,
+        seed=zlib.crc32(campaign_id.encode()) if model.seed is None else model.seed,
+        dry_run=model.dry_run,
+    )
+
+
+def _without_kinship(raw: object) -> object:
+    """The input without the field that Step Functions adds."""
+    if not isinstance(raw, dict):
+        return raw
+    return {name: value for name, value in raw.items() if name != STARTED_BY}
+
+
+def _read_fields(given: object, faults: list[Fault]) -> CampaignInput:
+    if not isinstance(given, dict):
+        problem = f"must be an object, not {kind_of(given)}"
+        faults.append(Fault("$", problem, "write {} or an object of fields"))
+        return CampaignInput()
+    size = len(json.dumps(given))
+    if size > MAX_PLAN_BYTES:
+        problem = f"is {size} bytes long, more than {MAX_PLAN_BYTES}"
+        faults.append(Fault("$", problem, "leave out what the defaults say already"))
+        return CampaignInput()
+    try:
+        return CampaignInput.model_validate(given)
+    except ValidationError as error:
+        faults.extend(faults_of(error, CampaignInput, ""))
+        wrong = {str(detail["loc"][0]) for detail in error.errors()}
+        return CampaignInput.model_validate({k: v for k, v in given.items() if k not in wrong})
+
+
+def _check_id(campaign_id: str, faults: list[Fault]) -> None:
+    if len(campaign_id) > MAX_CAMPAIGN_ID:
+        faults.append(
+            Fault(
+                "$",
+                f"the execution's name has {len(campaign_id)} characters, and the names of its runs"
+                " would be too long",
+                f"give the execution a name of at most {MAX_CAMPAIGN_ID} characters",
+            )
+        )
+
+
+def _check_kinds(model: CampaignInput, given: object, faults: list[Fault]) -> None:
+    asked: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    chosen = [name for name in _KINDS if asked.get(name) is not None]
+    if len(chosen) > 1:
+        first, second = chosen[:2]
+        problem = f"excludes {first}: a campaign does one of {listed(_KINDS, 'or')}"
+        faults.append(Fault(second, problem, f"remove {first}, or remove {second}"))
+    if model.sweep is None and "runs_per_step" in asked:
+        problem = "is only for a sweep"
+        faults.append(Fault("runs_per_step", problem, "remove it; draws says how many draws"))
+    if model.series is not None and (model.sweep is not None or model.pool is not None):
+        faults.append(Fault("series", "is only for draws", "remove it"))
+    if model.pool is not None:
+        faults += [
+            Fault(name, "is not for a pool, which measures nothing", "remove it")
+            for name in ("plan", "budget_dollars", "seed", "continue")
+            if name in asked
+        ]
+
+
+def _read_sweep(model: CampaignInput, sweeps: Collection[str], faults: list[Fault]) -> Sweep | None:
+    if model.sweep is None:
+        return None
+    known = listed(sorted(sweeps), "or")
+    unknown = sorted(model.sweep.keys() - set(sweeps))
+    for name in unknown:
+        path = f"sweep.{name}" if len(name) <= 60 else "sweep"
+        faults.append(Fault(path, "is nothing that a campaign can change", f"use one of {known}"))
+    chosen = [name for name in model.sweep if name in sweeps]
+    if not chosen and not unknown:
+        faults.append(Fault("sweep", "is empty", f"use one of {known}"))
+    if len(chosen) > 1:
+        problem = f"changes {listed(chosen)} at once"
+        faults.append(Fault("sweep", problem, "change one thing, or make several campaigns"))
+    if not chosen:
+        return None
+    name = chosen[0]
+    return Sweep(
+        change=name,
+        values=tuple(_values(f"sweep.{name}", model.sweep[name], faults)),
+        runs_per_step=model.runs_per_step,
+    )
+
+
+def _values(path: str, given: Sequence[Any], faults: list[Fault]) -> list[str | int]:
+    if len(given) < 2:
+        faults.append(Fault(path, "has fewer than two values", "name what to compare"))
+    if len(given) > MAX_SWEEP_VALUES:
+        problem = f"has more than {MAX_SWEEP_VALUES} entries"
+        faults.append(Fault(path, problem, "split it into several campaigns"))
+    values: list[str | int] = []
+    for index, value in enumerate(given):
+        place = f"{path}[{index}]"
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            problem = f"must be a text or a whole number, not {kind_of(value)}"
+            faults.append(Fault(place, problem, "correct it"))
+        elif value in values:
+            problem = f"{shown(value)} is named twice"
+            faults.append(Fault(place, problem, "name each value once; runs_per_step repeats them"))
+        else:
+            values.append(value)
+    return values
+
+
+def _read_pool(model: CampaignInput, faults: list[Fault]) -> tuple[str | Uploaded, ...] | None:
+    if model.pool is None:
+        return None
+    entries: list[str | Uploaded] = []
+    for index, entry in enumerate(model.pool):
+        path = f"pool[{index}]"
+        if isinstance(entry, str) and entry:
+            read: str | Uploaded = entry
+        elif isinstance(entry, dict):
+            try:
+                read = Uploaded.model_validate(entry)
+            except ValidationError as error:
+                faults.extend(faults_of(error, Uploaded, f"{path}."))
+                continue
+            if not read.results.startswith("pools/"):
+                problem = f"{shown(read.results)} is no uploaded result"
+                remedy = "upload results.json below pools/, or use rackrate pool, which does"
+                faults.append(Fault(f"{path}.results", problem, remedy))
+        else:
+            problem = f"must be a run's id or an object, not {kind_of(entry)}"
+            remedy = 'write the id of a run, or {"results": "pools/<id>/<n>.json"}'
+            faults.append(Fault(path, problem, remedy))
+            continue
+        if read in entries:
+            faults.append(Fault(path, "is named twice", "name each run once"))
+        entries.append(read)
+    return tuple(entries)
+
+
+def check_plans(
+    plan: object,
+    counts: Iterable[int],
+    *,
+    stack_arms: Sequence[StackArm],
+    host_network: bool,
+    campaign_id: str,
+    faults: list[Fault],
+) -> dict[int, Plan]:
+    """Check the plan of the runs for each number of nodes that the steps have.
+
+    Args:
+        plan: the plan.
+        counts: the numbers of nodes of each arm.
+        stack_arms: the stack's arms.
+        host_network: whether the stack allows pods in the network of their nodes.
+        campaign_id: the campaign.
+        faults: where faults are added, with the prefix `plan.`; each once.
+
+    Returns:
+        The checked plan by number of nodes, where it can run.
+    """
+    found: dict[int, Plan] = {}
+    known = set(faults)
+    for count in dict.fromkeys(counts):
+        try:
+            found[count] = check_plan(
+                plan,
+                stack_arms=stack_arms,
+                nodes={arm.name: count for arm in stack_arms},
+                host_network=host_network,
+                run_id=run_id_of_step(campaign_id, 1),
+            )
+        except InvalidPlan as invalid:
+            for fault in invalid.faults:
+                path = "plan" if fault.path == "$" else f"plan.{fault.path}"
+                prefixed = Fault(path, fault.problem, fault.remedy)
+                if prefixed not in known:
+                    known.add(prefixed)
+                    faults.append(prefixed)
+    return found

@@ -1,0 +1,238 @@
+"""The estimate of a campaign's time and cost, made before it changes anything. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rackrate.document import Document
+from rackrate.errors import Fault
+from rackrate.plan.campaign import Campaign
+from rackrate.plan.costs import Cost
+from rackrate.plan.estimate import Estimates
+from rackrate_text.units import dollars
+
+#: State transitions of a step of a campaign in statemachine/campaign.asl.yaml: the judge, about
+#: thirty questions whether the change is made, and the run's start.
+STEP_TRANSITIONS = 100
+
+
+class Span(Document):
+    """The least and the most of a figure."""
+
+    least: float
+    most: float
+
+
+class Steps(Document):
+    """The least and the most steps."""
+
+    least: int
+    most: int
+
+
+class Power(Document):
+    """How many draws may be needed for an answer."""
+
+    ratio: float
+    """The true ratio: 1.3 is 30 % more than the baseline."""
+    variability: float
+    """How much draws differ: the standard deviation of the ratio's logarithm."""
+    draws: int | None
+    """The draws that settle it with a probability of 80 %; null if more than a campaign makes."""
+
+
+class StepEstimate(Document):
+    """What one step takes: its change, then its run."""
+
+    value: str | int | None
+    """The value of a sweep's step; null for a draw."""
+    nodes: int
+    """The number of nodes of each arm."""
+    change_seconds: Span
+    run_seconds: Span
+    usd_per_hour: float | None
+    """What nodes and cluster cost while they are up; null if no price is known."""
+    usd_of_run: Span
+    """What the step costs besides: state transitions, functions, traffic."""
+
+    def usd(self, seconds: float) -> float | None:
+        """What a step costs that takes so many seconds; None if no price is known."""
+        if self.usd_per_hour is None:
+            return None
+        return self.usd_per_hour * seconds / 3600 + self.usd_of_run.most
+
+    @property
+    def most_seconds(self) -> float:
+        """How long it takes at most."""
+        return self.change_seconds.most + self.run_seconds.most
+
+    @property
+    def most_usd(self) -> float | None:
+        """What it costs at most; None if no price is known."""
+        return self.usd(self.most_seconds)
+
+    @property
+    def least_usd(self) -> float | None:
+        """What it costs at least; None if no price is known."""
+        if self.usd_per_hour is None:
+            return None
+        seconds = self.change_seconds.least + self.run_seconds.least
+        return self.usd_per_hour * seconds / 3600 + self.usd_of_run.least
+
+
+class CampaignEstimate(Document):
+    """The estimate of a campaign, made before it changes anything."""
+
+    steps: Steps
+    """Without those that it takes over."""
+    seconds: Span
+    usd: Span | None
+    """Null if no price is known."""
+    step_estimates: tuple[StepEstimate, ...]
+    """One for each value of a sweep; one for all draws."""
+    power: tuple[Power, ...]
+    """Empty except for draws."""
+    guards_that_would_trip: tuple[str, ...]
+    """What may go wrong in each run, with its remedy."""
+    assumptions: tuple[str, ...]
+
+    @property
+    def mean_step_seconds(self) -> float:
+        """How long a step takes at most, on the mean of the values."""
+        seconds = [step.most_seconds for step in self.step_estimates]
+        return sum(seconds) / len(seconds)
+
+    def of_step(self, value: str | int | None) -> StepEstimate:
+        """The estimate of the step with a value."""
+        return next(each for each in self.step_estimates if each.value == value)
+
+
+def step_estimate(
+    value: str | int | None, nodes: int, change_seconds: tuple[float, float], run: Estimates
+) -> StepEstimate:
+    """The estimate of a step.
+
+    Args:
+        value: its value; None for a draw.
+        nodes: the number of nodes of each arm.
+        change_seconds: how long its change takes, at least and at most.
+        run: the estimates of its run.
+    """
+    least_seconds = run.seconds if run.at_least is None else run.at_least.seconds
+    per_hour = _usd_per_hour(run.cost, run.seconds)
+    of_step = STEP_TRANSITIONS * _unit_price(run.cost, "Step Functions")
+    least_usd = run.cost.usd_of_run
+    if run.at_least is not None and run.at_least.usd is not None and per_hour is not None:
+        least_usd = max(0.0, run.at_least.usd - per_hour * least_seconds / 3600)
+    return StepEstimate(
+        value=value,
+        nodes=nodes,
+        change_seconds=Span(least=change_seconds[0], most=change_seconds[1]),
+        run_seconds=Span(least=least_seconds, most=run.seconds),
+        usd_per_hour=per_hour,
+        usd_of_run=Span(least=least_usd + of_step, most=run.cost.usd_of_run + of_step),
+    )
+
+
+def _usd_per_hour(cost: Cost, seconds: float) -> float | None:
+    """What nodes and cluster cost while they are up; None if no price of a node is known."""
+    lines = [line for line in cost.lines if line.paid_anyway]
+    if seconds <= 0 or any(line.usd is None for line in lines):
+        return None
+    return sum(line.usd or 0.0 for line in lines) / seconds * 3600
+
+
+def _unit_price(cost: Cost, what: str) -> float:
+    return next((line.usd_per_unit or 0.0 for line in cost.lines if line.what == what), 0.0)
+
+
+def campaign_estimate(
+    campaign: Campaign,
+    steps: Sequence[StepEstimate],
+    *,
+    done: Sequence[str | int | None],
+    power: Sequence[Power],
+    guards: Sequence[str],
+) -> CampaignEstimate:
+    """The estimate of a campaign.
+
+    Args:
+        campaign: the campaign.
+        steps: the estimate for each value, or the one for all draws.
+        done: the values of finished steps that it takes over.
+        power: how many draws may be needed.
+        guards: what may go wrong in each run.
+    """
+    most = _steps_left(campaign, steps, done, campaign.most)
+    least = _steps_left(campaign, steps, done, campaign.least)
+    usd = None
+    if all(step.usd_per_hour is not None for step in steps):
+        usd = Span(
+            least=round(sum(step.least_usd or 0.0 for step in least), 4),
+            most=round(sum(step.most_usd or 0.0 for step in most), 4),
+        )
+    return CampaignEstimate(
+        steps=Steps(least=len(least), most=len(most)),
+        seconds=Span(
+            least=sum(each.change_seconds.least + each.run_seconds.least for each in least),
+            most=sum(each.most_seconds for each in most),
+        ),
+        usd=usd,
+        step_estimates=tuple(steps),
+        power=tuple(power),
+        guards_that_would_trip=tuple(guards),
+        assumptions=_ASSUMPTIONS,
+    )
+
+
+_ASSUMPTIONS = (
+    "replacing or scaling nodes takes two to four minutes each way, a roll-out one to five",
+    "nodes cost as long as they are up, from the first change to the last run's end",
+)
+
+
+def _steps_left(
+    campaign: Campaign,
+    steps: Sequence[StepEstimate],
+    done: Sequence[str | int | None],
+    number: int,
+) -> list[StepEstimate]:
+    by_value = {step.value: step for step in steps}
+    made = list(done)
+    left: list[StepEstimate] = []
+    while len(made) < number:
+        value = campaign.value_after(made)
+        left.append(by_value[value])
+        made.append(value)
+    return left
+
+
+def check_budget(campaign: Campaign, estimate: CampaignEstimate, faults: list[Fault]) -> list[str]:
+    """Check that the budget suffices for one step. Returns warnings about what it does not cover.
+
+    Args:
+        campaign: the campaign.
+        estimate: its estimate.
+        faults: where faults are added.
+    """
+    budget = campaign.budget_dollars
+    costs = [step.most_usd for step in estimate.step_estimates]
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(costs) or estimate.usd is None:
+        return ["the price of the nodes is not known, so the budget cannot be kept to"]
+    step = "draw" if campaign.sweep is None else "step"
+    if known and budget < max(known):
+        faults.append(
+            Fault(
+                "budget_dollars",
+                f"{dollars(budget)} is less than one {step} may cost, {dollars(max(known))}",
+                "allow more, or ask for fewer or shorter tests, fewer blocks, or smaller nodes",
+            )
+        )
+    elif budget < estimate.usd.least:
+        what = "least draws" if campaign.sweep is None else "whole sweep"
+        return [
+            f"the budget of {dollars(budget)} may end the campaign early: the {what} cost about"
+            f" {dollars(estimate.usd.least)}"
+        ]
+    return []

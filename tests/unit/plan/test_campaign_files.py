@@ -1,0 +1,54 @@
+"""docs/campaigns: every file is the input of a campaign, and its plan can run at every step."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rackrate.changes import CHANGES, SWEEPS
+from rackrate.plan.campaign import check_plans, read_campaign
+from tests.templates.cloudformation import ROOT
+from tests.unit.samples import ARMS
+
+FOLDER = ROOT / "docs" / "campaigns"
+FILES = sorted(FOLDER.glob("*.json"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_campaign_that_is_documented_is_valid_at_every_step(path):
+    faults = []
+    campaign = read_campaign(
+        json.loads(path.read_text()),
+        campaign_id="documented",
+        sweeps=SWEEPS,
+        owns_nodes=True,
+        before=None,
+        faults=faults,
+    )
+    change = CHANGES["draws" if campaign.sweep is None else campaign.sweep.change]
+    values = campaign.sweep.values if campaign.sweep else (None,)
+    check_plans(
+        campaign.plan,
+        [change.node_count(value, 2) for value in values],
+        stack_arms=ARMS,
+        host_network=True,
+        campaign_id="documented",
+        faults=faults,
+    )
+    assert faults == []
+    assert f"`{path.name}`" in (FOLDER / "README.md").read_text()
+
+
+def test_the_campaigns_for_the_lab_measure_the_same_in_less_time():
+    for name in ("e3", "e4-network"):
+        full, short = (
+            json.loads((FOLDER / f"{each}.json").read_text()) for each in (name, f"{name}-lab")
+        )
+        assert full["sweep"].keys() == short["sweep"].keys()
+        assert full["runs_per_step"] == short["runs_per_step"]
+        kept = {"arms", "baseline", "pairing", "load"} & full["plan"].keys()
+        assert {key: full["plan"][key] for key in kept} == {
+            key: short["plan"].get(key) for key in kept
+        }
+        assert short["plan"]["blocks"] < full["plan"]["blocks"]
