@@ -1,17 +1,27 @@
-"""EKS managed node groups: their status and health issues, and their desired size."""
+"""EKS managed node groups: their status and health issues, and their sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
 from rackrate.errors import NodesUnavailable, translated
+from rackrate.settings import StackArm
+from rackrate_text.units import duration
 
 #: Statuses from which a node group does not recover by itself.
 LOST = frozenset({"CREATE_FAILED", "DELETING", "DELETE_FAILED"})
+
+
+class Sizes(NamedTuple):
+    """The sizes of a node group, in nodes."""
+
+    least: int
+    desired: int
+    most: int
 
 
 @dataclass(frozen=True)
@@ -21,16 +31,28 @@ class NodeGroup:
     Attributes:
         name: its name.
         status: EKS's status, such as ACTIVE, UPDATING or DEGRADED.
-        desired: its desired number of nodes.
+        sizes: its least, desired and most nodes.
         instance_type: the first of its instance types, or None when the launch template sets it.
+        subnets: the ids of its subnets.
         issues: its health issues, each `<code>: <message>`.
     """
 
     name: str
     status: str
-    desired: int
+    sizes: Sizes
     instance_type: str | None
     issues: tuple[str, ...]
+    subnets: tuple[str, ...] = ()
+
+    @property
+    def desired(self) -> int:
+        """Its desired number of nodes."""
+        return self.sizes.desired
+
+    @property
+    def is_updating(self) -> bool:
+        """Whether EKS has not applied the last change of it yet."""
+        return self.status == "UPDATING"
 
     @property
     def complaints(self) -> tuple[str, ...]:
@@ -58,13 +80,31 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
         raise
     found = answer["nodegroup"]
     issues = found.get("health", {}).get("issues", [])
+    scaling = found.get("scalingConfig", {})
     return NodeGroup(
         name=name,
         status=found.get("status", "UNKNOWN"),
-        desired=int(found.get("scalingConfig", {}).get("desiredSize", 0)),
+        sizes=Sizes(*(int(scaling.get(f"{size}Size", 0)) for size in ("min", "desired", "max"))),
         instance_type=next(iter(found.get("instanceTypes") or []), None),
         issues=tuple(f"{issue.get('code')}: {issue.get('message')}" for issue in issues),
+        subnets=tuple(found.get("subnets") or ()),
     )
+
+
+def groups_of(eks: Any, cluster_name: str, arms: Iterable[StackArm]) -> list[NodeGroup]:
+    """The node groups of arms, in the same order.
+
+    Raises:
+        NodesUnavailable: an arm's node group is gone, or its name is not known.
+        Throttled: EKS throttled the request.
+    """
+    found: list[NodeGroup] = []
+    for arm in arms:
+        group = describe(eks, cluster_name, arm.node_group)
+        if group is None:
+            raise NodesUnavailable(f"arm {arm.name}: there is no node group {arm.node_group!r}")
+        found.append(group)
+    return found
 
 
 def health_issues(eks: Any, cluster_name: str, names: Iterable[str]) -> list[str]:
@@ -81,6 +121,38 @@ def health_issues(eks: Any, cluster_name: str, names: Iterable[str]) -> list[str
     ]
 
 
+def check_hope(
+    groups: Sequence[NodeGroup],
+    told: str,
+    *,
+    complaints_before: Collection[str],
+    seconds: float,
+    patience_seconds: float,
+) -> None:
+    """Check that it makes sense to wait for the nodes of node groups.
+
+    Args:
+        groups: the node groups.
+        told: how far they have come, in words.
+        complaints_before: their complaints before they were resized. A node group that failed to
+            grow stays DEGRADED until it grows, even at zero nodes (aws/containers-roadmap#2326).
+            So only new complaints end the wait.
+        seconds: how long the nodes have been waited for.
+        patience_seconds: how long they may take.
+
+    Raises:
+        NodesUnavailable: a node group has a new complaint, or the nodes had their time. The message
+            quotes the node groups.
+    """
+    complaints = [complaint for group in groups for complaint in group.complaints]
+    new = [each for each in complaints if each not in complaints_before]
+    if new or any(group.status in LOST for group in groups):
+        raise NodesUnavailable("\n".join([told, *(new or complaints)]))
+    if seconds > patience_seconds:
+        reasons = complaints or ["EKS reports no health issue"]
+        raise NodesUnavailable("\n".join([f"{told} after {duration(seconds)}", *reasons]))
+
+
 def resize(eks: Any, cluster_name: str, name: str, *, desired: int, maximum: int) -> bool:
     """Set a node group's desired number of nodes, with a minimum of zero and a maximum.
 
@@ -91,11 +163,21 @@ def resize(eks: Any, cluster_name: str, name: str, *, desired: int, maximum: int
         NodesUnavailable: EKS reports that the node group cannot be resized in its state.
         Throttled: EKS throttled the request.
     """
-    sizes = {"minSize": 0, "desiredSize": desired, "maxSize": maximum}
+    return set_sizes(eks, cluster_name, name, Sizes(0, desired, maximum))
+
+
+def set_sizes(eks: Any, cluster_name: str, name: str, sizes: Sizes) -> bool:
+    """Set the sizes of a node group. Returns and raises the same as `resize`."""
     try:
         with translated():
             eks.update_nodegroup_config(
-                clusterName=cluster_name, nodegroupName=name, scalingConfig=sizes
+                clusterName=cluster_name,
+                nodegroupName=name,
+                scalingConfig={
+                    "minSize": sizes.least,
+                    "desiredSize": sizes.desired,
+                    "maxSize": sizes.most,
+                },
             )
     except ClientError as error:
         code = error.response["Error"]["Code"]

@@ -17,6 +17,7 @@ NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"
 
 #: The VPC CNI's DaemonSet, and its container's name.
 CNI_DAEMON_SET = "aws-node"
+KUBE_PROXY_DAEMON_SET = "kube-proxy"
 
 _TOPOLOGY_PREFIX = "topology.k8s.aws/network-node-layer-"
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from rackrate.document import Json
 from rackrate.measure.manifests import NETWORK, STACK
-from rackrate.measure.nodes import CNI_DAEMON_SET
+from rackrate.measure.nodes import CNI_DAEMON_SET, KUBE_PROXY_DAEMON_SET
 
 #: The labels of all objects here.
 LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "rackrate"}
@@ -52,11 +52,12 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
             "metadata": _metadata(reader, marks),
             "rules": [
                 {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
-                # The CNI's version comes from its DaemonSet. No other DaemonSet may be read.
+                # The CNI's version comes from its DaemonSet. A campaign that changes one of these
+                # add-ons reads how far its rollout is. No other DaemonSet may be read.
                 {
                     "apiGroups": ["apps"],
                     "resources": ["daemonsets"],
-                    "resourceNames": [CNI_DAEMON_SET],
+                    "resourceNames": [CNI_DAEMON_SET, KUBE_PROXY_DAEMON_SET],
                     "verbs": ["get"],
                 },
             ],

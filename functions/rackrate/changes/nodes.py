@@ -1,0 +1,118 @@
+"""A sweep over the number of nodes: the node groups of all arms are scaled together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from rackrate.changes.base import Made, Value
+from rackrate.changes.scaling import put_back, resize_arms, sizes_before
+from rackrate.document import Json
+from rackrate.errors import Fault, NodesUnavailable, translated
+from rackrate.measure.node_groups import groups_of
+from rackrate.plan.capacity import Room, addresses_per_node, faults_of_node_counts
+from rackrate.plan.faults import kind_of
+from rackrate.resources import Resources
+from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP, NODES_PER_GROUP, quota_code
+
+
+class NodeCount:
+    """Another number of nodes in each arm."""
+
+    name = "nodes"
+    needs_nodes = False
+    #: Only second-hand sources have figures for AWS.
+    seconds = (120.0, 240.0)
+
+    def faults(self, values: Sequence[Value], resources: Resources) -> list[Fault]:
+        """Numbers for which quotas, addresses or the placement group have no room."""
+        texts = [
+            Fault(
+                f"sweep.nodes[{index}]",
+                f"must be a whole number, not {kind_of(value)}",
+                "write a whole number, without quotes",
+            )
+            for index, value in enumerate(values)
+            if not isinstance(value, int)
+        ]
+        counts = {index: value for index, value in enumerate(values) if isinstance(value, int)}
+        return [*texts, *faults_of_node_counts(counts, _room(resources))]
+
+    def title(self, value: Value | None) -> str:
+        """The number."""
+        return f"{value} nodes in each arm"
+
+    def node_count(self, value: Value | None, usual: int) -> int:
+        """The step's value."""
+        return value if isinstance(value, int) else usual
+
+    def before(self, resources: Resources) -> Json:
+        """The sizes of the node groups."""
+        return sizes_before(resources)
+
+    def make(self, value: Value | None, progress: Json, resources: Resources) -> Made:
+        """Scale all node groups, and wait until all nodes are Ready.
+
+        Raises:
+            NodesUnavailable: a node group reports a new health issue, or its nodes take too long.
+        """
+        count = self.node_count(value, resources.settings.node_count)
+        return resize_arms(count, progress, resources)
+
+    def undo(self, before: Json, resources: Resources) -> Made:
+        """Put the sizes of the node groups back."""
+        return put_back(before, resources)
+
+
+def _room(resources: Resources) -> Room:
+    """What limits the number of nodes.
+
+    Raises:
+        NodesUnavailable: a node group is gone.
+        Throttled: AWS throttled a request.
+    """
+    settings = resources.settings
+    groups = groups_of(resources.eks, settings.cluster_name, settings.arms)
+    instance_type, subnet = groups[0].instance_type, next(iter(groups[0].subnets), None)
+    if instance_type is None or subnet is None:
+        raise NodesUnavailable(f"the node group {groups[0].name} has no instance type or no subnet")
+    code = quota_code(instance_type)
+    with translated():
+        types = resources.ec2.describe_instance_types(InstanceTypes=[instance_type])
+        subnets = resources.ec2.describe_subnets(SubnetIds=[subnet])
+        vcpu_quota = _quota(resources.quotas, "ec2", code)
+        nodes_per_group = _quota(resources.quotas, "eks", NODES_PER_GROUP)
+    described = types["InstanceTypes"][0]
+    addresses, because = addresses_per_node(
+        described, max_pods=settings.max_pods, prefix_delegation=settings.prefix_delegation
+    )
+    return Room(
+        arms=len(groups),
+        nodes=sum(group.desired for group in groups),
+        instance_type=instance_type,
+        vcpus=int(described["VCpuInfo"]["DefaultVCpus"]),
+        vcpu_quota=vcpu_quota,
+        vcpu_quota_code=code,
+        nodes_per_group=int(nodes_per_group or DEFAULT_NODES_PER_GROUP),
+        subnet=subnet,
+        free_addresses=int(subnets["Subnets"][0]["AvailableIpAddressCount"]),
+        addresses=addresses,
+        because=because,
+        is_spread=any(arm.placement == "spread" for arm in settings.arms),
+    )
+
+
+def _quota(quotas: Any, service: str, code: str) -> float | None:
+    """The account's value of a quota; None if it is unknown or Service Quotas does not answer."""
+    try:
+        answer = quotas.get_service_quota(ServiceCode=service, QuotaCode=code)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "NoSuchResourceException":
+            return None
+        raise
+    except BotoCoreError:
+        # As in a VPC without egress, which has no endpoint of Service Quotas.
+        return None
+    return float(answer["Quota"]["Value"])

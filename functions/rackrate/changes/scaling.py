@@ -1,0 +1,93 @@
+"""The numbers of nodes of all arms: set them, wait for them, and put them back."""
+
+from __future__ import annotations
+
+from rackrate.changes.base import Made
+from rackrate.document import Json
+from rackrate.measure.node_groups import NodeGroup, Sizes, check_hope, groups_of, set_sizes
+from rackrate.measure.nodes import is_ready, nodes_of
+from rackrate.resources import Resources
+from rackrate.store import now, seconds_between
+from rackrate_text.words import counted
+
+#: How long nodes may take to come or to go. EKS waits up to 15 minutes for a node's pods to leave.
+PATIENCE_SECONDS = 25 * 60
+
+
+def sizes_before(resources: Resources) -> Json:
+    """The sizes of the node groups of all arms, by name, for `put_back`."""
+    return {group.name: list(group.sizes) for group in _groups(resources)}
+
+
+def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
+    """Give every arm so many nodes, all arms at the same time, and say whether all are Ready.
+
+    Args:
+        count: the number of nodes of each arm; with 0 it is done when no node is left.
+        progress: what the last call returned; empty at the first call.
+        resources: the stack's resources.
+
+    Raises:
+        NodesUnavailable: a node group reports a new health issue, or `PATIENCE_SECONDS` are over.
+    """
+    settings = resources.settings
+    groups = _groups(resources)
+    if not progress:
+        complaints = [complaint for group in groups for complaint in group.complaints]
+        progress = {"since": now(), "complaints_before": complaints}
+    most = max(count, settings.node_count)
+    wanted = Sizes(0, count, most)
+    for group in groups:
+        if group.sizes != wanted:
+            set_sizes(resources.eks, settings.cluster_name, group.name, wanted)
+    found = [nodes_of(resources.cluster, arm) for arm in settings.arms]
+    there = sum(map(len, found))
+    ready = sum(sum(map(is_ready, of_arm)) for of_arm in found)
+    all_wanted = count * len(settings.arms)
+    if there > all_wanted:
+        surplus = there - all_wanted
+        told = f"{counted(surplus, 'node')} {'is' if surplus == 1 else 'are'} to leave"
+    else:
+        told = f"{ready} of {all_wanted} nodes are Ready" if count else "the last node has left"
+    applied = all(group.sizes == wanted and not group.is_updating for group in groups)
+    if applied and all(len(of_arm) == count and all(map(is_ready, of_arm)) for of_arm in found):
+        return Made(True, progress, told)
+    check_hope(
+        groups,
+        told,
+        complaints_before=progress["complaints_before"],
+        seconds=seconds_between(progress["since"], now()),
+        patience_seconds=PATIENCE_SECONDS,
+    )
+    return Made(False, progress, told)
+
+
+def put_back(before: Json, resources: Resources) -> Made:
+    """Put the sizes of the node groups back.
+
+    In a stack that idles at zero they stay as they are, because other runs may wait for the nodes:
+    such a stack puts its nodes to rest when no run needs them.
+
+    Args:
+        before: what `sizes_before` returned.
+        resources: the stack's resources.
+
+    Raises:
+        NodesUnavailable: EKS refuses.
+    """
+    phase = "putting back the sizes of the node groups"
+    settings = resources.settings
+    if settings.idle_scale_to_zero:
+        return Made(True, {}, phase)
+    done = True
+    for group in _groups(resources):
+        wanted = Sizes(*before.get(group.name, group.sizes))
+        if group.sizes != wanted:
+            set_sizes(resources.eks, settings.cluster_name, group.name, wanted)
+        done = done and group.sizes == wanted and not group.is_updating
+    return Made(done, {}, phase)
+
+
+def _groups(resources: Resources) -> list[NodeGroup]:
+    settings = resources.settings
+    return groups_of(resources.eks, settings.cluster_name, settings.arms)
