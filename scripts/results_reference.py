@@ -1,8 +1,9 @@
-"""Generate the references of results: results.schema.json, and the columns of the tables.
+"""Generate the references of results: the schemas of results and campaigns, the tables' columns.
 
-The schema comes from the models in `rackrate.results.schema`, which check results. The columns are
-those that `rackrate.results.rows` writes. They go to results.md, to the tables of
-templates/results.yaml, and to the list of their order. A new tool's columns are appended to it.
+The schemas come from the models in `rackrate.results.schema` and `rackrate.results.campaign`, which
+check results. The columns are those that `rackrate.results.rows` writes. They go to results.md, to
+the tables of templates/results.yaml, and to the list of their order. A new tool's columns are
+appended to it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from rackrate.results import campaign
 from rackrate.results.rows import PUBLISHED, TRIALS, VERDICTS
 from rackrate.results.schema import schema
 from rackrate.results.tables import Column, glue_columns
 from scripts.markdown import ROOT, table, with_part
 
 SCHEMA = ROOT / "docs" / "results.schema.json"
+CAMPAIGN_SCHEMA = ROOT / "docs" / "campaign.schema.json"
 REFERENCE = ROOT / "docs" / "results.md"
 TEMPLATE = ROOT / "templates" / "results.yaml"
 
@@ -32,6 +35,7 @@ def documents() -> dict[Path, str]:
         template = _with_glue_columns(template, name, columns)
     return {
         SCHEMA: json.dumps(schema(), indent=2) + "\n",
+        CAMPAIGN_SCHEMA: json.dumps(campaign.schema(), indent=2) + "\n",
         REFERENCE: reference,
         TEMPLATE: template,
         PUBLISHED: "".join(f"{column.name}\n" for column in TRIALS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +12,7 @@ from rackrate.measure.counters import Counters
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm, Node
 from rackrate.plan.planned_run import PlannedRun
+from rackrate.results.campaign import CampaignStatus
 from rackrate.results.schema import (
     CounterIncreases,
     Failure,
@@ -42,6 +44,24 @@ class RunFailure:
             return None
         return cls(str(value.get("Error") or ""), str(value.get("Cause") or ""))
 
+    @property
+    def text(self) -> str:
+        """The error and its message for people, out of the documents of Lambda and of executions.
+
+        Lambda's document has `errorMessage`, that of a child execution its own `Error` and `Cause`.
+        """
+        try:
+            document = json.loads(self.cause)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            return f"{self.error}: {self.cause}" if self.cause else self.error
+        if "errorMessage" in document:
+            return f"{self.error}: {document['errorMessage']}"
+        if document.get("Error") or document.get("Cause"):
+            return RunFailure(document.get("Error") or "", document.get("Cause") or "").text
+        return f"{self.error}: {document.get('Status', '')}".removesuffix(": ")
+
 
 def final_status(
     failure: RunFailure | None, *, lost: int
@@ -54,6 +74,18 @@ def final_status(
     """
     if failure is not None:
         return "invalid" if failure.error == "InvalidPlan" else "failed"
+    return "degraded" if lost else "succeeded"
+
+
+def campaign_status(failure: RunFailure | None, *, lost: int) -> CampaignStatus:
+    """The final status of a campaign.
+
+    Args:
+        failure: why it failed, or None.
+        lost: the number of its steps without a result.
+    """
+    if failure is not None:
+        return "invalid" if failure.error == "InvalidCampaign" else "failed"
     return "degraded" if lost else "succeeded"
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, PlainSerializer
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.json_schema import GenerateJsonSchema
 
 from rackrate.document import Document
 from rackrate.measure.trials import Status
-from rackrate.plan.arms import Arm, Network, Node
+from rackrate.plan.arms import Arm, InstanceNetwork, Network, Node
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
 from rackrate.tools import Better
@@ -115,6 +115,33 @@ class ArmOfResults(Document):
             ),
         )
 
+    def arm(self) -> Arm:
+        """The arm again. The labels that selected its nodes are not in the results."""
+        return Arm(
+            name=self.name,
+            stack_arm=self.stack_arm,
+            client_network=self.client_network,
+            server_network=self.server_network,
+            placement=self.placement,
+            baseline=self.baseline,
+            node_group=self.node_group,
+            selector={},
+            ena_express=self.ena_express,
+            network=InstanceNetwork(
+                baseline_bits_per_second=self.network.baseline_bits_per_second,
+                peak_bits_per_second=self.network.peak_bits_per_second,
+            ),
+            network_scale=self.network.scale,
+            nodes=self.node_facts,
+        )
+
+
+def _arms_as_written(value: object) -> object:
+    """Arms as results have them; pass anything else on for pydantic to reject."""
+    if not isinstance(value, list):
+        return value
+    return tuple(ArmOfResults.from_json(each).arm() for each in value)
+
 
 class Failure(Document):
     """A trial that ran and failed."""
@@ -196,6 +223,7 @@ class Findings(Document):
     metrics: tuple[MetricOfTest, ...]
     arms: Annotated[
         tuple[Arm, ...],
+        BeforeValidator(_arms_as_written),
         PlainSerializer(
             lambda arms: tuple(map(ArmOfResults.of, arms)),
             return_type=tuple[ArmOfResults, ...],
@@ -271,14 +299,19 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of results.json, draft 2020-12."""
-    found = Results.model_json_schema(mode="serialization", schema_generator=_Untitled)
-    for model in (found, *found["$defs"].values()):
+def json_schema(model: type[Document], title: str) -> dict[str, Any]:
+    """The JSON Schema of a document as it is written, draft 2020-12."""
+    found = model.model_json_schema(mode="serialization", schema_generator=_Untitled)
+    for each in (found, *found["$defs"].values()):
         # This includes a test's `tool`, which a plan may leave out.
-        model["required"] = list(model["properties"])
+        each["required"] = list(each["properties"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **found,
-        "title": "Results of a rackrate run",
+        "title": title,
     }
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of results.json."""
+    return json_schema(Results, "Results of a rackrate run")

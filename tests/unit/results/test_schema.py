@@ -16,7 +16,17 @@ PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())
 VALIDATOR = Draft202012Validator(PUBLISHED)
 #: The published results of an earlier run, and the fields that were added since.
 SINCE = {
-    *("at_least", "cni", "intervals", "drift", "if_busy", "left_out", "more_runs", "pause_seconds"),
+    *(
+        "at_least",
+        "campaign",
+        "cni",
+        "intervals",
+        "drift",
+        "if_busy",
+        "left_out",
+        "more_runs",
+        "pause_seconds",
+    ),
     *("prospect", "regression_differences", "span_seconds", "stack", "stopped"),
 }
 EARLIER = json.loads((ROOT / "tests" / "docs" / "data" / "demo.results.json").read_text())

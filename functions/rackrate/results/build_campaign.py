@@ -1,0 +1,201 @@
+"""Builds campaign.json (`rackrate.campaign.v1`, see docs/results.md) from its runs. Pure.
+
+Every run counts by its results.json, wherever it was made, so that runs of this campaign, of its
+series and of other stacks are treated alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rackrate.document import Json
+from rackrate.plan.planned_run import ComparedMetric, PlannedRun
+from rackrate.results.campaign import CampaignFacts, CampaignResults, Step
+from rackrate.results.schema import Results
+from rackrate.verdict import campaign, sweeps
+from rackrate.verdict.answers import Answer, CampaignStopped, SweepCell
+from rackrate.verdict.differences import differences
+from rackrate.verdict.evidence import Evidence, shared_tests
+from rackrate.verdict.model import Difference, Verdict
+
+#: The fact about runs that always differs between draws.
+_NODES = "nodes"
+#: The swept field whose values are numbers of nodes, so that throughputs add up.
+_GROWS = "nodes"
+
+
+def build_campaign(
+    facts: CampaignFacts,
+    *,
+    plan: Json,
+    steps: Sequence[Step],
+    runs: Sequence[Results],
+    least: int,
+    most: int,
+    stopped: CampaignStopped | None,
+    warnings: Iterable[str] = (),
+) -> CampaignResults:
+    """Build campaign.json.
+
+    Args:
+        facts: the campaign. Without a scale of the lab's network it gets that of its runs.
+        plan: the plan of every run, as it was given; empty for a pool.
+        steps: the steps that were begun, in order; for a pool those of `pooled_step`.
+        runs: the results of the runs that count, in the order in which they were made; for a
+            series also those of earlier campaigns.
+        least: the fewest draws that the campaign makes; only used for draws.
+        most: the most draws that it makes; only used for draws.
+        stopped: why it made no more steps, or None.
+        warnings: deviations from what was asked.
+    """
+    is_sweep, is_pool = facts.kind == "sweep", facts.kind == "pool"
+    answers = () if is_sweep else answers_of_runs(facts, runs, least=least, most=most)
+    cells = _cells(facts, steps, runs) if is_sweep else ()
+    differed = tuple(_differences(runs)) if is_pool else ()
+    if is_sweep:
+        titles = {step.value: step.change for step in steps}
+        conclusion = sweeps.conclusion(
+            cells, title=lambda value: titles[value], grows=facts.swept == _GROWS
+        )
+    else:
+        conclusion = campaign.conclusion(answers, pooled_differences=differed if is_pool else None)
+    scales = [run.run.lab_scale for run in runs if run.run.lab_scale]
+    return CampaignResults(
+        campaign=facts.model_copy(
+            update={"lab_scale": facts.lab_scale or next(iter(scales), None)}
+        ),
+        conclusion=conclusion,
+        method=sweeps.METHOD if is_sweep else campaign.METHOD,
+        plan=plan,
+        stopped=stopped,
+        steps=tuple(steps),
+        answers=answers,
+        sweep=cells,
+        differences=differed,
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def answers_of_runs(
+    facts: CampaignFacts, runs: Sequence[Results], *, least: int, most: int
+) -> tuple[Answer, ...]:
+    """The answers of a campaign of draws or of a pool.
+
+    A run whose test has the name of the newest run's, but not its parameters, is left out of the
+    answers on that test.
+
+    Args:
+        facts: the campaign.
+        runs: see `build_campaign`.
+        least: the fewest draws that the campaign makes; not used for a pool.
+        most: the most draws that it makes; not used for a pool.
+    """
+    if not runs:
+        return ()
+    told = [
+        campaign.RunOnNodes(run.run.id, _comparable(run, runs[-1]), _places(run)) for run in runs
+    ]
+    draws = [campaign.DrawOfRuns(run.run_id, run.verdicts) for run in told]
+    if facts.kind == "pool":
+        draws = campaign.draws_of_runs(told)
+        least = most = len(draws)
+    answers = campaign.answers_of(
+        draws,
+        threshold=runs[-1].plan.threshold,
+        least=least,
+        most=most,
+        since_before=facts.series is not None,
+    )
+    starts = {run.run.id: run.run.started_at for run in runs}
+    return tuple(_dated(answer, starts) for answer in answers)
+
+
+def pooled_step(number: int, run: Results, source: str | None) -> Step:
+    """A run of a pool as a step.
+
+    Args:
+        number: its number, from 1.
+        run: its results.
+        source: where it is from, such as another stack's name; None for a run of this stack.
+    """
+    return Step(
+        number=number,
+        change="a run that was made before",
+        value=None,
+        run_id=run.run.id,
+        status=run.run.status,
+        started_at=run.run.started_at,
+        change_seconds=None,
+        run_seconds=run.run.seconds,
+        dollars=None,
+        nodes={arm.name: arm.node_names for arm in run.arms},
+        source=source,
+    )
+
+
+def _comparable(run: Results, newest: Results) -> list[Verdict]:
+    """The verdicts of a run on tests that it shares with the newest run."""
+    shared = {test.name for test in shared_tests(_evidence(newest), [_evidence(run)])}
+    return [verdict for verdict in run.verdicts if verdict.test in shared]
+
+
+def _dated(answer: Answer, starts: Mapping[str, str]) -> Answer:
+    """The answer with the times at which its draws were made."""
+    draws = tuple(
+        draw.model_copy(update={"started_at": starts[draw.run_ids[0]]}) for draw in answer.draws
+    )
+    return answer.model_copy(update={"draws": draws})
+
+
+def _places(run: Results) -> frozenset[str]:
+    """What tells a run's nodes from all others."""
+    return frozenset(node.instance_id or node.name for arm in run.arms for node in arm.nodes)
+
+
+def _cells(
+    facts: CampaignFacts, steps: Sequence[Step], runs: Sequence[Results]
+) -> tuple[SweepCell, ...]:
+    values = {step.run_id: step.value for step in steps if step.value is not None}
+    found = [
+        sweeps.SweepRun(values[run.run.id], _planned(run), run.summaries)
+        for run in runs
+        if run.run.id in values
+    ]
+    if not found:
+        return ()
+    threshold = found[-1].planned.plan.threshold
+    return sweeps.sweep_cells(found, threshold=threshold, grows=facts.swept == _GROWS)
+
+
+def _differences(runs: Sequence[Results]) -> list[Difference]:
+    """What differed between the newest run and the others, besides the nodes themselves."""
+    if len(runs) < 2:
+        return []
+    *before, newest = map(_evidence, runs)
+    return [
+        each for each in differences(newest, before).found if each.what.split(" of ")[0] != _NODES
+    ]
+
+
+def _evidence(run: Results) -> Evidence:
+    """A run's plan and nodes as evidence. Its trials are not in its results."""
+    return Evidence(_planned(run), (), {}, {})
+
+
+def _planned(run: Results) -> PlannedRun:
+    """The planned run that results are of."""
+    return PlannedRun(
+        run_id=run.run.id,
+        execution_arn=run.run.execution_arn,
+        plan=run.plan,
+        compare_with_baseline=None,
+        metrics=tuple(
+            ComparedMetric(test=each.test, metric=each.metric, unit=each.unit, better=each.better)
+            for each in run.metrics
+        ),
+        arms=run.arms,
+        placeholder_nodes=False,
+        image=run.versions.image,
+        kubernetes_version=run.versions.kubernetes,
+        estimates=run.estimates,
+    )
