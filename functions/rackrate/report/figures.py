@@ -11,7 +11,7 @@ from html import escape
 from rackrate.measure.trials import Trial
 from rackrate.report.charts import canvas, dots, ecdf, heatmap, series
 from rackrate.report.frame import figure, pair_of, raw_link, rows_of
-from rackrate.report.markup import cell, number, text
+from rackrate.report.markup import cell, listed_cell, number, text
 from rackrate.report.material import Material, MetricMaterial, TestMaterial
 from rackrate.tools import Interval
 from rackrate.verdict import wording
@@ -336,7 +336,7 @@ def _courses_data(test: TestMaterial) -> str:
             cell(text(trial.arm)),
             cell(pair_of(trial)),
             number(duration(intervals[-1].end_seconds)),
-            f'<td class="listed">{escape(_listed_rates(intervals))}</td>',
+            listed_cell(escape(_listed_rates(intervals))),
             number(text(_retransmits(intervals))),
             cell(raw_link(test.page, trial)),
         ]

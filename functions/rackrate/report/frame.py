@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Protocol
 
 from rackrate.measure.trials import Trial
 from rackrate.report import markup
@@ -13,6 +14,17 @@ from rackrate.results.schema import WarmUpTrial
 from rackrate_text.units import UNKNOWN
 
 
+class Page(Protocol):
+    """What a figure needs of its page: the page of a run, a comparison or a campaign."""
+
+    @property
+    def noted_scale(self) -> float | None:
+        """The lab's scale of the network, to be noted at each figure; None if it is not to be."""
+
+    def arm_number(self, name: str) -> int:
+        """An arm's index, which determines its color."""
+
+
 def figure(
     kind: str,
     name: str,
@@ -20,7 +32,7 @@ def figure(
     *,
     title: str,
     text: str,
-    page: Material,
+    page: Page,
     notes: str = "",
     legend: Sequence[str] = (),
     data: str = "",
@@ -34,7 +46,7 @@ def figure(
         chart: the `svg` as markup.
         title: its title, as text.
         text: what it shows, as text.
-        page: the page's data, for the scale of the lab's network beside every figure.
+        page: the page, for the scale of the lab's network beside every figure.
         notes: how to read it, as text.
         legend: the arms in the chart.
         data: its data as a table, as markup.
@@ -54,11 +66,11 @@ def figure(
     )
 
 
-def scale_note(page: Material) -> str:
+def scale_note(page: Page) -> str:
     """A note that the lab's network is scaled, for figures; empty if it is not scaled."""
-    if page.scale is None:
+    if page.noted_scale is None:
         return ""
-    return f'<p class="scale">Network scaled by {page.scale:g}: figures are not EC2\'s.</p>'
+    return f'<p class="scale">Network scaled by {page.noted_scale:g}: figures are not EC2\'s.</p>'
 
 
 def key(arm: int) -> str:

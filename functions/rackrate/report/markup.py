@@ -9,6 +9,8 @@ from rackrate_text.units import UNKNOWN
 
 #: The most rows of a table with which a page stays readable and loads quickly.
 MOST_ROWS = 200
+#: Where the rows are that a table leaves out.
+REST = "results.json lists"
 
 
 def text(value: object) -> str:
@@ -26,6 +28,11 @@ def cell(content: str) -> str:
     return f"<td>{content}</td>"
 
 
+def listed_cell(content: str) -> str:
+    """A table cell with a list or a sentence, which needs some width."""
+    return f'<td class="listed">{content}</td>'
+
+
 def row_head(content: str) -> str:
     """The header cell of a row."""
     return f'<th scope="row">{content}</th>'
@@ -37,7 +44,7 @@ def table(
     *,
     caption: str,
     most: int = MOST_ROWS,
-    rest: str = "results.json lists",
+    rest: str = REST,
 ) -> str:
     """A table; if it is too long, its first rows and the number of the others.
 

@@ -78,6 +78,11 @@ class Material:
         """The factor by which the lab scaled the nodes' network, or None."""
         return self.results.run.lab_scale
 
+    @property
+    def noted_scale(self) -> float | None:
+        """The same: somebody may copy a single figure."""
+        return self.scale
+
     @cached_property
     def tests(self) -> dict[str, TestMaterial]:
         """The data of each test, by its name."""

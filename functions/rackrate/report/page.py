@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.report import frame
+from rackrate.report import layout
 from rackrate.report.material import Detail, Material
 from rackrate.report.sections import method, opening, tests, verdicts
 from rackrate.report.sections.trials import trials_section
-from rackrate.report.style import STYLE
 from rackrate.results.schema import Findings
 
 #: The largest size of a page in bytes, so that it opens quickly and can be sent by mail.
@@ -41,54 +39,37 @@ def render_page(results: Findings, trials: Sequence[Trial], raw: Mapping[str, Ra
 
 
 def _page(page: Material) -> str:
-    body = [
-        opening.opening(page),
-        opening.differences(page),
-        verdicts.verdicts_section(page),
-        *map(tests.test_section, page.tests.values()),
-        verdicts.regressions_section(page),
-        trials_section(page),
-        method.method_section(page),
-    ]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(opening.title(page))}</title>"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<style>{STYLE}</style></head><body>"
-        '<a class="skip" href="#main">Skip to the conclusion</a>'
-        f"{frame.keys(len(page.arms) + 1)}"
-        f"<header>{opening.header(page)}</header>{_contents(page)}"
-        f'<main id="main">{"".join(body)}</main>{_footer(page)}</body></html>\n'
-    )
-
-
-def _contents(page: Material) -> str:
-    """Links to the page's sections."""
-    parts = [
-        ("conclusion", "Conclusion"),
-        *([("differences", "What differed")] if page.comparison else []),
-        ("verdicts", "Verdicts"),
-        *((test.anchor, test.name) for test in page.tests.values()),
-        *([("earlier", "Earlier run")] if page.results.regressions else []),
-        ("trials", "Trials to know about"),
-        ("method", "How it was measured"),
-    ]
-    links = "".join(f'<li><a href="#{to}">{escape(name)}</a></li>' for to, name in parts)
-    return f'<nav aria-label="Parts of this page"><ul>{links}</ul></nav>'
-
-
-def _footer(page: Material) -> str:
-    scaled = f" {frame.scale_note(page)}" if page.scale is not None else ""
-    files = (
-        "the same for programs is in <code>comparison.json</code>, every trial in"
+    return layout.page(
+        page,
+        title=opening.title(page),
+        keys=len(page.arms) + 1,
+        header=opening.header(page),
+        parts=_parts(page),
+        body=(
+            opening.opening(page),
+            opening.differences(page),
+            verdicts.verdicts_section(page),
+            *map(tests.test_section, page.tests.values()),
+            verdicts.regressions_section(page),
+            trials_section(page),
+            method.method_section(page),
+        ),
+        files="the same for programs is in <code>comparison.json</code>, every trial in"
         " <code>trials.csv</code> of its run."
         if page.comparison
         else "the same for programs is in <code>results.json</code>, every trial in"
-        " <code>trials.csv</code>."
+        " <code>trials.csv</code>.",
     )
-    return (
-        "<footer><p>rackrate: what a placement group buys. This page needs no network;"
-        f" {files}</p>"
-        f"{scaled}</footer>"
-    )
+
+
+def _parts(page: Material) -> list[layout.Part]:
+    """The page's sections, for its links."""
+    return [
+        layout.Part("conclusion", "Conclusion"),
+        *([layout.Part("differences", "What differed")] if page.comparison else []),
+        layout.Part("verdicts", "Verdicts"),
+        *(layout.Part(test.anchor, test.name) for test in page.tests.values()),
+        *([layout.Part("earlier", "Earlier run")] if page.results.regressions else []),
+        layout.Part("trials", "Trials to know about"),
+        layout.Part("method", "How it was measured"),
+    ]

@@ -52,7 +52,7 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .verdicts td svg.chart { max-width: 17rem; margin: 0 0 .2rem; }
 .verdicts td:nth-child(4) svg.chart { max-width: 13rem; margin-top: .1rem; }
 .verdicts td:nth-child(3) { min-width: 16rem; } .verdicts td:nth-child(4) { min-width: 14rem; }
-.level { white-space: nowrap; }
+.verdicts td:nth-child(2) { overflow-wrap: normal; } .level { white-space: nowrap; }
 .narrow { display: none; } .figures-of { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .scroll thead th { white-space: nowrap; vertical-align: bottom; }
 .better, .worse, .inconclusive, .no { font-weight: 600; } .better { color: var(--good); }

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackrate.report.charts import canvas, dots, ecdf, heatmap, intervals, series
+from rackrate.report.charts import (
+    canvas,
+    dots,
+    draws,
+    ecdf,
+    heatmap,
+    intervals,
+    series,
+    tiers,
+)
 from rackrate.report.charts.axis import value_axis
 from rackrate.verdict.percentiles import percentiles
 from tests.unit.report.pages import marks, tips
@@ -259,3 +268,76 @@ def test_a_chart_takes_its_colours_from_the_page_and_no_style_leaves_it():
     text = intervals.interval_alone(RATIO, **NAMED)
     assert "var(--ink)" in text and "var(--band)" in text
     assert "#010" not in text and "<style" not in text and "font-family" not in text
+
+
+# -- draws of a campaign
+
+
+def draws_of(*ratios, **more):
+    found = tuple(draws.Draw(ratio, None, f"draw {n}") for n, ratio in enumerate(ratios, 1))
+    fields = {"average": ratios[0], "interval": None, "prediction": None, "threshold": 0.05}
+    return draws.Draws(arm=0, draws=found, **{**fields, **more})
+
+
+POSITIVE = st.floats(1e-3, 1e3)
+ENDS = st.tuples(POSITIVE, POSITIVE).map(lambda ends: (min(ends), max(ends)))
+
+
+@given(st.lists(POSITIVE, min_size=1, max_size=30), st.none() | ENDS, st.none() | ENDS)
+@settings(max_examples=8)
+def test_every_draw_has_a_mark_within_the_frame_however_wide_the_intervals(ratios, mean, following):
+    shown = draws_of(*ratios, interval=mean, prediction=following)
+    chart = ET.fromstring(draws.draws_chart(shown, **NAMED))
+    assert len(marks(chart)) == len(ratios)
+    for mark in marks(chart):
+        assert 45 <= mark.x <= 290
+        assert 25 <= mark.y <= 200
+
+
+def test_draws_close_to_each_other_are_told_apart_beside_a_huge_interval():
+    low, high = draws_of(1.9, 2.0, prediction=(1e-3, 1e3)).axis
+    assert 1e-2 < low < 1.9 and 2.0 < high < 1e2
+    assert draws_of(1.9, 2.0, prediction=(1e-3, 1e3)).cut
+    assert not draws_of(1.9, 2.0, prediction=(1.8, 2.2)).cut
+
+
+def test_the_axis_has_room_for_one_unless_it_is_far_from_all_draws():
+    assert draws_of(1.1, 1.2).shows_one
+    assert not draws_of(9.8, 9.9, threshold=0.01).shows_one
+
+
+def test_a_newest_draw_that_differs_is_hollow():
+    chart = ET.fromstring(draws.draws_chart(draws_of(2.0, 1.9, 1.2, changed=True), **NAMED))
+    hollow = [mark.tip for mark in marks(chart) if "fill:var(--paper)" in mark.style]
+    assert hollow == ["draw 3"]
+
+
+# -- sweeps
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.floats(1e-9, 1e12)), min_size=1, max_size=12))
+@settings(max_examples=6)
+def test_every_value_of_a_sweep_has_a_mark_within_the_frame(found):
+    shown = tiers.Tiers(
+        names=tuple(f"value-{n}" for n in range(len(found))),
+        swept="nodes",
+        label="rtt",
+        unit="s",
+        tiers=tuple(
+            tiers.Tier(arm, place, value, None, "a tip") for place, (arm, value) in enumerate(found)
+        ),
+    )
+    chart = ET.fromstring(tiers.tiers_chart(shown, **NAMED))
+    assert len(marks(chart)) == len(found)
+    for mark in marks(chart):
+        assert 45 <= mark.x <= 390
+        assert 25 <= mark.y <= 200
+
+
+def test_a_limit_far_above_the_values_is_not_drawn():
+    near, far = (
+        tiers.Tiers(("1",), "nodes", "throughput", "bit/s", (tiers.Tier(0, 0, 1e9, None, ""),), top)
+        for top in (1.2e9, 1e10)
+    )
+    assert (near.limit, far.limit) == (1.2e9, None)
+    assert far.axis.high < 2e9

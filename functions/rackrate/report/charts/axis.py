@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _LOGARITHMIC = 30.0
 #: An axis leaves out zero if all values are above this share of the largest.
 _ZOOMED = 0.55
+#: The most ticks of an axis that counts.
+_MOST_TICKS = 10
 
 
 @dataclass(frozen=True)
@@ -99,3 +101,10 @@ def value_axis(
         margin = max(0.1 * (high - low), 1e-3 * high)
         return ValueAxis(low - margin, high + margin, False, factor, named)
     return ValueAxis(0.0, high * 1.06, False, factor, named)
+
+
+def whole_ticks(first: int, last: int) -> list[int]:
+    """The ticks of an axis that counts from `first` to `last`: each, or multiples of 2, 5, 10."""
+    steps = (step * 10**power for power in range(6) for step in (1, 2, 5))
+    step = next(step for step in steps if (last - first) / step < _MOST_TICKS)
+    return [number for number in range(first, last + 1) if number % step == 0] or [first]

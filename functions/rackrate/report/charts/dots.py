@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
-from rackrate.report.charts.axis import ValueAxis, value_axis
+from rackrate.report.charts.axis import ValueAxis, value_axis, whole_ticks
 from rackrate.report.charts.canvas import BAND, INK, LINE, PAPER
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ _TOP, _BOTTOM, _LEFT = 30, 34, 48
 #: An arm with at least this many trials gets a histogram with its box.
 _SHAPED = 40
 _BINS = 24
-_MOST_TICKS = 10
 
 
 @dataclass(frozen=True)
@@ -230,9 +229,7 @@ def _blocks(ax: Axes, trials: Trials) -> None:
     places = [dot.block for dot in trials.dots] + [loss.block for loss in trials.losses]
     first, last = min(places, default=1), max(places, default=1)
     ax.set_xlim(first - 0.5, last + 0.5)
-    steps = (step * 10**power for power in range(6) for step in (1, 2, 5))
-    step = next(step for step in steps if (last - first) / step < _MOST_TICKS)
-    ax.set_xticks([block for block in range(first, last + 1) if block % step == 0] or [first])
+    ax.set_xticks(whole_ticks(first, last))
     ax.set_xlabel("block", labelpad=3)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from html import escape
 
+from rackrate.document import Json
 from rackrate.plan.arms import Arm, Node
 from rackrate.report.markup import (
     cell,
@@ -80,12 +81,16 @@ def _figures(results: Findings) -> str:
 
 
 def _plan(results: Findings) -> str:
-    written = escape(json.dumps(results.plan.to_json(), indent=1, ensure_ascii=False))
     return (
         f"<p>Seed of every order and of the resampling: <code>{results.run.seed}</code>. The plan"
         " with every default filled in; it can be run again as it is.</p>"
-        + scrolling(f"<pre>{written}</pre>", "The plan as JSON")
+        + as_json(results.plan.to_json(), "The plan as JSON")
     )
+
+
+def as_json(value: Json, name: str) -> str:
+    """A value as JSON text in a region that scrolls, with its name."""
+    return scrolling(f"<pre>{escape(json.dumps(value, indent=1, ensure_ascii=False))}</pre>", name)
 
 
 def _estimates(results: Findings) -> str:

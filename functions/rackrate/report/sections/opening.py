@@ -6,6 +6,7 @@ import datetime
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Protocol
 
 from rackrate.report.markup import (
     cell,
@@ -17,9 +18,8 @@ from rackrate.report.markup import (
     text,
 )
 from rackrate.report.material import Material
-from rackrate.results.schema import RunFacts
 from rackrate.verdict import wording
-from rackrate.verdict.model import Difference, Verdict, Word
+from rackrate.verdict.model import Difference, Word
 from rackrate_text.units import duration, ratio
 from rackrate_text.words import counted, listed
 
@@ -42,7 +42,7 @@ def header(page: Material) -> str:
     run, counts = page.results.run, page.results.trials
     facts = (
         text(run.status),
-        f"started {_moment(run.started_at)}",
+        f"started {moment(run.started_at)}",
         duration(run.seconds),
         f"{counts.measured} of {counted(counts.planned, 'trial')} measured",
         f"seed {run.seed}",
@@ -50,7 +50,7 @@ def header(page: Material) -> str:
     return f"<h1>{escape(title(page))}</h1>" + paragraph(" · ".join(facts), "quiet")
 
 
-def _moment(iso: str) -> str:
+def moment(iso: str) -> str:
     """A time to the minute, as markup."""
     time = datetime.datetime.fromisoformat(iso).astimezone(datetime.UTC)
     return f'<time datetime="{escape(iso, quote=True)}">{time:%Y-%m-%d %H:%M} UTC</time>'
@@ -58,16 +58,16 @@ def _moment(iso: str) -> str:
 
 def opening(page: Material) -> str:
     """The conclusion: one sentence, then the details, then deviations from the plan."""
-    cause = _words(page.results.run.cause or "")
+    cause = message(page.results.run.cause)
     return section(
         "conclusion",
         "Conclusion",
         "".join(
             [
-                _failure(page.results.run),
+                failure(page.results.run.error, page.results.run.cause),
                 paragraph(escape(headline(page)), "headline"),
-                _scale(page),
-                _details(page),
+                scaled(page.scale, limits="; the documented limits below are scaled alike"),
+                details(page.results.conclusion, headline(page)),
                 paragraph(escape(page.stopped.text)) if page.stopped else "",
                 *(
                     paragraph(escape(warning), "warning")
@@ -79,40 +79,65 @@ def opening(page: Material) -> str:
     )
 
 
-def _failure(run: RunFacts) -> str:
-    if not run.error:
+def failure(error: str | None, cause: str | None) -> str:
+    """The error that ended an execution, and its cause; empty if it did not fail."""
+    if not error:
         return ""
-    cause = escape(_words(run.cause or ""))
-    return f'<p class="failed"><strong>{escape(run.error)}</strong>\n{cause}</p>'
+    said = escape(message(cause))
+    return f'<p class="failed"><strong>{escape(error)}</strong>\n{said}</p>'
 
 
-def _words(cause: str) -> str:
+def message(cause: str | None) -> str:
     """The message of a cause. If a function raised, the cause is JSON with a stack trace."""
     try:
-        document = json.loads(cause)
+        document = json.loads(cause or "")
     except ValueError:
-        return cause
+        return cause or ""
     told = document.get("errorMessage") if isinstance(document, dict) else None
-    return str(told) if told else cause
+    return str(told) if told else cause or ""
 
 
-def _details(page: Material) -> str:
-    """The full conclusion, with intervals and qualifications."""
-    said = page.results.conclusion
-    if said == headline(page):
+def details(said: str, headline: str) -> str:
+    """The full conclusion, with intervals and qualifications; empty if it is the headline."""
+    if said == headline:
         return ""
     full = paragraph(escape(said))
     return folded("The conclusion in full, with its intervals", full) if len(said) > _LONG else full
 
 
-def _scale(page: Material) -> str:
-    if page.scale is None:
+def scaled(scale: float | None, *, limits: str = "") -> str:
+    """A warning that the lab's network is scaled; empty if it is not."""
+    if scale is None:
         return ""
     return paragraph(
-        f"The network of these nodes is scaled by {page.scale:g} on purpose; the documented"
-        " limits below are scaled alike. The figures are not EC2's.",
+        f"The network of these nodes is scaled by {scale:g} on purpose{limits}. The figures are not"
+        " EC2's.",
         "scale",
     )
+
+
+class Judged(Protocol):
+    """What a headline needs of a verdict of a run, or of an answer of a campaign."""
+
+    @property
+    def test(self) -> str:
+        """The test."""
+
+    @property
+    def metric(self) -> str:
+        """The metric."""
+
+    @property
+    def arm(self) -> str:
+        """The arm that was compared."""
+
+    @property
+    def ratio(self) -> float | None:
+        """The arm divided by the baseline."""
+
+    @property
+    def verdict(self) -> Word:
+        """The word."""
 
 
 def headline(page: Material) -> str:
@@ -127,17 +152,17 @@ def headline(page: Material) -> str:
         return page.results.conclusion
     baselines = {verdict.baseline.name for verdict in verdicts}
     if len(baselines) > 1 and not page.comparison:
-        return _outcomes(verdicts)
-    clauses = _clauses(verdicts)
-    if len(clauses) > _MOST_CLAUSES:
-        return _outcomes(verdicts)
+        return outcomes(verdicts)
+    told = clauses(verdicts)
+    if told is None:
+        return outcomes(verdicts)
     if page.comparison:
         itself = "the same arm" if len({v.arm for v in verdicts}) == 1 else "the same arms"
         return (
-            f"{_differ(page.comparison.differences)}; {'; '.join(clauses)}, against {itself} in"
+            f"{_differ(page.comparison.differences)}; {told}, against {itself} in"
             f" {page.comparison.others}."
         )
-    return f"Against {baselines.pop()}, {'; '.join(clauses)}."
+    return f"Against {baselines.pop()}, {told}."
 
 
 def _differ(differences: Sequence[Difference]) -> str:
@@ -149,19 +174,25 @@ def _differ(differences: Sequence[Difference]) -> str:
     return f"The runs differ in {listed(differed) if differed else 'nothing that they recorded'}"
 
 
-def _clauses(verdicts: Sequence[Verdict]) -> list[str]:
-    """Clauses on the arms' results, one for all arms with the same result."""
-    of_arms: dict[str, list[Verdict]] = {}
+def clauses(verdicts: Sequence[Judged]) -> str | None:
+    """Clauses on the arms' results, one for all arms with the same result; None if too many."""
+    of_arms: dict[str, list[Judged]] = {}
     for verdict in verdicts:
         of_arms.setdefault(verdict.arm, []).append(verdict)
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for arm, found in of_arms.items():
-        outcome = tuple((wording.subject(v), v.verdict) for v in found)
+        outcome = tuple((_subject(v), v.verdict) for v in found)
         alike.setdefault(outcome, []).append(arm)
-    return [
+    if len(alike) > _MOST_CLAUSES:
+        return None
+    return "; ".join(
         f"{listed(arms)} {_clause([v for arm in arms for v in of_arms[arm]], len(arms))}"
         for arms in alike.values()
-    ]
+    )
+
+
+def _subject(verdict: Judged) -> str:
+    return wording.metric_of_test(verdict.test, verdict.metric)
 
 
 _VERBS: Mapping[Word, tuple[str, str]] = {
@@ -175,14 +206,14 @@ _VERBS: Mapping[Word, tuple[str, str]] = {
 }
 
 
-def _clause(verdicts: Sequence[Verdict], arms: int) -> str:
+def _clause(verdicts: Sequence[Judged], arms: int) -> str:
     """A clause on arms with the same result: `is better in a (2.00 times) and shows ... in b`."""
     said = []
     for word, verbs in _VERBS.items():
-        by_subject: dict[str, list[Verdict]] = {}
+        by_subject: dict[str, list[Judged]] = {}
         for verdict in verdicts:
             if verdict.verdict == word:
-                by_subject.setdefault(wording.subject(verdict), []).append(verdict)
+                by_subject.setdefault(_subject(verdict), []).append(verdict)
         if not by_subject:
             continue
         named = [_named(subject, found) for subject, found in by_subject.items()]
@@ -193,7 +224,7 @@ def _clause(verdicts: Sequence[Verdict], arms: int) -> str:
     return listed(said)
 
 
-def _named(subject: str, verdicts: Sequence[Verdict]) -> str:
+def _named(subject: str, verdicts: Sequence[Judged]) -> str:
     """The compared metric, with the size of the difference if the verdict is conclusive."""
     ratios = [v.ratio for v in verdicts if v.ratio is not None]
     if not ratios or verdicts[0].verdict not in ("better", "worse"):
@@ -202,7 +233,7 @@ def _named(subject: str, verdicts: Sequence[Verdict]) -> str:
     return f"{subject} ({low if low == high else f'{low} to {high}'} times)"
 
 
-def _outcomes(verdicts: Sequence[Verdict]) -> str:
+def outcomes(verdicts: Sequence[Judged]) -> str:
     """The number of comparisons with each result, for many arms."""
     words = list(dict.fromkeys(v.verdict for v in verdicts))
     found = [f"{sum(v.verdict == w for v in verdicts)} {w}" for w in words]

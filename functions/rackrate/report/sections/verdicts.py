@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from rackrate.plan.ceilings import Ceiling
+from rackrate.report import comparisons
 from rackrate.report.charts import intervals
-from rackrate.report.frame import figure, key, scale_note
-from rackrate.report.markup import (
-    MOST_ROWS,
-    items,
-    section,
-    text,
-)
+from rackrate.report.frame import figure
+from rackrate.report.markup import items, section, text
 from rackrate.report.material import Material
 from rackrate.report.sections.opening import differences_table
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
-from rackrate_text.units import UNKNOWN, duration, interval, percent, quantity, ratio
+from rackrate_text.units import UNKNOWN, duration, interval, percent, ratio
 from rackrate_text.words import capitalized, counted, listed
 
 _STEADINESS: Mapping[Word, str] = {
@@ -78,71 +73,35 @@ def _since(found: Sequence[Difference] | None, *, several: bool) -> str:
 
 
 def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, caption: str) -> str:
-    """A table with a row for each verdict; all intervals have the same scale.
-
-    A narrow screen shows each row as a card. ARIA roles keep it a table for screen readers.
-    """
+    """A table with a row for each verdict; all intervals have the same scale."""
     if not verdicts:
         return "<p>None.</p>"
-    ratios = [_ratio_of(verdict) for verdict in verdicts]
-    reach = intervals.common_reach(each for each in ratios if each is not None)
-    scale = intervals.ratio_scale(reach, name=f"scale-{name}") if any(ratios) else ""
-    heads = (
-        *("comparison", "verdict", f"ratio to the baseline, and its intervals{scale}"),
-        *("medians, and documented limits", "applies to"),
-    )
     rows = [
-        _row(page, verdict, found, reach, f"{name}-{index}", scale)
-        for index, (verdict, found) in enumerate(zip(verdicts, ratios, strict=True))
-    ]
-    shown = rows[:MOST_ROWS]
-    rest = len(rows) - len(shown)
-    more = f'<p class="quiet">And {rest} more, which results.json lists.</p>' if rest else ""
-    head = "".join(f'<th scope="col" role="columnheader">{each}</th>' for each in heads)
-    return (
-        f'<table class="verdicts" role="table" id="verdicts-{name}">'
-        f"<caption>{escape(caption)}</caption>"
-        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
-        f'<tbody role="rowgroup">{"".join(shown)}</tbody></table>{scale_note(page)}{more}'
-    )
-
-
-def _row(
-    page: Material,
-    verdict: Verdict,
-    ratio: intervals.Ratio | None,
-    reach: float,
-    name: str,
-    scale: str,
-) -> str:
-    subject = wording.subject(verdict)
-    compared = f"{subject}, {wording.heading(verdict)}"
-    drawn = ""
-    if ratio is not None:
-        drawn = intervals.interval_row(
-            ratio,
-            reach,
-            name=f"interval-{name}",
-            title=f"{compared}: ratio.",
-            description=_intervals_in_words(verdict),
+        comparisons.Row(
+            anchor=page.tests[verdict.test].anchor,
+            subject=wording.subject(verdict),
+            sides=wording.heading(verdict),
+            word=verdict.verdict,
+            ratio=_ratio_of(verdict),
+            intervals=_intervals_in_words(verdict),
+            cells=(
+                _intervals_cell(verdict),
+                _levels(page, verdict, f"{name}-{index}"),
+                text(_scope(verdict)),
+            ),
         )
-    # Rows shown as cards have no header, so they contain the scale themselves.
-    narrow = scale.replace(f"scale-{name.rsplit('-', 1)[0]}", f"scale-{name}") if drawn else ""
-    cells = {
-        "verdict": _word(verdict.verdict),
-        "ratio to the baseline, and its intervals": (
-            f'<div class="narrow">{narrow}</div>{drawn}{_intervals_cell(verdict)}'
+        for index, verdict in enumerate(verdicts)
+    ]
+    return comparisons.table(
+        page,
+        rows,
+        heads=(
+            "ratio to the baseline, and its intervals",
+            "medians, and documented limits",
+            "applies to",
         ),
-        "medians, and documented limits": _levels(page, verdict, name),
-        "applies to": text(_scope(verdict)),
-    }
-    columns = "".join(
-        f'<td role="cell" data-label="{label}">{content}</td>' for label, content in cells.items()
-    )
-    named = f'<a href="#{page.tests[verdict.test].anchor}">{text(subject)}</a>'
-    return (
-        f'<tr role="row"><th scope="row" role="rowheader">{named}'
-        f'<br><span class="quiet">{text(wording.heading(verdict))}</span></th>{columns}</tr>'
+        name=name,
+        caption=caption,
     )
 
 
@@ -186,28 +145,18 @@ def _scope(verdict: Verdict) -> str:
     return f"{verdict.scope}, in {duration(verdict.span_seconds)}"
 
 
-@dataclass(frozen=True)
-class _Side:
-    """One side of a verdict; `number` determines its color."""
-
-    name: str
-    number: int
-    median: float | None
-    limit: float | None
-    share: float | None
-
-
-def _sides(page: Material, verdict: Verdict) -> tuple[_Side, _Side]:
+def _levels(page: Material, verdict: Verdict, name: str) -> str:
+    """The medians of both arms as bars, with their documented limits."""
     ceiling = verdict.ceiling
-    return (
-        _Side(
+    sides = (
+        comparisons.Side(
             verdict.arm,
             page.arm_number(verdict.arm),
             verdict.arm_median,
             None if ceiling is None else ceiling.arm,
             None if ceiling is None else ceiling.arm_share,
         ),
-        _Side(
+        comparisons.Side(
             verdict.baseline.written(),
             page.baseline_number(verdict.baseline),
             verdict.baseline_median,
@@ -215,44 +164,15 @@ def _sides(page: Material, verdict: Verdict) -> tuple[_Side, _Side]:
             None if ceiling is None else ceiling.baseline_share,
         ),
     )
-
-
-def _levels(page: Material, verdict: Verdict, name: str) -> str:
-    """The medians of both arms as bars, with their documented limits."""
-    unit, sides = verdict.unit, _sides(page, verdict)
-    said = []
-    for side in sides:
-        line = f"{key(side.number)} {text(quantity(side.median, unit))}"
-        if side.limit is not None:
-            of = f"{text(percent(side.share))} of " if side.share is not None else "limit "
-            line += f" <span class=quiet>{of}{text(quantity(side.limit, unit))}</span>"
-        said.append(f"<span class=level>{line}</span>")
-    told = "<br>".join(said)
-    if verdict.ceiling is not None:
-        told += f"<br><span class=quiet>limit: {text(verdict.ceiling.name)}</span>"
-    levels = [
-        intervals.Level(side.number, side.median, side.limit)
-        for side in sides
-        if side.median is not None
-    ]
-    if len(levels) < len(sides):
-        return told
-    words = "; ".join(
-        f"{side.name}: {quantity(level.median, unit)}"
-        + (f", limit {quantity(level.limit, unit)}" if level.limit is not None else "")
-        for side, level in zip(sides, levels, strict=True)
-    )
-    chart = intervals.levels_row(
-        levels,
+    drawn = comparisons.levels(
+        sides,
+        verdict.unit,
         name=f"levels-{name}",
         title=f"{wording.subject(verdict)}, {wording.heading(verdict)}: medians.",
-        description=words,
     )
-    return f"{chart}{told}"
-
-
-def _word(word: Word) -> str:
-    return f'<span class="{word.split()[0]}">{word}</span>'
+    if ceiling is None:
+        return drawn
+    return f"{drawn}<br><span class=quiet>limit: {text(ceiling.name)}</span>"
 
 
 def about_intervals(verdicts: Sequence[Verdict]) -> str:
@@ -287,7 +207,9 @@ def explained(page: Material, verdict: Verdict, *, name: str) -> str:
         _marks(verdict.marks),
     ]
     subject = wording.subject(verdict)
-    heading = f"{text(subject)}, {text(wording.heading(verdict))}: {_word(verdict.verdict)}"
+    heading = (
+        f"{text(subject)}, {text(wording.heading(verdict))}: {comparisons.word(verdict.verdict)}"
+    )
     figured = _figure(page, verdict, name)
     return (
         f'<div class="verdict"><h3>{heading}</h3><div class="figures">{figured}'

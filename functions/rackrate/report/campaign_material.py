@@ -1,0 +1,157 @@
+"""The data of a campaign's page, organized by step and by arm. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import quote
+
+from rackrate.results.campaign import CampaignResults, Step, SweepCell
+from rackrate.verdict.answers import Answer
+from rackrate.verdict.wording import metric_of_test
+
+#: The most figures of a page, so that it opens quickly and can be sent by mail.
+MOST_FIGURES = 24
+#: The statuses of runs that have a page.
+_WITH_PAGE = frozenset({"succeeded", "degraded", "failed"})
+
+
+@dataclass(frozen=True)
+class CampaignMaterial:
+    """The data of the page of a campaign.
+
+    Attributes:
+        results: campaign.json.
+    """
+
+    results: CampaignResults
+
+    @property
+    def scale(self) -> float | None:
+        """The factor by which the lab scaled the nodes' network, or None."""
+        return self.results.campaign.lab_scale
+
+    @property
+    def noted_scale(self) -> None:
+        """Nothing: the opening tells the scale once, and figures show ratios."""
+        return None
+
+    @property
+    def is_pool(self) -> bool:
+        """Whether the campaign pools runs that were made before."""
+        return self.results.campaign.kind == "pool"
+
+    @cached_property
+    def arms(self) -> list[str]:
+        """The arms' names; an arm's index in the list determines its color."""
+        named = [
+            *(arm for step in self.results.steps for arm in step.nodes),
+            *(name for answer in self.results.answers for name in (answer.arm, answer.baseline)),
+            *(cell.arm for cell in self.results.sweep),
+        ]
+        return list(dict.fromkeys(named))
+
+    def arm_number(self, name: str) -> int:
+        """An arm's index."""
+        return self.arms.index(name)
+
+    @cached_property
+    def metrics(self) -> list[SweptMetric]:
+        """The metrics of a sweep, in the order of its cells."""
+        found = dict.fromkeys((cell.test, cell.metric) for cell in self.results.sweep)
+        return [SweptMetric(self, number, *key) for number, key in enumerate(found, 1)]
+
+    def title_of(self, value: str | int) -> str:
+        """What a value of the sweep is called, such as `VPC CNI v1.15.4-eksbuild.1`."""
+        found = (step.change for step in self.results.steps if step.value == value)
+        return next(found, str(value))
+
+    @cached_property
+    def _steps(self) -> dict[str, Step]:
+        return {step.run_id: step for step in self.results.steps}
+
+    def step_of(self, run_id: str) -> Step | None:
+        """The step that made a run; None for a run of an earlier campaign of the series."""
+        return self._steps.get(run_id)
+
+    def run_link(self, run_id: str) -> str | None:
+        """The relative link from the page to a run's page.
+
+        Returns:
+            None if the run has no page, or lies in the bucket of another stack.
+        """
+        step = self.step_of(run_id)
+        if step is not None and (step.source is not None or step.status not in _WITH_PAGE):
+            return None
+        return f"../../runs/{quote(run_id)}/report.html"
+
+
+@dataclass(frozen=True)
+class SweptMetric:
+    """The cells of one metric of a sweep.
+
+    Attributes:
+        page: the data of the whole page.
+        number: its position among the metrics, from 1.
+        test: its test.
+        metric: its name.
+    """
+
+    page: CampaignMaterial
+    number: int
+    test: str
+    metric: str
+
+    @property
+    def subject(self) -> str:
+        """The test and the metric."""
+        return metric_of_test(self.test, self.metric)
+
+    @cached_property
+    def cells(self) -> list[SweepCell]:
+        """Its cells: value by value, and arm by arm within a value."""
+        found = [
+            cell
+            for cell in self.page.results.sweep
+            if (cell.test, cell.metric) == (self.test, self.metric)
+        ]
+        order = list(dict.fromkeys(cell.value for cell in found))
+        return sorted(found, key=lambda cell: order.index(cell.value))
+
+    @property
+    def unit(self) -> str:
+        """The metric's unit."""
+        return self.cells[0].unit
+
+    @cached_property
+    def values(self) -> list[str | int]:
+        """The values of the sweep."""
+        return list(dict.fromkeys(cell.value for cell in self.cells))
+
+    @cached_property
+    def arms(self) -> list[str]:
+        """The arms with cells."""
+        return list(dict.fromkeys(cell.arm for cell in self.cells))
+
+
+def sides_of(answer: Answer) -> str:
+    """The two sides of an answer."""
+    return f"{answer.arm} against {answer.baseline}"
+
+
+def own_intervals(answer: Answer) -> tuple[int, int]:
+    """How many draws' own intervals contain the average, and how many draws have an interval."""
+    ends = [draw.ci95 for draw in answer.draws if draw.ci95 is not None]
+    if answer.ratio is None:
+        return 0, len(ends)
+    return sum(low <= answer.ratio <= high for low, high in ends), len(ends)
+
+
+def first_draw_figures(answers: Sequence[Answer]) -> list[Answer]:
+    """The answers whose first draw has a ratio with an interval, beside the campaign's own."""
+    return [
+        answer
+        for answer in answers
+        if len(answer.draws) > 1 and answer.draws[0].ci95 is not None and answer.ci95 is not None
+    ]

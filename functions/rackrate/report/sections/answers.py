@@ -1,0 +1,288 @@
+"""The answers of a campaign over its draws: a table, a figure for each, and one run beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from rackrate.report import comparisons
+from rackrate.report.campaign_material import (
+    MOST_FIGURES,
+    CampaignMaterial,
+    first_draw_figures,
+    own_intervals,
+    sides_of,
+)
+from rackrate.report.charts import draws, intervals
+from rackrate.report.frame import figure
+from rackrate.report.markup import cell, items, number, row_head, section, table, text
+from rackrate.verdict import campaign as wording
+from rackrate.verdict.answers import Answer, DrawRatio
+from rackrate.verdict.model import Ends
+from rackrate_text.units import UNKNOWN, interval, moment, percent, quantity, ratio
+from rackrate_text.words import capitalized, counted
+
+_REST = "campaign.json lists"
+
+
+def answers_section(page: CampaignMaterial) -> str:
+    """The answers in a table, and each with the figure of its draws; empty for a sweep."""
+    answers = page.results.answers
+    if not answers:
+        return ""
+    rows = [
+        comparisons.Row(
+            anchor=f"answer-{index}",
+            subject=wording.subject(answer),
+            sides=sides_of(answer),
+            word=answer.verdict,
+            ratio=_average(answer),
+            intervals=_in_words(answer),
+            cells=(
+                _average_cell(answer),
+                _levels(page, answer, index),
+                _next_cell(answer),
+                text(f"{answer.scope}, {counted(len(answer.draws), 'draw')}"),
+            ),
+        )
+        for index, answer in enumerate(answers)
+    ]
+    shown = comparisons.table(
+        page,
+        rows,
+        heads=(
+            "average ratio to the baseline, and its intervals",
+            "medians of the draws",
+            "next deployment (95 % prediction)",
+            "applies to",
+        ),
+        name="answers",
+        caption="Every comparison, over the draws of the campaign",
+        rest=_REST,
+    )
+    each = "".join(_explained(page, answer, index) for index, answer in enumerate(answers))
+    return section("answers", "Answers", shown + _about(answers) + each)
+
+
+def _average(answer: Answer) -> intervals.Ratio | None:
+    """The drawable average of an answer, or None."""
+    if answer.ratio is None or answer.ci95 is None:
+        return None
+    found = intervals.Ratio(answer.ratio, answer.ci95, answer.ci_simultaneous, answer.threshold)
+    return found if found.drawable else None
+
+
+def _average_cell(answer: Answer) -> str:
+    if answer.ratio is None:
+        return UNKNOWN
+    lines = [f"<strong>{text(ratio(answer.ratio))}</strong>"]
+    if answer.ci_simultaneous:
+        lines.append(f"{text(interval(answer.ci_simultaneous))} for all answers at once")
+    if answer.ci95:
+        lines.append(f"{text(interval(answer.ci95))} by itself")
+    return f'<span class="figures-of">{"<br>".join(lines)}</span>'
+
+
+def _next_cell(answer: Answer) -> str:
+    if answer.prediction95 is None:
+        return UNKNOWN
+    varies = f"draws vary by {percent(answer.variability)}"
+    return (
+        f'<span class="figures-of">{text(interval(answer.prediction95))}</span>'
+        f'<br><span class="quiet">{text(varies)}</span>'
+    )
+
+
+def _in_words(answer: Answer) -> str:
+    said = f"Average ratio {ratio(answer.ratio)}"
+    if answer.ci95:
+        said += f", 95 % interval {interval(answer.ci95)}"
+    if answer.ci_simultaneous:
+        said += f", for all answers at once {interval(answer.ci_simultaneous)}"
+    if answer.prediction95:
+        said += f"; the next deployment {interval(answer.prediction95)}"
+    return said
+
+
+def _levels(page: CampaignMaterial, answer: Answer, index: int) -> str:
+    return comparisons.levels(
+        (
+            comparisons.Side(answer.arm, page.arm_number(answer.arm), answer.arm_median),
+            comparisons.Side(
+                answer.baseline, page.arm_number(answer.baseline), answer.baseline_median
+            ),
+        ),
+        answer.unit,
+        name=f"levels-answers-{index}",
+        title=f"{wording.subject(answer)}, {sides_of(answer)}: medians.",
+    )
+
+
+def _about(answers: Sequence[Answer]) -> str:
+    """A sentence that tells the interval of the average from the prediction."""
+    if not any(answer.ci95 for answer in answers):
+        return ""
+    return (
+        '<p class="quiet">The average is what the group buys over many deployments; its interval'
+        " shrinks with every draw. The prediction is what one deployment will get; it stays as wide"
+        " as placements differ. Both are 95 % intervals. Those “for all answers at once” are wide"
+        " enough that in 95 of 100 campaigns none in the table is wrong.</p>"
+    )
+
+
+def _explained(page: CampaignMaterial, answer: Answer, index: int) -> str:
+    """An answer with the figure of its draws, what it applies to, and its qualifications."""
+    inside, told = own_intervals(answer)
+    lines = [
+        text(_sentence(answer.claim)) if answer.claim else "",
+        text(_sentence(answer.reason)) if answer.reason else "",
+        text(_sentence(more)) if (more := wording.more_needed(answer)) else "",
+        "The newest draw differs from the draws before it by more than they vary."
+        if answer.changed
+        else "",
+        f"The runs' own 95 % intervals: {inside} of {told} contain the average. A run's interval is"
+        " about its nodes, so it says nothing of other placements."
+        if told > 1 and answer.ratio is not None
+        else "",
+    ]
+    heading = f"{text(wording.subject(answer))}, {text(sides_of(answer))}"
+    return (
+        f'<div class="verdict" id="answer-{index}"><h3>{heading}:'
+        f" {comparisons.word(answer.verdict)}</h3>"
+        f'<div class="figures">{_figure(page, answer, index)}<div>{items(lines)}</div></div></div>'
+    )
+
+
+def _sentence(words: str) -> str:
+    return f"{capitalized(words.rstrip('.'))}."
+
+
+def _figure(page: CampaignMaterial, answer: Answer, index: int) -> str:
+    found = [draw for draw in answer.draws if draw.ratio > 0]
+    if not found:
+        return "<p>No draw has a ratio.</p>"
+    if index >= MOST_FIGURES:
+        return "<p>Its figure is left out: the page would be too large. campaign.json has it.</p>"
+    shown = draws.Draws(
+        arm=page.arm_number(answer.arm),
+        draws=tuple(
+            draws.Draw(draw.ratio, draw.ci95, _tip(place, draw))
+            for place, draw in enumerate(found, 1)
+        ),
+        average=answer.ratio,
+        interval=answer.shown_interval,
+        prediction=answer.prediction95,
+        threshold=answer.threshold,
+        changed=bool(answer.changed),
+    )
+    name = f"draws-{index}"
+    title = f"{wording.subject(answer)}, {sides_of(answer)}: draw by draw."
+    words = f"{_in_words(answer)}."
+    notes = " ".join(_how_to_read(shown))
+    chart = draws.draws_chart(shown, name=name, title=title, description=f"{words} {notes}")
+    return figure(
+        "draws",
+        name,
+        chart,
+        title=title,
+        text=words,
+        notes=notes,
+        page=page,
+        data=_data(page, answer),
+    )
+
+
+def _tip(place: int, draw: DrawRatio) -> str:
+    own = f" ({interval(draw.ci95)} for its nodes)" if draw.ci95 else ""
+    when = f", {moment(draw.started_at)}" if draw.started_at else ""
+    return f"draw {place}, {draw.run_id}{when}: {ratio(draw.ratio)}{own}"
+
+
+def _how_to_read(shown: draws.Draws) -> list[str]:
+    said = ["Dots: draws, each with its run's own interval."]
+    if shown.interval:
+        said.append("Colored band: the average.")
+    low, high = shown.axis
+    if any(low <= end <= high for end in shown.prediction or ()):
+        said.append("Dashed lines: the prediction for the next deployment.")
+    if shown.changed:
+        said.append("Hollow: the newest draw, which differs from those before it.")
+    if shown.shows_one:
+        said.append(
+            f"Gray band: differences below {percent(shown.threshold)}, which do not matter."
+        )
+    else:
+        said.append("Ratio 1, which is no difference, is far out of the picture.")
+    if shown.cut:
+        said.append("Arrows: the interval goes on beyond the picture.")
+    return said
+
+
+def _data(page: CampaignMaterial, answer: Answer) -> str:
+    rows = (
+        [
+            number(text(place)),
+            cell(_runs_of(page, draw)),
+            cell(text(draw.started_at and moment(draw.started_at))),
+            number(text(ratio(draw.ratio))),
+            number(text(interval(draw.ci95))),
+            number(text(quantity(draw.arm_median, answer.unit))),
+            number(text(quantity(draw.baseline_median, answer.unit))),
+        ]
+        for place, draw in enumerate(answer.draws, 1)
+    )
+    heads = ("draw", "run", "started", "ratio", "own interval", answer.arm, answer.baseline)
+    caption = f"Draws of {wording.subject(answer)}, {sides_of(answer)}"
+    return table(heads, rows, caption=caption, rest=_REST)
+
+
+def _runs_of(page: CampaignMaterial, draw: DrawRatio) -> str:
+    """The run of a draw; of a pool maybe several runs on the same nodes."""
+    return ", ".join(run_name(page, run_id) for run_id in draw.run_ids)
+
+
+def run_name(page: CampaignMaterial, run_id: str) -> str:
+    """A run's id as markup: a link to its page, if it has one that this page can reach."""
+    link = page.run_link(run_id)
+    if link is None:
+        return text(run_id)
+    return f'<a href="{escape(link, quote=True)}">{text(run_id)}</a>'
+
+
+def one_run_section(page: CampaignMaterial) -> str:
+    """What the first run alone said, beside what the campaign says; empty with one draw."""
+    found = first_draw_figures(page.results.answers)
+    if not found:
+        return ""
+    sides = {sides_of(answer) for answer in found}
+    rows = (
+        [
+            row_head(_named(answer, alone=len(sides) == 1)),
+            number(_with_interval(answer.draws[0].ratio, answer.draws[0].ci95)),
+            number(_with_interval(answer.ratio, answer.ci95)),
+            number(text(interval(answer.prediction95))),
+        ]
+        for answer in found
+    )
+    heads = ("comparison", "one run, its nodes", "campaign, average", "next deployment")
+    about = f"{next(iter(sides))}; " if len(sides) == 1 else ""
+    caption = f"Ratios: {about}95 % intervals, each by itself"
+    lead = (
+        f"<p>Run {_runs_of(page, found[0].draws[0])} was the first. Alone it would have been"
+        " the answer. Its intervals are right for its nodes; they do not contain how much"
+        " placements differ.</p>"
+    )
+    return section(
+        "one-run",
+        "One run beside the campaign",
+        lead + table(heads, rows, caption=caption, rest=_REST),
+    )
+
+
+def _named(answer: Answer, *, alone: bool) -> str:
+    sides = "" if alone else f"<br><span class=quiet>{text(sides_of(answer))}</span>"
+    return f"{text(wording.subject(answer))}{sides}"
+
+
+def _with_interval(value: float | None, ends: Ends | None) -> str:
+    return f"{text(ratio(value))}<br><span class=quiet>{text(interval(ends))}</span>"

@@ -1,0 +1,221 @@
+"""What opens and what closes a campaign's page: conclusion, scope, differences, and method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import NamedTuple
+
+from rackrate.report.campaign_material import CampaignMaterial
+from rackrate.report.markup import folded, items, paragraph, section, text
+from rackrate.report.sections.method import as_json
+from rackrate.report.sections.opening import (
+    clauses,
+    details,
+    differences_table,
+    failure,
+    message,
+    moment,
+    outcomes,
+    scaled,
+)
+from rackrate.results.campaign import CampaignKind
+from rackrate.verdict import sweeps
+from rackrate.verdict.campaign import subject
+from rackrate.verdict.model import Word
+from rackrate_text.units import dollars, duration, interval
+from rackrate_text.words import counted, listed
+
+#: The most predictions that the opening names. The table has all.
+_MOST_NAMED = 4
+_KINDS: Mapping[CampaignKind, str] = {
+    "draws": "campaign of draws",
+    "sweep": "sweep",
+    "pool": "pool of earlier runs",
+}
+#: The meaning of the page's words, for a reader who has not met them.
+_WORDS = (
+    ("draw", "one placement of all arms' nodes. New nodes are a new draw."),
+    ("average", "the geometric mean of the draws' ratios: what the group buys on average."),
+    (
+        "95 % interval of the average",
+        "the range in which the average over all placements lies, as far as these draws tell."
+        " More draws make it narrower; more blocks in a run do not.",
+    ),
+    (
+        "prediction",
+        "the range in which the ratio of one more deployment lies with 95 %. It stays wide however"
+        " many draws there are, because placements differ.",
+    ),
+    (
+        "variability between draws",
+        "how much placements differ from each other, beyond what the runs' own uncertainty"
+        " explains. 0 % means that no difference between placements is visible.",
+    ),
+    ("a run's own interval", "the range of the true ratio on the nodes of that run, and no other."),
+)
+
+
+class _SweptVerdict(NamedTuple):
+    """A cell with a verdict against the first value."""
+
+    test: str
+    metric: str
+    arm: str
+    ratio: float | None
+    verdict: Word
+
+
+def title(page: CampaignMaterial) -> str:
+    """The page's title, as text."""
+    return f"rackrate: {page.results.campaign.id}"
+
+
+def header(page: CampaignMaterial) -> str:
+    """The name of the campaign, and its status."""
+    facts, steps = page.results.campaign, page.results.steps
+    useful = sum(step.status in ("succeeded", "degraded") for step in steps)
+    said = (
+        _KINDS[facts.kind],
+        text(facts.status),
+        f"started {moment(facts.started_at)}",
+        duration(facts.seconds),
+        f"{useful} of {counted(len(steps), 'step')} with results",
+        *([f"series {text(facts.series)}"] if facts.series else []),
+        *([f"about {text(dollars(facts.dollars))}"] if facts.dollars is not None else []),
+    )
+    return f"<h1>{escape(title(page))}</h1>" + paragraph(" · ".join(said), "quiet")
+
+
+def opening(page: CampaignMaterial) -> str:
+    """The conclusion: one sentence, then what it is about, then the details and warnings."""
+    facts = page.results.campaign
+    first = headline(page)
+    warnings = (
+        paragraph(escape(warning), "warning")
+        for warning in page.results.warnings
+        if warning != message(facts.cause)
+    )
+    content = [
+        failure(facts.error, facts.cause),
+        paragraph(escape(first), "headline"),
+        scaled(page.scale),
+        paragraph(escape(following(page))),
+        paragraph(escape(scope(page))),
+        details(page.results.conclusion, first),
+        *warnings,
+    ]
+    return section("conclusion", "Conclusion", "".join(content))
+
+
+def headline(page: CampaignMaterial) -> str:
+    """The result of the campaign in one sentence, as text."""
+    answers = page.results.answers
+    if page.metrics:
+        return _headline_of_sweep(page)
+    baselines = {answer.baseline for answer in answers}
+    if not any(answer.draws for answer in answers):
+        return page.results.conclusion
+    most = max(len(answer.draws) for answer in answers)
+    told = clauses(answers) if len(baselines) == 1 else None
+    if told is None:
+        return f"Over {counted(most, 'draw')}: {outcomes(answers)}"
+    return f"On average over {counted(most, 'draw')}, against {listed(baselines)}, {told}."
+
+
+def _headline_of_sweep(page: CampaignMaterial) -> str:
+    """How the other values compare with the first, in one sentence."""
+    values = page.metrics[0].values
+    first = f"Against {page.title_of(values[0])}"
+    told = [
+        _SweptVerdict(cell.test, cell.metric, cell.arm, cell.ratio, cell.verdict)
+        for cell in page.results.sweep
+        if cell.verdict is not None
+    ]
+    if not told:
+        return page.results.conclusion
+    clause = clauses(told) if len(values) == 2 else None
+    if clause is None:
+        outcome = outcomes(told)
+        return f"{first}, {outcome[:1].lower()}{outcome[1:]}"
+    return f"{first}, with {page.title_of(values[1])} {clause}."
+
+
+def following(page: CampaignMaterial) -> str:
+    """What the next deployment will get; empty without an answer about the placement group."""
+    told = [
+        f"{interval(answer.prediction95)} times the {subject(answer)} of {answer.baseline}"
+        for answer in page.results.answers
+        if answer.prediction95 is not None and answer.scope == "the placement group"
+    ]
+    if not told:
+        return ""
+    return f"Your next deployment will get {listed(told, most=_MOST_NAMED)} (95 % prediction)."
+
+
+def scope(page: CampaignMaterial) -> str:
+    """What the answers are about, in words that a newcomer repeats correctly.
+
+    For a sweep over nodes it says whether throughput grows near-linearly; other sweeps have none.
+    """
+    answers = page.results.answers
+    if page.results.campaign.swept == "nodes":
+        return " ".join(sweeps.growths(page.results.sweep))
+    if not answers:
+        return ""
+    draws = max(len(answer.draws) for answer in answers)
+    runs = f"These runs are about {counted(draws, 'placement')}, each about its own"
+    if all(answer.scope == "the placement group" for answer in answers):
+        return (
+            f"{runs}. The interval of the average is about the placement group; the prediction is"
+            " about the next deployment of the same kind."
+        )
+    if all(answer.scope == "these draws" for answer in answers):
+        return f"{runs}. They are too few for an answer about the placement group."
+    return (
+        f"{runs}. The answers with enough draws are about the placement group; the others only"
+        " about their draws, as the table says."
+    )
+
+
+def differences(page: CampaignMaterial) -> str:
+    """What differed between the runs of a pool, which precedes their answers."""
+    if not page.is_pool:
+        return ""
+    intro = paragraph(
+        "These runs were not made as one campaign, so whatever differed between them is part of the"
+        " variability between draws, recorded or not."
+    )
+    found = page.results.differences
+    told = (
+        differences_table(found, "the newest run", "the other runs")
+        if found
+        else "<p>Nothing that the runs recorded: same plan, nodes alike, same versions.</p>"
+    )
+    return section("differences", "What differed", intro + told)
+
+
+def method(page: CampaignMaterial) -> str:
+    """How the figures came about, the words, and the plan of the runs."""
+    facts = page.results.campaign
+    words = items(f"<strong>{escape(word)}</strong>: {escape(said)}" for word, said in _WORDS)
+    plan = as_json(page.results.plan, "The plan of every run as JSON")
+    before = (
+        paragraph(f"It took over the finished steps of <code>{text(facts.continues)}</code>.")
+        if facts.continues
+        else ""
+    )
+    parts = [
+        ("How the figures came about", paragraph(escape(page.results.method)) + before),
+        *([("What the words mean", words)] if page.results.answers else []),
+        *([] if page.is_pool else [("The plan of every run, as it was given", plan)]),
+        ("The execution", paragraph(f"<code>{text(facts.execution_arn)}</code>")),
+    ]
+    return section(
+        "method",
+        "How it was measured",
+        "".join(folded(heading, content) for heading, content in parts)
+        + '<p class="quiet">Links to runs lead to the folder <code>runs</code> of the same bucket:'
+        " they work where this page and the runs lie as they do there. A run's page has its nodes,"
+        " versions, trials and raw output.</p>",
+    )

@@ -1,0 +1,316 @@
+"""A campaign's page: what it says and where, its links, and that no text becomes markup."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from itertools import pairwise
+from types import NoneType
+from typing import Any, get_args
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackrate.document import Document
+from rackrate.report.campaign_material import MOST_FIGURES
+from rackrate.report.campaign_page import render_campaign
+from rackrate.report.charts import canvas
+from rackrate.report.page import MOST_BYTES
+from rackrate.results.campaign import CampaignResults
+from rackrate_text.units import UNKNOWN
+from tests.unit.report import campaigns
+from tests.unit.report.campaigns import (
+    answer,
+    campaign,
+    draw,
+    facts,
+    open_answer,
+    pool,
+    step,
+    sweep,
+)
+from tests.unit.report.pages import NASTY, NOT_FREE, Elements, changed, figures, said, tips, undrawn
+
+NO_DRAWING = mock.patch.object(canvas, "rendered", undrawn)
+DOCUMENTS = {"draws": campaign, "sweep": sweep, "pool": pool}
+
+
+def words(document: CampaignResults) -> str:
+    """The visible text of a campaign's page, without its figures."""
+    with NO_DRAWING:
+        return said(render_campaign(document))
+
+
+def rows(document: CampaignResults, caption: str) -> list[list[str]]:
+    """The texts of the cells of a table of a campaign's page, row by row."""
+    with NO_DRAWING:
+        page = render_campaign(document)
+    table = page[page.index(f"<caption>{caption}") :].split("</table>")[0].split("<tbody")[1]
+    return [
+        [" ".join(re.sub(r"<title>.*?</desc>|<[^>]*>", " ", cell).split()) for cell in row]
+        for row in (re.findall(r"<t[hd].*?</t[hd]>", line) for line in table.split("</tr>"))
+        if row
+    ]
+
+
+def links(document: CampaignResults) -> set[str]:
+    """The files that a campaign's page links to."""
+    with NO_DRAWING:
+        elements = Elements(render_campaign(document)).found
+    found = {attrs["href"] for tag, attrs in elements if tag == "a"}
+    return {link for link in found if not link.startswith("#")}
+
+
+# -- what is said, and where
+
+
+def test_the_parts_come_in_the_order_in_which_a_reader_needs_them():
+    text = words(campaign())
+    parts = [
+        "On average over 6 draws, against baseline, treatment is better in tcp-1 throughput",
+        "scaled by 0.1",
+        "Every comparison, over the draws of the campaign",
+        "draw by draw",
+        "Every step, in order",
+        "Stopped after 7 of at most 12 draws",
+        "Budget $5.00; its steps cost about $1.47",
+        "Ratios: treatment against baseline",
+        "How the figures came about",
+    ]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_the_labs_warning_is_said_once_and_never_on_aws():
+    assert words(campaign()).count("scaled") == 1
+    assert "scaled" not in words(campaign(campaign=facts(lab_scale=None)))
+
+
+def test_what_differed_between_pooled_runs_comes_before_their_answers():
+    text = words(pool())
+    assert text.index("kernel6.12.0varying: 6.1.0, 6.2.0") < text.index("Every comparison")
+    assert "What differed" not in words(campaign())
+    assert "Nothing that the runs recorded" in words(pool(differences=()))
+
+
+def test_an_answer_has_its_medians_its_average_its_prediction_and_its_variability():
+    (row,) = rows(campaign(answers=(answer(),)), "Every comparison")
+    assert row == [
+        "tcp-1 throughput treatment against baseline",
+        "better",
+        "1.85 1.66 to 2.06 for all answers at once 1.69 to 2.02 by itself",
+        "9.43 Gbit/s 4.95 Gbit/s",
+        "1.47 to 2.32 draws vary by 8.3 %",
+        "the placement group, 6 draws",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "scope"),
+    [
+        ((answer(),), "The interval of the average is about the placement group"),
+        ((open_answer(),), "too few for an answer about the placement group"),
+        ((answer(), open_answer()), "the others only about their draws"),
+    ],
+)
+def test_the_scope_is_about_the_placement_group_only_with_enough_draws(answers, scope):
+    assert scope in words(campaign(answers=answers))
+
+
+def test_the_opening_tells_the_next_deployment_only_with_enough_draws():
+    told = "Your next deployment will get 1.47 to 2.32 times the tcp-1 throughput of baseline"
+    text = words(campaign(answers=(answer(), open_answer())))
+    assert told in text[: text.index("Every comparison")]
+    assert "Your next deployment will get" not in words(campaign(answers=(open_answer(),)))
+
+
+def test_the_first_runs_own_interval_stands_beside_the_campaigns():
+    document = campaign(answers=(answer(),))
+    assert rows(document, "Ratios: treatment against baseline") == [
+        ["tcp-1 throughput", "1.94 1.92 to 1.96", "1.85 1.69 to 2.02", "1.47 to 2.32"]
+    ]
+    text = words(document)
+    assert "0 of 6 contain the average" in text
+    assert "One run beside" not in words(campaign(answers=(answer(draws=(draw(1, 2.0),)),)))
+
+
+def test_a_step_without_a_result_says_why_and_is_no_zero():
+    *_, lost = rows(campaign(), "Every step")
+    why = "the node group has no capacity: InsufficientInstanceCapacity"
+    assert lost == [
+        *("7", "new nodes", campaigns.run_id(7), "lost", UNKNOWN),
+        *("1 min 35 s", UNKNOWN, UNKNOWN, UNKNOWN, why),
+    ]
+
+
+def test_a_failure_is_told_in_words_with_the_steps_that_there_are():
+    cause = '{"errorMessage": "The node group did not come back.", "stackTrace": ["x"]}'
+    failed = facts(status="failed", error="NodesUnavailable", cause=cause)
+    text = words(campaign(campaign=failed, answers=(), stopped=None))
+    assert "NodesUnavailable The node group did not come back." in text
+    assert "stackTrace" not in text and "Every step, in order" in text
+
+
+def test_a_campaign_without_steps_and_answers_is_a_page_too():
+    empty = campaign(answers=(), steps=(), stopped=None, conclusion="No step was made.")
+    assert "No step was made." in words(empty)
+
+
+def test_a_sweep_over_nodes_says_on_top_whether_throughput_grows_with_them():
+    told = words(sweep())
+    said = "tcp-1 throughput of treatment grows, but whether near-linearly is open"
+    assert told.index(said) < told.index("values of the sweep, by arm")
+    assert "near-linear" not in words(
+        sweep(campaign=campaigns.facts(kind="sweep", swept="vpc_cni"))
+    )
+
+
+def test_a_sweep_has_a_row_for_each_value_and_arm_and_says_what_is_open():
+    first, *_, last = rows(sweep(), "tcp-1 throughput: 3 values")
+    figures = ("9.40 Gbit/s", "94 %", "141 Gbit/s")
+    assert first == ["15", "treatment", "2", *figures, UNKNOWN, UNKNOWN, UNKNOWN]
+    assert last[-3:] == ["0.900", UNKNOWN, "inconclusive"]
+    assert rows(sweep(), "tcp-1 throughput: what is not settled") == [
+        ["150, treatment; 150, baseline", "There is one run per value."]
+    ]
+
+
+def test_what_adds_up_over_nodes_has_an_efficiency_and_anything_else_a_ratio():
+    assert "efficiency per node" in words(sweep())
+    cells = tuple(cell.model_copy(update={"total": None}) for cell in sweep().sweep)
+    assert "ratio to the first" in words(sweep(sweep=cells))
+
+
+def test_columns_without_any_value_are_left_out():
+    few = sweep(
+        sweep=(campaigns.swept("iptables", "treatment", total=None, share_of_nominal=None),)
+    )
+    text = words(few)
+    assert "share of nominal" not in text and "total" not in text
+
+
+# -- links
+
+
+def test_runs_are_linked_where_they_have_a_page_in_this_bucket():
+    assert links(campaign()) == {
+        f"../../runs/{campaigns.run_id(n)}/report.html" for n in range(1, 7)
+    }
+    elsewhere = f"../../runs/{campaigns.run_id(5)}/report.html"
+    assert elsewhere not in links(pool()), "it lies in the bucket of another stack"
+    steps = tuple(step(1, status=status) for status in ("aborted", "running", "lost"))
+    assert links(campaign(steps=steps[:1], answers=())) == set()
+    assert links(campaign(steps=steps[1:2], answers=())) == set()
+
+
+def test_a_draw_of_an_earlier_campaign_of_the_series_is_linked():
+    earlier = draw(1, 1.9, run_id="camp-20261119-01")
+    found = answer(draws=(earlier, *answer().draws))
+    assert "../../runs/camp-20261119-01/report.html" in links(campaign(answers=(found,)))
+
+
+# -- figures
+
+
+def test_every_draw_has_a_dot_that_names_its_run_and_its_own_interval():
+    found = figures(render_campaign(campaign()))
+    assert set(found) == {"draws-0", "draws-1"}
+    told = tips(found["draws-0"])
+    assert len(told) == 6
+    assert told[0].startswith(f"draw 1, {campaigns.run_id(1)}, 2026-11-21T16:05:00Z: 1.94")
+    assert "1.92 to 1.96 for its nodes" in told[0]
+
+
+def test_every_cell_of_a_sweep_with_a_value_has_a_dot():
+    (chart,) = figures(render_campaign(sweep())).values()
+    assert sorted(tips(chart))[0] == "15, baseline: 9.40 Gbit/s"
+    assert len(tips(chart)) == 6
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_ids_are_there_once_and_what_is_referred_to_exists(name):
+    elements = Elements(render_campaign(DOCUMENTS[name]())).found
+    ids = [attrs["id"] for _, attrs in elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    wanted = {a["href"][1:] for _, a in elements if a.get("href", "").startswith("#")}
+    labels = {label for _, a in elements for label in a.get("aria-labelledby", "").split()}
+    assert (wanted | labels) - set(ids) == set()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_page_has_landmarks_headings_in_order_and_named_tables(name):
+    with NO_DRAWING:
+        elements = Elements(render_campaign(DOCUMENTS[name]())).found
+    tags = [tag for tag, _ in elements]
+    for landmark in ("header", "nav", "main", "footer", "h1"):
+        assert tags.count(landmark) == 1, landmark
+    levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert tags.count("caption") == tags.count("table") > 1
+    assert not {"script", "img", "iframe", "link"} & set(tags)
+
+
+def test_a_page_of_very_many_answers_and_draws_is_small_and_says_what_is_left_out():
+    many = tuple(draw(n % 10 + 1, 1 + n / 100) for n in range(60))
+    answers = tuple(answer(test=f"tcp-{n}", draws=many) for n in range(40))
+    text = render_campaign(campaign(answers=answers))
+    assert len(text.encode()) < MOST_BYTES
+    assert len(figures(text)) == MOST_FIGURES
+    assert text.count("Its figure is left out") == 40 - MOST_FIGURES
+
+
+# -- text from campaigns is escaped
+
+#: Names that other parts of the document refer to.
+_NAMES = frozenset({"arm", "baseline", "metric", "run_id"})
+_GROUPS = 7
+
+
+@NO_DRAWING
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_string_of_a_campaign_becomes_markup_wherever_it_stands(name):
+    for group in range(_GROUPS):
+        turn = itertools.cycle(range(_GROUPS))
+        document = changed(
+            DOCUMENTS[name](),
+            lambda text, turn=turn, group=group: NASTY if next(turn) == group else text,
+            NOT_FREE | _NAMES,
+        )
+        text = render_campaign(document)
+        assert "<script" not in text, group
+        Elements(text)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_name_becomes_markup_within_a_figure_or_a_link(name):
+    document = changed(DOCUMENTS[name](), lambda value: f"{NASTY} $x^{{2}}$ \x01{value}")
+    text = render_campaign(document)
+    assert "<script" not in text
+    Elements(text)
+    assert figures(text)
+
+
+# -- unknown values
+
+
+def forgotten[D: Document](document: D, data: Any) -> D:
+    """A copy of the document with some optional figures set to None."""
+    fields = type(document).model_fields
+    nullable = [name for name, field in fields.items() if NoneType in get_args(field.annotation)]
+    unknown = data.draw(st.sets(st.sampled_from(nullable)))
+    return document.model_copy(update=dict.fromkeys(unknown))
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_what_a_campaign_does_not_know_never_breaks_its_page(data):
+    document = data.draw(st.sampled_from(list(DOCUMENTS.values())))()
+    parts = {
+        part: tuple(forgotten(each, data) for each in getattr(document, part))
+        for part in ("answers", "steps", "sweep")
+    }
+    fewer = {"campaign": forgotten(document.campaign, data), "stopped": None}
+    text = words(document.model_copy(update={**parts, **fewer}))
+    assert "None" not in text.replace("None.", "") and "nan" not in text
