@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
@@ -11,6 +12,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 from rackrate.resources import Resources
 from rackrate.stages.finish import Ended
 from rackrate.verdict.model import Verdict
+
+if TYPE_CHECKING:  # few functions need what these import
+    from rackrate.stages.finish_campaign import CampaignEnd
+    from rackrate.verdict.answers import Answer
 
 logger = Logger()
 
@@ -82,3 +87,34 @@ def put_verdicts(verdicts: Iterable[Verdict]) -> None:
             VerdictRatioLow=low,
             VerdictRatioHigh=high,
         )
+
+
+def put_campaign_ends(ended: Iterable[CampaignEnd]) -> None:
+    """Count the campaigns whose end this invocation wrote."""
+    for end in ended:
+        if end.seconds is None:
+            continue
+        if end.status in _GOOD:
+            put_metrics(CampaignsSucceeded=1)
+        elif end.status in _BAD:
+            put_metrics(CampaignsFailed=1)
+
+
+def put_answers(answers: Iterable[Answer]) -> None:
+    """Write each answer of a campaign as metrics: the mean over draws, its interval, and more.
+
+    `DrawsChanged` is the number of answers in which the newest draw differs from the draws of its
+    series before it. It has no dimension, so that one alarm can watch all answers.
+    """
+    told = list(answers)
+    for answer in told:
+        low, high = answer.shown_interval or (None, None)
+        put_metrics(
+            MetricUnit.NoUnit,
+            {"test": answer.test, "metric": answer.metric, "arm": answer.arm},
+            CampaignRatio=answer.ratio,
+            CampaignRatioLow=low,
+            CampaignRatioHigh=high,
+        )
+    if asked := [answer.changed for answer in told if answer.changed is not None]:
+        put_metrics(DrawsChanged=sum(asked))

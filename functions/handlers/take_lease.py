@@ -6,12 +6,16 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.document import Json
-from rackrate.stages.take_lease import take_lease
+from rackrate.stages.take_lease import take_campaign_lease, take_lease
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = take_lease(event["run_id"], resources).to_json()
+    if "campaign_id" in event:
+        leased = take_campaign_lease(event["campaign_id"], resources)
+    else:
+        leased = take_lease(event["run_id"], resources)
+    answer = leased.to_json()
     logger.info("asked for the nodes", extra=answer)
     return answer

@@ -8,6 +8,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from lab.aws import dynamodb as quick_dynamodb
+from rackrate.campaign_store import CampaignStore
 from rackrate.store import Store
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.given import Given
@@ -18,6 +20,7 @@ from tests.unit.samples import SETTINGS
 @pytest.fixture(scope="session")
 def aws():
     """One emulated Region for all tests, because making its clients is slow."""
+    quick_dynamodb.install()
     with pytest.MonkeyPatch.context() as patch, mock_aws():
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
@@ -59,12 +62,18 @@ def shared_store(aws, s3):
     return Store(SETTINGS.table_name, SETTINGS.bucket_name, aws)
 
 
-@pytest.fixture
-def store(shared_store, dynamodb, s3):
-    """An empty store on the table that the template describes."""
+@pytest.fixture(scope="session")
+def table():
+    """The table that the template describes, as DynamoDB wants it."""
     template = load(ROOT / "templates" / "results.yaml")["Resources"]["KeptTable"]["Properties"]
     wanted = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
-    dynamodb.create_table(TableName=SETTINGS.table_name, **{key: template[key] for key in wanted})
+    return {key: template[key] for key in wanted}
+
+
+@pytest.fixture
+def store(shared_store, table, dynamodb, s3):
+    """An empty store on the table that the template describes."""
+    dynamodb.create_table(TableName=SETTINGS.table_name, **table)
     yield shared_store
     dynamodb.delete_table(TableName=SETTINGS.table_name)
     for entry in s3.list_objects_v2(Bucket=SETTINGS.bucket_name).get("Contents", []):
@@ -88,6 +97,7 @@ def resources(settings, store, cluster, ec2):
     return Given(
         settings=settings,
         store=store,
+        campaigns=CampaignStore(store),
         cluster=cluster,
         ec2=ec2,
         pricing=None,

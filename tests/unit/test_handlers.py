@@ -11,15 +11,21 @@ import pytest
 
 from handlers import context
 from rackrate.stages.await_servers import Readiness
+from rackrate.stages.change import Changed
 from rackrate.stages.collect import Collected
 from rackrate.stages.compare import ComparisonOutput
 from rackrate.stages.finish import Finished
+from rackrate.stages.finish_campaign import CampaignFinished
+from rackrate.stages.judge import Judged
 from rackrate.stages.launch import Launched
 from rackrate.stages.look import Looked
 from rackrate.stages.plan import Planned
+from rackrate.stages.plan_campaign import CampaignPlanned
 from rackrate.stages.report import Reported
+from rackrate.stages.report_campaign import CampaignReported
+from rackrate.stages.restore import Restored
 from rackrate.stages.take_lease import Leased
-from tests.statemachine.definition import definition, states
+from tests.statemachine.definition import CAMPAIGN, DEFINITION, definition, states
 from tests.unit.report.samples import verdict
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.runs import ARN, RUN, States
@@ -319,6 +325,7 @@ def test_what_the_machine_selects_is_what_choices_read(state, field):
 ANSWERS = {
     "Compare": ComparisonOutput,
     "Wake nodes": Readiness,
+    "Wake again": Readiness,
     "Plan": Planned,
     "Take lease": Leased,
     "Await servers": Readiness,
@@ -331,14 +338,29 @@ ANSWERS = {
 }
 
 
-def test_what_the_machine_takes_of_an_answer_is_in_it():
+ANSWERS_OF_CAMPAIGNS = {
+    "Plan campaign": CampaignPlanned,
+    "Take lease": Leased,
+    "Judge": Judged,
+    "Change": Changed,
+    "Report campaign": CampaignReported,
+    "Report what there is": CampaignReported,
+    "Restore": Restored,
+    "Finish campaign": CampaignFinished,
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "answers"), [(DEFINITION, ANSWERS), (CAMPAIGN, ANSWERS_OF_CAMPAIGNS)]
+)
+def test_what_the_machine_takes_of_an_answer_is_in_it(path, answers):
     taken = {
         name: set(re.findall(r"\$\.Payload\.(\w+)", str(state["ResultSelector"])))
-        for name, state in states(definition())
+        for name, state in states(definition(path=path))
         if "ResultSelector" in state
     }
-    assert taken.keys() == ANSWERS.keys()
-    missing = {name: taken[name] - ANSWERS[name].model_fields.keys() for name in taken}
+    assert taken.keys() == answers.keys()
+    missing = {name: taken[name] - answers[name].model_fields.keys() for name in taken}
     assert not any(missing.values()), missing
 
 

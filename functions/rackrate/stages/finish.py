@@ -71,7 +71,7 @@ def finish(
     status = final_status(failure, lost=0 if run is None else run.trials_failed)
     ended = record_end(run_id, status, execution_arn=execution_arn, failure=failure, store=store)
     if failure is not None:
-        cause = _cause(failure, report_key, store)
+        cause = cause_with_report(failure, report_key, store)
         return Finished(ended=ended, output=None, cause=cause)
     output = _output(run_id, run, status, report_key, dashboard_url, store)
     return Finished(ended=ended, output=output, cause=None)
@@ -98,7 +98,7 @@ def _output(
     )
 
 
-def _cause(failure: RunFailure, page: str | None, store: Store) -> str:
+def cause_with_report(failure: RunFailure, page: str | None, store: Store) -> str:
     """The failure's cause with the place of the report added to the message that people read."""
     if page is None:
         return failure.cause

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rackrate.document import Document
 from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
@@ -12,13 +12,15 @@ from rackrate.measure.counters import Counters
 from rackrate.measure.node_groups import describe, health_issues
 from rackrate.measure.nodes import CNI_DAEMON_SET, cni, node_of, nodes_of, ready_nodes
 from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
+from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
-from rackrate.plan.check import LEAST_NODES, check_plan, earlier_path
-from rackrate.plan.estimate import EstimateSummary, estimate
+from rackrate.plan.check import check_plan, earlier_path
+from rackrate.plan.estimate import Estimates, EstimateSummary, estimate
 from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.plan.model import Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.plan.schedule import (
+    Item,
     batch_name,
     build_schedule,
     build_warm_up,
@@ -27,6 +29,7 @@ from rackrate.plan.schedule import (
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
 from rackrate.stages.count import NAME as COUNTERS
+from rackrate.stages.take_lease import held_by_campaign
 from rackrate.store import RunProgress, RunStatus, Store, now, seconds_between
 
 #: The statuses with which a run can be compared.
@@ -67,10 +70,13 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         NodesUnavailable: the plan is valid, but nodes are missing and EKS reports why.
     """
     settings, store = resources.settings, resources.store
-    # A dry run does not start the nodes of a stack that idles at zero.
-    placeholders = settings.idle_scale_to_zero and _asks_for_dry_run(raw)
-    find = _placeholder_nodes if placeholders else _ready_nodes
-    nodes = {arm.name: find(arm, resources) for arm in settings.arms}
+    placeholders = _needs_no_nodes(raw, run_id, resources)
+    nodes = {
+        arm.name: placeholder_nodes(arm, settings.node_count, resources)
+        if placeholders
+        else ready_nodes(resources.cluster, arm)
+        for arm in settings.arms
+    }
     counts = {name: len(found) for name, found in nodes.items()}
     try:
         checked = check_plan(
@@ -83,21 +89,17 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     except InvalidPlan as invalid:
         _blame_node_groups(invalid, counts, resources)
         raise
+    check_campaign(checked, run_id, resources)
     earlier, earlier_baseline = check_earlier_runs(checked, store)
     checked = checked.model_copy(update={"compare_with": earlier})
-    arms = _arms(checked, nodes, resources, placeholders=placeholders)
-    items = build_schedule(checked, arms)
-    warm_ups = build_warm_up(checked, arms) if checked.warm_up else []
-    estimates = estimate(
-        checked, items, warm_ups, arms, pricing=resources.pricing, region=resources.region
-    )
+    arms, items, warm_ups, estimates = lay_out(checked, nodes, resources, placeholders=placeholders)
     planned = PlannedRun(
         run_id=run_id,
         execution_arn=execution_arn,
         plan=checked,
         # The plan itself stores the runs' ids, because the name may stand for other runs later.
         compare_with_baseline=earlier_baseline,
-        metrics=_metrics(checked),
+        metrics=compared_metrics(checked),
         arms=tuple(arms),
         placeholder_nodes=placeholders,
         image=settings.tool_image,
@@ -133,7 +135,61 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     )
 
 
-def _metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
+class LaidOut(NamedTuple):
+    """A plan laid out on nodes.
+
+    Attributes:
+        arms: its arms with their nodes.
+        items: the schedule.
+        warm_ups: the warm-up's items.
+        estimates: its duration, traffic and cost.
+    """
+
+    arms: list[Arm]
+    items: list[Item]
+    warm_ups: list[Item]
+    estimates: Estimates
+
+
+def lay_out(
+    plan: Plan,
+    nodes: Mapping[str, Sequence[Node]],
+    resources: Resources,
+    *,
+    placeholders: bool,
+) -> LaidOut:
+    """Lay a checked plan out on nodes.
+
+    Args:
+        plan: the plan.
+        nodes: the nodes of each of the stack's arms.
+        resources: the stack's resources.
+        placeholders: whether the nodes are not there yet.
+    """
+    arms = _arms(plan, nodes, resources, placeholders=placeholders)
+    items = build_schedule(plan, arms)
+    warm_ups = build_warm_up(plan, arms) if plan.warm_up else []
+    estimates = estimate(
+        plan, items, warm_ups, arms, pricing=resources.pricing, region=resources.region
+    )
+    return LaidOut(arms, items, warm_ups, estimates)
+
+
+def check_campaign(plan: Plan, run_id: str, resources: Resources) -> None:
+    """Check that the campaign that the plan names has started this run.
+
+    Raises:
+        InvalidPlan: it has not.
+    """
+    if plan.campaign is None:
+        return
+    campaign = resources.campaigns.campaign(plan.campaign)
+    if campaign is None or not campaign.is_running or campaign.step_run_id != run_id:
+        problem = f"the campaign {plan.campaign!r} has not started this run"
+        raise InvalidPlan([Fault("campaign", problem, "leave it out; a campaign writes it itself")])
+
+
+def compared_metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
     """The metrics that the run will compare.
 
     A client that waits for a verdict on another metric can stop at once.
@@ -266,25 +322,32 @@ def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
 # -- nodes and arms
 
 
-def _asks_for_dry_run(raw: object) -> bool:
-    return isinstance(raw, dict) and raw.get("dry_run") is True
+def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:
+    """Whether to plan with stand-ins for nodes.
+
+    A dry run does not start the nodes of a stack that idles at zero. While a campaign holds the
+    nodes, it replaces them; a run that waits for its end is planned anew then.
+    """
+    given: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
+    if resources.settings.idle_scale_to_zero and given.get("dry_run") is True:
+        return True
+    if not resources.settings.owns_nodes:
+        return False
+    holder = given.get("campaign")
+    arms = [arm.name for arm in resources.settings.arms]
+    return held_by_campaign(arms, holder if isinstance(holder, str) else run_id, resources)
 
 
-def _ready_nodes(arm: StackArm, resources: Resources) -> list[Node]:
-    return ready_nodes(resources.cluster, arm)
-
-
-def _placeholder_nodes(arm: StackArm, resources: Resources) -> list[Node]:
+def placeholder_nodes(arm: StackArm, count: int, resources: Resources) -> list[Node]:
     """Stand-ins for the nodes that an arm will have, with the facts that are known beforehand."""
-    settings = resources.settings
-    group = describe(resources.eks, settings.cluster_name, arm.node_group)
+    group = describe(resources.eks, resources.settings.cluster_name, arm.node_group)
     return [
         Node(
             name=f"{arm.name}-{number}",
             instance_type=None if group is None else group.instance_type,
             node_group=arm.node_group,
         )
-        for number in range(1, settings.node_count + 1)
+        for number in range(1, count + 1)
     ]
 
 

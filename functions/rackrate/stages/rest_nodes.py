@@ -1,7 +1,8 @@
 """Rest nodes: scale the node groups of an idling stack to zero, unless a run needs the nodes.
 
 `wake_nodes` scales node groups up before a run. They are scaled to zero after the run, after an
-execution that was stopped, and by the hourly sweep. Runs may overlap. Each run records itself in
+execution that was stopped, and by the hourly sweep. A campaign needs the nodes until its end. Runs
+may overlap. Each run records itself in
 the table before it asks for nodes, and scales nothing down while another run is recorded there.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
+from rackrate.campaign_store import CampaignRecord
 from rackrate.document import Document
 from rackrate.measure.node_groups import describe, resize
 from rackrate.resources import Resources
@@ -22,6 +24,8 @@ _POLL_SECONDS = 5.0
 #: Step Functions stops a run after two days (`TimeoutSeconds` of the state machine). So an older
 #: run that the table shows as running is not running.
 RUN_LIMIT_SECONDS = 2 * 86_400
+#: The same of a campaign, which may take a week.
+CAMPAIGN_LIMIT_SECONDS = 7 * 86_400
 RESTING = "putting nodes to rest"
 
 
@@ -33,7 +37,7 @@ class Rested(Document):
     busy: tuple[str, ...] = ()
     """Those that were being updated for longer than one call waits."""
     needed_by: tuple[str, ...] = ()
-    """The runs that need the nodes."""
+    """The runs and campaigns that need the nodes."""
 
 
 def rest_nodes(run_id: str, resources: Resources) -> Rested:
@@ -48,16 +52,15 @@ def rest_unneeded(resources: Resources, *, apart_from: Collection[str] = ()) -> 
 
     Args:
         resources: the stack's resources.
-        apart_from: ids of runs that need no nodes any more, even if the table shows them running.
+        apart_from: ids of runs and campaigns that need no nodes any more, even if the table shows
+            them running.
     """
     settings = resources.settings
     if not settings.idle_scale_to_zero:
         return Rested()
-    needed_by = sorted(
-        run.run_id
-        for run in resources.store.running_runs()
-        if run.run_id not in apart_from and _needs_nodes(run)
-    )
+    needed_by = [run.run_id for run in resources.store.running_runs() if _needs_nodes(run)]
+    needed_by += [each.campaign_id for each in resources.campaigns.running() if _changes(each)]
+    needed_by = sorted(set(needed_by) - set(apart_from))
     if needed_by:
         return Rested(needed_by=tuple(needed_by))
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -72,6 +75,12 @@ def rest_unneeded(resources: Resources, *, apart_from: Collection[str] = ()) -> 
 def _needs_nodes(run: RunRecord) -> bool:
     age = seconds_between(run.started_at, now())
     return run.phase != RESTING and age < RUN_LIMIT_SECONDS
+
+
+def _changes(campaign: CampaignRecord) -> bool:
+    """Whether a campaign that is not recorded as ended takes care of its nodes itself."""
+    age = seconds_between(campaign.started_at, now())
+    return bool(campaign.stack_arms) and age < CAMPAIGN_LIMIT_SECONDS
 
 
 def _scale_to_zero(name: str, deadline: float, resources: Resources) -> bool:

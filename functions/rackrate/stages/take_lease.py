@@ -1,5 +1,7 @@
 """Take lease: reserve the nodes of the plan's arms, or wait for the run that has them.
 
+A campaign holds them for all of its runs.
+
 Two runs on the same nodes would share their network, and both would measure too little. So a run
 holds a lease on its nodes from here to its end. The servers' and the items' steps renew it. It
 expires when its run is gone without having given it back.
@@ -7,11 +9,14 @@ expires when its run is gone without having given it back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
 
+from rackrate.campaign_store import CampaignRecord
 from rackrate.document import Document
 from rackrate.errors import NodesBusy
-from rackrate.plan.fields import MAX_PAUSE_SECONDS
+from rackrate.plan.fields import MAX_PAUSE_SECONDS, IfBusy
 from rackrate.resources import Resources
 from rackrate.store import Lease, RunRecord, Store, later, now, seconds_between
 from rackrate_text.units import duration, moment
@@ -31,7 +36,7 @@ _SHARE = 0.1
 
 
 class Leased(Document):
-    """Whether the run holds its nodes, and if not, when to ask again."""
+    """Whether the run or the campaign holds its nodes, and if not, when to ask again."""
 
     taken: bool
     waited: bool
@@ -39,45 +44,153 @@ class Leased(Document):
     wait_seconds: int
 
 
+@dataclass(frozen=True)
+class _Request:
+    """What asks for nodes: a run, or a campaign for all of its runs.
+
+    Attributes:
+        holder: the run or the campaign whose id the lease has.
+        called: what a message calls it: `run`, or `campaign`.
+        arms: the stack's arms whose nodes it needs.
+        started_at: when it started, ISO 8601; so are the other times.
+        waiting_since: since when it waits for the nodes, or None.
+        leased_at: since when it holds them, or None.
+        seconds: how long it takes from now on.
+        if_busy: what to do while another one holds the nodes.
+    """
+
+    holder: str
+    called: str
+    arms: Sequence[str]
+    started_at: str
+    waiting_since: str | None
+    leased_at: str | None
+    seconds: float
+    if_busy: IfBusy
+
+
 def take_lease(run_id: str, resources: Resources) -> Leased:
     """Take the lease on all nodes of a planned run. The state machine calls it until it is taken.
 
+    A run of a campaign uses the campaign's lease and renews it.
+
     Raises:
         NodesBusy: another run holds nodes, and the plan says to refuse, or `PATIENCE_SECONDS` are
-            over.
+            over; or the run's campaign does not hold the nodes any more.
     """
     store = resources.store
     planned, run = store.plan(run_id), store.run(run_id)
     if run is None:
         raise LookupError(f"the run {run_id} is not in the table")
-    time = now()
-    leased_at = run.leased_at or time
-    seconds = seconds_between(run.started_at, time) + planned.estimates.seconds
-    lease = _lease(run_id, leased_at, later(run.started_at, seconds))
-    busy = store.hold_nodes(planned.plan.stack_arms, lease)
-    if busy is None:
-        written = store.update_run(run_id, leased_at=leased_at, expected_seconds=seconds)
-        if written is not None and not written.is_running:
-            # The execution was stopped during this call, and its nodes were given back before.
-            store.give_back_nodes(run_id)
-        return Leased(taken=True, waited=run.waiting_since is not None, wait_seconds=0)
-    since = run.waiting_since or time
-    waited = seconds_between(since, time)
-    if planned.plan.if_busy == "refuse":
-        remedy = 'start this run again then, or let it wait: "if_busy": "wait"'
-        raise NodesBusy(f"{_told(busy)}; {remedy}")
-    if waited > PATIENCE_SECONDS:
-        remedy = "start this run again when that one has ended, or stop that one's execution"
-        raise NodesBusy(f"{_told(busy)}; this run has waited {duration(waited)}; {remedy}")
-    until_free = max(seconds_between(time, lease.expected_end) for lease in busy.values())
-    store.update_run(
-        run_id,
-        phase=f"waiting for {_holders(busy)}",
-        waiting_since=since,
-        expected_seconds=max(0.0, until_free) + seconds,
+    seconds = seconds_between(run.started_at, now()) + planned.estimates.seconds
+    if planned.plan.campaign is not None:
+        return _use_lease(planned.plan.campaign, run, seconds, resources)
+    leased, progress = _ask(
+        _Request(
+            holder=run_id,
+            called="run",
+            arms=planned.plan.stack_arms,
+            started_at=run.started_at,
+            waiting_since=run.waiting_since,
+            leased_at=run.leased_at,
+            seconds=planned.estimates.seconds,
+            if_busy=planned.plan.if_busy,
+        ),
+        store,
     )
-    wait_seconds = min(max(_SHORTEST_WAIT_SECONDS, _SHARE * waited), _LONGEST_WAIT_SECONDS)
-    return Leased(taken=False, waited=True, wait_seconds=int(wait_seconds))
+    written = store.update_run(run_id, **progress)
+    if leased.taken and written is not None and not written.is_running:
+        # The execution was stopped during this call, and its nodes were given back before.
+        store.give_back_nodes(run_id)
+    return leased
+
+
+def take_campaign_lease(campaign_id: str, resources: Resources) -> Leased:
+    """Take the lease on the nodes of all arms for a campaign. It is called until it is taken.
+
+    Raises:
+        NodesBusy: another run holds nodes, and the plan says to refuse, or `PATIENCE_SECONDS` are
+            over.
+    """
+    store, campaigns = resources.store, resources.campaigns
+    planned = campaigns.plan(campaign_id)
+    campaign = campaigns.get(campaign_id)
+    leased, progress = _ask(
+        _Request(
+            holder=campaign_id,
+            called="campaign",
+            arms=campaign.stack_arms,
+            started_at=campaign.started_at,
+            waiting_since=campaign.waiting_since,
+            leased_at=campaign.leased_at,
+            seconds=0.0 if planned.estimate is None else planned.estimate.seconds.most,
+            if_busy=planned.if_busy,
+        ),
+        store,
+    )
+    campaigns.update(campaign_id, **progress)
+    if leased.taken and not campaigns.get(campaign_id).is_running:
+        store.give_back_nodes(campaign_id)
+    return leased
+
+
+class _Progress(TypedDict, total=False):
+    """What a request for nodes records of itself."""
+
+    phase: str
+    waiting_since: str
+    leased_at: str
+    expected_seconds: float
+
+
+def _ask(request: _Request, store: Store) -> tuple[Leased, _Progress]:
+    """Ask for nodes. Returns whether they are held now, and what to record."""
+    time = now()
+    leased_at = request.leased_at or time
+    seconds = seconds_between(request.started_at, time) + request.seconds
+    lease = _lease(request.holder, leased_at, later(request.started_at, seconds))
+    busy = store.hold_nodes(request.arms, lease)
+    if busy is None:
+        waited = request.waiting_since is not None
+        taken = Leased(taken=True, waited=waited, wait_seconds=0)
+        return taken, {"leased_at": leased_at, "expected_seconds": seconds}
+    since = request.waiting_since or time
+    waited_seconds = seconds_between(since, time)
+    again = f"start this {request.called} again"
+    if request.if_busy == "refuse":
+        raise NodesBusy(f'{_told(busy)}; {again} then, or let it wait: "if_busy": "wait"')
+    if waited_seconds > PATIENCE_SECONDS:
+        raise NodesBusy(
+            f"{_told(busy)}; this {request.called} has waited {duration(waited_seconds)}; {again}"
+            " when that one has ended, or stop that one's execution"
+        )
+    until_free = max(seconds_between(time, held.expected_end) for held in busy.values())
+    wait_seconds = min(max(_SHORTEST_WAIT_SECONDS, _SHARE * waited_seconds), _LONGEST_WAIT_SECONDS)
+    return Leased(taken=False, waited=True, wait_seconds=int(wait_seconds)), {
+        "phase": f"waiting for {_holders(busy)}",
+        "waiting_since": since,
+        "expected_seconds": max(0.0, until_free) + seconds,
+    }
+
+
+def _use_lease(
+    campaign_id: str, run: RunRecord, expected_seconds: float, resources: Resources
+) -> Leased:
+    """Let a run of a campaign use the campaign's lease."""
+    store = resources.store
+    campaign = resources.campaigns.get(campaign_id)
+    leased_at = campaign.leased_at or now()
+    ends_at = later(campaign.started_at, campaign.expected_seconds)
+    lent = {"campaign": campaign_id, "leased_at": leased_at, "lease_ends_at": ends_at}
+    keep_lease(run.model_copy(update=lent), store)
+    store.update_run(
+        run.run_id,
+        campaign=campaign_id,
+        leased_at=leased_at,
+        lease_ends_at=ends_at,
+        expected_seconds=expected_seconds,
+    )
+    return Leased(taken=True, waited=False, wait_seconds=0)
 
 
 def keep_lease(run: RunRecord | None, store: Store, *, seconds: float = 0.0) -> None:
@@ -93,12 +206,45 @@ def keep_lease(run: RunRecord | None, store: Store, *, seconds: float = 0.0) -> 
     """
     if run is None or run.leased_at is None:
         return
-    expected_end = later(run.started_at, run.expected_seconds)
-    lease = _lease(run.run_id, run.leased_at, expected_end, seconds)
+    expected_end = run.lease_ends_at or later(run.started_at, run.expected_seconds)
+    lease = _lease(run.campaign or run.run_id, run.leased_at, expected_end, seconds)
     busy = store.hold_nodes(run.stack_arms, lease, renew=True)
     if busy is not None:
         holders = f": {_told(busy)}" if busy else ""
-        raise NodesBusy(f"this run does not hold its nodes any more{holders}")
+        whose = "this run" if run.campaign is None else f"the campaign {run.campaign}"
+        raise NodesBusy(f"{whose} does not hold its nodes any more{holders}")
+
+
+def keep_campaign_lease(campaign: CampaignRecord, store: Store, *, renew: bool = True) -> None:
+    """Renew a campaign's lease.
+
+    Args:
+        campaign: the campaign.
+        store: the store.
+        renew: False for a campaign that goes on after its end: it takes the nodes anew.
+
+    Raises:
+        NodesBusy: the campaign does not hold its nodes any more, or another run holds them.
+    """
+    expected_end = later(campaign.started_at, campaign.expected_seconds)
+    lease = _lease(campaign.campaign_id, campaign.leased_at or now(), expected_end)
+    busy = store.hold_nodes(campaign.stack_arms, lease, renew=renew)
+    if busy is not None:
+        holders = f": {_told(busy)}" if busy else ""
+        raise NodesBusy(f"this campaign does not hold its nodes any more{holders}")
+
+
+def held_by_campaign(arms: Iterable[str], holder: str, resources: Resources) -> bool:
+    """Whether a campaign holds nodes of arms, so that they may be gone at any moment.
+
+    Args:
+        arms: the stack's arms.
+        holder: who asks; its own lease does not count.
+        resources: the stack's resources.
+    """
+    leases = resources.store.leases()
+    others = {leases[arm].run_id for arm in arms if arm in leases} - {holder}
+    return any(resources.campaigns.campaign(each) is not None for each in others)
 
 
 def _lease(run_id: str, taken_at: str, expected_end: str, seconds: float = 0.0) -> Lease:

@@ -121,8 +121,8 @@ def sweep(resources: Resources) -> TornDown:
     overdue: list[str] = []
     all_gone = True
     for run_id, arn in sorted(arn_of.items()):
-        execution = _execution(resources.step_functions, arn)
-        if execution["status"] in ("RUNNING", "PENDING_REDRIVE"):
+        execution = execution_of(resources.step_functions, arn)
+        if not has_ended(execution):
             if run_id in running and is_overdue(running[run_id]):
                 overdue.append(run_id)
             continue
@@ -156,7 +156,13 @@ def is_overdue(run: RunRecord) -> bool:
     return age > OVERDUE_FACTOR * run.expected_seconds + OVERDUE_GRACE_SECONDS
 
 
-def _execution(step_functions: Any, arn: str) -> Mapping[str, Any]:
+def has_ended(execution: Mapping[str, Any]) -> bool:
+    """Whether an execution goes on no more."""
+    return execution["status"] not in ("RUNNING", "PENDING_REDRIVE")
+
+
+def execution_of(step_functions: Any, arn: str) -> Mapping[str, Any]:
+    """An execution as Step Functions describes it; a failed one if it is forgotten."""
     try:
         answer: Mapping[str, Any] = step_functions.describe_execution(executionArn=arn)
     except ClientError as error:

@@ -1,22 +1,21 @@
 """Wake nodes: scale up the node groups of a stack that idles at zero nodes, until nodes are Ready.
 
+A run that waited for a campaign wakes them again, because the campaign may have put them to rest.
+
 Runs may overlap. Each run records itself in the table before it asks for nodes, and `rest_nodes`
 scales nothing down while another run is recorded there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rackrate.errors import NodesUnavailable
-from rackrate.measure.node_groups import LOST, NodeGroup, describe, resize
+from rackrate.measure.node_groups import check_hope, groups_of, resize
 from rackrate.measure.nodes import ready_nodes
 from rackrate.plan.check import check_plan
 from rackrate.resources import Resources
-from rackrate.settings import StackArm
 from rackrate.stages.await_servers import Readiness
-from rackrate.store import RunRecord, now, seconds_between
-from rackrate_text.units import duration
+from rackrate.stages.plan import check_campaign
+from rackrate.stages.take_lease import held_by_campaign
+from rackrate.store import now, seconds_between
 
 #: How long nodes may take to become Ready after the request.
 WAKING_SECONDS = 20 * 60
@@ -29,7 +28,8 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
     A dry run needs no nodes and is ready at once.
 
     Raises:
-        InvalidPlan: the plan cannot run on the stack's nodes; no node was started.
+        InvalidPlan: the plan cannot run on the stack's nodes, or names a campaign that has not
+            started this run; no node was started.
         NodesUnavailable: a node group reports a new health issue, or `WAKING_SECONDS` are over.
     """
     settings, store = resources.settings, resources.store
@@ -40,10 +40,12 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
         host_network=bool(settings.host_namespace),
         run_id=run_id,
     )
-    if plan.dry_run:
+    check_campaign(plan, run_id, resources)
+    # A campaign takes care of the nodes of its runs.
+    if plan.dry_run or plan.campaign is not None:
         return Readiness(ready=True, wait_seconds=0)
     arms = [arm for arm in settings.arms if arm.name in plan.stack_arms]
-    groups = [_describe(arm, resources) for arm in arms]
+    groups = groups_of(resources.eks, settings.cluster_name, arms)
     complaints = [complaint for group in groups for complaint in group.complaints]
     run = store.run(run_id)
     if run is None:
@@ -54,10 +56,12 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
             phase="waking nodes",
             execution_arn=execution_arn,
             stack_arms=plan.stack_arms,
-            # A node group that failed to grow stays DEGRADED until it grows, even at zero nodes
-            # (aws/containers-roadmap#2326). So only new complaints end the wait.
             complaints_before=complaints,
         )
+    if held_by_campaign(plan.stack_arms, run_id, resources):
+        # It replaces the nodes or changes their number. Take lease waits until it has ended, and
+        # this step is repeated then.
+        return Readiness(ready=True, wait_seconds=0)
     for group in groups:
         if group.desired != settings.node_count:
             resize(
@@ -74,29 +78,15 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
     cluster = resources.cluster
     found = sum(min(settings.node_count, len(ready_nodes(cluster, arm))) for arm in arms)
     wanted = settings.node_count * len(arms)
-    applied = all(g.desired == settings.node_count and g.status != "UPDATING" for g in groups)
+    applied = all(g.desired == settings.node_count and not g.is_updating for g in groups)
     if applied and found == wanted:
         return Readiness(ready=True, wait_seconds=0)
-    _check_hope(run, complaints, groups, f"{found} of {wanted} nodes are Ready")
+    check_hope(
+        groups,
+        f"{found} of {wanted} nodes are Ready",
+        complaints_before=run.complaints_before,
+        seconds=seconds_between(run.leased_at or run.started_at, now()),
+        patience_seconds=WAKING_SECONDS,
+    )
     store.update_run(run_id, phase=f"waking nodes, {found} of {wanted} Ready")
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
-
-
-def _describe(arm: StackArm, resources: Resources) -> NodeGroup:
-    group = describe(resources.eks, resources.settings.cluster_name, arm.node_group)
-    if group is None:
-        raise NodesUnavailable(f"arm {arm.name}: there is no node group {arm.node_group!r}")
-    return group
-
-
-def _check_hope(
-    run: RunRecord, complaints: Sequence[str], groups: Sequence[NodeGroup], progress: str
-) -> None:
-    """Raise NodesUnavailable when further waiting cannot help."""
-    new = [each for each in complaints if each not in run.complaints_before]
-    seconds = seconds_between(run.started_at, now())
-    if new or any(group.status in LOST for group in groups):
-        raise NodesUnavailable("\n".join([progress, *(new or complaints)]))
-    if seconds > WAKING_SECONDS:
-        reasons = complaints or ["EKS reports no health issue"]
-        raise NodesUnavailable("\n".join([f"{progress} after {duration(seconds)}", *reasons]))

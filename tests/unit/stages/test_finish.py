@@ -103,4 +103,4 @@ def test_an_invalid_plan_is_recorded_although_nothing_was_planned(store):
     finish(RUN, Given(store=store), execution_arn=ARN, failure=failure, report_key=None)
     run = store.run(RUN)
     assert (run.status, run.error) == ("invalid", "InvalidPlan")
-    assert store._get_item(f"run#{RUN}", "run")["gsi1sk"] == run.started_at, "the index lists it"
+    assert store._table.get(f"run#{RUN}", "run")["gsi1sk"] == run.started_at, "the index lists it"

@@ -1,0 +1,17 @@
+"""Change: make the change of a campaign's step, and wait until it is made."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.stages.change import change
+
+
+@logger.inject_lambda_context(correlation_id_path="campaign_id")
+def handler(event: Json, context: LambdaContext) -> Json:
+    """The Lambda entry point."""
+    answer = change(event["campaign_id"], resources).to_json()
+    logger.info("made a change, or went on with it", extra=answer)
+    return answer

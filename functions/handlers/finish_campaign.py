@@ -1,0 +1,26 @@
+"""Finish campaign: record how a campaign ended, and summarize it in the execution's output."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, put_campaign_ends, resources
+from rackrate.document import Json
+from rackrate.results.build import RunFailure
+from rackrate.stages.finish_campaign import finish_campaign
+
+
+@logger.inject_lambda_context(correlation_id_path="campaign_id")
+def handler(event: Json, context: LambdaContext) -> Json:
+    """The Lambda entry point."""
+    state = event["state"]
+    finished = finish_campaign(
+        event["campaign_id"],
+        resources,
+        execution_arn=event["execution_arn"],
+        failure=RunFailure.read(state.get("failure")),
+        report_key=state.get("reported", {}).get("report_key"),
+    )
+    logger.info("wrote down how the campaign ended", extra=finished.ended.to_json())
+    put_campaign_ends([finished.ended])
+    return finished.to_json()

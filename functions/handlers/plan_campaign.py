@@ -1,0 +1,22 @@
+"""Plan campaign: check a campaign, estimate it, and record it."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, resources
+from rackrate.document import Json
+from rackrate.stages.plan_campaign import plan_campaign
+
+
+@logger.inject_lambda_context(correlation_id_path="campaign_id")
+def handler(event: Json, context: LambdaContext) -> Json:
+    """The Lambda entry point."""
+    answer = plan_campaign(
+        event["input"],
+        resources,
+        campaign_id=event["campaign_id"],
+        execution_arn=event["execution_arn"],
+    ).to_json()
+    logger.info("planned the campaign", extra={n: answer[n] for n in ("kind", "dry_run")})
+    return answer

@@ -1,0 +1,20 @@
+"""Report campaign: write campaign.json and the campaign's page."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger, put_answers, resources
+from rackrate.document import Json
+from rackrate.results.build import RunFailure
+from rackrate.stages.report_campaign import report_campaign
+
+
+@logger.inject_lambda_context(correlation_id_path="campaign_id")
+def handler(event: Json, context: LambdaContext) -> Json:
+    """The Lambda entry point."""
+    failure = RunFailure.read(event.get("failure"))
+    reported = report_campaign(event["campaign_id"], resources, failure=failure)
+    logger.info("wrote the page", extra={"report_key": reported.report_key})
+    put_answers(reported.results.answers)
+    return {"report_key": reported.report_key}

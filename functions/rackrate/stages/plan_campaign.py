@@ -1,0 +1,372 @@
+"""Plan campaign: check a campaign, estimate it, and record it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rackrate.campaign_store import CampaignProgress, CampaignStep, CampaignStore
+from rackrate.changes import DRAWS, SWEEPS, change_of
+from rackrate.changes.base import Value
+from rackrate.document import Document, Json
+from rackrate.errors import Fault, InvalidCampaign, InvalidPlan
+from rackrate.plan.campaign import Campaign, Uploaded, check_plans, read_campaign
+from rackrate.plan.campaign_estimate import (
+    CampaignEstimate,
+    Power,
+    campaign_estimate,
+    check_budget,
+    step_estimate,
+)
+from rackrate.plan.campaign_fields import MAX_POOL
+from rackrate.plan.estimate import Estimates
+from rackrate.plan.fields import STARTED_BY
+from rackrate.plan.looks import looks
+from rackrate.plan.model import Plan
+from rackrate.plan.planned_campaign import PlannedCampaign
+from rackrate.resources import Resources
+from rackrate.results.campaign import CampaignKind, CampaignStatus
+from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, read_pooled
+from rackrate.stages.plan import check_earlier_runs, compared_metrics, lay_out, placeholder_nodes
+from rackrate.store import now
+from rackrate.verdict.draws import draws_needed
+
+#: The figures of a dry run: how many draws answer for these true ratios ...
+_EFFECTS = (2.0, 1.3, 1.1, 1.0)
+#: ... if draws differ as much as this.
+_VARIABILITIES = (0.02, 0.05, 0.1)
+#: The guard about nodes that do not exist yet says nothing here: each run plans with its own.
+_OF_NODES_TO_COME = "placeholder_nodes"
+
+
+class CampaignPlanned(Document):
+    """What the next states need of a planned campaign."""
+
+    campaign_id: str
+    kind: CampaignKind
+    dry_run: bool
+    estimate: CampaignEstimate | None
+    """Null for a pool."""
+    warnings: tuple[str, ...]
+
+
+def plan_campaign(
+    raw: object, resources: Resources, *, campaign_id: str, execution_arn: str
+) -> CampaignPlanned:
+    """Plan a campaign. The call can be repeated.
+
+    Args:
+        raw: the execution's input.
+        resources: the stack's resources.
+        campaign_id: the campaign.
+        execution_arn: its execution.
+
+    Raises:
+        InvalidCampaign: the user has to change the input; nothing was started.
+    """
+    settings, campaigns = resources.settings, resources.campaigns
+    faults: list[Fault] = []
+    before = _continued(raw, campaign_id, campaigns, faults)
+    campaign = read_campaign(
+        raw,
+        campaign_id=campaign_id,
+        sweeps=SWEEPS,
+        owns_nodes=settings.owns_nodes,
+        before=None if before is None else before.input,
+        faults=faults,
+    )
+    taken_over: list[CampaignStep] = []
+    if campaign.pool is not None:
+        planned = _plan_pool(campaign, raw, resources, campaign_id, execution_arn, faults)
+    else:
+        taken_over = _taken_over(before, campaign, campaigns)
+        planned = _plan_steps(
+            campaign,
+            [step.value for step in taken_over],
+            before.input if before is not None else raw,
+            resources,
+            campaign_id,
+            execution_arn,
+            faults,
+        )
+    if faults or planned is None:
+        raise InvalidCampaign(sorted(set(faults), key=faults.index))
+    campaigns.put(campaign_id, "plan.json", planned)
+    for step in taken_over:
+        campaigns.put_step(campaign_id, step)
+    _record(planned, len(taken_over), campaigns)
+    return CampaignPlanned(
+        campaign_id=campaign_id,
+        kind=planned.campaign.kind,
+        dry_run=campaign.dry_run,
+        estimate=planned.estimate,
+        warnings=planned.warnings,
+    )
+
+
+# -- a campaign that this one continues
+
+
+def _continued(
+    raw: object, campaign_id: str, campaigns: CampaignStore, faults: list[Fault]
+) -> PlannedCampaign | None:
+    """The campaign that an input continues, if there is one that has ended."""
+    name = raw.get("continue") if isinstance(raw, dict) else None
+    if not isinstance(name, str) or not name:
+        return None
+    if name == campaign_id:
+        faults.append(Fault("continue", "is this very campaign", "name one that has ended"))
+        return None
+    record = campaigns.campaign(name)
+    found = campaigns.find(name, "plan.json", PlannedCampaign)
+    if record is None or found is None:
+        remedy = "name a campaign of this stack; rackrate campaign list names them"
+        faults.append(Fault("continue", f"there is no campaign {name!r}", remedy))
+    elif record.is_running:
+        problem = f"the campaign {name!r} is still going"
+        faults.append(Fault("continue", problem, "wait for its end, or stop its execution"))
+    elif record.kind == "pool":
+        problem = f"the campaign {name!r} is a pool, which has no steps to make"
+        faults.append(Fault("continue", problem, "pool again, with more runs"))
+    else:
+        return found
+    return None
+
+
+def _taken_over(
+    before: PlannedCampaign | None, campaign: Campaign, campaigns: CampaignStore
+) -> list[CampaignStep]:
+    """The finished steps of the campaign that this one continues, as its own first steps."""
+    if before is None:
+        return []
+    steps = [step for step in campaigns.steps(before.campaign_id) if step.has_result]
+    return [
+        step.model_copy(
+            update={"number": number, "source": step.source or f"campaign {before.campaign_id}"}
+        )
+        for number, step in enumerate(steps[: campaign.most], start=1)
+    ]
+
+
+# -- draws and sweeps
+
+
+def _plan_steps(
+    campaign: Campaign,
+    done: Sequence[Value | None],
+    given: object,
+    resources: Resources,
+    campaign_id: str,
+    execution_arn: str,
+    faults: list[Fault],
+) -> PlannedCampaign | None:
+    """Check and estimate the steps; None, with faults, if some step cannot be made."""
+    settings = resources.settings
+    if not settings.owns_nodes:
+        return None
+    change = change_of(campaign)
+    values: Sequence[Value | None] = campaign.sweep.values if campaign.sweep else (None,)
+    if campaign.sweep is not None:
+        faults += change.faults(campaign.sweep.values, resources)
+    if any(fault.path.startswith("sweep") for fault in faults):
+        # Without its values nothing is known of its nodes, but the plan can be checked.
+        values, change = (None,), DRAWS
+    counts = {value: change.node_count(value, settings.node_count) for value in values}
+    plans = check_plans(
+        campaign.plan,
+        counts.values(),
+        stack_arms=settings.arms,
+        host_network=bool(settings.host_namespace),
+        campaign_id=campaign_id,
+        faults=faults,
+    )
+    for plan in list(plans.values())[:1]:
+        _check_earlier(plan, resources, faults)
+    if faults:
+        return None
+    estimates = {count: _estimates(plan, count, resources) for count, plan in plans.items()}
+    plan = plans[counts[values[0]]]
+    metrics = compared_metrics(plan)
+    estimate = campaign_estimate(
+        campaign,
+        [step_estimate(v, counts[v], change.seconds, estimates[counts[v]]) for v in values],
+        done=done,
+        power=_power(campaign, plan, len(metrics) * (len(plan.arms) - 1)),
+        guards=_guards(estimates.values()),
+    )
+    warnings = check_budget(campaign, estimate, faults)
+    return PlannedCampaign(
+        campaign_id=campaign_id,
+        execution_arn=execution_arn,
+        campaign=campaign,
+        input=_without_kinship(given),
+        metrics=metrics,
+        threshold=plan.threshold,
+        if_busy=plan.if_busy,
+        stack_arms=tuple(arm.name for arm in settings.arms),
+        estimate=estimate,
+        warnings=tuple(warnings),
+    )
+
+
+def _check_earlier(plan: Plan, resources: Resources, faults: list[Fault]) -> None:
+    try:
+        check_earlier_runs(plan, resources.store)
+    except InvalidPlan as invalid:
+        faults += [replace(fault, path=f"plan.{fault.path}") for fault in invalid.faults]
+
+
+def _estimates(plan: Plan, count: int, resources: Resources) -> Estimates:
+    nodes = {arm.name: placeholder_nodes(arm, count, resources) for arm in resources.settings.arms}
+    return lay_out(plan, nodes, resources, placeholders=True).estimates
+
+
+def _guards(estimates: Iterable[Estimates]) -> list[str]:
+    """What may go wrong in the runs, each once."""
+    return list(
+        dict.fromkeys(
+            "; ".join(filter(None, (guard.text, guard.remedy)))
+            for each in estimates
+            for guard in each.guards
+            if guard.would_trip and guard.guard != _OF_NODES_TO_COME
+        )
+    )
+
+
+def _power(campaign: Campaign, plan: Plan, answers: int) -> list[Power]:
+    """How many draws may be needed; nothing for a sweep."""
+    if campaign.draws is None:
+        return []
+    return [
+        Power(
+            ratio=effect,
+            variability=variability,
+            draws=draws_needed(effect, variability, threshold=plan.threshold, answers=answers),
+        )
+        for variability in _VARIABILITIES
+        for effect in _EFFECTS
+    ]
+
+
+# -- pools
+
+
+def _plan_pool(
+    campaign: Campaign,
+    given: object,
+    resources: Resources,
+    campaign_id: str,
+    execution_arn: str,
+    faults: list[Fault],
+) -> PlannedCampaign | None:
+    """Check the runs of a pool; None, with faults, if they cannot be pooled."""
+    found = _named(campaign.pool or (), resources, faults)
+    runs = {
+        path: run
+        for path, entry in found.items()
+        if (run := _read_run(entry, path, resources, faults)) is not None
+    }
+    if len(runs) == len(found):
+        check_pool(runs, faults)
+    if faults:
+        return None
+    pooled = in_order(list(runs.values()))
+    newest = pooled[-1]
+    plan = newest.results.plan
+    return PlannedCampaign(
+        campaign_id=campaign_id,
+        execution_arn=execution_arn,
+        campaign=campaign.model_copy(update={"pool": tuple(found.values())}),
+        input=_without_kinship(given),
+        metrics=compared_metrics(plan),
+        threshold=plan.threshold,
+        if_busy="wait",
+        stack_arms=(),
+        estimate=None,
+        warnings=tuple(notes_of(pooled)),
+    )
+
+
+def _named(
+    entries: Sequence[str | Uploaded], resources: Resources, faults: list[Fault]
+) -> dict[str, str | Uploaded]:
+    """The entries of a pool by their path, with the runs of baselines in place of their names."""
+    found: dict[str, str | Uploaded] = {}
+    for index, entry in enumerate(entries):
+        path = f"pool[{index}]"
+        if isinstance(entry, Uploaded):
+            found[path] = entry
+            continue
+        named = resources.store.named_runs(entry)
+        if named.problem is not None:
+            faults.append(Fault(path, named.problem, named.remedy))
+        for number, run in enumerate(named.runs):
+            found[f"{path} ({number})" if named.is_baseline else path] = run.run_id
+    if len(found) > MAX_POOL:
+        problem = f"stands for {len(found)} runs, more than {MAX_POOL}"
+        faults.append(Fault("pool", problem, "name fewer"))
+    return found
+
+
+def read_pool(planned: PlannedCampaign, resources: Resources) -> list[PooledRun]:
+    """The runs of a planned pool.
+
+    Raises:
+        InvalidCampaign: one is gone since.
+    """
+    faults: list[Fault] = []
+    entries = enumerate(planned.campaign.pool or ())
+    runs = [_read_run(entry, f"pool[{index}]", resources, faults) for index, entry in entries]
+    if faults:
+        raise InvalidCampaign(faults)
+    return in_order([run for run in runs if run is not None])
+
+
+def _read_run(
+    entry: str | Uploaded, path: str, resources: Resources, faults: list[Fault]
+) -> PooledRun | None:
+    store, uploaded = resources.store, isinstance(entry, Uploaded)
+    if isinstance(entry, Uploaded):
+        name, text = entry.results, store.find_object(entry.results)
+        problem, remedy = "there is no such object in the bucket", "upload it first"
+    else:
+        name, text = entry, store.find_text(entry, "results.json")
+        problem, remedy = f"the run {entry!r} left no results", "name a run that was measured"
+    if text is None:
+        faults.append(Fault(path, problem, remedy))
+        return None
+    return read_pooled(text, name=name, path=path, uploaded=uploaded, faults=faults)
+
+
+# -- the campaign's item
+
+
+def _record(planned: PlannedCampaign, taken_over: int, campaigns: CampaignStore) -> None:
+    campaign, estimate = planned.campaign, planned.estimate
+    started_at = now()
+    attributes: CampaignProgress = {
+        "kind": planned.campaign.kind,
+        "phase": "planned",
+        "execution_arn": planned.execution_arn,
+        "stack_arms": planned.stack_arms,
+        "step": taken_over,
+        "steps": campaign.most,
+        "least": campaign.least,
+        "next_look": looks(campaign.least, campaign.most)[0],
+        "expected_seconds": 0.0 if estimate is None else estimate.seconds.most,
+        "expected_step_seconds": 0.0 if estimate is None else estimate.mean_step_seconds,
+        "usd": 0.0,
+        "budget_dollars": None if estimate is None else campaign.budget_dollars,
+        "series": campaign.series,
+        "seed": campaign.seed,
+        "warnings": planned.warnings,
+    }
+    if campaign.dry_run:
+        attributes |= {"finished_at": started_at, "seconds": 0}
+    status: CampaignStatus = "dry_run" if campaign.dry_run else "running"
+    campaigns.start(planned.campaign_id, status, started_at, **attributes)
+
+
+def _without_kinship(given: object) -> Json:
+    assert isinstance(given, dict)  # the check has found nothing wrong with it
+    return {name: value for name, value in given.items() if name != STARTED_BY}

@@ -1,0 +1,64 @@
+"""Report campaign: write campaign.json and the campaign's page."""
+
+from __future__ import annotations
+
+from rackrate.document import Document
+from rackrate.report.campaign_page import render_campaign
+from rackrate.resources import Resources
+from rackrate.results.build import RunFailure
+from rackrate.results.build_campaign import build_campaign, pooled_step
+from rackrate.results.campaign import CampaignResults
+from rackrate.stages.judge import facts_of, results_of
+from rackrate.stages.plan_campaign import read_pool
+
+
+class CampaignReported(Document):
+    """The objects that were written."""
+
+    report_key: str
+    """The page's key."""
+    results: CampaignResults
+
+
+def report_campaign(
+    campaign_id: str, resources: Resources, *, failure: RunFailure | None
+) -> CampaignReported:
+    """Write campaign.json and report.html.
+
+    Raises:
+        LookupError: there is no such campaign.
+        InvalidCampaign: a run of a pool is gone since the campaign was planned.
+    """
+    campaigns = resources.campaigns
+    campaigns.update(campaign_id, phase="reporting")
+    record, planned = campaigns.get(campaign_id), campaigns.plan(campaign_id)
+    steps = campaigns.steps(campaign_id)
+    told = [step.as_result() for step in steps if not step.is_open]
+    if planned.campaign.pool is None:
+        runs = results_of(record, steps, resources)
+    else:
+        pooled = read_pool(planned, resources)
+        runs = [run.results for run in pooled]
+        told = [
+            pooled_step(number, run.results, run.source)
+            for number, run in enumerate(pooled, start=1)
+        ]
+    lost = sum(not step.has_result for step in steps)
+    results = build_campaign(
+        facts_of(record, planned, failure=failure, lost=lost),
+        plan=planned.campaign.plan,
+        steps=told,
+        runs=runs,
+        least=record.least,
+        most=record.steps,
+        stopped=record.stopped,
+        warnings=record.warnings,
+    )
+    campaigns.update(
+        campaign_id,
+        conclusion=results.conclusion,
+        lab_scale=results.campaign.lab_scale,
+    )
+    campaigns.put(campaign_id, "campaign.json", results)
+    page = campaigns.put_page(campaign_id, render_campaign(results))
+    return CampaignReported(report_key=page, results=results)

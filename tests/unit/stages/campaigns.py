@@ -1,0 +1,150 @@
+"""A stack of its own nodes, and a campaign in it, for tests of the stages."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from botocore.exceptions import ClientError
+
+from rackrate.measure.node_groups import Sizes
+from rackrate.results.build import RunTimes, build_results
+from rackrate.results.schema import Results
+from rackrate.store import now
+from rackrate.verdict.model import Analysis
+from tests.unit.builders import node as node_of_run
+from tests.unit.builders import plan, planned_run, usual_arm, verdict
+from tests.unit.samples import SETTINGS, node
+
+CAMPAIGN = "camp"
+CAMPAIGNS = "arn:aws:states:us-east-1:123456789012:execution:rackrate-campaign:"
+CAMPAIGN_ARN = CAMPAIGNS + CAMPAIGN
+OWNED = replace(SETTINGS, owns_nodes=True)
+GROUPS = ("ng-1", "ng-2")
+NO_CAPACITY = {"code": "InsufficientInstanceCapacity", "message": "no c5.large in this zone"}
+
+
+class NodeGroups:
+    """EKS with two node groups, whose nodes come and go as soon as their size is set.
+
+    A test may hold them up, refuse an update, or report health issues.
+    """
+
+    def __init__(self, cluster, desired=2):
+        self.cluster = cluster
+        self.held = False
+        self.refusals = []
+        self.issues = []
+        self.updates = []
+        self._numbers = itertools.count(1)
+        self.sizes = dict.fromkeys(GROUPS, Sizes(2 if desired else 0, desired, 2))
+        self.boot()
+
+    def describe_nodegroup(self, *, clusterName, nodegroupName):
+        least, desired, most = self.sizes[nodegroupName]
+        return {
+            "nodegroup": {
+                "status": "ACTIVE",
+                "instanceTypes": ["c5.large"],
+                "subnets": ["subnet-1"],
+                "scalingConfig": {"minSize": least, "desiredSize": desired, "maxSize": most},
+                "health": {"issues": self.issues},
+            }
+        }
+
+    def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
+        if self.refusals:
+            code = self.refusals.pop(0)
+            raise ClientError({"Error": {"Code": code, "Message": "because"}}, "Update")
+        sizes = Sizes(*(scalingConfig[f"{size}Size"] for size in ("min", "desired", "max")))
+        self.sizes[nodegroupName] = sizes
+        self.updates.append((nodegroupName, sizes.desired))
+        if not self.held:
+            self.boot()
+
+    def boot(self):
+        """Let the nodes follow the sizes."""
+        for group, sizes in self.sizes.items():
+            there = [each for each in self.cluster.nodes if _group_of(each) == group]
+            kept = there[: sizes.desired]
+            new = [
+                node(f"{group}-{next(self._numbers)}", group)
+                for _ in range(sizes.desired - len(kept))
+            ]
+            others = [each for each in self.cluster.nodes if _group_of(each) != group]
+            self.cluster.nodes = [*others, *kept, *new]
+
+    @property
+    def node_names(self):
+        """The names of all nodes."""
+        return {each["metadata"]["name"] for each in self.cluster.nodes}
+
+
+def _group_of(each):
+    return each["metadata"]["labels"]["eks.amazonaws.com/nodegroup"]
+
+
+class Executions:
+    """Step Functions whose executions run until a test says otherwise."""
+
+    def __init__(self, status="RUNNING"):
+        self.status = status
+        self.statuses = {}
+        self.stopped = []
+
+    def describe_execution(self, *, executionArn):
+        return {"status": self.statuses.get(executionArn, self.status)}
+
+    def stop_execution(self, *, executionArn, error, cause):
+        self.stopped.append(executionArn)
+
+
+def results_of_run(run_id, ratio=1.9, *, scale=None, instance=None, **changes):
+    """The results of a run that found a ratio for `tcp-1`, on nodes of its own."""
+    names = {"treatment": ("a", "b"), "baseline": ("c", "d")}
+    arms = [
+        usual_arm(
+            name,
+            [
+                node_of_run(f"{run_id}-{each}", instance_id=f"i-{instance or run_id}-{each}")
+                for each in nodes
+            ],
+            network_scale=scale,
+        )
+        for name, nodes in names.items()
+    ]
+    found = verdict(
+        ratio=ratio,
+        ci95=(ratio * 0.99, ratio * 1.01),
+        arm_median=4.9e9 * ratio,
+        baseline_median=4.9e9,
+    )
+    analysis = Analysis(
+        method="",
+        verdicts=(found,),
+        summaries=(),
+        marks=(),
+        regressions=(),
+        regression_differences=None,
+        warnings=(),
+    )
+    planned = planned_run(plan(**changes), arms, run_id=run_id)
+    return build_results(
+        planned,
+        [],
+        analysis,
+        trials_planned=0,
+        stopped=None,
+        times=RunTimes(now(), now()),
+        lab_scale=scale,
+        warnings=(),
+    )
+
+
+def store_run(store, results: Results, status="succeeded", **attributes):
+    """Record a run that has ended with these results."""
+    run_id = results.run.id
+    store.start_run(run_id, "running", now(), execution_arn=f"arn:{run_id}")
+    store.put(run_id, "results.json", results)
+    store.put(run_id, "plan.json", planned_run(results.plan, results.arms, run_id=run_id))
+    store.finish_run(run_id, status, lab_scale=results.run.lab_scale, **attributes)

@@ -1,0 +1,792 @@
+"""A campaign through its functions, as its state machine calls them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from rackrate.errors import (
+    CampaignEnded,
+    InvalidCampaign,
+    InvalidPlan,
+    NodesBusy,
+    NodesUnavailable,
+    StepsLost,
+)
+from rackrate.results.build import RunFailure
+from rackrate.results.campaign import CampaignResults
+from rackrate.stages.change import change
+from rackrate.stages.finish_campaign import finish_campaign
+from rackrate.stages.judge import judge
+from rackrate.stages.plan import plan as plan_run
+from rackrate.stages.plan_campaign import plan_campaign
+from rackrate.stages.report_campaign import report_campaign
+from rackrate.stages.rest_nodes import rest_unneeded
+from rackrate.stages.restore import restore, restore_stopped, sweep_campaigns
+from rackrate.stages.take_lease import take_campaign_lease, take_lease
+from rackrate.stages.wake_nodes import wake_nodes
+from rackrate.store import Lease, later, now
+from tests.unit.stages.campaigns import (
+    CAMPAIGN,
+    CAMPAIGN_ARN,
+    CAMPAIGNS,
+    NO_CAPACITY,
+    OWNED,
+    Executions,
+    NodeGroups,
+    results_of_run,
+    store_run,
+)
+from tests.unit.stages.runs import EXECUTIONS, PLAN
+
+LOST = RunFailure("NodesUnavailable", json.dumps({"errorMessage": "no c5.large in this zone"}))
+
+
+@pytest.fixture
+def settings():
+    return OWNED
+
+
+@pytest.fixture
+def eks(cluster):
+    cluster.nodes = []
+    return NodeGroups(cluster)
+
+
+@pytest.fixture
+def executions():
+    return Executions()
+
+
+@pytest.fixture
+def resources(resources, eks, executions):
+    return resources.but(eks=eks, step_functions=executions)
+
+
+@pytest.fixture
+def campaigns(resources):
+    return resources.campaigns
+
+
+class Machine:
+    """Calls the functions in the order of the state machine."""
+
+    def __init__(self, resources, campaign_id=CAMPAIGN):
+        self.resources, self.id = resources, campaign_id
+        self.arn = CAMPAIGNS + campaign_id
+
+    def plan(self, raw=None):
+        given = {"plan": PLAN} if raw is None else raw
+        return plan_campaign(given, self.resources, campaign_id=self.id, execution_arn=self.arn)
+
+    def begin(self, raw=None):
+        """Plan, and take the lease."""
+        self.plan(raw)
+        assert take_campaign_lease(self.id, self.resources).taken
+        return self
+
+    def judge(self, failure=None):
+        return judge(self.id, self.resources, failure=failure)
+
+    def change(self, most=20):
+        """Ask until the change is made."""
+        for _ in range(most):
+            if (made := change(self.id, self.resources)).ready:
+                return made
+        raise AssertionError(self.record.phase)
+
+    def run(self, run_id, ratio=1.9, **more):
+        """The run of a step, which finds a ratio."""
+        store_run(self.resources.store, results_of_run(run_id, ratio), **more)
+
+    def step(self, ratio=1.9):
+        """Make one step, and judge it."""
+        step = self.judge()
+        self.change()
+        self.run(step.run_id, ratio)
+        return step
+
+    def restore(self, most=20):
+        for _ in range(most):
+            if restore(self.id, self.resources).done:
+                return
+        raise AssertionError(self.record.phase)
+
+    def end(self, failure=None):
+        """Report, put back, and record the end."""
+        reported = report_campaign(self.id, self.resources, failure=failure)
+        self.restore()
+        return finish_campaign(
+            self.id,
+            self.resources,
+            execution_arn=self.arn,
+            failure=failure,
+            report_key=reported.report_key,
+        )
+
+    @property
+    def record(self):
+        return self.resources.campaigns.get(self.id)
+
+    @property
+    def steps(self):
+        return self.resources.campaigns.steps(self.id)
+
+    @property
+    def results(self):
+        return self.resources.campaigns.find(self.id, "campaign.json", CampaignResults)
+
+
+@pytest.fixture
+def machine(resources):
+    return Machine(resources)
+
+
+def draws(number, **more):
+    return {"plan": PLAN, "draws": number, **more}
+
+
+class TestDraws:
+    def test_each_run_gets_nodes_that_no_run_before_it_had(self, machine, eks):
+        machine.begin(draws(2))
+        had = [eks.node_names]
+        for _ in range(2):
+            machine.step()
+            had.append(eks.node_names)
+        assert not had[0] & had[1] and not had[1] & had[2] and not had[0] & had[2]
+        assert all(len(names) == 4 for names in had)
+
+    def test_all_node_groups_are_empty_before_any_grows_again(self, machine, eks):
+        machine.begin(draws(1))
+        machine.step()
+        assert eks.updates == [("ng-1", 0), ("ng-2", 0), ("ng-1", 2), ("ng-2", 2)]
+
+    def test_nothing_is_launched_while_a_node_is_left(self, machine, eks):
+        machine.begin(draws(1))
+        machine.judge()
+        eks.held = True
+        for _ in range(3):
+            assert not change(CAMPAIGN, machine.resources).ready
+        assert machine.record.phase == "draw 1 of 1: new nodes: 4 nodes are to leave"
+        assert eks.updates == [("ng-1", 0), ("ng-2", 0)]
+        eks.held = False
+        eks.boot()
+        machine.change()
+
+    def test_a_run_starts_only_when_all_new_nodes_are_ready(self, machine, eks, cluster):
+        machine.begin(draws(1))
+        machine.judge()
+        change(CAMPAIGN, machine.resources)
+        eks.held = True
+        change(CAMPAIGN, machine.resources)
+        assert not change(CAMPAIGN, machine.resources).ready
+        assert machine.record.phase == "draw 1 of 1: new nodes: 0 of 4 nodes are Ready"
+        eks.boot()
+        cluster.nodes[0]["status"]["conditions"][0]["status"] = "False"
+        assert not change(CAMPAIGN, machine.resources).ready
+        cluster.nodes[0]["status"]["conditions"][0]["status"] = "True"
+        assert change(CAMPAIGN, machine.resources).ready
+
+    def test_the_default_campaign_ends_with_an_answer_about_the_placement_group(self, machine):
+        machine.begin({})
+        for ratio in (1.90, 1.93, 1.88, 1.91):
+            machine.step(ratio)
+        judged = machine.judge()
+        assert judged.enough, machine.record.phase
+        output = machine.end().output
+        (answer,) = machine.results.answers
+        assert (answer.verdict, answer.scope) == ("better", "the placement group")
+        assert machine.record.stopped.why == "settled"
+        assert output.status == "succeeded"
+        assert output.answers[0].startswith(
+            "treatment against baseline: tcp-1 throughput is better"
+        )
+        assert output.report.startswith("https://")
+        assert [step.run_id for step in machine.results.steps] == [
+            f"{CAMPAIGN}-{number:02d}" for number in (1, 2, 3, 4)
+        ]
+        assert machine.results.steps[0].nodes["treatment"] == ("camp-01-a", "camp-01-b")
+
+    def test_each_run_gets_the_plan_with_a_seed_of_its_own_and_the_campaigns_id(self, machine):
+        machine.begin({"plan": {"tests": ["rtt"]}, "draws": 2, "seed": 7})
+        plans = [machine.step() and machine.judge().plan for _ in range(1)]
+        machine.change()
+        machine.run(f"{CAMPAIGN}-02")
+        assert plans[0]["tests"] == ["rtt"]
+        assert plans[0]["campaign"] == CAMPAIGN
+        assert plans[0]["AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"] == CAMPAIGN_ARN
+        again = Machine(machine.resources, "other")
+        again.plan({"plan": {"tests": ["rtt"]}, "draws": 2, "seed": 7})
+        planned = again.resources.campaigns.plan("other").campaign
+        assert planned.plan_of_step("other", 2)["seed"] == plans[0]["seed"]
+        assert planned.plan_of_step("other", 1)["seed"] != plans[0]["seed"]
+
+    def test_asking_the_judge_again_names_the_same_step(self, machine):
+        machine.begin(draws(2))
+        assert machine.judge() == machine.judge()
+        machine.change()
+        assert machine.judge().number == 1
+        assert len(machine.steps) == 1
+
+
+class TestLosses:
+    def test_a_run_that_failed_has_no_result_and_its_reason_is_kept(self, machine, store):
+        machine.begin(draws(2))
+        step = machine.judge()
+        machine.change()
+        store.start_run(step.run_id, "running", now())
+        store.finish_run(step.run_id, "failed", error=LOST.error, cause=LOST.cause)
+        second = machine.judge(RunFailure("States.TaskFailed", "{}"))
+        assert second.number == 2
+        lost = machine.steps[0]
+        assert (lost.status, lost.has_result) == ("failed", False)
+        assert lost.reason == "NodesUnavailable: no c5.large in this zone"
+        machine.change()
+        machine.run(second.run_id)
+        assert machine.judge().enough
+        assert machine.end().output.status == "degraded"
+
+    def test_nodes_that_do_not_come_back_lose_the_step_in_the_node_groups_words(self, machine, eks):
+        machine.begin(draws(2))
+        machine.judge()
+        change(CAMPAIGN, machine.resources)
+        eks.held = True
+        change(CAMPAIGN, machine.resources)
+        eks.issues = [NO_CAPACITY]
+        with pytest.raises(NodesUnavailable, match=r"ng-1: .*no c5\.large in this zone") as error:
+            change(CAMPAIGN, machine.resources)
+        cause = json.dumps({"errorMessage": str(error.value)})
+        machine.judge(RunFailure("NodesUnavailable", cause))
+        assert machine.steps[0].status == "lost"
+        assert "no c5.large in this zone" in machine.steps[0].reason
+
+    def test_two_lost_steps_in_a_row_end_the_campaign_with_their_reasons(self, machine):
+        machine.begin(draws(6))
+        machine.judge()
+        machine.judge(LOST)
+        with pytest.raises(StepsLost) as error:
+            machine.judge(LOST)
+        assert str(error.value) == (
+            "steps 1 and 2 of this campaign have no result\n"
+            "NodesUnavailable: no c5.large in this zone"
+        )
+
+    def test_a_lost_step_between_good_ones_does_not_end_it(self, machine):
+        machine.begin(draws(6))
+        for number in range(1, 6):
+            step = machine.judge()
+            machine.change()
+            if number % 2:
+                machine.run(step.run_id)
+            else:
+                assert machine.judge(LOST).number == number + 1
+        assert [step.has_result for step in machine.steps] == [True, False, True, False, False]
+
+    def test_a_campaign_without_any_result_has_failed(self, machine):
+        machine.begin(draws(1))
+        machine.judge()
+        with pytest.raises(StepsLost, match="step 1 of this campaign has no result"):
+            machine.judge(LOST)
+
+    def test_a_failed_campaign_still_reports_its_answers_so_far(self, machine):
+        machine.begin(draws(6))
+        machine.step()
+        machine.judge()
+        machine.judge(LOST)
+        failure = RunFailure("StepsLost", json.dumps({"errorMessage": "two"}))
+        finished = machine.end(failure)
+        assert finished.output is None
+        assert "campaigns/camp/report.html" in json.loads(finished.cause)["errorMessage"]
+        assert machine.record.status == "failed"
+        assert machine.results.campaign.error == "StepsLost"
+        assert len(machine.results.answers[0].draws) == 1
+
+
+class TestBudget:
+    def test_no_step_is_made_that_would_exceed_the_budget(self, machine):
+        machine.plan(draws(6))
+        one = machine.resources.campaigns.plan(CAMPAIGN).estimate.step_estimates[0].most_usd
+        machine.begin(draws(6, budget_dollars=one * 1.01))
+        machine.step()
+        # The run took next to no time here, so the first step cost little.
+        step = machine.steps[0]
+        machine.resources.campaigns.put_step(
+            CAMPAIGN, step.model_copy(update={"change_seconds": 1200.0})
+        )
+        assert machine.judge().enough
+        stopped = machine.record.stopped
+        assert stopped.why == "budget"
+        assert stopped.text.startswith("Stopped after 1 of at most 6 draws: the next would bring")
+
+    def test_a_budget_below_one_draw_is_refused_with_its_cost(self, machine):
+        with pytest.raises(InvalidCampaign, match=r"budget_dollars: \$0\.01 is less than one draw"):
+            machine.plan(draws(6, budget_dollars=0.01))
+
+    def test_a_budget_that_ends_it_early_is_warned_of(self, machine):
+        machine.plan(draws(6))
+        one = machine.resources.campaigns.plan(CAMPAIGN).estimate.step_estimates[0].most_usd
+        planned = machine.plan(draws(12, budget_dollars=one * 1.5))
+        assert "may end the campaign early" in planned.warnings[0]
+
+
+class TestPlan:
+    def test_a_dry_run_estimates_and_changes_nothing(self, machine, eks, store):
+        planned = machine.plan({"dry_run": True})
+        estimate = planned.estimate
+        assert (estimate.steps.least, estimate.steps.most) == (4, 12)
+        assert estimate.seconds.least < estimate.seconds.most
+        assert 0 < estimate.usd.least < estimate.usd.most
+        assert machine.record.status == "dry_run"
+        assert eks.updates == [] and store.leases() == {}
+
+    def test_a_dry_run_tells_how_many_draws_answer(self, machine):
+        power = machine.plan({"dry_run": True}).estimate.power
+        found = {(each.ratio, each.variability): each.draws for each in power}
+        assert {ratio for ratio, _ in found} == {2.0, 1.3, 1.1, 1.0}
+        assert {variability for _, variability in found} == {0.02, 0.05, 0.1}
+        assert found[2.0, 0.02] == 4
+        assert found[2.0, 0.02] <= found[1.1, 0.02] <= found[1.1, 0.05]
+
+    def test_nodes_cost_while_they_are_replaced(self, machine):
+        step = machine.plan({"dry_run": True}).estimate.step_estimates[0]
+        hours = (step.change_seconds.most + step.run_seconds.most) / 3600
+        # Four nodes of c5.large and the cluster (plan/prices.py).
+        assert step.most_usd == pytest.approx((4 * 0.085 + 0.10) * hours + step.usd_of_run.most)
+
+    def test_a_plan_that_no_step_can_run_is_refused_with_its_path(self, machine):
+        with pytest.raises(InvalidCampaign) as error:
+            machine.plan({"plan": {"blocks": 0, "tests": ["nope"]}, "budget_dollars": 0})
+        assert {fault.path for fault in error.value.faults} == {
+            "budget_dollars",
+            "plan.blocks",
+            "plan.tests[0]",
+        }
+
+    def test_a_stack_that_did_not_make_its_nodes_is_told_to_pool(self, resources):
+        borrowed = Machine(resources.but(settings=replace(OWNED, owns_nodes=False)))
+        with pytest.raises(InvalidCampaign, match=r"(?s)draws: .*pool.*rackrate pool"):
+            borrowed.plan({})
+
+    def test_an_earlier_run_that_cannot_be_compared_with_is_a_fault_of_the_plan(self, machine):
+        with pytest.raises(InvalidCampaign, match=r"plan\.compare_with: there is no run"):
+            machine.plan({"plan": {"compare_with": "nope"}})
+
+
+class TestLease:
+    def test_the_campaign_holds_the_nodes_and_lends_them_to_its_run(
+        self, machine, resources, store
+    ):
+        machine.begin(draws(2))
+        step = machine.judge()
+        machine.change()
+        plan_run(step.plan, resources, run_id=step.run_id, execution_arn=EXECUTIONS + step.run_id)
+        assert take_lease(step.run_id, resources).taken
+        assert {lease.run_id for lease in store.leases().values()} == {CAMPAIGN}
+        store.finish_run(step.run_id, "succeeded")
+        store.give_back_nodes(step.run_id)
+        assert {lease.run_id for lease in store.leases().values()} == {CAMPAIGN}
+
+    def test_another_run_waits_and_is_planned_although_no_node_may_be_there(
+        self, machine, resources, eks, cluster
+    ):
+        machine.begin(draws(1))
+        machine.judge()
+        change(CAMPAIGN, resources)
+        cluster.nodes = []
+        plan_run(PLAN, resources, run_id="mine", execution_arn=EXECUTIONS + "mine")
+        leased = take_lease("mine", resources)
+        assert (leased.taken, leased.waited) == (False, True)
+        assert resources.store.run("mine").phase.startswith("waiting for camp, which holds")
+
+    def test_nobody_else_may_say_that_a_campaign_started_his_run(self, machine, resources):
+        machine.begin(draws(1))
+        machine.judge()
+        for campaign in (CAMPAIGN, "nope"):
+            with pytest.raises(InvalidPlan, match=r"campaign: .* has not started this run"):
+                plan_run(
+                    {**PLAN, "campaign": campaign},
+                    resources,
+                    run_id="mine",
+                    execution_arn=EXECUTIONS + "mine",
+                )
+
+    def test_a_campaign_waits_for_a_run_that_holds_the_nodes(self, machine, store):
+        soon = later(now(), 600)
+        lease = Lease(run_id="run-9", taken_at=now(), expected_end=soon, expires_at=soon)
+        store.hold_nodes(("treatment",), lease)
+        machine.plan(draws(1))
+        leased = take_campaign_lease(CAMPAIGN, machine.resources)
+        assert (leased.taken, leased.wait_seconds) == (False, 3)
+        assert machine.record.phase.startswith("waiting for run-9, which holds the nodes of treat")
+
+    def test_a_campaign_whose_plan_refuses_to_wait_names_the_holder(self, machine, store):
+        soon = later(now(), 600)
+        lease = Lease(run_id="run-9", taken_at=now(), expected_end=soon, expires_at=soon)
+        store.hold_nodes(("treatment",), lease)
+        machine.plan({"plan": {**PLAN, "if_busy": "refuse"}, "draws": 1})
+        with pytest.raises(NodesBusy, match=r"run-9 holds .*start this campaign again"):
+            take_campaign_lease(CAMPAIGN, machine.resources)
+
+    def test_its_end_gives_the_nodes_back(self, machine, store):
+        machine.begin(draws(1))
+        machine.step()
+        machine.judge()
+        machine.end()
+        assert store.leases() == {}
+
+
+def stopped(status="ABORTED", **more):
+    return {"name": CAMPAIGN, "status": status, "executionArn": CAMPAIGN_ARN, **more}
+
+
+class TestStopped:
+    @pytest.fixture(autouse=True)
+    def _impatient(self, monkeypatch):
+        monkeypatch.setattr("rackrate.stages.restore._POLL_SECONDS", 0.0)
+
+    def clean_up(self, resources, **more):
+        return restore_stopped(stopped(**more), resources, patience_seconds=5)
+
+    @pytest.mark.parametrize("phase", ["leased", "judged", "leaving", "coming", "running"])
+    def test_an_abort_in_any_phase_leaves_the_nodes_as_they_were(
+        self, machine, resources, eks, executions, store, phase
+    ):
+        before = dict(eks.sizes)
+        machine.begin(draws(2))
+        if phase != "leased":
+            step = machine.judge()
+        if phase in ("leaving", "coming", "running"):
+            change(CAMPAIGN, resources)
+        if phase in ("coming", "running"):
+            change(CAMPAIGN, resources)
+        if phase == "running":
+            machine.change()
+            store.start_run(step.run_id, "running", now(), execution_arn="arn:child")
+        executions.statuses[CAMPAIGN_ARN] = "ABORTED"
+        swept = self.clean_up(resources)
+        assert eks.sizes == before
+        assert len(eks.node_names) == 4
+        assert swept.restored == (CAMPAIGN,)
+        assert machine.record.status == "aborted"
+        assert machine.record.changed is None
+        assert store.leases() == {}
+        assert executions.stopped == (["arn:child"] if phase == "running" else [])
+        assert self.clean_up(resources).ended == (), "the end is recorded once"
+
+    def test_a_late_call_of_a_stopped_campaign_changes_nothing(
+        self, machine, resources, eks, executions
+    ):
+        machine.begin(draws(2))
+        machine.judge()
+        executions.statuses[CAMPAIGN_ARN] = "ABORTED"
+        self.clean_up(resources)
+        asked = len(eks.updates)
+        with pytest.raises(CampaignEnded):
+            change(CAMPAIGN, resources)
+        with pytest.raises(CampaignEnded):
+            machine.judge()
+        assert len(eks.updates) == asked
+
+    def test_a_stop_during_a_call_of_change_is_undone_by_the_sweep(
+        self, machine, resources, eks, executions, monkeypatch
+    ):
+        machine.begin(draws(2))
+        machine.judge()
+        before = dict(eks.sizes)
+        executions.statuses[CAMPAIGN_ARN] = "ABORTED"
+        update = eks.update_nodegroup_config
+
+        def stop_first(**arguments):
+            monkeypatch.setattr(eks, "update_nodegroup_config", update)
+            self.clean_up(resources)
+            return update(**arguments)
+
+        monkeypatch.setattr(eks, "update_nodegroup_config", stop_first)
+        change(CAMPAIGN, resources)
+        sweep_campaigns(resources, patience_seconds=5)
+        assert eks.sizes == before
+        assert machine.record.changed is None
+
+    def test_what_cannot_be_put_back_in_time_is_told_and_left_to_the_sweep(
+        self, machine, resources, eks, executions, store
+    ):
+        machine.begin(draws(2))
+        machine.judge()
+        change(CAMPAIGN, resources)
+        executions.statuses[CAMPAIGN_ARN] = "TIMED_OUT"
+        eks.refusals = ["ResourceInUseException"] * 4
+        swept = restore_stopped(stopped("TIMED_OUT"), resources, patience_seconds=-1)
+        assert swept.unrestored == (CAMPAIGN,)
+        assert machine.record.status == "timed_out"
+        assert "not put back yet" in machine.record.warnings[-1]
+        assert {lease.run_id for lease in store.leases().values()} == {CAMPAIGN}
+        eks.refusals = []
+        assert sweep_campaigns(resources, patience_seconds=5).restored == (CAMPAIGN,)
+        assert store.leases() == {}
+        assert len(eks.node_names) == 4
+
+    def test_the_sweep_leaves_alone_what_another_run_holds_now(
+        self, machine, resources, eks, executions, store
+    ):
+        machine.begin(draws(2))
+        machine.judge()
+        change(CAMPAIGN, resources)
+        executions.statuses[CAMPAIGN_ARN] = "ABORTED"
+        eks.refusals = ["ResourceInUseException"] * 4
+        restore_stopped(stopped(), resources, patience_seconds=-1)
+        store.give_back_nodes(CAMPAIGN)
+        soon = later(now(), 600)
+        lease = Lease(run_id="run-9", taken_at=now(), expected_end=soon, expires_at=soon)
+        assert store.hold_nodes(("treatment",), lease) is None
+        asked = len(eks.updates)
+        assert sweep_campaigns(resources, patience_seconds=1).unrestored == (CAMPAIGN,)
+        assert len(eks.updates) == asked
+
+    def test_the_sweep_ends_a_campaign_whose_event_was_lost(
+        self, machine, resources, eks, executions
+    ):
+        machine.begin(draws(2))
+        machine.judge()
+        change(CAMPAIGN, resources)
+        assert sweep_campaigns(resources, patience_seconds=5).ended == (), "it still goes on"
+        executions.statuses[CAMPAIGN_ARN] = "TIMED_OUT"
+        (ended,) = sweep_campaigns(resources, patience_seconds=5).ended
+        assert (ended.campaign_id, ended.status) == (CAMPAIGN, "timed_out")
+        assert len(eks.node_names) == 4
+
+    def test_a_refused_campaign_needs_no_clean_up(self, resources):
+        assert self.clean_up(resources, status="FAILED").ended == ()
+
+    def test_a_redriven_campaign_goes_on_with_new_nodes_and_its_finished_steps(
+        self, machine, resources, eks, executions, store
+    ):
+        machine.begin(draws(2))
+        machine.step()
+        machine.judge()
+        change(CAMPAIGN, resources)
+        executions.statuses[CAMPAIGN_ARN] = "ABORTED"
+        self.clean_up(resources)
+        restored = eks.node_names
+        executions.statuses[CAMPAIGN_ARN] = "RUNNING"
+        machine.change()
+        assert not restored & eks.node_names, "the nodes are drawn anew"
+        assert {lease.run_id for lease in store.leases().values()} == {CAMPAIGN}
+        machine.run(f"{CAMPAIGN}-02")
+        assert machine.judge().enough
+        assert machine.end().output.status == "succeeded"
+
+
+class TestContinue:
+    def test_it_takes_over_the_input_and_the_finished_steps(self, machine, resources):
+        machine.begin(draws(3))
+        machine.step()
+        machine.judge()
+        machine.judge(LOST)
+        with pytest.raises(StepsLost):
+            machine.judge(LOST)
+        machine.end(LOST)
+        second = Machine(resources, "second").begin({"continue": CAMPAIGN})
+        assert second.record.steps == 3
+        (taken,) = second.steps
+        assert (taken.number, taken.run_id, taken.source) == (1, "camp-01", "campaign camp")
+        for number in (2, 3):
+            step = second.step()
+            assert step.run_id == f"second-{number:02d}"
+        assert second.judge().enough
+        second.end()
+        assert len(second.results.answers[0].draws) == 3
+        assert second.results.campaign.continues == CAMPAIGN
+
+    def test_its_budget_is_for_its_own_steps(self, machine, resources):
+        machine.begin(draws(3))
+        machine.step()
+        machine.judge()
+        machine.end(LOST)
+        second = Machine(resources, "second").begin({"continue": CAMPAIGN, "budget_dollars": 2})
+        second.judge()
+        assert second.record.usd == 0
+        assert second.record.budget_dollars == 2
+
+    @pytest.mark.parametrize(
+        ("given", "problem"),
+        [
+            ({"continue": "nope"}, "continue: there is no campaign 'nope'"),
+            ({"continue": CAMPAIGN}, "continue: the campaign 'camp' is still going"),
+        ],
+    )
+    def test_only_a_campaign_that_has_ended_can_be_continued(
+        self, machine, resources, given, problem
+    ):
+        machine.begin(draws(3))
+        with pytest.raises(InvalidCampaign, match=problem):
+            Machine(resources, "second").plan(given)
+
+    def test_what_it_takes_over_cannot_be_given_anew(self, machine, resources):
+        machine.begin(draws(3))
+        machine.step()
+        machine.judge()
+        machine.end(LOST)
+        with pytest.raises(InvalidCampaign, match="plan: is taken over"):
+            Machine(resources, "second").plan({"continue": CAMPAIGN, "plan": {}})
+
+
+class TestSeries:
+    def test_the_draws_of_a_series_are_one_answer_and_the_newest_is_tested(self, resources):
+        for number, ratio in enumerate((1.90, 1.91, 1.89, 1.90, 1.2), 1):
+            night = Machine(resources, f"night-{number}").begin(draws(1, series="nightly"))
+            night.step(ratio)
+            assert night.judge().enough
+            night.end()
+        (answer,) = night.results.answers
+        assert len(answer.draws) == 5
+        assert answer.changed is True
+        assert resources.campaigns.series("nightly") == tuple(f"night-{n}-01" for n in range(1, 6))
+
+    def test_a_repeated_call_adds_a_draw_once(self, campaigns):
+        for _ in range(2):
+            campaigns.add_to_series("nightly", "run-1")
+        assert campaigns.series("nightly") == ("run-1",)
+
+
+class TestIdle:
+    @pytest.fixture
+    def settings(self):
+        return replace(OWNED, idle_scale_to_zero=True)
+
+    @pytest.fixture
+    def eks(self, cluster):
+        cluster.nodes = []
+        return NodeGroups(cluster, desired=0)
+
+    def test_its_nodes_are_put_to_rest_at_the_end(self, machine, eks):
+        machine.begin(draws(1))
+        machine.step()
+        assert len(eks.node_names) == 4
+        machine.judge()
+        machine.end()
+        assert eks.node_names == set()
+
+    def test_a_run_of_the_campaign_leaves_the_nodes_alone(self, machine, resources, eks):
+        machine.begin(draws(1))
+        step = machine.judge()
+        machine.change()
+        asked = len(eks.updates)
+        assert wake_nodes(step.plan, resources, run_id=step.run_id, execution_arn="arn").ready
+        rested = rest_unneeded(resources, apart_from={step.run_id})
+        assert rested.needed_by == (CAMPAIGN,)
+        assert len(eks.updates) == asked
+
+    def test_another_run_wakes_no_node_until_the_campaign_has_ended(self, machine, resources, eks):
+        machine.begin(draws(1))
+        machine.judge()
+        change(CAMPAIGN, resources)
+        asked = len(eks.updates)
+
+        def wake():
+            return wake_nodes(PLAN, resources, run_id="mine", execution_arn="arn:mine")
+
+        assert wake().ready
+        assert len(eks.updates) == asked
+        plan_run(PLAN, resources, run_id="mine", execution_arn="arn:mine")
+        assert not take_lease("mine", resources).taken
+        machine.change()
+        machine.run(f"{CAMPAIGN}-01")
+        machine.judge()
+        machine.end()
+        assert take_lease("mine", resources).waited
+        while not wake().ready:
+            pass
+        assert len(eks.node_names) == 4
+        plan_run(PLAN, resources, run_id="mine", execution_arn="arn:mine")
+
+
+class TestPool:
+    def pool(self, resources, entries, campaign_id="pool"):
+        machine = Machine(resources, campaign_id)
+        machine.plan({"pool": entries})
+        return machine
+
+    def test_runs_of_a_stack_without_nodes_of_its_own_are_the_draws_of_one_answer(
+        self, resources, store
+    ):
+        for number, ratio in enumerate((1.90, 1.93, 1.88, 1.91), 1):
+            store_run(store, results_of_run(f"run-{number}", ratio))
+        borrowed = resources.but(settings=replace(OWNED, owns_nodes=False), eks=AssertionError())
+        machine = self.pool(borrowed, [f"run-{number}" for number in range(1, 5)])
+        output = machine.end().output
+        (answer,) = machine.results.answers
+        assert (answer.verdict, len(answer.draws)) == ("better", 4)
+        assert answer.scope == "the placement group"
+        assert machine.results.campaign.kind == "pool"
+        assert output.status == "succeeded"
+        assert store.leases() == {}
+
+    def test_uploaded_results_of_another_stack_count_as_much(self, resources, store):
+        store_run(store, results_of_run("run-1"))
+        store.put_json("pools/p/1.json", results_of_run("theirs").to_json())
+        machine = self.pool(resources, ["run-1", {"results": "pools/p/1.json"}])
+        machine.end()
+        assert [step.run_id for step in machine.results.steps] == ["run-1", "theirs"]
+        assert machine.results.steps[0].source is None
+        assert machine.results.steps[1].source == "rackrate in us-east-1, account 123456789012"
+
+    def test_runs_on_the_same_nodes_are_one_draw(self, resources, store):
+        for number in (1, 2):
+            store_run(store, results_of_run(f"run-{number}", instance="same"))
+        store_run(store, results_of_run("run-3"))
+        machine = self.pool(resources, ["run-1", "run-2", "run-3"])
+        machine.end()
+        (answer,) = machine.results.answers
+        assert len(answer.draws) == 2
+
+    def test_a_baseline_stands_for_its_runs(self, resources, store):
+        for number in (1, 2):
+            store_run(store, results_of_run(f"run-{number}"))
+        item = {"pk": "baseline#main", "sk": "baseline", "run_ids": ["run-1", "run-2"]}
+        store.table.put(item)
+        machine = self.pool(resources, ["main"])
+        machine.end()
+        assert len(machine.results.steps) == 2
+
+    def test_what_differed_is_told_first(self, resources, store):
+        store_run(store, results_of_run("run-1"))
+        store_run(store, results_of_run("run-2", threshold=0.1))
+        machine = self.pool(resources, ["run-1", "run-2"])
+        machine.end()
+        assert [each.what for each in machine.results.differences] == ["threshold"]
+        assert machine.results.conclusion.startswith("What differed between these runs: threshold")
+
+    def test_labs_of_different_scales_are_not_mixed(self, resources, store):
+        store_run(store, results_of_run("run-1", scale=0.1))
+        store_run(store, results_of_run("run-2"))
+        with pytest.raises(InvalidCampaign, match=r"pool: .*scaled differently.*0\.100"):
+            self.pool(resources, ["run-1", "run-2"])
+
+    def test_runs_with_nothing_in_common_are_refused(self, resources, store):
+        store_run(store, results_of_run("run-1"))
+        other = results_of_run("run-2", tests=results_of_run("x").plan.tests[1:])
+        store_run(store, other.model_copy(update={"verdicts": ()}))
+        with pytest.raises(InvalidCampaign, match="pool: the runs run-1 and run-2 have nothing in"):
+            self.pool(resources, ["run-1", "run-2"])
+
+    @pytest.mark.parametrize(
+        ("entry", "problem"),
+        [
+            ("nope", r"pool\[0\]: there is no run and no baseline 'nope'"),
+            ({"results": "pools/x/1.json"}, r"pool\[0\]: there is no such object in the bucket"),
+            ({"results": "runs/x/plan.json"}, r"pool\[0\]\.results: .* is no uploaded result"),
+            ({"result": 1}, r"pool\[0\]\.result"),
+            (7, r"pool\[0\]: must be a run's id or an object"),
+        ],
+    )
+    def test_what_is_no_run_is_refused(self, resources, entry, problem):
+        with pytest.raises(InvalidCampaign, match=problem):
+            self.pool(resources, [entry])
+
+    @pytest.mark.parametrize("text", ["[]", "nonsense", '{"schema": "rackrate.comparison.v1"}'])
+    def test_an_upload_that_is_no_result_is_refused(self, resources, store, text):
+        store.put_object("pools/p/1.json", text, "application/json")
+        with pytest.raises(InvalidCampaign, match=r"is not of the schema 'rackrate\.result\.v1'"):
+            self.pool(resources, [{"results": "pools/p/1.json"}])
