@@ -19,6 +19,15 @@ State = Mapping[str, Any]
 _IAM_SERVICES = {"sfn": "states", "cloudwatchlogs": "logs", "eventbridge": "events"}
 #: IAM's name of an action where it differs from the integration's.
 _IAM_ACTIONS = {("lambda", "invoke"): "InvokeFunction", ("s3", "listObjectsV2"): "ListBucket"}
+#: What a task needs besides to wait for the end of the execution that it starts (Step Functions,
+#: "IAM policies for calling Step Functions workflow executions").
+_TO_AWAIT_EXECUTIONS = (
+    "states:DescribeExecution",
+    "states:StopExecution",
+    "events:PutTargets",
+    "events:PutRule",
+    "events:DescribeRule",
+)
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,8 @@ def calls(definition: Mapping[str, Any]) -> Iterator[Call]:
         resource = state.get("Resource")
         if state.get("Type") == "Task" and isinstance(resource, str):
             yield _call(name, resource, state)
+            if re.search(r":states:startExecution\.sync(:2)?$", resource):
+                yield from (Call(name, action) for action in _TO_AWAIT_EXECUTIONS)
         for key in ("ItemReader", "ResultWriter"):
             part = state.get(key)
             if isinstance(part, dict) and isinstance(part.get("Resource"), str):

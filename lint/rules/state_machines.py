@@ -69,6 +69,8 @@ TRACING = {
     "xray:PutTelemetryRecords",
     "xray:PutTraceSegments",
 }
+#: The prefix of an integration's errors where it is not its name.
+ERROR_PREFIXES = {"states": "stepfunctions"}
 #: Actions that are also allowed. Data encrypted with a customer managed key needs the key. Stopping
 #: or redriving a Distributed Map does the same to its executions.
 BESIDE = {
@@ -253,7 +255,10 @@ class DefinitionErrors(Rule):
     def _of_integration(error: str, state: asl.State) -> bool:
         service = re.search(r"(?:aws-sdk:)?(\w+):\w+$", str(state.get("Resource")).split(".")[0])
         prefix, dot, _ = error.partition(".")
-        return bool(dot and service and prefix.lower() == service[1].lower() != "lambda")
+        if not dot or service is None:
+            return False
+        name = service[1].lower()
+        return prefix.lower() == ERROR_PREFIXES.get(name, name) != "lambda"
 
 
 class DefinitionSubstitutions(Rule):

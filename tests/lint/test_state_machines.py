@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from lint.raised import raised_names
@@ -318,3 +320,37 @@ def test_a_role_that_allows_too_little_or_too_much_is_refused(findings, definiti
     found = findings(rules.DefinitionPermissions, definition, template)
     for words in said:
         assert any(words in each for each in found), found
+
+
+#: A task that starts an execution of another state machine and waits for its end.
+NESTED = [
+    ("arn:aws:states:::lambda:invoke", "arn:aws:states:::states:startExecution.sync:2"),
+    ('Parameters: {FunctionName: "${FunctionArn}"}', "Parameters: {StateMachineArn: arn}"),
+    ("[Throttled, Lambda.ServiceException]", "[StepFunctions.SdkClientException]"),
+]
+
+
+def test_a_task_that_awaits_an_execution_needs_the_rule_by_which_step_functions_learns_of_it(
+    findings,
+):
+    missing = {
+        action
+        for found in findings(rules.DefinitionPermissions, NESTED)
+        for action in re.findall(r"does not allow (\S+), which state 'Work'", found)
+    }
+    assert missing == {
+        "events:DescribeRule",
+        "events:PutRule",
+        "events:PutTargets",
+        "states:StopExecution",
+    }
+    not_waiting = [("startExecution.sync:2", "startExecution")]
+    found = findings(rules.DefinitionPermissions, [*NESTED, *not_waiting])
+    assert not any("events:" in each for each in found)
+
+
+def test_errors_of_the_nested_execution_have_their_services_own_name(findings):
+    assert findings(rules.DefinitionErrors, NESTED) == []
+    wrong = [("StepFunctions.Sdk", "Stepping.Sdk")]
+    (found,) = findings(rules.DefinitionErrors, [*NESTED, *wrong])
+    assert "Stepping.SdkClientException in Retry, which nothing raises" in found

@@ -1,4 +1,4 @@
-"""Read the state machine's definition."""
+"""Read the state machines' definitions."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ import yaml
 from lint.definition import placeholders as placeholders_of
 from lint.definition import states
 
-__all__ = ["DEFINITION", "ROOT", "definition", "placeholders", "states"]
+__all__ = ["CAMPAIGN", "DEFINITION", "ROOT", "definition", "placeholders", "states"]
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFINITION = ROOT / "statemachine" / "benchmark.asl.yaml"
+CAMPAIGN = ROOT / "statemachine" / "campaign.asl.yaml"
 
 
-def definition(substitutions: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The definition, with substitutions applied as SAM does."""
-    text = DEFINITION.read_text()
+def definition(
+    substitutions: Mapping[str, str] | None = None, path: Path = DEFINITION
+) -> dict[str, Any]:
+    """A definition, with substitutions applied as SAM does."""
+    text = path.read_text()
     for name, value in (substitutions or {}).items():
         text = text.replace(f"${{{name}}}", value)
-    loaded: dict[str, Any] = yaml.safe_load(text)
+    loaded: dict[str, Any] = yaml.load(text, yaml.CSafeLoader)
     return loaded
 
 
-def placeholders() -> set[str]:
-    """The names of the definition's substitutions."""
-    return placeholders_of(DEFINITION.read_text())
+def placeholders(path: Path = DEFINITION) -> set[str]:
+    """The names of a definition's substitutions."""
+    return placeholders_of(path.read_text())

@@ -10,15 +10,22 @@ import re
 import pytest
 import yaml
 
-from tests.statemachine.definition import DEFINITION, ROOT, definition, states
+from tests.statemachine.definition import CAMPAIGN, DEFINITION, ROOT, definition, states
 from tests.templates.cloudformation import load
 
 MACHINE = definition()
-TASKS = [(name, state) for name, state in states(MACHINE) if state["Type"] == "Task"]
+FILES = {"benchmark.yaml": DEFINITION, "campaign.yaml": CAMPAIGN}
+TASKS = [
+    (template, name, state)
+    for template, path in FILES.items()
+    for name, state in states(definition(path=path))
+    if state["Type"] == "Task"
+]
+INVOCATIONS = [task for task in TASKS if task[2]["Resource"].endswith(":lambda:invoke")]
 
 
-def test_all_retries_are_the_same_and_of_what_passes_by_itself():
-    (same,) = {yaml.safe_dump(state["Retry"]) for _, state in TASKS}
+def test_all_retries_of_functions_are_the_same_and_of_what_passes_by_itself():
+    (same,) = {yaml.safe_dump(state["Retry"]) for _, _, state in INVOCATIONS}
     (retry,) = yaml.safe_load(same)
     assert {"ClusterUnreachable", "Throttled", "Lambda.ServiceException"} <= set(
         retry["ErrorEquals"]
@@ -26,18 +33,33 @@ def test_all_retries_are_the_same_and_of_what_passes_by_itself():
     assert retry["JitterStrategy"] == "FULL"
 
 
-@pytest.mark.parametrize(("name", "state"), TASKS, ids=[name for name, _ in TASKS])
-def test_a_catch_keeps_the_state(name, state):
+@pytest.mark.parametrize(("_", "name", "state"), TASKS, ids=[name for _, name, _ in TASKS])
+def test_a_catch_keeps_the_state(_, name, state):
     assert all("ResultPath" in catcher for catcher in state["Catch"])
 
 
 def test_a_tasks_time_out_is_longer_than_its_functions():
-    template = load(ROOT / "templates" / "benchmark.yaml")
-    default = template["Globals"]["Function"]["Timeout"]
-    for name, state in TASKS:
+    templates = {name: load(ROOT / "templates" / name) for name in FILES}
+    functions = {
+        name: resource["Properties"].get("Timeout", template["Globals"]["Function"]["Timeout"])
+        for template in templates.values()
+        for name, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::Serverless::Function"
+    }
+    for _, name, state in INVOCATIONS:
         function = state["Parameters"]["FunctionName"][2:-1].removesuffix("Arn")
-        timeout = template["Resources"][function]["Properties"].get("Timeout", default)
-        assert state["TimeoutSeconds"] > timeout, name
+        assert state["TimeoutSeconds"] > functions[function], name
+
+
+def test_a_campaign_waits_for_a_run_as_long_as_the_run_may_take():
+    run = definition(path=CAMPAIGN)["States"]["Run"]
+    assert run["TimeoutSeconds"] == MACHINE["TimeoutSeconds"]
+
+
+def test_a_campaigns_run_is_a_child_that_ends_with_it():
+    """The same integration gives the console its link from the run to its campaign."""
+    run = definition(path=CAMPAIGN)["States"]["Run"]
+    assert run["Resource"].endswith("states:::states:startExecution.sync:2")
 
 
 def test_items_run_one_after_the_other_and_none_can_fail_the_run():
@@ -53,4 +75,4 @@ def test_the_map_has_a_label_that_step_functions_takes():
 
 
 def test_no_partition_is_written_out():
-    assert "arn:aws" not in DEFINITION.read_text()
+    assert not [path for path in FILES.values() if "arn:aws" in path.read_text()]

@@ -5,6 +5,7 @@ moto's engine executes it, with scripted functions. tests/unit tests the functio
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import time
@@ -15,9 +16,17 @@ import boto3
 import pytest
 from moto import mock_aws
 from moto.awslambda_simple.models import LambdaSimpleBackend
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.item_reader.eval import (
+    resource_eval_s3,
+)
 from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration.itemprocessor.distributed_item_processor_worker import (  # noqa: E501
     DistributedItemProcessorWorker,
 )
+from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
+from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+from moto.stepfunctions.parser.asl.parse.preprocessor import Preprocessor
+from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
 from tests.statemachine.definition import definition, placeholders
 
@@ -76,11 +85,40 @@ class Failure:
         self.error, self.message = error, message
 
 
-class Functions:
+class ScriptedFunctions:
     """Scripted functions. An answer is a value, a Failure, a list of them, or a callable."""
 
     def __init__(self):
         self.calls = []
+        self.answers = {}
+
+    def invoke(self, backend, function_name, qualifier, body, headers, response_headers):
+        name = function_name.rpartition(":")[2].removesuffix("Function")
+        event = json.loads(body)
+        self.calls.append((name, event))
+        answer = self.answers[name]
+        if isinstance(answer, list):
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        if callable(answer):
+            answer = answer(event)
+        if isinstance(answer, Failure):
+            response_headers["x-amz-function-error"] = "Unhandled"
+            answer = {"errorType": answer.error, "errorMessage": answer.message}
+        return json.dumps(answer).encode()
+
+    @property
+    def names(self):
+        return [name for name, _ in self.calls]
+
+    def events(self, name):
+        return [event for called, event in self.calls if called == name]
+
+
+class Functions(ScriptedFunctions):
+    """The functions of a run that goes well."""
+
+    def __init__(self):
+        super().__init__()
         self.answers = {
             "WakeNodes": {"ready": True, "wait_seconds": 0},
             "Plan": PLANNED,
@@ -109,27 +147,6 @@ class Functions:
             "Compare": COMPARED,
         }
 
-    def invoke(self, backend, function_name, qualifier, body, headers, response_headers):
-        name = function_name.rpartition(":")[2].removesuffix("Function")
-        event = json.loads(body)
-        self.calls.append((name, event))
-        answer = self.answers[name]
-        if isinstance(answer, list):
-            answer = answer.pop(0) if len(answer) > 1 else answer[0]
-        if callable(answer):
-            answer = answer(event)
-        if isinstance(answer, Failure):
-            response_headers["x-amz-function-error"] = "Unhandled"
-            answer = {"errorType": answer.error, "errorMessage": answer.message}
-        return json.dumps(answer).encode()
-
-    @property
-    def names(self):
-        return [name for name, _ in self.calls]
-
-    def events(self, name):
-        return [event for called, event in self.calls if called == name]
-
 
 @pytest.fixture(scope="module")
 def machines():
@@ -143,8 +160,9 @@ def machines():
             patch.setenv(name, "testing")
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         patch.delenv("AWS_ENDPOINT_URL", raising=False)
+        _read_once(patch)
         role = boto3.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument=TRUST)
-        arns = _create_functions(role["Role"]["Arn"])
+        arns = create_functions(role["Role"]["Arn"], placeholders())
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         for key, items in ITEMS.items():
             boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=json.dumps(items))
@@ -181,52 +199,89 @@ def idle_run(machines, functions):
 
 def _executing(machine, functions):
     states = boto3.client("stepfunctions", region_name=REGION)
+    engine = stepfunctions_parser_backends[DEFAULT_ACCOUNT_ID][REGION]
 
     def execute(plan):
         arn = states.start_execution(
             stateMachineArn=machine, name=f"run-{uuid.uuid4().hex}", input=json.dumps(plan)
         )["executionArn"]
+        execution = engine.describe_execution(arn)
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while (found := states.describe_execution(executionArn=arn))["status"] == "RUNNING":
+        while execution.status == "RUNNING":
             assert time.monotonic() < deadline, f"still running: {functions.names}"
-            time.sleep(0.05)
-        return found
+            time.sleep(0.01)
+        return states.describe_execution(executionArn=arn)
 
     return execute
 
 
+def _read_once(patch):
+    """Let moto read each definition once, and make each of its clients once.
+
+    It would read the definition for each execution and make a client for each task, which is most
+    of the time of an execution.
+    """
+    parse = functools.cache(AmazonStateLanguageParser.parse)
+
+    def program(definition):
+        _, tree = parse(definition)
+        return Preprocessor().visit(tree), tree
+
+    patch.setattr(AmazonStateLanguageParser, "parse", program)
+    for module in (lambda_eval_utils, resource_eval_s3):
+        made = module.boto_client_for
+        clients = functools.cache(lambda region, service, made=made: made(region, service))
+        patch.setattr(
+            module,
+            "boto_client_for",
+            lambda region, service, state_credentials, clients=clients: clients(region, service),
+        )
+
+
 def _create_machine(name, substitutions, role):
     filled = definition(substitutions)
-    _retry_once(filled)
+    retry_once(filled)
     return boto3.client("stepfunctions").create_state_machine(
         name=name, definition=json.dumps(filled), roleArn=role
     )["stateMachineArn"]
 
 
-def _create_functions(role):
+def create_functions(role, names):
+    """Make a function for each placeholder of a function's ARN, unless there is one.
+
+    Returns the ARNs by placeholder. Two machines share a function, and other tests their Region.
+    """
     empty = io.BytesIO()
     with zipfile.ZipFile(empty, "w") as archive:
         archive.writestr("empty.py", "")
+    client = boto3.client("lambda")
+    there = {
+        each["FunctionName"]: each["FunctionArn"] for each in client.list_functions()["Functions"]
+    }
     arns = {}
-    for placeholder in placeholders():
-        if placeholder.endswith("FunctionArn"):
-            arns[placeholder] = boto3.client("lambda").create_function(
-                FunctionName=placeholder.removesuffix("Arn"),
-                Runtime="python3.13",
-                Role=role,
-                Handler="empty.handler",
-                Code={"ZipFile": empty.getvalue()},
-            )["FunctionArn"]
+    for placeholder in names:
+        name = placeholder.removesuffix("Arn")
+        if name.endswith("Function"):
+            arns[placeholder] = (
+                there.get(name)
+                or client.create_function(
+                    FunctionName=name,
+                    Runtime="python3.13",
+                    Role=role,
+                    Handler="empty.handler",
+                    Code={"ZipFile": empty.getvalue()},
+                )["FunctionArn"]
+            )
     return arns
 
 
-def _retry_once(value):
+def retry_once(value):
     """Limit retries to one after at most a second, because Step Functions does the counting."""
     if isinstance(value, dict):
         for retry in value.get("Retry", []):
             retry |= {"IntervalSeconds": 1, "MaxDelaySeconds": 2, "MaxAttempts": 1}
         for entry in value.values():
-            _retry_once(entry)
+            retry_once(entry)
 
 
 ONCE = ["Launch", "Collect"]
