@@ -286,25 +286,32 @@ class TestFunctions:
         self, path, name, properties
     ):
         assert properties["Runtime"] == "python3.13"
-        draws_figures = name in ("ReportFunction", "CompareFunction")
+        draws_figures = name in (
+            *("ReportFunction", "CompareFunction", "ReportCampaignFunction"),
+            "JudgeFunction",  # reads as many results as the report of a campaign
+        )
         # 1769 MB is one whole CPU.
         assert 128 <= properties["MemorySize"] <= (1769 if draws_figures else 512)
         assert 0 < properties["Timeout"] <= 900
 
 
 def test_functions_that_talk_to_the_cluster_and_no_others_may_enter_it():
-    template = LOADED[ROOT / "templates" / "benchmark.yaml"]
+    found = [
+        entry
+        for name in ("benchmark.yaml", "campaign.yaml")
+        for entry in resources(LOADED[ROOT / "templates" / name], "AWS::EKS::AccessEntry").values()
+    ]
     entries = {
         entry["Properties"]["PrincipalArn"]["Fn::GetAtt"][0].removesuffix("Role").lower()
-        for entry in resources(template, "AWS::EKS::AccessEntry").values()
+        for entry in found
     }
     talking = {
         path.stem.replace("_", "")
         for path in (ROOT / "functions" / "rackrate" / "stages").glob("*.py")
         if re.search(r"\bresources\.cluster\b", path.read_text())
     }
-    assert entries == talking
-    for entry in resources(template, "AWS::EKS::AccessEntry").values():
+    assert entries == talking | {"change"}, "change talks to it in rackrate.changes"
+    for entry in found:
         assert "AccessPolicies" not in entry["Properties"]
         assert entry["Properties"]["KubernetesGroups"] == [{"Ref": "RunnersGroup"}]
 

@@ -17,6 +17,7 @@ VALUES = {
     "StackName": "house",
     "StateMachineArn": "arn:aws:states:us-east-1:123456789012:stateMachine:house-benchmark",
     "TeardownFunctionName": "house-TeardownFunction-1",
+    "RestoreFunctionName": "house-RestoreFunction-1",
     "AWS::Region": "us-east-1",
     **{f"{name}.Arn": f"arn:aws:cloudwatch:us-east-1:123456789012:alarm:{name}" for name in ALARMS},
 }
@@ -60,9 +61,11 @@ EMITTED = {value.arg for call in CALLS for value in call.keywords}
 
 def test_every_metric_the_functions_write_is_on_the_dashboard_and_no_other():
     shown = {metric[1] for metric in METRICS if metric[0] == "rackrate"}
-    shown |= {name for query in VERDICTS for name in re.findall(r'"(Verdict\w*)"', query)}
+    shown |= {
+        name for query in VERDICTS for name in re.findall(r'"((?:Verdict|Campaign)\w*)"', query)
+    }
     assert shown == EMITTED
-    assert len(shown) == 10
+    assert len(shown) == 16
 
 
 def test_metrics_are_of_this_stack_and_this_state_machine():
@@ -85,15 +88,16 @@ def test_functions_are_found_by_their_names_in_a_query_cloudwatch_takes():
 
 
 def test_verdicts_are_found_by_exactly_the_dimensions_they_are_written_with():
-    (written,) = (each for call in CALLS for each in call.args if isinstance(each, ast.Dict))
-    wanted = {"service", *(name.value for name in written.keys)}
+    written = [each for call in CALLS for each in call.args if isinstance(each, ast.Dict)]
+    (names,) = {tuple(name.value for name in each.keys) for each in written}
+    wanted = {"service", *names}
     for query in VERDICTS:
         found = re.fullmatch(
             r"""SEARCH\('\{rackrate,([\w,]+)\} service="house" MetricName=.*', '\w+', 3600\)""",
             query,
         )
         assert set(found[1].split(",")) == wanted
-    assert len(VERDICTS) == 2
+    assert len(VERDICTS) == 3
 
 
 def test_widgets_do_not_overlap_and_fit_the_grid():
@@ -126,9 +130,9 @@ def test_an_alarm_is_quiet_without_data_and_says_what_to_do(name):
 
 def test_alarms_watch_metrics_that_someone_writes():
     own = {a["MetricName"] for a in ALARMS.values() if a["Namespace"] == "rackrate"}
-    assert own == {"RunsFailed", "OverdueRuns"} <= EMITTED
+    assert own == {"RunsFailed", "OverdueRuns", "CampaignsFailed", "DrawsChanged"} <= EMITTED
     others = [a for a in ALARMS.values() if a["Namespace"] != "rackrate"]
-    assert [(a["Namespace"], a["MetricName"]) for a in others] == [("AWS/Lambda", "Errors")]
+    assert [(a["Namespace"], a["MetricName"]) for a in others] == [("AWS/Lambda", "Errors")] * 2
 
 
 def test_alarms_go_to_the_topics_that_were_asked_for():
