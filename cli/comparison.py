@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -56,14 +57,7 @@ class Comparison:
                 # Comparisons of earlier versions are with one run.
                 other_ids=tuple(told.get("with_runs", [told["with"]])),
                 baseline=told.get("baseline"),
-                differences=tuple(
-                    Difference(
-                        str(difference["what"]),
-                        _words(difference["run"]),
-                        _words(difference["with"]),
-                    )
-                    for difference in told["differences"]
-                ),
+                differences=read_differences(told["differences"]),
                 results=Results.read(text, comparison_id, SCHEMA),
             )
         except (ValueError, KeyError, TypeError) as error:
@@ -81,9 +75,21 @@ class Comparison:
         return f"{self.baseline} ({self.other})" if self.baseline else self.other
 
 
-def print_differences(output: Output, comparison: Comparison) -> None:
-    """Print what differed between the runs. The caller prints the verdicts after it."""
-    if not comparison.differences:
+def read_differences(told: Iterable[Mapping[str, Any]]) -> tuple[Difference, ...]:
+    """The differences of a comparison.json or of a campaign.json of a pool."""
+    return tuple(
+        Difference(str(each["what"]), _words(each["run"]), _words(each["with"])) for each in told
+    )
+
+
+def print_differences(
+    output: Output, differences: Sequence[Difference], run: str, others: str
+) -> None:
+    """Print what differed between the runs. The caller prints the verdicts after it.
+
+    `run` and `others` are the headings of the columns.
+    """
+    if not differences:
         output.say("Nothing that rackrate knows of differed between the runs.")
         return
     table = Table(
@@ -95,10 +101,9 @@ def print_differences(output: Output, comparison: Comparison) -> None:
         pad_edge=False,
     )
     table.add_column("What", overflow="fold")
-    table.add_column("This run", overflow="fold")
-    several = len(comparison.other_ids) > 1
-    table.add_column("The others" if several else "The other", overflow="fold")
-    for difference in comparison.differences:
+    table.add_column(run, overflow="fold")
+    table.add_column(others, overflow="fold")
+    for difference in differences:
         table.add_row(Text(difference.what), Text(difference.run), Text(difference.other))
     output.print(table)
 

@@ -1,4 +1,4 @@
-"""Shell completion of a run: the runs whose results are on this machine, without asking AWS."""
+"""Shell completion of runs and campaigns: those kept on this machine, without asking AWS."""
 
 from __future__ import annotations
 
@@ -9,8 +9,19 @@ from .run_ids import LATEST
 
 def complete_run(incomplete: str) -> list[str]:
     """`latest` and the runs in out/ that begin with `incomplete`, newest name first."""
-    try:
-        runs = sorted((path.parent.name for path in Path("out").glob("*/plan.json")), reverse=True)
-    except OSError:
-        runs = []
+    campaigns = _kept("campaign.json")
+    runs = [name for name in _kept("plan.json") if name not in campaigns]
     return [name for name in dict.fromkeys([LATEST, *runs]) if name.startswith(incomplete)]
+
+
+def complete_campaign(incomplete: str) -> list[str]:
+    """`latest` and the campaigns in out/ that begin with `incomplete`, newest name first."""
+    return [name for name in [LATEST, *_kept("campaign.json")] if name.startswith(incomplete)]
+
+
+def _kept(file: str) -> list[str]:
+    """The directories in out/ that have a file, the last name first."""
+    try:
+        return sorted((path.parent.name for path in Path("out").glob(f"*/{file}")), reverse=True)
+    except OSError:
+        return []

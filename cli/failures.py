@@ -1,4 +1,4 @@
-"""Explain to people why a run failed."""
+"""Explain to people why a run or a campaign failed."""
 
 from __future__ import annotations
 
@@ -6,39 +6,42 @@ import json
 import sys
 from dataclasses import dataclass
 
+from .kinds import CAMPAIGN, RUN, Kind, Record
 from .output import Output
-from .runs import GOOD, Run
+from .runs import GOOD
 from .watch import Outcome
 
 
 @dataclass(frozen=True)
 class RunFailure:
-    """Why a run failed: the error's name and its cause as text of one or more lines."""
+    """Why it failed: the error's name and its cause as text of one or more lines."""
 
     error: str
     cause: str
 
 
-def failure_of(ended: Outcome) -> RunFailure | None:
-    """Why the run failed. None when it did not.
+def failure_of[R: Record](ended: Outcome[R]) -> RunFailure | None:
+    """Why it failed. None when it did not.
 
-    The error comes from the execution, or else from the run's record.
+    The error comes from the execution, or else from the record.
     """
-    execution, record, run_id = ended.execution, ended.run, ended.run_id
+    execution, record, kind = ended.execution, ended.record, ended.kind
     if execution.status == "SUCCEEDED":
         if record is not None and record.status in GOOD:
             return None
         status = "no status" if record is None else f"status {record.status}"
         return RunFailure(
             "NoStatus",
-            f"The execution of {run_id} succeeded but its record has {status}; look into the logs"
+            f"The execution of {ended.id} succeeded but its record has {status}; look into the logs"
             " of the stack's functions.",
         )
     if execution.status == "ABORTED":
-        return RunFailure("Aborted", _abortion(run_id, record))
+        return RunFailure("Aborted", _abortion(ended.id, record, kind))
     if execution.is_running:
         return RunFailure(
-            "Aborted", f"Run {run_id} is being stopped; `rackrate show {run_id}` tells its end."
+            "Aborted",
+            f"{kind.noun} {ended.id} is being stopped; `{kind.command} show {ended.id}` tells its"
+            " end.",
         )
     if execution.status == "TIMED_OUT" and not execution.error:
         cause = execution.cause or "the execution took longer than it may"
@@ -48,23 +51,28 @@ def failure_of(ended: Outcome) -> RunFailure | None:
     return RunFailure(error, "\n".join(human(cause)))
 
 
-def _abortion(run_id: str, record: Run | None) -> str:
+def _abortion(name: str, record: Record | None, kind: Kind) -> str:
+    stopped = f"{kind.noun} {name} was stopped"
     if record is None:
-        return f"Run {run_id} was stopped before it began."
-    if record.is_over:
-        return f"Run {run_id} was stopped and cleaned up."
-    return (
-        f"Run {run_id} was stopped, but its clean-up is not confirmed; the stack's sweep removes"
-        " what is left."
-    )
+        return f"{stopped} before it began."
+    if record.is_cleaned_up:
+        done = "what it changed is put back" if kind is CAMPAIGN else "cleaned up"
+        return f"{stopped} and {done}."
+    if kind is CAMPAIGN:
+        return (
+            f"{stopped}, but what it changed is not put back yet; the stack goes on with that, and"
+            f" `{kind.command} show {name}` tells when it is."
+        )
+    return f"{stopped}, but its clean-up is not confirmed; the stack's sweep removes what is left."
 
 
 def explain_failure(output: Output, error: str, cause: str) -> list[str]:
-    """Print on standard error why a run failed: a line, and one for each detail. Returns them."""
+    """Print on standard error why it failed: a line, and one for each detail. Returns them."""
     lines = human(cause)
-    if error == "InvalidPlan":
+    refused = next((kind.plan for kind in (RUN, CAMPAIGN) if kind.invalid == error), None)
+    if refused is not None:
         many = "a fault" if len(lines) == 1 else f"{len(lines)} faults"
-        first = f"The plan has {many} and nothing was started:"
+        first = f"The {refused} has {many} and nothing was started:"
         output.complain(first)
         details = lines
     else:

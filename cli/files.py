@@ -1,9 +1,9 @@
-"""Copies of a run's files on this machine: out/<run id>/, and the link out/latest to it."""
+"""Copies of the files of runs and campaigns on this machine: out/<id>/, and out/latest."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,10 @@ RAW_WITH_A_RUN = 1000
 """How many raw outputs `rackrate run` copies; `rackrate report --raw` copies all."""
 
 _READERS = 16
+
+PAGE = "report.html"
+WITH_A_CAMPAIGN = (PAGE, "results.json", "trials.csv", "plan.json")
+"""The files of a campaign's runs that `rackrate campaign run` copies."""
 
 NAMES = ("results.json", "trials.csv", "report.html", "plan.json", "schedule.json")
 
@@ -101,6 +105,44 @@ def download_raw(stack: Stack, run_id: str, out: Path, most: int | None = None) 
     except OSError as error:
         raise _unwritable(out, error, EXIT_FAILED, stack, run_id) from error
     return RawOutputs(copied, len(wanted) - copied, len(keys) - len(wanted))
+
+
+def download_campaign(
+    stack: Stack, campaign_id: str, out: Path, run_ids: Iterable[str]
+) -> list[Path]:
+    """Copy the campaign's files to `out`/`campaign_id`, and its runs' beside it.
+
+    Its page then links to the copies of its runs' pages. Returns the campaign's copies, which may
+    be none. Raises Refusal when writing fails.
+    """
+    prefix = f"campaigns/{campaign_id}"
+    copies: list[Path] = []
+    try:
+        for name in (PAGE, "campaign.json", "plan.json"):
+            content = stack.content(f"{prefix}/{name}")
+            if content is not None:
+                copies.append(write(out / campaign_id / name, beside_runs(content)))
+    except OSError as error:
+        raise Refusal(
+            f"{error.filename or out} cannot be written ({error.strerror}); the campaign's files"
+            f" are in s3://{stack.bucket}/{prefix}/.",
+            EXIT_FAILED,
+        ) from error
+
+    def copy(run_id: str) -> None:
+        download(stack, run_id, out, WITH_A_CAMPAIGN, latest=False)
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        list(pool.map(copy, run_ids))
+    return copies
+
+
+def beside_runs(page: bytes) -> bytes:
+    """A page whose links lead to the copies of runs here.
+
+    In the bucket it links to ../../runs/<id>. Here the runs lie beside it.
+    """
+    return page.replace(b'"../../runs/', b'"../')
 
 
 def write(path: Path, content: bytes) -> Path:

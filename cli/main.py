@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from .commands import baseline
+from .commands import baseline, campaign
 from .commands.compare import compare
 from .commands.doctor import doctor
 from .commands.export import export
 from .commands.list import list_runs
 from .commands.plan import plan
+from .commands.pool import pool
 from .commands.report import report
 from .commands.run import run
 from .commands.show import show
@@ -52,7 +53,9 @@ app.command("list")(list_runs)
 app.command("show")(show)
 app.command("plan")(plan)
 app.command("compare")(compare)
+app.command("pool")(pool)
 app.command("report")(report)
 app.command("export")(export)
 app.command("doctor")(doctor)
+app.add_typer(campaign.app, name="campaign")
 app.add_typer(baseline.app, name="baseline")

@@ -15,8 +15,9 @@ from .errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
 from .estimate import Estimate, print_estimate
 from .failures import RunFailure, explain_failure, failure_of
 from .junit import junit_xml
+from .kinds import Record
 from .output import Output
-from .requirements import Checked, Requirement, check_planned, evaluate
+from .requirements import Checked, Judged, Requirement, check_planned, evaluate
 from .results import Results
 from .runs import Run, as_document
 from .stack import Stack
@@ -54,16 +55,21 @@ class Left:
         """Read the files. Raises Refusal when this command does not know their schema."""
         content = stack.file(run_id, "results.json")
         results = None if content is None else Results.read(content, run_id)
-        document = None if content is None else json.loads(content, parse_constant=_unknown)
+        document = None if content is None else parsed(content)
         plan = None
         if record is not None and record.status == "dry_run":
             plan = stack.file(run_id, "plan.json")
         return cls(
             document,
             results,
-            None if plan is None else json.loads(plan, parse_constant=_unknown),
+            None if plan is None else parsed(plan),
             None if plan is None else Estimate.read(plan, run_id),
         )
+
+
+def parsed(content: bytes) -> Any:
+    """The JSON of a file of the stack, for `--json`."""
+    return json.loads(content, parse_constant=_unknown)
 
 
 def _unknown(word: str) -> None:
@@ -93,37 +99,39 @@ def check_when_planned(
     The check raises Refusal for a requirement that the plan can never meet.
     """
 
-    def look() -> None:
-        content = stack.file(run_id, "plan.json")
-        if content is not None:
-            check_planned(requirements, json.loads(content))
-
-    return look if requirements else None
+    return (lambda: check_plan_of(stack, run_id, requirements)) if requirements else None
 
 
-def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome, wanted: Wanted) -> int:
+def check_plan_of(stack: Stack, run_id: str, requirements: Sequence[Requirement]) -> None:
+    """Raise Refusal for a requirement that the plan of a run can never meet."""
+    content = stack.file(run_id, "plan.json")
+    if content is not None:
+        check_planned(requirements, json.loads(content))
+
+
+def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wanted: Wanted) -> int:
     """Print how the run ended, store the wanted files, and return the exit code."""
     failure = failure_of(ended)
     copies: list[Path] = []
-    if wanted.out is not None and _has_files(ended.run, stack, run_id):
+    if wanted.out is not None and _has_files(ended.record, stack, run_id):
         copies = files.download(stack, run_id, wanted.out)
         fetch_raw(output, stack, run_id, wanted.out)
-    left = Left.of(stack, run_id, ended.run)
-    print_left(output, ended.run, left)
+    left = Left.of(stack, run_id, ended.record)
+    print_left(output, ended.record, left)
     if copies:
         page = next((copy for copy in copies if copy.name == "report.html"), copies[0].parent)
         output.line(f"Results: {page}")
     elif left.results is not None:
         output.line(f"Files: {files_of(stack, run_id)}")
-    if wanted.needs_verdicts and failure is None and ended.run is not None:
-        require_results(ended.run, left)
-    checks = _checks_of(output, wanted, left, failure)
+    if wanted.needs_verdicts and failure is None and ended.record is not None:
+        require_results(ended.record, left)
+    checks = checks_of(output, wanted.requirements, left.results, failure)
     if wanted.junit is not None:
         _write_junit(wanted.junit, junit_xml(run_id, left.results, checks, failure))
-    code, error = _end(output, run_id, ended, failure)
+    code, error = tell_end(output, ended, failure)
     output.document(
         {
-            **document(stack, run_id, ended.run, left, checks, error),
+            **document(stack, run_id, ended.record, left, checks, error),
             "directory": str(copies[0].parent) if copies else None,
         }
     )
@@ -164,7 +172,7 @@ def print_left(output: Output, record: Run | None, left: Left) -> None:
         print_estimate(output.console, record, left.estimate)
 
 
-def check(output: Output, requirements: Sequence[Requirement], results: Results) -> list[Checked]:
+def check(output: Output, requirements: Sequence[Requirement], results: Judged) -> list[Checked]:
     """Check and print requirements. Raises Refusal for one that applies to no verdict."""
     checks = evaluate(requirements, results)
     print_checks(output.console, checks)
@@ -190,15 +198,19 @@ def fetch_raw(output: Output, stack: Stack, run_id: str, out: Path) -> None:
         output.note(f"Raw outputs: {raw}; `rackrate report {run_id} --raw` fetches all.")
 
 
-def _checks_of(
-    output: Output, wanted: Wanted, left: Left, failure: RunFailure | None
+def checks_of(
+    output: Output,
+    requirements: Sequence[Requirement],
+    results: Judged | None,
+    failure: RunFailure | None,
 ) -> list[Checked]:
-    if left.results is None:
+    """Like `check`, at the end of a run or campaign that may have failed."""
+    if results is None:
         return []
     try:
-        return check(output, wanted.requirements, left.results)
+        return check(output, requirements, results)
     except Refusal:
-        # A run that failed may lack the verdict, and sets its own exit code.
+        # What failed may lack the verdict, and sets its own exit code.
         if failure is None:
             raise
         return []
@@ -220,17 +232,18 @@ def _write_junit(path: Path, xml: bytes) -> None:
         ) from error
 
 
-def _end(
-    output: Output, run_id: str, ended: Outcome, failure: RunFailure | None
+def tell_end[R: Record](
+    output: Output, ended: Outcome[R], failure: RunFailure | None
 ) -> tuple[int, str | None]:
-    """Print why the run failed. Returns the exit code and the text, or 0 and None."""
+    """Print why it failed. Returns the exit code and the text, or 0 and None."""
     if failure is None:
         return 0, None
     execution = ended.execution
     if execution.status in {"ABORTED", "SUCCEEDED"} or execution.is_running:
         output.complain(failure.cause)
         return EXIT_FAILED, failure.cause
-    if failure.error != "InvalidPlan":
-        output.complain(f"Run {run_id} failed.")
+    is_refused = failure.error == ended.kind.invalid
+    if not is_refused:
+        output.complain(f"{ended.kind.noun} {ended.id} failed.")
     lines = explain_failure(output, failure.error, failure.cause)
-    return EXIT_USAGE if failure.error == "InvalidPlan" else EXIT_FAILED, "\n".join(lines)
+    return EXIT_USAGE if is_refused else EXIT_FAILED, "\n".join(lines)

@@ -1,9 +1,11 @@
-"""Read a plan from a file. The stack's state machine checks its content."""
+"""Read a plan or a campaign from a file. The stack's state machines check its content."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import Refusal
@@ -14,6 +16,19 @@ MAXIMUM_BYTES = 256 * 1024
 type Json = bool | int | float | str | list[Json] | dict[str, Json] | None
 
 
+@dataclass(frozen=True)
+class Input:
+    """A file of input: what it is called, the option that names it, and an example."""
+
+    noun: str
+    option: str
+    example: str
+
+
+PLAN = Input("plan", "--plan", '{"blocks": 6}')
+CAMPAIGN = Input("campaign", "--file", '{"draws": 6}')
+
+
 def read_plan(path: Path | None, seed: int | None = None, *, dry_run: bool = False) -> str:
     """Read the plan as compact JSON text, ready to be an execution's input.
 
@@ -21,26 +36,42 @@ def read_plan(path: Path | None, seed: int | None = None, *, dry_run: bool = Fal
     replaces the plan's own. `dry_run` asks for a dry run even if the plan does not. Raises Refusal
     when the plan is not one JSON object, is too large for Step Functions, or is a comparison.
     """
-    plan: dict[str, Json] = {}
-    if path is not None:
-        name = "standard input" if str(path) == "-" else str(path)
-        plan = _parse(_read(path, name), name)
-        if "compare" in plan:
-            raise Refusal(
-                f"{name}: compare asks for a comparison of two runs, not for a run; use `rackrate"
-                " compare RUN OTHER`, or compare_with to have a new run compared with an earlier."
-            )
+    plan = {} if path is None else read_object(path, PLAN)
+    if "compare" in plan:
+        raise Refusal(
+            f"{_called(path)}: compare asks for a comparison of two runs, not for a run; use"
+            " `rackrate compare RUN OTHER`, or compare_with to have a new run compared with an"
+            " earlier."
+        )
     if seed is not None:
         plan["seed"] = seed
     if dry_run:
         plan["dry_run"] = True
-    text = json.dumps(plan, separators=(",", ":"))
+    return as_input(plan, PLAN, path)
+
+
+def read_object(path: Path, kind: Input) -> dict[str, Json]:
+    """Read a file that holds one JSON object; `-` is standard input.
+
+    Raises Refusal when it does not, or when it is too large for Step Functions.
+    """
+    name = _called(path)
+    return _parse(_read(path, name, kind), name, kind)
+
+
+def as_input(document: Mapping[str, Json], kind: Input, path: Path | None) -> str:
+    """The document as compact JSON text. Raises Refusal when Step Functions does not take it."""
+    text = json.dumps(document, separators=(",", ":"))
     if len(text) > MAXIMUM_BYTES:
-        raise _too_large(str(path))
+        raise _too_large(str(path), kind)
     return text
 
 
-def _read(path: Path, name: str) -> bytes:
+def _called(path: Path | None) -> str:
+    return "standard input" if str(path) == "-" else str(path)
+
+
+def _read(path: Path, name: str, kind: Input) -> bytes:
     try:
         if str(path) == "-":
             data = sys.stdin.buffer.read(MAXIMUM_BYTES + 1)
@@ -49,19 +80,20 @@ def _read(path: Path, name: str) -> bytes:
                 data = file.read(MAXIMUM_BYTES + 1)
     except FileNotFoundError as error:
         raise Refusal(
-            f"There is no plan file {name}; name an existing one, or leave --plan out for the"
-            " default plan."
+            f"There is no {kind.noun} file {name}; name an existing one, or leave {kind.option}"
+            f" out for the default {kind.noun}."
         ) from error
     except OSError as error:
         raise Refusal(
-            f"The plan file {name} cannot be read ({error.strerror}); name a readable JSON file."
+            f"The {kind.noun} file {name} cannot be read ({error.strerror}); name a readable JSON"
+            " file."
         ) from error
     if len(data) > MAXIMUM_BYTES:
-        raise _too_large(name)
+        raise _too_large(name, kind)
     return data
 
 
-def _parse(data: bytes, name: str) -> dict[str, Json]:
+def _parse(data: bytes, name: str, kind: Input) -> dict[str, Json]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -77,12 +109,14 @@ def _parse(data: bytes, name: str) -> dict[str, Json]:
     except ValueError as error:
         raise Refusal(f"{name}: {error}.") from error
     except RecursionError as error:
-        raise Refusal(f"{name}: the JSON is nested too deeply; a plan is flat.") from error
+        raise Refusal(f"{name}: the JSON is nested too deeply; a {kind.noun} is flat.") from error
     if not isinstance(plan, dict):
-        kind = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}.get(
+        found = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}.get(
             type(plan), "a number"
         )
-        raise Refusal(f'{name}: a plan is a JSON object such as {{"blocks": 6}}, not {kind}.')
+        raise Refusal(
+            f"{name}: a {kind.noun} is a JSON object such as {kind.example}, not {found}."
+        )
     return plan
 
 
@@ -100,8 +134,8 @@ def _no_constant(word: str) -> Json:
     raise ValueError(f"{word} is not JSON; write a number")
 
 
-def _too_large(name: str) -> Refusal:
+def _too_large(name: str, kind: Input) -> Refusal:
     return Refusal(
-        f"The plan {name} is larger than {MAXIMUM_BYTES // 1024} KiB, the most that Step Functions"
-        " takes as input; shorten it."
+        f"The {kind.noun} {name} is larger than {MAXIMUM_BYTES // 1024} KiB, the most that Step"
+        " Functions takes as input; shorten it."
     )

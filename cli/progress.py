@@ -1,11 +1,11 @@
-"""Show a run's progress: a live line in a terminal, one line per change elsewhere."""
+"""Show progress: a live display in a terminal, one line per change elsewhere."""
 
 from __future__ import annotations
 
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     Progress,
@@ -20,54 +20,84 @@ from .runs import Run
 
 
 class Left(NamedTuple):
-    """How many seconds a run still takes: at least, if its next look is its last, and at most."""
+    """How many seconds it still takes: at least, if the next look is the last, and at most."""
 
     least: float
     most: float
 
 
-class TimeLeft:
-    """Estimate a run's remaining time from the stack's estimate and the blocks so far.
+class Pace(NamedTuple):
+    """How far something is that goes on in parts: a run in blocks, a campaign in steps.
 
-    All times are seconds since the start of the run.
+    `now` is the part that is going on, from 1, or 0 before the first. It ends after `least` to
+    `most` parts, as far as is known. `planned` is how many parts `expected_seconds` is for. Each
+    takes `part_seconds`, and between two is a pause. None means not estimated (yet).
+    """
+
+    now: int
+    least: int
+    most: int
+    planned: int
+    expected_seconds: float | None
+    part_seconds: float | None
+    pause_seconds: float = 0.0
+
+
+class TimeLeft:
+    """Estimate the remaining time from the stack's estimate and the parts so far.
+
+    All times are seconds since the start.
     """
 
     def __init__(self) -> None:
-        self._block = 0
-        self._block_began = 0.0
-        self._first_block_began: float | None = None
+        self._part = 0
+        self._part_began = 0.0
+        self._first_part_began: float | None = None
 
-    def estimate(self, run: Run, elapsed: float) -> Left | None:
-        """How long the run still takes, at least and at most.
+    def estimate(self, pace: Pace, elapsed: float) -> Left | None:
+        """How long it still takes, at least and at most.
 
-        None while the stack has not yet estimated its duration.
+        None while the stack has not yet estimated the duration.
         """
-        if run.expected_seconds is None:
+        if pace.expected_seconds is None:
             return None
-        each = run.expected_block_seconds or 0.0
-        measuring = run.blocks * each + max(0, run.blocks - 1) * run.pause_seconds
-        if run.block < 1 or run.blocks < 1 or run.expected_block_seconds is None:
-            skipped = (run.blocks - run.least_blocks) * (each + run.pause_seconds)
-            left = run.expected_seconds - elapsed
+        each, pause = pace.part_seconds or 0.0, pace.pause_seconds
+        measuring = pace.planned * each + max(0, pace.planned - 1) * pause
+        if pace.now < 1 or pace.planned < 1 or pace.part_seconds is None:
+            skipped = (pace.planned - pace.least) * (each + pause)
+            left = pace.expected_seconds - elapsed
             return Left(max(0.0, left - skipped), max(0.0, left))
-        if self._first_block_began is None:
-            # If the watching began in the middle of a run, assume earlier blocks were on time.
-            so_far = (run.block - 1) * (each + run.pause_seconds)
-            self._first_block_began = max(0.0, elapsed - so_far)
-        if run.block != self._block:
-            self._block, self._block_began = run.block, elapsed
-        # The estimate also covers what happens before the first block and after the last one.
-        around = max(0.0, run.expected_seconds - measuring)
-        after = max(0.0, around - self._first_block_began)
-        since = elapsed - self._block_began
+        if self._first_part_began is None:
+            # If the watching began in the middle, assume that earlier parts were on time.
+            so_far = (pace.now - 1) * (each + pause)
+            self._first_part_began = max(0.0, elapsed - so_far)
+        if pace.now != self._part:
+            self._part, self._part_began = pace.now, elapsed
+        # The estimate also covers what happens before the first part and after the last one.
+        around = max(0.0, pace.expected_seconds - measuring)
+        after = max(0.0, around - self._first_part_began)
+        since = elapsed - self._part_began
 
         def until(last: int) -> float:
-            ahead = max(0, last - run.block)
-            # A block includes the pause after it, in which the run shows the block that is over.
-            this = max(0.0, each + (run.pause_seconds if ahead else 0.0) - since)
-            return this + ahead * each + max(0, ahead - 1) * run.pause_seconds + after
+            ahead = max(0, last - pace.now)
+            # A part includes the pause after it, in which the run shows the block that is over.
+            this = max(0.0, each + (pause if ahead else 0.0) - since)
+            return this + ahead * each + max(0, ahead - 1) * pause + after
 
-        return Left(until(run.least_blocks), until(run.most_blocks))
+        return Left(until(pace.least), until(pace.most))
+
+
+def pace_of(run: Run) -> Pace:
+    """How far a run is in its blocks."""
+    return Pace(
+        run.block,
+        run.least_blocks,
+        run.most_blocks,
+        run.blocks,
+        run.expected_seconds,
+        run.expected_block_seconds,
+        run.pause_seconds,
+    )
 
 
 class Display(Protocol):
@@ -83,11 +113,11 @@ class Display(Protocol):
     ) -> None: ...
 
     def show(self, what: str, elapsed: float, left: Left | None) -> None:
-        """Show the current state of the run."""
+        """Show the current state. `what` may have a second line."""
 
 
 class LiveDisplay:
-    """One line that changes in place, for a terminal."""
+    """A line or two that change in place, for a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -114,15 +144,24 @@ class LiveDisplay:
     ) -> None:
         self._progress.stop()
 
+    @property
+    def renderable(self) -> RenderableType:
+        """What is shown now."""
+        return self._progress.get_renderable()
+
     def show(self, what: str, elapsed: float, left: Left | None) -> None:
-        """Redraw the line."""
+        """Redraw the lines."""
+        said = "" if left is None else time_left(left)
+        if "\n" in what and said:
+            # The time left has no room beside two lines.
+            what, said = f"{what}, {said}", ""
         self._progress.update(
             self._task,
             description=what,
             total=None if left is None else elapsed + left.most,
             completed=elapsed,
             elapsed=duration(elapsed),
-            left="" if left is None else time_left(left),
+            left=said,
         )
 
 
@@ -146,6 +185,7 @@ class LineDisplay:
 
     def show(self, what: str, elapsed: float, left: Left | None) -> None:
         """Print the state if it has changed."""
+        what = what.replace("\n", ", ")
         if what == self._last:
             return
         self._last = what
@@ -164,9 +204,14 @@ def describe(run: Run) -> str:
     """The phase, with the block if the phase does not name it."""
     phase = run.phase or run.status
     if run.block > 0 and run.blocks > 0 and "block" not in phase:
-        at_most = "at most " if run.least_blocks < run.most_blocks else ""
-        return f"{phase}, block {min(run.block, run.blocks)} of {at_most}{run.most_blocks}"
+        return f"{phase}, {part_of('block', pace_of(run))}"
     return phase
+
+
+def part_of(noun: str, pace: Pace) -> str:
+    """Such as `block 3 of at most 12`."""
+    at_most = "at most " if pace.least < pace.most else ""
+    return f"{noun} {min(pace.now, pace.planned)} of {at_most}{pace.most}"
 
 
 def time_left(left: Left) -> str:

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 from rackrate_text.units import times
 from rackrate_text.words import listed
 
 from .baselines import LEAST_RUNS, what_a_gate_needs
 from .errors import Refusal
-from .results import Results, Verdict
+from .results import Interval
 
 VERDICTS = ("better", "worse", "no meaningful difference", "inconclusive")
 
@@ -73,14 +73,55 @@ class Subject:
         return " ".join(filter(None, (self.test, self.metric, self.arm)))
 
 
+class Word(Protocol):
+    """A verdict of a run, or an answer of a campaign."""
+
+    @property
+    def test(self) -> str: ...
+
+    @property
+    def metric(self) -> str: ...
+
+    @property
+    def arm(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def verdict(self) -> str: ...
+
+    @property
+    def ratio(self) -> float | None: ...
+
+    @property
+    def interval(self) -> Interval | None: ...
+
+    @property
+    def lacks(self) -> str: ...
+
+    @property
+    def missing_runs(self) -> int: ...
+
+
+class Judged(Protocol):
+    """What requirements apply to: the results of a run, or of a campaign."""
+
+    @property
+    def verdicts(self) -> Sequence[Word]: ...
+
+    @property
+    def regressions(self) -> Sequence[Word]: ...
+
+
 @dataclass(frozen=True)
 class Checked:
-    """A requirement, whether the run meets it, why, and the verdicts that it applies to."""
+    """A requirement, whether it is met, why, and the verdicts that it applies to."""
 
     requirement: Requirement
     is_met: bool
     why: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[Word, ...]
 
     def as_document(self) -> dict[str, Any]:
         """The finding for `--json`."""
@@ -167,12 +208,12 @@ def check_planned(requirements: Sequence[Requirement], document: Mapping[str, An
         )
 
 
-def evaluate(requirements: Sequence[Requirement], results: Results) -> list[Checked]:
+def evaluate(requirements: Sequence[Requirement], results: Judged) -> list[Checked]:
     """Check requirements against results. Raises Refusal for one that applies to no verdict."""
     return [_evaluate(requirement, results) for requirement in requirements]
 
 
-def _evaluate(requirement: Requirement, results: Results) -> Checked:
+def _evaluate(requirement: Requirement, results: Judged) -> Checked:
     verdicts = results.verdicts
     if requirement.is_about_earlier:
         verdicts = results.regressions
@@ -263,7 +304,7 @@ def _verdicts() -> str:
     return f"{listed(VERDICTS, 'or')}, or `not` and one of them"
 
 
-def _finding(verdict: Verdict) -> str:
+def _finding(verdict: Word) -> str:
     """`treatment's tcp-1 throughput is better, 2.00 times (1.99 to 2.01)`."""
     said = f"{verdict.arm}'s {verdict.name} is {verdict.verdict}"
     if verdict.ratio is not None:

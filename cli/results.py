@@ -87,7 +87,7 @@ class Verdict:
     @property
     def name(self) -> str:
         """The test and its metric, or one name where both have the same."""
-        return self.test if self.metric == self.test else f"{self.test} {self.metric}"
+        return same_name_once(self.test, self.metric)
 
     @property
     def against(self) -> str:
@@ -191,8 +191,13 @@ class Results:
             ) from error
 
 
+def same_name_once(test: str, metric: str) -> str:
+    """A test and its metric, or one name where both have the same."""
+    return test if metric == test else f"{test} {metric}"
+
+
 def _verdict(document: Mapping[str, Any]) -> Verdict:
-    simultaneous = _interval(document["ci_simultaneous"])
+    simultaneous = read_interval(document["ci_simultaneous"])
     return Verdict(
         test=document["test"],
         metric=document["metric"],
@@ -203,7 +208,7 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         arm_median=document["arm_median"],
         baseline_median=document["baseline_median"],
         ratio=document["ratio"],
-        interval=simultaneous or _interval(document["ci95"]),
+        interval=simultaneous or read_interval(document["ci95"]),
         is_simultaneous=simultaneous is not None,
         verdict=document["verdict"],
         reason=document["reason"],
@@ -221,7 +226,7 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
 def _stack(document: Mapping[str, Any] | None) -> Stack | None:
     if document is None:
         return None
-    interval = _interval(document["ci_simultaneous"])
+    interval = read_interval(document["ci_simultaneous"])
     return Stack(interval, document["verdict"])
 
 
@@ -262,10 +267,11 @@ def _steadiness(document: Mapping[str, Any] | None) -> Steadiness | None:
         document["arm"],
         document["baseline"],
         document["ratio"],
-        _interval(document["ci95"]),
+        read_interval(document["ci95"]),
         document["verdict"],
     )
 
 
-def _interval(ends: Sequence[float] | None) -> Interval | None:
+def read_interval(ends: Sequence[float] | None) -> Interval | None:
+    """An interval of a JSON document of the stack."""
     return None if ends is None else (ends[0], ends[1])

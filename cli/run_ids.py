@@ -1,4 +1,4 @@
-"""The ids of runs: make one, check one, and find the run that a user names."""
+"""The ids of runs and campaigns: make one, check one, and find what a user names."""
 
 from __future__ import annotations
 
@@ -6,26 +6,44 @@ import re
 import secrets
 from datetime import UTC, datetime
 
+from .campaigns import Campaign
 from .errors import Refusal
 from .runs import Run
 from .stack import Stack
 
 LATEST = "latest"
 
-# A run's id must be valid as an execution's name, in a bucket's key and as a directory here.
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+# An id must be valid as an execution's name, in a bucket's key and as a directory here.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_MOST_LETTERS = 80
+# The id of a step's run is that of its campaign with the step's number.
+_MOST_LETTERS_OF_CAMPAIGN = _MOST_LETTERS - len("-100")
 
 
 def new_run_id() -> str:
     """Make an id that sorts by time (UTC). Two people are unlikely to make the same one."""
-    return f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    return new_id("run")
+
+
+def new_id(prefix: str) -> str:
+    """Like `new_run_id`, with another first word."""
+    return f"{prefix}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def checked_run_id(name: str) -> str:
     """Return the name unchanged. Raises Refusal when it is not a valid run id."""
-    if not _RUN_ID.fullmatch(name) or name == LATEST:
+    return _checked(name, "run", _MOST_LETTERS)
+
+
+def checked_campaign_id(name: str) -> str:
+    """Return the name unchanged. Raises Refusal when it is not a valid campaign id."""
+    return _checked(name, "campaign", _MOST_LETTERS_OF_CAMPAIGN)
+
+
+def _checked(name: str, noun: str, most: int) -> str:
+    if not _ID.fullmatch(name) or len(name) > most or name == LATEST:
         raise Refusal(
-            f'"{name}" cannot be a run\'s id; use 1 to 80 letters, digits, hyphens and'
+            f'"{name}" cannot be a {noun}\'s id; use 1 to {most} letters, digits, hyphens and'
             ' underscores, and not "latest".'
         )
     return name
@@ -42,7 +60,38 @@ def find_run(stack: Stack, name: str) -> Run:
         return newest[0]
     found = stack.run(name)
     if found is None:
+        if stack.campaign(name) is not None:
+            raise Refusal(f"{name} is a campaign; use `rackrate campaign show {name}`.")
         raise Refusal(f'There is no run "{name}"; `rackrate list` names the runs there are.')
+    return found
+
+
+def find_campaign(stack: Stack, name: str) -> Campaign:
+    """The campaign of this id; for `latest` the one that started last. Raises Refusal if none."""
+    if name == LATEST:
+        newest = stack.campaigns(limit=1)
+        if not newest:
+            raise Refusal(
+                f'The stack "{stack.name}" has no campaigns yet; start one with `rackrate campaign'
+                " run`."
+            )
+        return newest[0]
+    found = stack.campaign(name)
+    if found is None:
+        raise Refusal(
+            f'There is no campaign "{name}"; `rackrate campaign list` names those there are.'
+        )
+    return found
+
+
+def find_finished_campaign(stack: Stack, name: str) -> Campaign:
+    """Like `find_campaign`. Also raises Refusal while the campaign is not over."""
+    found = find_campaign(stack, name)
+    if not found.is_over:
+        raise Refusal(
+            f"Campaign {found.campaign_id} is still going; wait for its end with `rackrate campaign"
+            f" watch {found.campaign_id}`."
+        )
     return found
 
 

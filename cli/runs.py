@@ -37,11 +37,18 @@ class Run:
     conclusion: str | None
     error: str | None
     cause: str | None
+    campaign: str | None = None
+    """The id of the campaign whose step it is."""
 
     @property
     def is_over(self) -> bool:
         """Whether the run is over. The stack writes the final status once, as its last action."""
         return self.status in TERMINAL
+
+    @property
+    def is_cleaned_up(self) -> bool:
+        """The same: the stack removes the pods before it writes the final status."""
+        return self.is_over
 
     @property
     def least_blocks(self) -> int:
@@ -60,22 +67,23 @@ class Run:
             run_id=str(item.get("run_id") or str(item["pk"]).removeprefix("run#")),
             status=str(item.get("status", "unknown")),
             phase=str(item.get("phase") or ""),
-            block=_whole(item.get("block")) or 0,
-            blocks=_whole(item.get("blocks")) or 0,
-            next_look=_whole(item.get("next_look")),
-            stopped_after=_whole((item.get("stopped") or {}).get("after_blocks")),
-            pause_seconds=_number(item.get("pause_seconds")) or 0.0,
+            block=whole_of(item.get("block")) or 0,
+            blocks=whole_of(item.get("blocks")) or 0,
+            next_look=whole_of(item.get("next_look")),
+            stopped_after=whole_of((item.get("stopped") or {}).get("after_blocks")),
+            pause_seconds=number_of(item.get("pause_seconds")) or 0.0,
             started_at=str(item.get("started_at") or ""),
-            finished_at=_text(item.get("finished_at")),
-            seconds=_number(item.get("seconds")),
-            expected_seconds=_number(item.get("expected_seconds")),
-            expected_block_seconds=_number(item.get("expected_block_seconds")),
-            trials_planned=_whole(item.get("trials_planned")),
-            trials_measured=_whole(item.get("trials_measured")),
-            trials_failed=_whole(item.get("trials_failed")),
-            conclusion=_text(item.get("conclusion")),
-            error=_text(item.get("error")),
-            cause=_text(item.get("cause")),
+            finished_at=text_of(item.get("finished_at")),
+            seconds=number_of(item.get("seconds")),
+            expected_seconds=number_of(item.get("expected_seconds")),
+            expected_block_seconds=number_of(item.get("expected_block_seconds")),
+            trials_planned=whole_of(item.get("trials_planned")),
+            trials_measured=whole_of(item.get("trials_measured")),
+            trials_failed=whole_of(item.get("trials_failed")),
+            conclusion=text_of(item.get("conclusion")),
+            error=text_of(item.get("error")),
+            cause=text_of(item.get("cause")),
+            campaign=text_of(item.get("campaign")),
         )
 
 
@@ -85,13 +93,16 @@ def as_document(run: Run) -> dict[str, Any]:
     return {"id": fields.pop("run_id"), **fields}
 
 
-def _number(value: object) -> float | None:
+def number_of(value: object) -> float | None:
+    """A number of an item, or None if it is none."""
     return float(value) if isinstance(value, Decimal | int | float) else None
 
 
-def _whole(value: object) -> int | None:
+def whole_of(value: object) -> int | None:
+    """A whole number of an item, or None if it is none."""
     return int(value) if isinstance(value, Decimal | int | float) else None
 
 
-def _text(value: object) -> str | None:
+def text_of(value: object) -> str | None:
+    """A text of an item, or None if it is missing or empty."""
     return str(value) if value else None

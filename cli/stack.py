@@ -14,7 +14,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from .baselines import Baseline
+from .campaigns import Campaign
 from .errors import Refusal, error_code, error_message
+from .kinds import CAMPAIGN, RUN, Kind, Record
 from .runs import GOOD, Run
 
 # Give up on a dead endpoint within seconds, because a person waits.
@@ -28,21 +30,21 @@ _CONFIG = Config(
 
 @dataclass(frozen=True)
 class Execution:
-    """A run's execution in Step Functions. `status` is its own value, for example SUCCEEDED."""
+    """An execution in Step Functions. `status` is its own value, for example SUCCEEDED."""
 
     status: str
     error: str
     cause: str
 
     @classmethod
-    def of(cls, run: Run) -> Self:
-        """Build the execution of a run that is over from its record.
+    def of(cls, record: Record) -> Self:
+        """Build the execution of a run or campaign that is over from its record.
 
         Step Functions deletes an execution 90 days after its end.
         """
-        ended = {"aborted": "ABORTED", "timed_out": "TIMED_OUT"}.get(run.status, "FAILED")
-        status = "SUCCEEDED" if run.status in GOOD else ended
-        return cls(status, run.error or "", run.cause or "")
+        ended = {"aborted": "ABORTED", "timed_out": "TIMED_OUT"}.get(record.status, "FAILED")
+        status = "SUCCEEDED" if record.status in GOOD else ended
+        return cls(status, record.error or "", record.cause or "")
 
     @property
     def is_running(self) -> bool:
@@ -119,16 +121,37 @@ class Stack:
 
     def start(self, run_id: str, plan: str) -> str:
         """Start the execution `run_id` with the plan's JSON text. Returns its ARN."""
+        return self._start(RUN, self._state_machine, run_id, plan)
+
+    def start_campaign(self, campaign_id: str, text: str) -> str:
+        """Start the campaign with its JSON text. Returns the execution's ARN."""
+        return self._start(CAMPAIGN, self._campaign_machine, campaign_id, text)
+
+    def _start(self, kind: Kind, machine: str, name: str, text: str) -> str:
         try:
             return self._step_functions.start_execution(
-                stateMachineArn=self._state_machine, name=run_id, input=plan
+                stateMachineArn=machine, name=name, input=text
             )["executionArn"]
         except ClientError as error:
             if error_code(error) == "ExecutionAlreadyExists":
                 raise Refusal(
-                    f'There already is a run "{run_id}"; choose another --name.'
+                    f'There already is a {kind.noun.lower()} "{name}"; choose another --name.'
                 ) from error
             raise
+
+    def check_campaigns(self) -> None:
+        """Raise Refusal when the stack is of a version without campaigns."""
+        _ = self._campaign_machine
+
+    @property
+    def _campaign_machine(self) -> str:
+        name = "CampaignStateMachineArn"
+        if name not in self.outputs:
+            raise Refusal(
+                f'The stack "{self.name}" has no output {name}, so its version has no campaigns;'
+                " update the stack with `sam build && sam deploy`."
+            )
+        return self.outputs[name]
 
     def execution(self, arn: str) -> Execution:
         """The execution's current state."""
@@ -137,12 +160,16 @@ class Stack:
 
     def execution_arn(self, run_id: str) -> str:
         """The ARN of the run's execution, whether it exists or not."""
-        return f"{self._state_machine.replace(':stateMachine:', ':execution:', 1)}:{run_id}"
+        return _execution_arn(self._state_machine, run_id)
 
-    def find_execution(self, run_id: str) -> Execution | None:
-        """The current state of the run's execution. None when it does not exist (any more)."""
+    def campaign_arn(self, campaign_id: str) -> str:
+        """The ARN of the campaign's execution, whether it exists or not."""
+        return _execution_arn(self._campaign_machine, campaign_id)
+
+    def find_execution(self, arn: str) -> Execution | None:
+        """The execution's current state. None when it does not exist (any more)."""
         try:
-            return self.execution(self.execution_arn(run_id))
+            return self.execution(arn)
         except ClientError as error:
             if error_code(error) in {"ExecutionDoesNotExist", "InvalidArn"}:
                 return None
@@ -158,6 +185,23 @@ class Stack:
             Key={"pk": f"run#{run_id}", "sk": "run"}, ConsistentRead=True
         ).get("Item")
         return None if item is None else Run.from_item(item)
+
+    def campaign(self, campaign_id: str) -> Campaign | None:
+        """The campaign's item, or None if there is none (yet)."""
+        item = self._table.get_item(
+            Key={"pk": f"campaign#{campaign_id}", "sk": "campaign"}, ConsistentRead=True
+        ).get("Item")
+        return None if item is None else Campaign.from_item(item)
+
+    def campaigns(self, limit: int) -> list[Campaign]:
+        """The newest `limit` campaigns, newest first."""
+        query: dict[str, Any] = {
+            "IndexName": "runs",
+            "KeyConditionExpression": Key("gsi1pk").eq("campaigns"),
+            "ScanIndexForward": False,
+            "Limit": limit,
+        }
+        return [Campaign.from_item(item) for item in islice(self._items(query), limit)]
 
     def runs(self, limit: int, statuses: Collection[str] = ()) -> list[Run]:
         """The newest `limit` runs, newest first. `statuses`, if any, selects by status."""
@@ -193,6 +237,12 @@ class Stack:
             if error_code(error) in {"NoSuchKey", "404"}:
                 return None
             raise
+
+    def upload(self, key: str, content: bytes) -> None:
+        """Write a JSON object to the bucket."""
+        self._s3.put_object(
+            Bucket=self.bucket, Key=key, Body=content, ContentType="application/json"
+        )
 
     def link(self, key: str, seconds: int) -> str:
         """A presigned link, with which anybody can read the object for `seconds`."""
@@ -281,6 +331,10 @@ def session_of_environment() -> boto3.Session:
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
     """A client that gives up on a dead endpoint within seconds."""
     return session.client(service, config=_CONFIG, **options)  # type: ignore[call-overload]
+
+
+def _execution_arn(machine: str, name: str) -> str:
+    return f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
 
 
 def _output(stack: str, outputs: Mapping[str, str], name: str) -> str:

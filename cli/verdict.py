@@ -16,11 +16,14 @@ from .requirements import Checked
 from .results import Results, Steadiness, Verdict
 from .runs import Run
 
-_STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
+STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
 
 
 _WIDE = 120
 """The width from which a list of runs has room for their conclusions."""
+
+OF_CAMPAIGN = " *"
+"""Marks a run that belongs to a campaign."""
 
 _STEADINESS = {
     "better": "steadier",
@@ -120,7 +123,7 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
             quantity(verdict.baseline_median, verdict.unit),
             ratio(verdict.ratio),
             interval(verdict.interval),
-            Text(_word(verdict), style=_STYLES.get(verdict.verdict, "")),
+            Text(_word(verdict), style=STYLES.get(verdict.verdict, "")),
         )
         _add_stack(table, verdict)
         _add_ceiling(table, verdict)
@@ -195,7 +198,7 @@ def run_table(runs: list[Run], width: int = 80) -> Table:
         table.add_column("Conclusion", overflow="ellipsis", no_wrap=True, ratio=1)
     for run in runs:
         table.add_row(
-            Text(run.run_id),
+            Text(f"{run.run_id}{OF_CAMPAIGN if run.campaign else ''}"),
             run.started_at[:16].replace("T", " "),
             run.status.replace("_", " "),
             duration(run.seconds),

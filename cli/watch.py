@@ -6,13 +6,15 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from .errors import CONNECTION_ERRORS, EXIT_FAILED, EXIT_INTERRUPTED, Refusal, explain
-from .progress import Display, TimeLeft, describe
+from .kinds import RUN, Kind, Record
+from .progress import Display, Left, TimeLeft, describe, pace_of
 from .runs import Run
 from .stack import Execution, Stack
 
@@ -21,13 +23,10 @@ POLL_SECONDS = 1.0
 """The longest interval between polls. The first are shorter, because a refused plan ends soon."""
 
 OFFLINE_SECONDS = 120.0
-"""How long the network may fail before this command stops watching. The run continues."""
-
-CLEANUP_SECONDS = 120.0
-"""How long the stack may take from the end of an execution to the run's last status."""
+"""How long the network may fail before this command stops watching. The execution continues."""
 
 UNRECORDED_SECONDS = 5.0
-"""How long to wait for the run's record after the end. An invalid plan may leave none."""
+"""How long to wait for the record after the end. An invalid plan may leave none."""
 
 
 class Interruption:
@@ -73,27 +72,73 @@ class Interruption:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """A run's final or last known state. `run` is None when the stack has no record."""
+class Outcome[R: Record]:
+    """A final or last known state. `record` is None when the stack has none."""
 
-    run_id: str
+    id: str
     execution: Execution
-    run: Run | None
+    record: R | None
+    kind: Kind = RUN
 
 
-class Watch:
-    """Follow the execution `arn` of the run `run_id`.
+class Followed[R: Record](Protocol):
+    """What a watch follows: an execution of one kind and its record."""
 
-    `stops` says whether a signal stops the run, or only the watching. `elapsed` is the number of
-    seconds since the run's start. `when_planned` is called once, when the stack has planned the
-    run. If it raises Refusal, the watching ends, and with `stops` the run too.
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def arn(self) -> str: ...
+
+    def read(self) -> R | None:
+        """Read the record, or None if there is none (yet)."""
+
+    def is_planned(self, record: R) -> bool:
+        """Whether its plan is made, with every arm and metric."""
+
+    def describe(self, record: R, elapsed: float) -> tuple[str, Left | None]:
+        """What it does now, and the time left; `elapsed` is seconds since its start."""
+
+
+class FollowedRun:
+    """A run that a watch follows."""
+
+    kind = RUN
+
+    def __init__(self, stack: Stack, run_id: str) -> None:
+        self.id = run_id
+        self.arn = stack.execution_arn(run_id)
+        self._stack = stack
+        self._left = TimeLeft()
+
+    def read(self) -> Run | None:
+        """The run's record."""
+        return self._stack.run(self.id)
+
+    def is_planned(self, record: Run) -> bool:
+        """Whether the number of blocks is known."""
+        return bool(record.blocks)
+
+    def describe(self, record: Run, elapsed: float) -> tuple[str, Left | None]:
+        """The phase and the block."""
+        return describe(record), self._left.estimate(pace_of(record), elapsed)
+
+
+class Watch[R: Record]:
+    """Follow an execution.
+
+    `stops` says whether a signal stops the execution, or only the watching. `elapsed` is the number
+    of seconds since its start. `when_planned` is called once, when the stack has planned it. If it
+    raises Refusal, the watching ends, and with `stops` the execution too.
     """
 
     def __init__(
         self,
         stack: Stack,
-        run_id: str,
-        arn: str,
+        followed: Followed[R],
         display: Display,
         interruption: Interruption,
         *,
@@ -102,18 +147,17 @@ class Watch:
         when_planned: Callable[[], None] | None = None,
     ) -> None:
         self._stack = stack
-        self._run_id = run_id
-        self._arn = arn
+        self._followed = followed
+        self._kind = followed.kind
         self._display = display
         self._interruption = interruption
         self._stops = stops
         self._when_planned = when_planned
         self._began = time.monotonic() - elapsed
-        self._left = TimeLeft()
         self._offline_since: float | None = None
 
-    def until_over(self) -> Outcome:
-        """Wait until the execution is over and the run's last status is written.
+    def until_over(self) -> Outcome[R]:
+        """Wait until the execution is over and the stack has cleaned up after it.
 
         With `stops`, the first signal stops the execution, and a second one ends the waiting for
         its clean-up. Otherwise the first signal ends the watching. Raises Refusal when this
@@ -123,35 +167,42 @@ class Watch:
         stopped = False
         over_at: float | None = None
         poll_seconds = FIRST_POLL_SECONDS
-        execution, run = Execution("RUNNING", "", ""), None
+        execution, record = Execution("RUNNING", "", ""), None
         while True:
             if self._interruption.count and not self._stops:
-                return Outcome(self._run_id, execution, run)
+                return self._outcome(execution, record)
             if (self._interruption.count or refusal) and not stopped:
                 self._stop()
                 stopped = True
             state = self._poll()
             if state is not None:
-                execution, run = state
-                refusal = refusal or self._refusal(run)
+                execution, record = state
+                refusal = refusal or self._refusal(record)
                 if not execution.is_running:
                     over_at = over_at or time.monotonic()
-                    patience = CLEANUP_SECONDS if run is not None else UNRECORDED_SECONDS
-                    settled = run is not None and run.is_over
+                    patience = UNRECORDED_SECONDS
+                    if record is not None:
+                        patience = self._kind.cleanup_seconds
+                    settled = record is not None and record.is_cleaned_up
                     if settled or time.monotonic() - over_at > patience:
                         break
-            self._show(execution, run, stopped)
+            self._show(execution, record, stopped)
             if stopped and self._interruption.count > 1:
                 break
             self._interruption.pause(poll_seconds, count=2 if stopped else 1)
             poll_seconds = min(POLL_SECONDS, 2 * poll_seconds)
         if refusal is not None:
             raise refusal
-        return Outcome(self._run_id, execution, run)
+        return self._outcome(execution, record)
 
-    def _refusal(self, run: Run | None) -> Refusal | None:
+    def _outcome(self, execution: Execution, record: R | None) -> Outcome[R]:
+        return Outcome(self._followed.id, execution, record, self._kind)
+
+    def _refusal(self, record: R | None) -> Refusal | None:
         """The Refusal of `when_planned`, if any. It is called at most once."""
-        if self._when_planned is None or run is None or not run.blocks:
+        if self._when_planned is None or record is None:
+            return None
+        if not self._followed.is_planned(record):
             return None
         look, self._when_planned = self._when_planned, None
         try:
@@ -162,10 +213,10 @@ class Watch:
             return refusal
         return None
 
-    def _poll(self) -> tuple[Execution, Run | None] | None:
+    def _poll(self) -> tuple[Execution, R | None] | None:
         try:
             # Read the execution first. If it is over, the status read after it is the last one.
-            state = self._stack.execution(self._arn), self._stack.run(self._run_id)
+            state = self._stack.execution(self._followed.arn), self._followed.read()
         except CONNECTION_ERRORS as error:
             now = time.monotonic()
             self._offline_since = self._offline_since or now
@@ -179,22 +230,27 @@ class Watch:
 
     def _lost(self, error: BotoCoreError | ClientError) -> Refusal:
         return Refusal(
-            f"Run {self._run_id} can no longer be followed and goes on without this command"
-            f" (`rackrate show {self._run_id}` tells its end): {explain(error)}",
+            f"{self._named} can no longer be followed and goes on without this command"
+            f" (`{self._kind.command} show {self._followed.id}` tells its end): {explain(error)}",
             EXIT_FAILED,
         )
 
+    @property
+    def _named(self) -> str:
+        return f"{self._kind.noun} {self._followed.id}"
+
     def _stop(self) -> None:
         try:
-            self._stack.stop(self._arn, "stopped from the command line")
+            self._stack.stop(self._followed.arn, "stopped from the command line")
         except (BotoCoreError, ClientError) as error:
             raise Refusal(
-                f"Run {self._run_id} could not be stopped and may go on (`aws stepfunctions"
-                f" stop-execution --execution-arn {self._arn}` stops it): {explain(error)}",
+                f"{self._named} could not be stopped and may go on (`aws stepfunctions"
+                f" stop-execution --execution-arn {self._followed.arn}` stops it):"
+                f" {explain(error)}",
                 EXIT_INTERRUPTED,
             ) from error
 
-    def _show(self, execution: Execution, run: Run | None, stopped: bool) -> None:
+    def _show(self, execution: Execution, record: R | None, stopped: bool) -> None:
         elapsed = time.monotonic() - self._began
         left = None
         if self._offline_since is not None:
@@ -202,10 +258,17 @@ class Watch:
         elif stopped and execution.is_running:
             what = "stopping"
         elif not execution.is_running:
-            what = "cleaning up"
-        elif run is None:
+            what = self._kind.cleaning
+        elif record is None:
             what = "starting"
         else:
-            what = describe(run)
-            left = self._left.estimate(run, elapsed)
+            what, left = self._followed.describe(record, elapsed)
         self._display.show(what, elapsed, left)
+
+
+def seconds_since(started_at: str) -> float:
+    """The seconds since an ISO 8601 time that the stack wrote; 0 if it wrote none."""
+    if not started_at:
+        return 0.0
+    # The stack's clock may be ahead of this machine's.
+    return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(started_at)).total_seconds())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,20 +17,19 @@ from ..completion import complete_run
 from ..errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Refusal, explain
 from ..failures import human
 from ..guard import one_sentence
+from ..named_runs import NamedRuns, find_named_runs
 from ..options import OutOption, RequireOption
 from ..outcome import check, complain_of_unmet, fetch_raw
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..requirements import Requirement, check_number_of_runs, parse_requirements
-from ..run_ids import LATEST, find_measured_run, new_run_id
+from ..run_ids import new_id
 from ..stack import Execution, Stack
 from ..verdict import print_results
 from ..watch import Interruption
 
 _FIRST_POLL_SECONDS = 0.1
 _POLL_SECONDS = 1.0
-
-_PAGE = "report.html"
 
 
 @one_sentence
@@ -70,12 +68,12 @@ def compare(
         )
     files.prepare(out)
     found = Stack.find(stack)
-    ours, *theirs = (_checked(found, name) for name in (run_id, *others))
+    ours, *theirs = (find_named_runs(found, name) for name in (run_id, *others))
     other_ids = _other_ids(ours, theirs)
     for requirement in requirements:
         check_number_of_runs(requirement, len(other_ids), theirs[0].baseline)
     output = Output(as_json)
-    comparison_id = f"compare-{new_run_id().removeprefix('run-')}"
+    comparison_id = new_id("compare")
     named = [each.asked for each in theirs]
     asked = {"compare": {"run": ours.asked, "with": named[0] if len(named) == 1 else named}}
     execution = _execute(output, found, comparison_id, asked)
@@ -83,16 +81,7 @@ def compare(
     _conclude(output, found, comparison_id, out, requirements)
 
 
-@dataclass(frozen=True)
-class _Named:
-    """Runs as the user named them: their ids, the name for the stack, and the baseline's."""
-
-    run_ids: tuple[str, ...]
-    asked: str
-    baseline: str | None = None
-
-
-def _other_ids(ours: _Named, theirs: Sequence[_Named]) -> list[str]:
+def _other_ids(ours: NamedRuns, theirs: Sequence[NamedRuns]) -> list[str]:
     """The ids of the other runs. Raises Refusal where the stack would refuse them later."""
     if len(ours.run_ids) > 1:
         raise Refusal(
@@ -107,30 +96,6 @@ def _other_ids(ours: _Named, theirs: Sequence[_Named]) -> list[str]:
             raise Refusal(f"The run {run_id} is named twice; name each run once.")
         found.append(run_id)
     return found
-
-
-def _checked(stack: Stack, name: str) -> _Named:
-    """Find the named runs. Raises Refusal where the stack would refuse them later.
-
-    When a run and a baseline have the same name, the run is meant.
-    """
-    if name != LATEST and stack.run(name) is None:
-        baseline = stack.baseline(name)
-        if baseline is None:
-            raise Refusal(
-                f'There is no run and no baseline "{name}"; `rackrate list` and `rackrate baseline'
-                " list` name those there are."
-            )
-        for run_id in baseline.run_ids:
-            if stack.run(run_id) is None:
-                raise Refusal(
-                    f'The run {run_id} of the baseline "{name}" is gone; take it out with'
-                    f" `rackrate baseline remove {name} {run_id}`, or set the baseline anew."
-                )
-            find_measured_run(stack, run_id)
-        return _Named(baseline.run_ids, name, name)
-    run = find_measured_run(stack, name)
-    return _Named((run.run_id,), run.run_id)
 
 
 def _execute(output: Output, stack: Stack, comparison_id: str, asked: dict[str, Any]) -> Execution:
@@ -185,7 +150,9 @@ def _conclude(
     comparison = Comparison.read(content, comparison_id)
     page = _keep(output, stack, comparison, content, comparison_id, out)
     output.say(f"Run {comparison.run_id} against {comparison.other_name}")
-    print_differences(output, comparison)
+    several = len(comparison.other_ids) > 1
+    others = "The others" if several else "The other"
+    print_differences(output, comparison.differences, "This run", others)
     print_results(output.console, comparison.results)
     checks = check(output, requirements, comparison.results)
     output.line(f"Results: {page}")
@@ -212,12 +179,11 @@ def _keep(
 ) -> Path:
     """Copy the comparison to `out`, and its runs' raw outputs to where its page links."""
     directory = out / comparison_id
-    page = stack.content(f"comparisons/{comparison_id}/{_PAGE}")
+    page = stack.content(f"comparisons/{comparison_id}/{files.PAGE}")
     files.save(directory / "comparison.json", content)
     if page is None:
         return directory / "comparison.json"
-    # In the bucket the page links to ../../runs/<id>. Here the runs lie beside the comparison.
-    files.save(directory / _PAGE, page.replace(b'"../../runs/', b'"../'))
+    files.save(directory / files.PAGE, files.beside_runs(page))
     for run_id in (comparison.run_id, *comparison.other_ids):
         fetch_raw(output, stack, run_id, out)
-    return directory / _PAGE
+    return directory / files.PAGE

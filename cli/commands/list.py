@@ -11,7 +11,7 @@ from ..guard import one_sentence
 from ..output import JsonOption, Output, StackOption
 from ..runs import as_document
 from ..stack import Stack
-from ..verdict import run_table
+from ..verdict import OF_CAMPAIGN, run_table
 
 
 class Status(StrEnum):
@@ -51,6 +51,8 @@ def list_runs(
     runs = Stack.find(stack).runs(limit, wanted)
     if runs:
         output.print(run_table(runs, output.console.width))
+        if any(run.campaign for run in runs):
+            output.say(f"{OF_CAMPAIGN.strip()} a step of a campaign; `rackrate campaign list`.")
     elif wanted:
         words = " or ".join(each.replace("_", " ") for each in wanted)
         output.say(f'The stack "{stack}" has no run that is {words}.')

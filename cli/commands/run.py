@@ -19,7 +19,7 @@ from ..progress import display_for
 from ..requirements import check_plan, parse_requirements
 from ..run_ids import checked_run_id, new_run_id
 from ..stack import Stack
-from ..watch import Interruption, Watch
+from ..watch import FollowedRun, Interruption, Watch
 
 
 @one_sentence
@@ -72,12 +72,11 @@ def start(
         output.document({"run": {"id": run_id}, "stack": stack.name, "execution_arn": arn})
         return
     with Interruption() as interruption:
-        arn = stack.start(run_id, plan)
+        stack.start(run_id, plan)
         with display_for(output.errors) as display:
             ended = Watch(
                 stack,
-                run_id,
-                arn,
+                FollowedRun(stack, run_id),
                 display,
                 interruption,
                 when_planned=check_when_planned(stack, run_id, wanted.requirements),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +18,7 @@ from ..requirements import parse_requirements
 from ..run_ids import LATEST, find_run
 from ..runs import Run
 from ..stack import Execution, Stack
-from ..watch import Interruption, Outcome, Watch
+from ..watch import FollowedRun, Interruption, Outcome, Watch, seconds_since
 
 
 @one_sentence
@@ -56,18 +55,17 @@ def watch(
         with interruption, display_for(output.errors) as display:
             ended = Watch(
                 found,
-                run_id,
-                found.execution_arn(run_id),
+                FollowedRun(found, run_id),
                 display,
                 interruption,
                 stops=False,
-                elapsed=_seconds_since(record),
+                elapsed=0.0 if record is None else seconds_since(record.started_at),
                 when_planned=check_when_planned(found, run_id, wanted.requirements),
             ).until_over()
     if interruption.count:
         goes_on = f"Run {run_id} goes on; `rackrate watch {run_id}` follows it again."
         output.complain(goes_on)
-        output.document(document(found, run_id, ended.run, nothing_left(), error=goes_on))
+        output.document(document(found, run_id, ended.record, nothing_left(), error=goes_on))
         raise typer.Exit(interruption.exit_code)
     raise typer.Exit(conclude(output, found, run_id, ended, wanted))
 
@@ -77,14 +75,6 @@ def _find(stack: Stack, run_id: str) -> Run | None:
     if run_id == LATEST:
         return find_run(stack, run_id)
     record = stack.run(run_id)
-    if record is None and stack.find_execution(run_id) is None:
+    if record is None and stack.find_execution(stack.execution_arn(run_id)) is None:
         raise Refusal(f'There is no run "{run_id}"; `rackrate list` names the runs there are.')
     return record
-
-
-def _seconds_since(record: Run | None) -> float:
-    if record is None or not record.started_at:
-        return 0.0
-    started = datetime.fromisoformat(record.started_at)
-    # The stack's clock may be ahead of this machine's.
-    return max(0.0, (datetime.now(UTC) - started).total_seconds())

@@ -12,9 +12,10 @@ import typer
 from ..failures import human
 from ..output import Output
 from ..progress import Display, Left, display_for
-from ..run_ids import new_run_id
+from ..run_ids import new_id
+from ..runs import Run
 from ..stack import Stack
-from ..watch import Interruption, Outcome, Watch
+from ..watch import FollowedRun, Interruption, Outcome, Watch
 from .check import Check
 
 _NAME = "cluster access"
@@ -56,11 +57,11 @@ def access(stack: Stack, output: Output) -> Check:
 
     Raises typer.Exit when a signal stops it.
     """
-    run_id = f"doctor-{new_run_id().removeprefix('run-')}"
+    run_id = new_id("doctor")
     with Interruption() as interruption:
-        arn = stack.start(run_id, json.dumps({"dry_run": True}))
+        stack.start(run_id, json.dumps({"dry_run": True}))
         with _Asking(display_for(output.errors)) as display:
-            ended = Watch(stack, run_id, arn, display, interruption).until_over()
+            ended = Watch(stack, FollowedRun(stack, run_id), display, interruption).until_over()
     if interruption.count:
         raise typer.Exit(interruption.exit_code)
     content = stack.file(run_id, "plan.json")
@@ -69,7 +70,7 @@ def access(stack: Stack, output: Output) -> Check:
 
 
 def access_check(
-    run_id: str, ended: Outcome, planned: Mapping[str, Any] | None, *, wanted: str | None
+    run_id: str, ended: Outcome[Run], planned: Mapping[str, Any] | None, *, wanted: str | None
 ) -> Check:
     """Turn the end of a dry run into a finding. `planned` is its plan.json, None without one."""
     execution = ended.execution

@@ -1,0 +1,202 @@
+"""Follow a campaign, print how it ended, store its files, and determine the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import files
+from .answers import print_answers
+from .campaign_estimate import CampaignEstimate, print_campaign_estimate
+from .campaign_results import CampaignResults
+from .campaigns import Campaign, campaign_document, describe_campaign
+from .comparison import print_differences
+from .errors import Refusal
+from .failures import failure_of
+from .kinds import CAMPAIGN
+from .outcome import Wanted, check_plan_of, checks_of, complain_of_unmet, parsed, tell_end
+from .output import Output
+from .progress import Left, TimeLeft, display_for, pace_of, part_of
+from .requirements import Checked, Requirement
+from .runs import Run
+from .stack import Stack
+from .watch import Interruption, Outcome, Watch
+
+
+class FollowedCampaign:
+    """A campaign that a watch follows, with the run of the step that is going on."""
+
+    kind = CAMPAIGN
+
+    def __init__(self, stack: Stack, campaign_id: str) -> None:
+        self.id = campaign_id
+        self.arn = stack.campaign_arn(campaign_id)
+        self.run: Run | None = None
+        """The run of the step that is going on, if it has begun."""
+        self._stack = stack
+        self._left = TimeLeft()
+
+    def read(self) -> Campaign | None:
+        """The campaign's record; reads that of its run, too."""
+        campaign = self._stack.campaign(self.id)
+        run_id = None if campaign is None or campaign.is_over else campaign.step_run_id
+        self.run = None if run_id is None else self._stack.run(run_id)
+        return campaign
+
+    def is_planned(self, record: Campaign) -> bool:
+        """Whether the plan of a run is made."""
+        return self.run is not None and bool(self.run.blocks)
+
+    def describe(self, record: Campaign, elapsed: float) -> tuple[str, Left | None]:
+        """The step, its run's block, and the dollars so far."""
+        run = ""
+        if self.run is not None and not self.run.is_over:
+            run = self.run.phase or self.run.status
+            if self.run.block > 0 and self.run.blocks > 0:
+                run = part_of("block", pace_of(self.run))
+        return describe_campaign(record, run), self._left.estimate(record.pace, elapsed)
+
+
+@dataclass(frozen=True)
+class CampaignLeft:
+    """The files of a campaign that the command prints or returns. None means missing.
+
+    `document` is campaign.json unchanged. `plan` is plan.json, and only read for a dry run.
+    """
+
+    document: Any
+    results: CampaignResults | None
+    plan: Any
+    estimate: CampaignEstimate | None
+
+    @classmethod
+    def of(cls, stack: Stack, campaign_id: str, record: Campaign | None) -> CampaignLeft:
+        """Read the files. Raises Refusal when this command does not know their schema."""
+        content = stack.content(f"campaigns/{campaign_id}/campaign.json")
+        plan = None
+        if record is not None and record.status == "dry_run":
+            plan = stack.content(f"campaigns/{campaign_id}/plan.json")
+        return cls(
+            None if content is None else parsed(content),
+            None if content is None else CampaignResults.read(content, campaign_id),
+            None if plan is None else parsed(plan),
+            None if plan is None else CampaignEstimate.read(plan, campaign_id),
+        )
+
+
+def require_answers(campaign_id: str, left: CampaignLeft) -> CampaignResults:
+    """The campaign's results. Raises Refusal when it has none."""
+    if left.results is None:
+        raise Refusal(
+            f"Campaign {campaign_id} has no results; name one that measured, `rackrate campaign"
+            " list` shows them."
+        )
+    if left.results.kind == "sweep":
+        raise Refusal(
+            f"Campaign {campaign_id} is a sweep, which has no answers; leave out --require."
+        )
+    return left.results
+
+
+def follow(
+    output: Output,
+    followed: FollowedCampaign,
+    stack: Stack,
+    interruption: Interruption,
+    *,
+    stops: bool = True,
+    elapsed: float = 0.0,
+    requirements: Sequence[Requirement] = (),
+) -> Outcome[Campaign]:
+    """Follow a campaign that is started, inside `interruption`."""
+
+    def check_run() -> None:
+        if followed.run is not None:
+            check_plan_of(stack, followed.run.run_id, requirements)
+
+    when_planned: Callable[[], None] | None = check_run if requirements else None
+    with display_for(output.errors) as display:
+        return Watch(
+            stack,
+            followed,
+            display,
+            interruption,
+            stops=stops,
+            elapsed=elapsed,
+            when_planned=when_planned,
+        ).until_over()
+
+
+def conclude_campaign(
+    output: Output, stack: Stack, campaign_id: str, ended: Outcome[Campaign], wanted: Wanted
+) -> int:
+    """Print how the campaign ended, store the wanted files, and return the exit code."""
+    failure = failure_of(ended)
+    left = CampaignLeft.of(stack, campaign_id, ended.record)
+    print_campaign(output, ended.record, left)
+    if wanted.requirements and failure is None:
+        require_answers(campaign_id, left)
+    checks = checks_of(output, wanted.requirements, left.results, failure)
+    directory = _keep(output, stack, campaign_id, left, wanted.out)
+    code, error = tell_end(output, ended, failure)
+    output.document(
+        {
+            **document(stack, campaign_id, ended.record, left, checks, error),
+            "directory": None if directory is None else str(directory),
+        }
+    )
+    unmet = complain_of_unmet(output, checks)
+    return code or unmet
+
+
+def print_campaign(output: Output, record: Campaign | None, left: CampaignLeft) -> None:
+    """Print the answers, with the differences of a pool first, or a dry run's estimate."""
+    if left.results is not None:
+        if left.results.kind == "pool":
+            print_differences(output, left.results.differences, "The newest run", "The others")
+        print_answers(output.console, left.results)
+    elif record is not None and record.status == "dry_run":
+        print_campaign_estimate(output.console, record, left.estimate)
+
+
+def document(
+    stack: Stack,
+    campaign_id: str,
+    record: Campaign | None,
+    left: CampaignLeft,
+    checks: Sequence[Checked] = (),
+    error: str | None = None,
+) -> dict[str, Any]:
+    """A campaign for `--json`, as docs/cli.md describes it."""
+    return {
+        "campaign": {"id": campaign_id} if record is None else campaign_document(record),
+        "stack": stack.name,
+        "files": files_of_campaign(stack, campaign_id),
+        "results": left.document,
+        "plan": left.plan,
+        "requirements": [check.as_document() for check in checks],
+        "error": error,
+    }
+
+
+def files_of_campaign(stack: Stack, campaign_id: str) -> str:
+    """The address of the campaign's files in the bucket."""
+    return f"s3://{stack.bucket}/campaigns/{campaign_id}/"
+
+
+def _keep(
+    output: Output, stack: Stack, campaign_id: str, left: CampaignLeft, out: Path | None
+) -> Path | None:
+    """Copy the files to `out`, if there are any. Returns the directory, and prints the page."""
+    if left.results is None and left.plan is None:
+        return None
+    if out is None:
+        output.line(f"Files: {files_of_campaign(stack, campaign_id)}")
+        return None
+    runs = () if left.results is None else left.results.linked
+    copies = files.download_campaign(stack, campaign_id, out, runs)
+    page = next((copy for copy in copies if copy.name == files.PAGE), copies[0].parent)
+    output.line(f"Results: {page}")
+    return copies[0].parent

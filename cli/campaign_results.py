@@ -1,0 +1,223 @@
+"""Read campaign.json: what the runs of a campaign tell together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from rackrate_text.words import counted
+
+from .comparison import Difference, read_differences
+from .errors import EXIT_FAILED, Refusal
+from .results import Interval, read_interval, same_name_once
+
+SCHEMA = "rackrate.campaign.v1"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An arm against the baseline on one metric, over draws. None means not known.
+
+    `ratio` is what the arm has on average as a multiple of the baseline, and `interval` its 95 %
+    interval alone. The verdict depends on one that is adjusted for all answers and looks.
+    `prediction` is the 95 % interval of the ratio that the next deployment gets. `changed` says
+    whether the newest draw differs from those before it.
+    """
+
+    test: str
+    metric: str
+    unit: str
+    arm: str
+    baseline: str
+    draws: int
+    left_out: int
+    arm_median: float | None
+    baseline_median: float | None
+    ratio: float | None
+    interval: Interval | None
+    prediction: Interval | None
+    verdict: str
+    reason: str | None
+    scope: str
+    claim: str
+    more_draws: int | None
+    changed: bool | None
+
+    @property
+    def name(self) -> str:
+        """The test and its metric, or one name where both have the same."""
+        return same_name_once(self.test, self.metric)
+
+    @property
+    def lacks(self) -> str:
+        """What a clear answer needs, such as `about 3 more draws`. Empty when unknown."""
+        return f"about {counted(self.more_draws, 'more draw')}" if self.more_draws else ""
+
+    @property
+    def missing_runs(self) -> int:
+        """How many more earlier runs it needs: none, because it is not about earlier runs."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An arm's figures of one metric at one value of a sweep. None means not known.
+
+    `ratio` is to the sweep's first value.
+    """
+
+    value: str
+    arm: str
+    test: str
+    metric: str
+    unit: str
+    mean: float | None
+    total: float | None
+    share_of_nominal: float | None
+    ratio: float | None
+    interval: Interval | None
+    verdict: str | None
+
+    @property
+    def name(self) -> str:
+        """The test and its metric, or one name where both have the same."""
+        return same_name_once(self.test, self.metric)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step: a change, then a run. `source` is where a pool's run is from, if not this stack."""
+
+    number: int
+    change: str
+    run_id: str
+    status: str
+    source: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class CampaignResults:
+    """A campaign's results. `linked` are the runs to whose pages its page links."""
+
+    campaign_id: str
+    kind: str
+    status: str
+    seconds: float
+    lab_scale: float | None
+    budget_dollars: float | None
+    dollars: float | None
+    series: str | None
+    conclusion: str
+    stopped: str | None
+    steps: tuple[Step, ...]
+    answers: tuple[Answer, ...]
+    sweep: tuple[Cell, ...]
+    differences: tuple[Difference, ...]
+    warnings: tuple[str, ...]
+    linked: tuple[str, ...]
+
+    @property
+    def verdicts(self) -> tuple[Answer, ...]:
+        """The answers, for requirements."""
+        return self.answers
+
+    @property
+    def regressions(self) -> tuple[Answer, ...]:
+        """None: the answers are between arms."""
+        return ()
+
+    @classmethod
+    def read(cls, text: bytes, campaign_id: str) -> Self:
+        """Parse campaign.json. Raises Refusal when it has another schema or is incomplete."""
+        try:
+            document = json.loads(text)
+            if document["schema"] != SCHEMA:
+                raise Refusal(
+                    f'The results of {campaign_id} are "{document["schema"]}" and this command'
+                    f' reads "{SCHEMA}"; use the rackrate that belongs to the stack.'
+                )
+            facts = document["campaign"]
+            steps = tuple(_step(step) for step in document["steps"])
+            elsewhere = {step.run_id for step in steps if step.source is not None}
+            runs = [step.run_id for step in steps]
+            for each in document["answers"]:
+                for draw in each["draws"]:
+                    # Several runs on the same nodes are one draw.
+                    runs += draw["run_id"].split(", ")
+            return cls(
+                campaign_id=facts["id"],
+                kind=facts["kind"],
+                status=facts["status"],
+                seconds=float(facts["seconds"]),
+                lab_scale=facts["lab_scale"],
+                budget_dollars=facts["budget_dollars"],
+                dollars=facts["dollars"],
+                series=facts.get("series"),
+                conclusion=document["conclusion"],
+                stopped=(document["stopped"] or {}).get("text"),
+                steps=steps,
+                answers=tuple(_answer(answer) for answer in document["answers"]),
+                sweep=tuple(_cell(cell) for cell in document["sweep"]),
+                differences=read_differences(document["differences"]),
+                warnings=tuple(document["warnings"]),
+                linked=tuple(run for run in dict.fromkeys(runs) if run not in elsewhere),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Refusal(
+                f"The campaign.json of {campaign_id} is not a complete {SCHEMA}"
+                f" ({type(error).__name__}: {error}); read it in the bucket.",
+                EXIT_FAILED,
+            ) from error
+
+
+def _answer(document: Mapping[str, Any]) -> Answer:
+    return Answer(
+        test=document["test"],
+        metric=document["metric"],
+        unit=document["unit"],
+        arm=document["arm"],
+        baseline=document["baseline"],
+        draws=len(document["draws"]),
+        left_out=document["left_out"],
+        arm_median=document["arm_median"],
+        baseline_median=document["baseline_median"],
+        ratio=document["ratio"],
+        interval=read_interval(document["ci95"]),
+        prediction=read_interval(document["prediction95"]),
+        verdict=document["verdict"],
+        reason=document["reason"],
+        scope=document["scope"],
+        claim=document["claim"],
+        more_draws=document["more_draws"],
+        changed=document["changed"],
+    )
+
+
+def _cell(document: Mapping[str, Any]) -> Cell:
+    return Cell(
+        value=str(document["value"]),
+        arm=document["arm"],
+        test=document["test"],
+        metric=document["metric"],
+        unit=document["unit"],
+        mean=document["mean"],
+        total=document["total"],
+        share_of_nominal=document["share_of_nominal"],
+        ratio=document["ratio"],
+        interval=read_interval(document["ci95"]),
+        verdict=document["verdict"],
+    )
+
+
+def _step(document: Mapping[str, Any]) -> Step:
+    return Step(
+        number=document["number"],
+        change=document["change"],
+        run_id=document["run_id"],
+        status=document["status"],
+        source=document["source"],
+        reason=document["reason"],
+    )

@@ -1,0 +1,125 @@
+"""A campaign as stored in the table of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from rackrate_text.units import dollars
+
+from .progress import Pace, part_of
+from .runs import TERMINAL, number_of, text_of, whole_of
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """One campaign. Times are ISO 8601, durations in seconds. None means not known (yet)."""
+
+    campaign_id: str
+    kind: str
+    """`draws`, `sweep` or `pool`."""
+    status: str
+    phase: str
+    step: int
+    """The step that is going on, from 1; 0 before the first."""
+    step_run_id: str | None
+    """The id of its run."""
+    steps: int
+    """At most."""
+    least: int | None
+    """The fewest steps."""
+    next_look: int | None
+    """The step after which it looks at its answers next."""
+    stopped_after: int | None
+    """The number of steps after which it stopped."""
+    started_at: str
+    finished_at: str | None
+    seconds: float | None
+    expected_seconds: float | None
+    expected_step_seconds: float | None
+    usd: float | None
+    """The estimate of what its steps cost so far."""
+    budget_dollars: float | None
+    must_put_back: bool
+    """Whether it has changed something that is not put back yet."""
+    conclusion: str | None
+    error: str | None
+    cause: str | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is over. The stack writes the final status once."""
+        return self.status in TERMINAL
+
+    @property
+    def is_cleaned_up(self) -> bool:
+        """Whether it is over and what it changed is put back."""
+        return self.is_over and not self.must_put_back
+
+    @property
+    def pace(self) -> Pace:
+        """How far it is in its steps."""
+        least = self.stopped_after or self.next_look or self.least or self.steps
+        return Pace(
+            now=self.step,
+            least=min(least, self.steps),
+            most=self.stopped_after or self.steps,
+            planned=self.steps,
+            expected_seconds=self.expected_seconds,
+            part_seconds=self.expected_step_seconds,
+        )
+
+    @property
+    def spent(self) -> str:
+        """Such as `$0.61 of $5.00`; empty while no price is known."""
+        if self.usd is None:
+            return ""
+        budget = "" if self.budget_dollars is None else f" of {dollars(self.budget_dollars)}"
+        return f"{dollars(self.usd)}{budget}"
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> Self:
+        """Read the item `sk=campaign` as the table resource returns it."""
+        return cls(
+            campaign_id=str(item.get("campaign_id") or str(item["pk"]).removeprefix("campaign#")),
+            kind=str(item.get("kind") or ""),
+            status=str(item.get("status", "unknown")),
+            phase=str(item.get("phase") or ""),
+            step=whole_of(item.get("step")) or 0,
+            step_run_id=text_of(item.get("step_run_id")),
+            steps=whole_of(item.get("steps")) or 0,
+            least=whole_of(item.get("least")),
+            next_look=whole_of(item.get("next_look")),
+            stopped_after=whole_of((item.get("stopped") or {}).get("after")),
+            started_at=str(item.get("started_at") or ""),
+            finished_at=text_of(item.get("finished_at")),
+            seconds=number_of(item.get("seconds")),
+            expected_seconds=number_of(item.get("expected_seconds")),
+            expected_step_seconds=number_of(item.get("expected_step_seconds")),
+            usd=number_of(item.get("usd")),
+            budget_dollars=number_of(item.get("budget_dollars")),
+            must_put_back=bool(item.get("changed")),
+            conclusion=text_of(item.get("conclusion")),
+            error=text_of(item.get("error")),
+            cause=text_of(item.get("cause")),
+        )
+
+
+def campaign_document(campaign: Campaign) -> dict[str, Any]:
+    """The campaign for `--json`: its fields by name, with `campaign_id` as `id`."""
+    fields = asdict(campaign)
+    return {"id": fields.pop("campaign_id"), **fields}
+
+
+def describe_campaign(campaign: Campaign, run: str = "") -> str:
+    """What a campaign does now, in one or two lines: the step or phase, then the dollars.
+
+    `run` says what the run of the step that is going on does.
+    """
+    # The stack writes the step into the phase.
+    first = campaign.phase or campaign.status
+    if run:
+        noun = "draw" if campaign.kind == "draws" else "step"
+        first = f"{part_of(noun, campaign.pace)}, {run}"
+    return f"{first}\n{campaign.spent}" if campaign.spent else first

@@ -1,0 +1,324 @@
+"""`rackrate campaign`: answer for the placement group over draws of it, or sweep values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import files
+from ..answers import campaign_table
+from ..campaign_input import Options, as_text, check_about_arms, check_requirements, read_campaign
+from ..campaign_outcome import (
+    CampaignLeft,
+    FollowedCampaign,
+    conclude_campaign,
+    document,
+    files_of_campaign,
+    follow,
+    print_campaign,
+    require_answers,
+)
+from ..campaigns import Campaign, campaign_document, describe_campaign
+from ..completion import complete_campaign
+from ..errors import EXIT_FAILED, Refusal
+from ..failures import explain_failure
+from ..guard import one_sentence
+from ..kinds import CAMPAIGN
+from ..options import OutOption, PlanOption, RequireOption, SeedOption
+from ..outcome import Wanted, check, complain_of_unmet
+from ..output import JsonOption, Output, StackOption
+from ..requirements import Requirement, parse_requirements
+from ..run_ids import (
+    LATEST,
+    checked_campaign_id,
+    find_campaign,
+    find_finished_campaign,
+    new_id,
+)
+from ..runs import GOOD
+from ..stack import Execution, Stack
+from ..watch import Interruption, Outcome, seconds_since
+
+app = typer.Typer(
+    help="Answer for the placement group, over draws of new nodes.\n\nExample: rackrate campaign"
+    " run --dry-run",
+    no_args_is_help=True,
+)
+
+CampaignArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CAMPAIGN",
+        help="A campaign's id, or latest.",
+        autocompletion=complete_campaign,
+    ),
+]
+
+
+@app.command("run")
+@one_sentence
+def run_campaign(
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="JSON file of the campaign, or - for standard input; default: {}.",
+        ),
+    ] = None,
+    plan: PlanOption = None,
+    draws: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|LEAST-MOST", help="How many draws of new nodes; the stack's default: 4-12."
+        ),
+    ] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT=VALUE,...",
+            help="Change one thing from step to step instead: vpc_cni, kube_proxy or nodes.",
+        ),
+    ] = None,
+    runs_per_step: Annotated[
+        int | None,
+        typer.Option("--runs-per-step", metavar="N", help="Runs for each value of a sweep."),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(metavar="DOLLARS", help="What it may cost; the stack's default: 5."),
+    ] = None,
+    series: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Add the draws to those of this name.")
+    ] = None,
+    continues: Annotated[
+        str | None,
+        typer.Option(
+            "--continue",
+            metavar="CAMPAIGN",
+            help="Go on with the steps of a campaign that ended.",
+            autocompletion=complete_campaign,
+        ),
+    ] = None,
+    seed: SeedOption = None,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The campaign's id; default: one made from the time."),
+    ] = None,
+    out: OutOption = Path("out"),
+    require: RequireOption = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only plan: print steps, time, cost and draws needed."),
+    ] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return after the start, and print the campaign's id.")
+    ] = False,
+    stack: StackOption = "rackrate",
+    as_json: JsonOption = False,
+) -> None:
+    """Run a campaign and print its answers.
+
+    Ctrl-C stops the campaign and waits until what it changed is put back.
+
+    Example: rackrate campaign run --draws 4-12 --budget 5 --require 'tcp-1 better'
+    """
+    requirements = parse_requirements(require or ())
+    options = Options(
+        file, plan, draws, sweep, runs_per_step, budget, series, continues, seed, dry_run
+    )
+    asked = read_campaign(options)
+    check_requirements(requirements, asked, detach=detach)
+    campaign_id = new_id("campaign") if name is None else checked_campaign_id(name)
+    if not detach:
+        files.prepare(out)
+    found = _stack(stack)
+    if continues is not None:
+        asked["continue"] = find_finished_campaign(found, continues).campaign_id
+    text = as_text(asked, options)
+    output = Output(as_json)
+    output.note(f"Campaign {campaign_id} on stack {found.name}")
+    if detach:
+        _detach(output, found, campaign_id, text)
+        return
+    run_to_the_end(output, found, campaign_id, text, Wanted(requirements, out))
+
+
+def run_to_the_end(
+    output: Output, stack: Stack, campaign_id: str, text: str, wanted: Wanted
+) -> None:
+    """Start a campaign with its JSON text and follow it to its end.
+
+    Raises typer.Exit with the exit code.
+    """
+    with Interruption() as interruption:
+        stack.start_campaign(campaign_id, text)
+        ended = follow(
+            output,
+            FollowedCampaign(stack, campaign_id),
+            stack,
+            interruption,
+            requirements=wanted.requirements,
+        )
+    code = conclude_campaign(output, stack, campaign_id, ended, wanted)
+    raise typer.Exit(interruption.exit_code if interruption.count else code)
+
+
+def _detach(output: Output, stack: Stack, campaign_id: str, text: str) -> None:
+    arn = stack.start_campaign(campaign_id, text)
+    output.note(f"`rackrate campaign watch {campaign_id}` follows it to its end.")
+    output.line(campaign_id)
+    output.document({"campaign": {"id": campaign_id}, "stack": stack.name, "execution_arn": arn})
+
+
+@app.command("watch")
+@one_sentence
+def watch_campaign(
+    campaign_id: CampaignArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory for the results; default: none are fetched."),
+    ] = None,
+    require: RequireOption = None,
+    stack: StackOption = "rackrate",
+    as_json: JsonOption = False,
+) -> None:
+    """Follow a campaign to its end and print its answers.
+
+    Ctrl-C ends this command. The campaign continues.
+
+    Example: rackrate campaign watch latest
+    """
+    wanted = Wanted(_parsed(require), out)
+    if out is not None:
+        files.prepare(out)
+    found = _stack(stack)
+    output = Output(as_json)
+    record = _find(found, campaign_id)
+    campaign_id = campaign_id if record is None else record.campaign_id
+    interruption = Interruption()
+    if record is not None and record.is_cleaned_up:
+        ended = Outcome(campaign_id, Execution.of(record), record, CAMPAIGN)
+    else:
+        output.note(
+            f"Campaign {campaign_id} on stack {found.name}; Ctrl-C ends the watching, not the"
+            " campaign."
+        )
+        with interruption:
+            ended = follow(
+                output,
+                FollowedCampaign(found, campaign_id),
+                found,
+                interruption,
+                stops=False,
+                elapsed=0.0 if record is None else seconds_since(record.started_at),
+                requirements=wanted.requirements,
+            )
+    if interruption.count:
+        goes_on = (
+            f"Campaign {campaign_id} goes on; `rackrate campaign watch {campaign_id}` follows it"
+            " again."
+        )
+        output.complain(goes_on)
+        nothing = CampaignLeft(None, None, None, None)
+        output.document(document(found, campaign_id, ended.record, nothing, error=goes_on))
+        raise typer.Exit(interruption.exit_code)
+    raise typer.Exit(conclude_campaign(output, found, campaign_id, ended, wanted))
+
+
+@app.command("show")
+@one_sentence
+def show_campaign(
+    campaign_id: CampaignArgument,
+    require: RequireOption = None,
+    stack: StackOption = "rackrate",
+    as_json: JsonOption = False,
+) -> None:
+    """Print the answers of an earlier campaign again, or the progress of a campaign.
+
+    Example: rackrate campaign show latest --require 'rtt not worse'
+    """
+    requirements = _parsed(require)
+    found = _stack(stack)
+    record = (find_finished_campaign if requirements else find_campaign)(found, campaign_id)
+    left = CampaignLeft.of(found, record.campaign_id, record)
+    output = Output(as_json)
+    failed = record.is_over and record.status not in GOOD
+    print_campaign(output, record, left)
+    _print_state(output, record)
+    error = None
+    if failed and record.error:
+        error = "\n".join(explain_failure(output, record.error, record.cause or ""))
+    checks = []
+    if requirements:
+        checks = check(output, requirements, require_answers(record.campaign_id, left))
+    if left.results is not None:
+        output.line(f"Files: {files_of_campaign(found, record.campaign_id)}")
+    output.document(document(found, record.campaign_id, record, left, checks, error))
+    code = complain_of_unmet(output, checks)
+    if requirements and failed:
+        output.complain(
+            f"Campaign {record.campaign_id} did not end well, so it meets no requirement."
+        )
+        code = EXIT_FAILED
+    raise typer.Exit(code)
+
+
+@app.command("list")
+@one_sentence
+def list_campaigns(
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="At most so many campaigns.")
+    ] = 20,
+    stack: StackOption = "rackrate",
+    as_json: JsonOption = False,
+) -> None:
+    """List campaigns, newest first.
+
+    Example: rackrate campaign list --limit 5
+    """
+    output = Output(as_json)
+    campaigns = _stack(stack).campaigns(limit)
+    if campaigns:
+        output.print(campaign_table(campaigns))
+    else:
+        output.say(
+            f'The stack "{stack}" has no campaigns yet; start one with `rackrate campaign run`.'
+        )
+    output.document({"campaigns": [campaign_document(campaign) for campaign in campaigns]})
+
+
+def _print_state(output: Output, record: Campaign) -> None:
+    output.say(f"Campaign {record.campaign_id}: {record.status.replace('_', ' ')}")
+    if not record.is_over:
+        output.say(f"Now: {describe_campaign(record).replace('\n', ', ')}")
+        output.say(f"`rackrate campaign watch {record.campaign_id}` follows it to its end.")
+    elif record.must_put_back:
+        output.say("What it changed is not put back yet; the stack goes on with that.")
+
+
+def _parsed(texts: list[str] | None) -> tuple[Requirement, ...]:
+    requirements = parse_requirements(texts or ())
+    check_about_arms(requirements)
+    return requirements
+
+
+def _stack(name: str) -> Stack:
+    """The stack of this name. Raises Refusal when its version has no campaigns."""
+    found = Stack.find(name)
+    found.check_campaigns()
+    return found
+
+
+def _find(stack: Stack, campaign_id: str) -> Campaign | None:
+    """The campaign's record. None when the campaign is started and has no record yet."""
+    if campaign_id == LATEST:
+        return find_campaign(stack, campaign_id)
+    record = stack.campaign(campaign_id)
+    if record is None and stack.find_execution(stack.campaign_arn(campaign_id)) is None:
+        raise Refusal(
+            f'There is no campaign "{campaign_id}"; `rackrate campaign list` names those there are.'
+        )
+    return record

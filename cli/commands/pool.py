@@ -1,0 +1,136 @@
+"""`rackrate pool`: one answer from runs of different days, clusters or stacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import files
+from ..campaign_input import check_about_arms
+from ..completion import complete_run
+from ..errors import Refusal
+from ..guard import one_sentence
+from ..named_runs import find_named_runs
+from ..options import OutOption, RequireOption
+from ..outcome import Wanted
+from ..output import JsonOption, Output, StackOption
+from ..plan import CAMPAIGN, Json, as_input
+from ..requirements import parse_requirements
+from ..results import Results
+from ..run_ids import checked_campaign_id, new_id
+from ..stack import Stack
+from .campaign import run_to_the_end
+
+MOST_RUNS = 60
+"""The most runs that a pool takes."""
+
+
+@one_sentence
+def pool(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN|BASELINE|FILE...",
+            help="Runs' ids, baselines' names, or results.json files of other stacks.",
+            autocompletion=complete_run,
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The pool's id; default: one made from the time."),
+    ] = None,
+    out: OutOption = Path("out"),
+    require: RequireOption = None,
+    stack: StackOption = "rackrate",
+    as_json: JsonOption = False,
+) -> None:
+    """Answer from earlier runs of the same tests; each run is a draw.
+
+    Print what differed between the runs, then the answers.
+
+    Example: rackrate pool monday tuesday other-stack/results.json
+    """
+    requirements = parse_requirements(require or ())
+    check_about_arms(requirements)
+    pool_id = new_id("pool") if name is None else checked_campaign_id(name)
+    uploads = {each: _read(each) for each in runs if _is_file(each)}
+    files.prepare(out)
+    found = Stack.find(stack)
+    found.check_campaigns()
+    entries = _entries(found, pool_id, runs, uploads)
+    text = as_input({"pool": entries}, CAMPAIGN, None)
+    for upload, key in _keys(pool_id, uploads).items():
+        found.upload(key, uploads[upload].content)
+    output = Output(as_json)
+    output.note(f"Pool {pool_id} on stack {found.name}")
+    run_to_the_end(output, found, pool_id, text, Wanted(requirements, out))
+
+
+@dataclass(frozen=True)
+class _Upload:
+    """A file of results: its content, and the run that it is of."""
+
+    content: bytes
+    run_id: str
+
+
+def _is_file(name: str) -> bool:
+    """Whether an argument is meant as a file: no run's or baseline's name has a dot or a slash."""
+    return "." in name or "/" in name
+
+
+def _read(name: str) -> _Upload:
+    """Read a file of results. Raises Refusal when it holds none."""
+    try:
+        content = Path(name).read_bytes()
+    except FileNotFoundError as error:
+        raise Refusal(
+            f"There is no file {name}; name a results.json of a run, or a run's id."
+        ) from error
+    except OSError as error:
+        raise Refusal(
+            f"{name} cannot be read ({error.strerror}); name a results.json of a run."
+        ) from error
+    try:
+        results = Results.read(content, name)
+    except Refusal as refusal:
+        raise Refusal(
+            f"{name} is not the results.json of a run; name one that `rackrate run` of this"
+            " version wrote."
+        ) from refusal
+    return _Upload(content, results.run_id)
+
+
+def _keys(pool_id: str, uploads: dict[str, _Upload]) -> dict[str, str]:
+    """Where in the bucket each file goes."""
+    return {name: f"pools/{pool_id}/{number}.json" for number, name in enumerate(uploads, 1)}
+
+
+def _entries(
+    stack: Stack, pool_id: str, names: list[str], uploads: dict[str, _Upload]
+) -> list[Json]:
+    """The field `pool`. Raises Refusal for runs that are missing or named twice, or too few."""
+    keys = _keys(pool_id, uploads)
+    entries: list[Json] = []
+    run_ids: list[str] = []
+    for name in names:
+        if name in uploads:
+            found = [uploads[name].run_id]
+            entries.append({"results": keys[name]})
+        else:
+            named = find_named_runs(stack, name)
+            found = list(named.run_ids)
+            entries.append(named.asked)
+        for run_id in found:
+            if run_id in run_ids:
+                raise Refusal(f"The run {run_id} is named twice; name each run once.")
+            run_ids.append(run_id)
+    if not 2 <= len(run_ids) <= MOST_RUNS:
+        raise Refusal(
+            f"A pool takes 2 to {MOST_RUNS} runs, and these are {len(run_ids)}; name"
+            f" {'more' if len(run_ids) < 2 else 'fewer'}."
+        )
+    return entries
