@@ -25,8 +25,11 @@ from rackrate_cli.main import app
 from typer.testing import CliRunner, Result
 
 ROLE = "arn:aws:iam::123456789012:role/states"
-TEMPLATE = {
-    "Parameters": {"StateMachineArn": {"Type": "String"}},
+TEMPLATE: dict[str, Any] = {
+    "Parameters": {
+        "StateMachineArn": {"Type": "String"},
+        "CampaignStateMachineArn": {"Type": "String"},
+    },
     "Resources": {
         "Bucket": {"Type": "AWS::S3::Bucket"},
         "Table": {
@@ -56,6 +59,7 @@ TEMPLATE = {
     },
     "Outputs": {
         "StateMachineArn": {"Value": {"Ref": "StateMachineArn"}},
+        "CampaignStateMachineArn": {"Value": {"Ref": "CampaignStateMachineArn"}},
         "TableName": {"Value": {"Ref": "Table"}},
         "BucketName": {"Value": {"Ref": "Bucket"}},
     },
@@ -135,6 +139,7 @@ class DeployedStack:
     table: str
     bucket: str
     state_machine: str
+    campaign_machine: str
 
     def record(self, run_id: str, **fields: Any) -> None:
         """Write the run's item as the stack's functions do."""
@@ -154,8 +159,15 @@ class DeployedStack:
         client("s3").put_object(Bucket=self.bucket, Key=f"runs/{run_id}/{name}", Body=content)
 
     def executions(self) -> list[Any]:
-        """All executions so far."""
-        answer = client("stepfunctions").list_executions(stateMachineArn=self.state_machine)
+        """All executions of runs so far."""
+        return self._executions(self.state_machine)
+
+    def campaigns(self) -> list[Any]:
+        """All executions of campaigns so far."""
+        return self._executions(self.campaign_machine)
+
+    def _executions(self, machine_arn: str) -> list[Any]:
+        answer = client("stepfunctions").list_executions(stateMachineArn=machine_arn)
         return answer["executions"]
 
     def input_of(self, execution: Any) -> Any:
@@ -163,19 +175,54 @@ class DeployedStack:
         answer = client("stepfunctions").describe_execution(executionArn=execution["executionArn"])
         return json.loads(answer["input"])
 
+    def record_campaign(self, campaign_id: str, **fields: Any) -> None:
+        """Write the campaign's item as the stack's functions do."""
+        item = {
+            "pk": f"campaign#{campaign_id}",
+            "sk": "campaign",
+            "gsi1pk": "campaigns",
+            "gsi1sk": fields.get("started_at", "2026-11-21T16:00:00Z"),
+            "campaign_id": campaign_id,
+            "kind": "draws",
+            "started_at": "2026-11-21T16:00:00Z",
+            **fields,
+        }
+        table(self.table).put_item(Item=item)
+
+    def put_campaign(self, campaign_id: str, name: str, content: bytes) -> None:
+        """Write a file of the campaign."""
+        key = f"campaigns/{campaign_id}/{name}"
+        client("s3").put_object(Bucket=self.bucket, Key=key, Body=content)
+
     def recording(self, status: str, phase: str, **numbers: int | float) -> dict[str, Any]:
         """A state that writes its run's item."""
+        fields = {name: {"N": str(value)} for name, value in numbers.items()}
+        return self._recording("run", status, phase, fields)
+
+    def recording_campaign(
+        self, status: str, phase: str, *, run: str = "", **numbers: int | float
+    ) -> dict[str, Any]:
+        """A state that writes its campaign's item. `run` is the id of its step's run."""
+        fields: dict[str, Any] = {name: {"N": str(value)} for name, value in numbers.items()}
+        fields["kind"] = {"S": "draws"}
+        if run:
+            fields["step_run_id"] = {"S": run}
+        return self._recording("campaign", status, phase, fields)
+
+    def _recording(
+        self, noun: str, status: str, phase: str, fields: dict[str, Any]
+    ) -> dict[str, Any]:
         item: dict[str, Any] = {
-            "pk": {"S.$": "States.Format('run#{}', $$.Execution.Name)"},
-            "sk": {"S": "run"},
-            "run_id": {"S.$": "$$.Execution.Name"},
+            "pk": {"S.$": f"States.Format('{noun}#{{}}', $$.Execution.Name)"},
+            "sk": {"S": noun},
+            f"{noun}_id": {"S.$": "$$.Execution.Name"},
             "status": {"S": status},
             "phase": {"S": phase},
             "started_at": {"S": "2026-11-21T07:05:12Z"},
-            "gsi1pk": {"S": "runs"},
+            "gsi1pk": {"S": f"{noun}s"},
             "gsi1sk": {"S": "2026-11-21T07:05:12Z"},
+            **fields,
         }
-        item |= {name: {"N": str(value)} for name, value in numbers.items()}
         return {
             "Type": "Task",
             "Resource": "arn:aws:states:::dynamodb:putItem",
@@ -184,30 +231,47 @@ class DeployedStack:
         }
 
     def define(self, definition: dict[str, Any]) -> None:
-        """Replace the definition of the stack's state machine."""
+        """Replace the definition of the stack's state machine of runs."""
+        self._define(self.state_machine, definition)
+
+    def define_campaign(self, definition: dict[str, Any]) -> None:
+        """Replace the definition of the stack's state machine of campaigns."""
+        self._define(self.campaign_machine, definition)
+
+    def _define(self, machine_arn: str, definition: dict[str, Any]) -> None:
         client("stepfunctions").update_state_machine(
-            stateMachineArn=self.state_machine, definition=json.dumps(definition)
+            stateMachineArn=machine_arn, definition=json.dumps(definition)
         )
 
 
 @pytest.fixture
 def stack(aws: str) -> DeployedStack:
-    """A new stack for each test. Its state machine does nothing until `define`."""
+    """A new stack for each test. Its state machines do nothing until they are defined."""
     name = f"rackrate-{uuid4().hex[:8]}"
-    arn = client("stepfunctions").create_state_machine(
-        name=name, roleArn=ROLE, definition=json.dumps(machine(("Nothing", {"Type": "Pass"})))
-    )["stateMachineArn"]
+    arns = {
+        parameter: client("stepfunctions").create_state_machine(
+            name=f"{name}{suffix}",
+            roleArn=ROLE,
+            definition=json.dumps(machine(("Nothing", {"Type": "Pass"}))),
+        )["stateMachineArn"]
+        for parameter, suffix in (
+            ("StateMachineArn", ""),
+            ("CampaignStateMachineArn", "-campaign"),
+        )
+    }
     cloudformation = client("cloudformation")
     cloudformation.create_stack(
         StackName=name,
         TemplateBody=json.dumps(TEMPLATE),
-        Parameters=[{"ParameterKey": "StateMachineArn", "ParameterValue": arn}],
+        Parameters=[
+            {"ParameterKey": parameter, "ParameterValue": arn} for parameter, arn in arns.items()
+        ],
     )
     outputs = {
         output["OutputKey"]: output["OutputValue"]
         for output in cloudformation.describe_stacks(StackName=name)["Stacks"][0]["Outputs"]
     }
-    return DeployedStack(name, outputs["TableName"], outputs["BucketName"], arn)
+    return DeployedStack(name, outputs["TableName"], outputs["BucketName"], *arns.values())
 
 
 type Rackrate = Callable[..., Result]

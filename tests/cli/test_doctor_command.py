@@ -15,12 +15,14 @@ from botocore.exceptions import ClientError
 from rackrate_cli.diagnosis.access import access_check
 from rackrate_cli.diagnosis.check import Check, look
 from rackrate_cli.diagnosis.cluster import node_group_check
-from rackrate_cli.diagnosis.quotas import STANDARD, Vcpus, quota_code, vcpu_check
+from rackrate_cli.diagnosis.quotas import Vcpus, vcpu_check
 from rackrate_cli.diagnosis.runs import leftovers_check, runs_check
 from rackrate_cli.errors import Refusal
 from rackrate_cli.runs import Run
 from rackrate_cli.stack import Execution
 from rackrate_cli.watch import Outcome
+
+from rackrate_text.quotas import STANDARD, quota_code
 
 from .conftest import DeployedStack, Rackrate, client, machine
 

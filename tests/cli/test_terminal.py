@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from rackrate_cli.completion import complete_run
+from rackrate_cli.completion import complete_campaign, complete_run
 from rackrate_cli.main import app
 from typer.main import get_command
 
@@ -54,8 +54,8 @@ def test_the_help_of_all_names_every_command_and_the_exit_codes(
 ) -> None:
     shown = rackrate("--help").stdout
     assert max(map(len, shown.splitlines())) <= 80
-    for command in ("run", "watch", "list", "show", "plan", "compare", "report", "export",
-                    "doctor", "baseline"):  # fmt: skip
+    for command in ("run", "watch", "list", "show", "plan", "compare", "pool", "report", "export",
+                    "doctor", "campaign", "baseline"):  # fmt: skip
         assert re.search(rf"^│ {command} ", shown, re.MULTILINE), command
     assert "Exit codes: 0 success" in shown
     assert "--install-completion" in shown
@@ -142,6 +142,13 @@ def test_completion_offers_the_runs_kept_here_without_asking_aws(
     (tmp_path / "out" / "latest").symlink_to("run-2")
     assert complete_run("") == ["latest", "run-2", "run-1", "other"]
     assert complete_run("run") == ["run-2", "run-1"]
+    assert complete_campaign("") == ["latest"]
+    for name in ("campaign-1", "campaign-2"):
+        (tmp_path / "out" / name).mkdir()
+        (tmp_path / "out" / name / "plan.json").touch()
+        (tmp_path / "out" / name / "campaign.json").touch()
+    assert complete_campaign("c") == ["campaign-2", "campaign-1"]
+    assert complete_run("") == ["latest", "run-2", "run-1", "other"]
 
 
 def test_the_shell_completes_commands_options_and_runs(tmp_path: Path) -> None:
@@ -170,3 +177,6 @@ def test_the_shell_completes_commands_options_and_runs(tmp_path: Path) -> None:
     assert completed("rackrate show run") == ["run-7"]
     assert "--require" in completed("rackrate run --re")
     assert completed("rackrate list --status de") == ["degraded"]
+    assert completed("rackrate campaign wa") == ["watch"]
+    assert "--runs-per-step" in completed("rackrate campaign run --ru")
+    assert completed("rackrate pool run") == ["run-7"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from rackrate_cli.progress import Left, TimeLeft, describe, time_left
+from rackrate_cli.progress import Left, Pace, TimeLeft, describe, pace_of, time_left
 from rackrate_cli.runs import Run
 
 
@@ -24,68 +24,72 @@ def run(block: int = 0, expected: str | None = "100", **more: Any) -> Run:
     )
 
 
+def pace(*arguments: Any, **more: Any) -> Pace:
+    return pace_of(run(*arguments, **more))
+
+
 def just(seconds: float) -> Left:
     """The time left of a run that has a fixed number of blocks."""
     return Left(seconds, seconds)
 
 
 def test_nothing_is_claimed_before_the_stack_has_an_estimate() -> None:
-    assert TimeLeft().estimate(run(expected=None), 3) is None
+    assert TimeLeft().estimate(pace(expected=None), 3) is None
 
 
 def test_before_the_first_block_it_is_the_estimate_less_what_has_passed() -> None:
-    assert TimeLeft().estimate(run(), 10) == just(90)
+    assert TimeLeft().estimate(pace(), 10) == just(90)
 
 
 def test_a_slow_start_does_not_shorten_the_blocks() -> None:
     # Six blocks of 12 s remain, however long the start took, and no time after the blocks.
-    assert TimeLeft().estimate(run(block=1), 50) == just(72)
+    assert TimeLeft().estimate(pace(block=1), 50) == just(72)
 
 
 def test_it_falls_within_a_block_and_from_block_to_block() -> None:
     left = TimeLeft()
-    assert left.estimate(run(block=1), 20) == just(72 + 8)
-    assert left.estimate(run(block=1), 25) == just(67 + 8)
-    assert left.estimate(run(block=2), 40) == just(60 + 8)
+    assert left.estimate(pace(block=1), 20) == just(72 + 8)
+    assert left.estimate(pace(block=1), 25) == just(67 + 8)
+    assert left.estimate(pace(block=2), 40) == just(60 + 8)
 
 
 def test_an_overdue_block_is_not_negative() -> None:
     left = TimeLeft()
-    left.estimate(run(block=6), 90)
-    assert left.estimate(run(block=6), 150) == just(0)
+    left.estimate(pace(block=6), 90)
+    assert left.estimate(pace(block=6), 150) == just(0)
 
 
 def test_an_overdue_start_is_not_negative() -> None:
-    assert TimeLeft().estimate(run(), 500) == just(0)
+    assert TimeLeft().estimate(pace(), 500) == just(0)
 
 
 # Six blocks of 12 s each and 28 s around them; it looks after four blocks.
 
 
 def test_a_run_that_may_stop_has_two_ends_before_its_first_block() -> None:
-    assert TimeLeft().estimate(run(next_look=4), 10) == Left(90 - 2 * 12, 90)
+    assert TimeLeft().estimate(pace(next_look=4), 10) == Left(90 - 2 * 12, 90)
 
 
 def test_a_run_that_may_stop_has_two_ends_until_it_has_decided() -> None:
     left = TimeLeft()
-    assert left.estimate(run(block=1, next_look=4), 20) == Left(48 + 8, 72 + 8)
-    assert left.estimate(run(block=5, next_look=6), 80) == just(24 + 8)
+    assert left.estimate(pace(block=1, next_look=4), 20) == Left(48 + 8, 72 + 8)
+    assert left.estimate(pace(block=5, next_look=6), 80) == just(24 + 8)
 
 
 def test_a_run_that_has_stopped_has_only_the_end_left() -> None:
     left = TimeLeft()
-    left.estimate(run(block=4, next_look=4), 56)
+    left.estimate(pace(block=4, next_look=4), 56)
     stopped = {"after_blocks": 4, "text": "Stopped."}
-    assert left.estimate(run(block=4, next_look=4, stopped=stopped), 70) == just(8)
+    assert left.estimate(pace(block=4, next_look=4, stopped=stopped), 70) == just(8)
 
 
 def test_pauses_lie_between_the_blocks_that_are_left() -> None:
     left = TimeLeft()
     around = {"expected": "400", "pause_seconds": 60}  # 72 s of blocks, 300 s of pauses, 28 s
-    assert left.estimate(run(block=1, **around), 20) == just(72 + 300 + 8)
+    assert left.estimate(pace(block=1, **around), 20) == just(72 + 300 + 8)
     # The pause after a block shows the block that is over.
-    assert left.estimate(run(block=1, **around), 20 + 12 + 30) == just(60 + 270 + 8)
-    assert left.estimate(run(block=6, **around), 380) == just(12 + 8)
+    assert left.estimate(pace(block=1, **around), 20 + 12 + 30) == just(60 + 270 + 8)
+    assert left.estimate(pace(block=6, **around), 380) == just(12 + 8)
 
 
 def test_the_time_left_is_told_with_both_ends_where_they_differ() -> None:

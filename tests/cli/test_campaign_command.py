@@ -1,0 +1,604 @@
+"""`rackrate campaign` against a deployed stack: progress, answers, files, failures, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rackrate_cli.campaigns import Campaign, describe_campaign
+from rackrate_cli.progress import Left, LiveDisplay
+from rich.console import Console
+
+from rackrate_text.units import UNKNOWN
+
+from .campaigns import CAMPAIGN, answer, campaign, cell, latency, planned, run_of, step
+from .conftest import TEMPLATE, DeployedStack, Rackrate, client, machine, wait
+from .line import Line
+
+EXPECTED = {"steps": 12, "next_look": 4, "expected_seconds": 7200, "expected_step_seconds": 600}
+MONEY = {"usd": 0.42, "budget_dollars": 5}
+PAGE = f'<!doctype html><a href="../../runs/{run_of(1)}/report.html">draw 1</a>'.encode()
+KEYS = {"campaign", "stack", "files", "results", "plan", "requirements", "error"}
+
+
+def finish(stack: DeployedStack, **numbers: float) -> tuple[str, dict[str, Any]]:
+    """A last state that writes that the campaign succeeded."""
+    return "Done", stack.recording_campaign("succeeded", "done", **numbers)
+
+
+@pytest.fixture
+def measured(stack: DeployedStack) -> DeployedStack:
+    """A stack whose campaign is over as soon as it is started, and left its files."""
+    stack.define_campaign(machine(finish(stack)))
+    stack.put_campaign(CAMPAIGN, "campaign.json", campaign())
+    stack.put_campaign(CAMPAIGN, "report.html", PAGE)
+    for number in range(1, 5):
+        stack.put(run_of(number), "report.html", f"draw {number}".encode())
+        stack.put(run_of(number), "plan.json", b"{}")
+    return stack
+
+
+def run(rackrate: Rackrate, stack: DeployedStack, out: Path, *more: str | Path) -> Any:
+    """`rackrate campaign run` with a known id."""
+    return rackrate("campaign", "run", "--stack", stack.name, "--name", CAMPAIGN,
+                    "--out", out, *more)  # fmt: skip
+
+
+def test_the_answers_come_first_and_take_twelve_lines(
+    measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    many = [answer(test=f"tcp-{n}", arm=arm) for arm in ("cluster", "spread") for n in range(9)]
+    measured.put_campaign(CAMPAIGN, "campaign.json", campaign(answers=many))
+    lines = run(rackrate, measured, tmp_path).stdout.splitlines()
+    claim = next(n for n, line in enumerate(lines) if line.startswith("This is about"))
+    assert claim < 12
+    assert max(len(line) for line in lines if not line.startswith("Results: ")) <= 80
+    told = sum("better" in line for line in lines[:claim])
+    assert f"And {len(many) - told} more answers" in lines[claim - 1]
+
+
+def test_the_terminal_says_what_the_group_buys_and_what_you_will_get(
+    measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    done = run(rackrate, measured, tmp_path)
+    assert done.exit_code == 0, done.output
+    page = tmp_path / CAMPAIGN / "report.html"
+    assert done.stdout.replace("─", "-").splitlines() == [
+        line.ljust(width)
+        for line, width in (
+            ("treatment against baseline, over 4 draws", 77),
+            (f" {75 * '-'} ", 77),
+            (" Test              On average (95 %)      You will get (95 %)  Verdict", 77),
+            (f" {75 * '-'} ", 77),
+            (" tcp-1 throughput  1.88 (1.69 to 2.02)    1.47 to 2.32         better", 77),
+            (" rtt               0.310 (0.030 to 2.80)  0.004 to 24.0        inconclusive", 77),
+            (f" {75 * '-'} ", 77),
+            ("This is about the placement group: it rests on 4 draws.", 0),
+            ("rtt is inconclusive: the draws differ too much; about 3 more draws needed.", 0),
+            ("The placement group makes tcp-1 88 % faster on average.", 0),
+            ("Stopped after 4 of 12.", 0),
+            ("4 steps in 27 min 10 s, about $0.84 of $5.00.", 0),
+            (f"Results: {page}", 0),
+        )
+    ]
+
+
+def test_the_copy_of_the_page_links_to_the_copies_of_its_runs(
+    measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    run(rackrate, measured, tmp_path)
+    directory = tmp_path / CAMPAIGN
+    assert sorted(path.name for path in directory.iterdir()) == ["campaign.json", "report.html"]
+    assert f'"../{run_of(1)}/report.html"' in (directory / "report.html").read_text("utf-8")
+    for number in range(1, 5):
+        page = directory / ".." / run_of(number) / "report.html"
+        assert page.read_text("utf-8") == f"draw {number}"
+    assert not (tmp_path / "latest").exists()
+
+
+def test_the_step_its_block_the_time_and_the_dollars_are_shown(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.record(run_of(3), status="running", phase="measuring", block=2, blocks=12, next_look=6)
+    stack.define_campaign(
+        machine(
+            ("Change", stack.recording_campaign("running", "draw 3 of at most 12: new nodes",
+                                                step=3, **EXPECTED, **MONEY)),
+            ("W1", wait(2)),
+            ("Run", stack.recording_campaign("running", "measuring", run=run_of(3), step=3,
+                                             **EXPECTED, **MONEY)),
+            ("W2", wait(2)),
+            finish(stack),
+        )
+    )  # fmt: skip
+    done = run(rackrate, stack, tmp_path)
+    assert done.exit_code == 0, done.output
+    told = [line.partition("] ")[2] for line in done.stderr.splitlines()]
+    changing = "draw 3 of at most 12: new nodes, $0.42 of $5.00, about "
+    measuring = "draw 3 of at most 12, block 2 of at most 12, $0.42 of $5.00, about "
+    assert any(line.startswith(changing) for line in told), told
+    assert any(line.startswith(measuring) and " to " in line for line in told), told
+
+
+def test_options_and_files_reach_the_execution(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    file, plan = tmp_path / "campaign.json", tmp_path / "plan.json"
+    file.write_text('{"draws": 6, "budget_dollars": 1, "plan": {"blocks": 2}}')
+    plan.write_text('{"blocks": 3}')
+    asked = ("--file", file, "--plan", plan, "--draws", "4-8", "--budget", "2.5",
+             "--series", "nightly", "--seed", "7", "--detach")  # fmt: skip
+    done = run(rackrate, stack, tmp_path, *asked)
+    assert done.exit_code == 0, done.output
+    assert done.stdout == f"{CAMPAIGN}\n"
+    (execution,) = stack.campaigns()
+    assert stack.input_of(execution) == {
+        "draws": {"least": 4, "most": 8},
+        "budget_dollars": 2.5,
+        "plan": {"blocks": 3},
+        "series": "nightly",
+        "seed": 7,
+    }
+    swept = run(rackrate, stack, tmp_path, "--name", "second", "--detach",
+                "--sweep", "nodes=15,60", "--runs-per-step", "3")  # fmt: skip
+    assert swept.exit_code == 0, swept.output
+    inputs = [stack.input_of(each) for each in stack.campaigns()]
+    assert {"sweep": {"nodes": [15, 60]}, "runs_per_step": 3} in inputs
+    assert stack.executions() == []
+
+
+def test_a_campaign_is_continued_by_its_id_or_as_the_latest(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.record_campaign("before", status="failed")
+    done = run(rackrate, stack, tmp_path, "--continue", "latest", "--draws", "8", "--detach")
+    assert done.exit_code == 0, done.output
+    assert stack.input_of(stack.campaigns()[0]) == {"continue": "before", "draws": 8}
+    stack.record_campaign("going", status="running", started_at="2026-11-21T17:00:00Z")
+    done = run(rackrate, stack, tmp_path, "--continue", "latest")
+    assert done.exit_code == 2
+    assert "Campaign going is still going" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--draws", "many"), "--draws"),
+        (("--draws", "0"), "from 1 to 60"),
+        (("--draws", "9-4"), "--draws"),
+        (("--draws", "4-61"), "from 1 to 60"),
+        (("--draws", "4", "--sweep", "nodes=1,2"), "--draws and --sweep exclude"),
+        (("--sweep", "instances=1,2"), "vpc_cni, kube_proxy or nodes"),
+        (("--sweep", "nodes=15"), "at least two different values"),
+        (("--sweep", "nodes=15,15"), "at least two different values"),
+        (("--sweep", "nodes=15,many"), "numbers of nodes"),
+        (("--sweep", "kube_proxy=iptables,ebpf"), "iptables, ipvs or nftables"),
+        (("--runs-per-step", "2"), "add --sweep"),
+        (("--runs-per-step", "13", "--sweep", "nodes=1,2"), "1 to 12"),
+        (("--series", "n", "--sweep", "nodes=1,2"), "--series"),
+        (("--budget", "0"), "--budget is 0"),
+        (("--budget", "nan"), "--budget is nan"),
+        (("--budget", "inf"), "--budget is inf"),
+        (("--continue", "x", "--seed", "1", "--series", "n"), "leave out --series and --seed"),
+        (("--continue", "nope"), 'no campaign "nope"'),
+        (("--continue", "latest"), "no campaigns yet"),
+        (("--file", "none.json"), "leave --file out"),
+        (("--file", "-", "--plan", "-"), "both read standard input"),
+        (("--name", "a b"), "cannot be a campaign's id"),
+        (("--name", "x" * 77), "1 to 76 letters"),
+        (("--require", "tcp-9 better"), "tcp-1, tcp-8 or rtt"),
+        (("--require", "tcp-1 better than before"), 'leave out "than before"'),
+        (("--require", "tcp-1 better", "--dry-run"), "a dry run has none"),
+        (("--require", "tcp-1 better", "--detach"), "rackrate campaign watch"),
+        (("--require", "tcp-1 better", "--sweep", "nodes=1,2"), "a sweep has none"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_wrong_option_is_one_sentence_before_anything_starts(
+    arguments: tuple[str, ...], said: str, stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    done = rackrate("campaign", "run", *arguments, "--stack", stack.name, "--out", tmp_path)
+    assert done.exit_code == 2, done.output
+    assert said in done.stderr
+    assert done.stderr.startswith("rackrate: ") and done.stderr.count("\n") == 1
+    assert stack.campaigns() == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[]", "a campaign is a JSON object"),
+        ('{"tests": ["tcp-1"]}', "--plan"),
+        ('{"draws": 6, "pool": ["a"]}', "draws and pool exclude each other"),
+        ('{"runs_per_step": 3}', "runs_per_step"),
+        ('{"plan": []}', "plan is not a JSON object"),
+        ('{"plan": {"dry_run": true}}', "plan.dry_run"),
+        ('{"plan": {"campaign": "c"}}', "plan.campaign"),
+        ('{"series": "n", "pool": ["a"]}', "series"),
+    ],
+)
+def test_a_wrong_field_is_one_sentence_before_anything_starts(
+    content: str, said: str, stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    (tmp_path / "c.json").write_text(content)
+    done = run(rackrate, stack, tmp_path, "--file", tmp_path / "c.json")
+    assert done.exit_code == 2, done.output
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert stack.campaigns() == []
+
+
+def test_a_stack_without_campaigns_says_how_to_update_it(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    old = f"{stack.name}-old"
+    outputs = {k: v for k, v in TEMPLATE["Outputs"].items() if "Campaign" not in k}
+    client("cloudformation").create_stack(
+        StackName=old,
+        TemplateBody=json.dumps({**TEMPLATE, "Outputs": outputs}),
+        Parameters=[
+            {"ParameterKey": name, "ParameterValue": stack.state_machine}
+            for name in TEMPLATE["Parameters"]
+        ],
+    )
+    for arguments in (("run",), ("watch", "c"), ("show", "c"), ("list",)):
+        done = rackrate("campaign", *arguments, "--stack", old)
+        assert done.exit_code == 2, done.output
+        assert "CampaignStateMachineArn" in done.stderr and "update the stack" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert rackrate("list", "--stack", old).exit_code == 0
+
+
+def test_a_campaign_meets_its_requirements_or_ends_with_one(
+    measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    met = run(rackrate, measured, tmp_path, "--require", "tcp-1 better")
+    assert met.exit_code == 0, met.output
+    assert "Required: tcp-1 better: met" in met.stdout
+    shown = rackrate("campaign", "show", CAMPAIGN, "--require", "rtt better",
+                     "--stack", measured.name)  # fmt: skip
+    assert shown.exit_code == 1
+    assert '"rtt better" is not met' in shown.stderr
+    assert "about 3 more draws" in shown.stderr
+
+
+def test_a_requirement_that_no_run_can_meet_stops_the_campaign(
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+) -> None:
+    stack.record(run_of(1), status="running", phase="measuring", block=0, blocks=6)
+    document = {
+        "plan": {"baseline": "baseline"},
+        "metrics": [{"test": "tcp-1", "metric": "throughput"}],
+        "arms": [{"name": "treatment"}, {"name": "baseline"}],
+    }
+    stack.put(run_of(1), "plan.json", json.dumps(document).encode())
+    going = stack.recording_campaign("running", "measuring", run=run_of(1), step=1, **EXPECTED)
+    stack.define_campaign(machine(("Run", going), ("Wait", wait(60))))
+    process = start_rackrate("campaign", "run", "--stack", stack.name, "--name", CAMPAIGN,
+                             "--out", tmp_path, "--require", "tcp-1 jitter better")  # fmt: skip
+    assert process.stderr is not None
+    assert any("stopping" in line or "putting back" in line for line in process.stderr)
+    stack.record_campaign(CAMPAIGN, status="aborted")
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 2
+    assert "fits nothing that is compared in the run" in errors
+    assert stack.campaigns()[0]["status"] == "ABORTED"
+
+
+def test_every_fault_of_an_invalid_campaign_is_printed(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    lines = ["budget_dollars: $0.01 is less than one draw may cost, $0.21; allow more",
+             "plan.blocks: must be at least 1; write 6 or more"]  # fmt: skip
+    cause = json.dumps({"errorMessage": "\n".join(lines), "errorType": "InvalidCampaign"})
+    stack.define_campaign(
+        machine(("Refuse", {"Type": "Fail", "Error": "InvalidCampaign", "Cause": cause}))
+    )
+    stack.record_campaign(CAMPAIGN, status="invalid", phase="refused")
+    done = run(rackrate, stack, tmp_path)
+    assert done.exit_code == 2
+    assert "The campaign has 2 faults and nothing was started:" in done.stderr
+    assert all(line in done.stderr for line in lines)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_campaign_names_its_error_and_shows_what_it_has(
+    measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    cause = json.dumps({"errorMessage": "the node group has no capacity in us-east-1a"})
+    measured.define_campaign(
+        machine(
+            ("Record", measured.recording_campaign("failed", "restored")),
+            ("Fail", {"Type": "Fail", "Error": "NodesUnavailable", "Cause": cause}),
+        )
+    )
+    lost = step(4, status="lost", reason="the node group has no capacity")
+    content = campaign({"status": "failed"}, steps=[*map(step, (1, 2, 3)), lost])
+    measured.put_campaign(CAMPAIGN, "campaign.json", content)
+    done = run(rackrate, measured, tmp_path)
+    assert done.exit_code == 1
+    assert f"Campaign {CAMPAIGN} failed." in done.stderr
+    assert "NodesUnavailable: the node group has no capacity in us-east-1a" in done.stderr
+    assert "1.88 (1.69 to 2.02)" in done.stdout
+    assert "Step 4 (new nodes" in done.stdout and "lost: the node group" in done.stdout
+    assert (tmp_path / CAMPAIGN / "report.html").exists()
+
+
+def test_ctrl_c_stops_the_campaign_and_waits_until_all_is_put_back(
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+) -> None:
+    going = stack.recording_campaign("running", "replacing the nodes", step=1, **EXPECTED)
+    stack.define_campaign(machine(("Change", going), ("Wait", wait(60))))
+    process = start_rackrate("campaign", "run", "--stack", stack.name, "--name", CAMPAIGN,
+                             "--out", tmp_path)  # fmt: skip
+    assert process.stderr is not None
+    assert any("replacing the nodes" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + 10
+    while stack.campaigns()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert stack.campaigns()[0]["status"] == "ABORTED"
+    stack.record_campaign(CAMPAIGN, status="aborted", phase="restoring", changed={"size": 2})
+    assert any("putting back what was changed" in line for line in process.stderr)
+    assert process.poll() is None, "it must wait until all is put back"
+    stack.record_campaign(CAMPAIGN, status="aborted", phase="restored")
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "was stopped and what it changed is put back" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_dry_run_tells_time_dollars_and_the_draws_that_may_be_needed(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.define_campaign(
+        machine(("Done", stack.recording_campaign("dry_run", "planned", budget_dollars=2)))
+    )
+    stack.put_campaign(CAMPAIGN, "plan.json", planned(guards_that_would_trip=["too few CPUs"]))
+    done = run(rackrate, stack, tmp_path, "--dry-run")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert "4 to 12 draws in about 52 min 00 s to 3 h 00 min; nothing was changed" in said
+    assert "about $0.84 to $2.52; the budget is $2.00, and the campaign stops before" in said
+    assert "1.1 times 4 11 39" in said
+    assert "no meaningful difference 4 14 >60" in said
+    assert "A guard would trip: too few CPUs." in said
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("Results: ")]
+    assert max(map(len, lines)) <= 80
+    assert stack.input_of(stack.campaigns()[0]) == {"dry_run": True}
+
+
+def test_a_sweep_is_a_table_of_its_values(
+    measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    first = {"ratio": None, "ci95": None, "verdict": None}
+    cells = [
+        cell("v1.14.1-eksbuild.1", **first),
+        cell("v1.15.4-eksbuild.1"),
+        cell(15, test="rtt", metric="rtt", unit="s", mean=1e-4, share_of_nominal=None, **first),
+        cell(60, test="rtt", metric="rtt", unit="s", mean=None, share_of_nominal=None,
+             ratio=None, ci95=None, verdict=None),
+    ]  # fmt: skip
+    content = campaign({"kind": "sweep"}, answers=[], sweep=cells)
+    measured.put_campaign(CAMPAIGN, "campaign.json", content)
+    done = run(rackrate, measured, tmp_path)
+    assert done.exit_code == 0, done.output
+    rows = [line.split() for line in done.stdout.splitlines()]
+    new = "v1.15.4-eksbuild.1 24.1 Gbit/s 48.2 % 1.21 (1.18 to 1.24) better"
+    assert new.split() in rows
+    assert ["v1.14.1-eksbuild.1", "24.1", "Gbit/s", "48.2", "%"] in rows
+    assert ["60", UNKNOWN, UNKNOWN, UNKNOWN] in rows
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("Results: ")]
+    assert max(map(len, lines)) <= 80
+    refused = rackrate("campaign", "show", CAMPAIGN, "--require", "rtt better",
+                       "--stack", measured.name)  # fmt: skip
+    assert refused.exit_code == 2
+    assert "is a sweep" in refused.stderr
+
+
+# -- watch, show, list
+
+
+def test_watch_follows_a_campaign_and_leaves_it_alone(
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+) -> None:
+    going = stack.recording_campaign(
+        "running", "step 2 of at most 12: measuring", step=2, **EXPECTED
+    )
+    stack.define_campaign(machine(("Run", going), ("Wait", wait(60))))
+    client("stepfunctions").start_execution(
+        stateMachineArn=stack.campaign_machine, name=CAMPAIGN, input="{}"
+    )
+    process = start_rackrate("campaign", "watch", CAMPAIGN, "--stack", stack.name)
+    assert process.stderr is not None
+    assert any("step 2 of at most 12: measuring" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert f"`rackrate campaign watch {CAMPAIGN}` follows it again" in errors
+    assert stack.campaigns()[0]["status"] == "RUNNING"
+
+
+def test_watch_of_a_campaign_that_is_over_prints_its_answers(
+    measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    measured.record_campaign(CAMPAIGN, status="degraded")
+    done = rackrate("campaign", "watch", "latest", "--stack", measured.name, "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "1.88 (1.69 to 2.02)" in done.stdout
+    assert (tmp_path / run_of(4) / "report.html").exists()
+
+
+def test_show_prints_the_answers_and_the_end_of_an_earlier_campaign(
+    measured: DeployedStack, rackrate: Rackrate
+) -> None:
+    measured.record_campaign(CAMPAIGN, status="failed", error="NodesUnavailable", cause="none")
+    done = rackrate("campaign", "show", CAMPAIGN, "--stack", measured.name)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("treatment against baseline, over 4 draws")
+    assert f"Campaign {CAMPAIGN}: failed" in done.stdout
+    assert "NodesUnavailable: none" in done.stderr
+    assert f"s3://{measured.bucket}/campaigns/{CAMPAIGN}/" in done.stdout
+
+
+def test_show_tells_what_a_campaign_does_or_has_still_to_put_back(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.record_campaign("c1", status="running", step=2, steps=12,
+                          phase="step 2 of at most 12: replacing the nodes",
+                          least=4)  # fmt: skip
+    shown = rackrate("campaign", "show", "c1", "--stack", stack.name).stdout
+    assert "Now: step 2 of at most 12: replacing the nodes" in shown
+    stack.record_campaign("c1", status="aborted", changed={"size": 2})
+    shown = rackrate("campaign", "show", "c1", "--stack", stack.name).stdout
+    assert "not put back yet" in shown
+
+
+def test_list_is_newest_first_and_fits_80_columns(stack: DeployedStack, rackrate: Rackrate) -> None:
+    assert "no campaigns yet" in rackrate("campaign", "list", "--stack", stack.name).stdout
+    stack.record_campaign(CAMPAIGN, status="timed_out", kind="sweep", step=12, steps=12)
+    stack.record_campaign("newer", status="running", started_at="2026-11-22T16:00:00Z")
+    shown = rackrate("campaign", "list", "--stack", stack.name).stdout
+    assert shown.index("newer") < shown.index(CAMPAIGN)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "timed out" in shown
+
+
+def test_runs_of_a_campaign_are_marked_in_the_list_of_runs(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.record("alone", status="succeeded")
+    assert "*" not in rackrate("list", "--stack", stack.name).stdout
+    stack.record("child", status="succeeded", campaign=CAMPAIGN)
+    shown = rackrate("list", "--stack", stack.name).stdout
+    assert "child *" in shown and "alone *" not in shown
+    assert "* a step of a campaign" in shown
+
+
+def test_a_campaign_named_as_a_run_is_told_apart(stack: DeployedStack, rackrate: Rackrate) -> None:
+    stack.record_campaign(CAMPAIGN, status="succeeded")
+    done = rackrate("show", CAMPAIGN, "--stack", stack.name)
+    assert done.exit_code == 2
+    assert f"rackrate campaign show {CAMPAIGN}" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["watch", "show"])
+def test_an_unknown_campaign_is_refused(
+    command: str, stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    for name, said in (("nope", 'no campaign "nope"'), ("latest", "no campaigns yet")):
+        done = rackrate("campaign", command, name, "--stack", stack.name)
+        assert done.exit_code == 2
+        assert said in done.stderr and done.stderr.count("\n") == 1
+
+
+# -- programs
+
+
+def test_a_campaign_its_results_and_its_requirements_are_one_document(
+    measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    done = run(rackrate, measured, tmp_path, "--json", "--require", "rtt worse")
+    assert done.exit_code == 1
+    found = json.loads(done.stdout)
+    assert found.keys() == KEYS | {"directory"}
+    assert found["campaign"]["id"] == CAMPAIGN and found["campaign"]["status"] == "succeeded"
+    assert found["results"] == json.loads(campaign())
+    assert found["directory"] == str(tmp_path / CAMPAIGN)
+    assert [each["met"] for each in found["requirements"]] == [False]
+    shown = rackrate("campaign", "show", CAMPAIGN, "--json", "--stack", measured.name)
+    assert json.loads(shown.stdout).keys() == KEYS
+    listed = rackrate("campaign", "list", "--json", "--stack", measured.name)
+    assert [each["id"] for each in json.loads(listed.stdout)["campaigns"]] == [CAMPAIGN]
+
+
+def test_results_of_another_schema_are_refused(
+    measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    content = campaign().replace(b"rackrate.campaign.v1", b"rackrate.campaign.v9")
+    measured.put_campaign(CAMPAIGN, "campaign.json", content)
+    done = run(rackrate, measured, tmp_path)
+    assert done.exit_code == 2
+    assert '"rackrate.campaign.v9"' in done.stderr
+    measured.put_campaign(CAMPAIGN, "campaign.json", b'{"schema": "rackrate.campaign.v1"}')
+    done = rackrate("campaign", "show", CAMPAIGN, "--stack", measured.name)
+    assert done.exit_code == 1
+    assert "is not a complete rackrate.campaign.v1" in done.stderr
+
+
+def test_a_change_of_the_newest_draw_is_told(
+    measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    answers = [answer(changed=True), latency(changed=False)]
+    measured.put_campaign(CAMPAIGN, "campaign.json", campaign(answers=answers))
+    said = run(rackrate, measured, tmp_path).stdout
+    assert "tcp-1 throughput changed: the newest draw differs from those before it." in said
+    assert "rtt changed" not in said
+
+
+# -- the connection
+
+
+def test_a_lost_connection_is_told_and_the_campaign_is_followed_again(
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    going = stack.recording_campaign(
+        "running", "step 2 of at most 12: measuring", step=2, **EXPECTED
+    )
+    stack.define_campaign(machine(("Run", going), ("Wait", wait(60))))
+    line = Line(int(os.environ["MOTO_PORT"]))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", line.url)
+    process = start_rackrate("campaign", "run", "--stack", stack.name, "--name", CAMPAIGN,
+                             "--out", tmp_path)  # fmt: skip
+    assert process.stderr is not None
+    assert any("step 2 of at most 12" in said for said in process.stderr)
+    line.cut()
+    assert any("connection lost, trying again" in said for said in process.stderr)
+    assert process.poll() is None
+    line.mend()
+    assert any("step 2 of at most 12" in said for said in process.stderr)
+    client("stepfunctions").stop_execution(executionArn=stack.campaigns()[0]["executionArn"])
+    stack.record_campaign(CAMPAIGN, status="aborted")
+    _, errors = process.communicate(timeout=20)
+    line.close()
+    assert process.returncode == 1
+    assert "was stopped and what it changed is put back" in errors
+
+
+def test_a_terminal_shows_step_block_dollars_and_time_within_80_columns() -> None:
+    console = Console(force_terminal=True, width=80, file=StringIO())
+    record = Campaign.from_item(
+        {
+            "pk": f"campaign#{CAMPAIGN}",
+            "status": "running",
+            "kind": "draws",
+            "step": 3,
+            **EXPECTED,
+            **MONEY,
+        }
+    )
+    what = describe_campaign(record, "block 2 of at most 12")
+    with LiveDisplay(console) as display:
+        display.show(what, 1230, Left(1800, 6700))
+        lines = console.render_lines(display.renderable)
+    text = "\n".join("".join(part.text for part in line).rstrip() for line in lines)
+    assert "draw 3 of at most 12, block 2 of at most 12" in text
+    assert "$0.42 of $5.00, about 30 min 00 s to 1 h 51 min left" in text
+    assert "20 min 30 s" in text
+    assert "…" not in text
