@@ -1,8 +1,9 @@
-"""Take the pictures of the README: the top of a run's page, light and dark.
+"""Take the pictures of the README: the top of the page of a run or a campaign, light and dark.
 
 Usage: .venv/bin/python -m scripts.pictures [RESULTS]
 
-RESULTS is a directory with a report.html. The default is out/latest, which `make demo` writes.
+RESULTS is a directory with a report.html. The default is out/latest, which `make demo` writes. The
+pictures are page-light.png and page-dark.png, of a campaign campaign-light.png and -dark.png.
 Exit codes: 0 the pictures are written, 2 there is no page or no browser.
 """
 
@@ -29,6 +30,8 @@ SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 #: CSS pixels. The page's table of verdicts keeps its columns from a width of 993. Longer pages are
 #: cut at the maximum height.
 WIDTH, MOST_HEIGHT = 1024, 1400
+#: The section where a picture ends: of a run, of a campaign of draws, of a sweep.
+VERDICTS = "#verdicts, #answers, #sweep"
 #: The margin below the verdicts, in CSS pixels.
 MARGIN = 16
 #: Pixels for each CSS pixel, so that text is sharp on dense screens.
@@ -37,7 +40,7 @@ COLOURS = 64
 
 
 def pictures(browser: Browser, page: Path) -> Mapping[Scheme, bytes]:
-    """Take PNGs of a page from its top to the end of its verdicts."""
+    """Take PNGs of a page from its top to the end of its verdicts or answers."""
     return {scheme: _picture(browser, page, scheme) for scheme in SCHEMES}
 
 
@@ -50,11 +53,17 @@ def _picture(browser: Browser, page: Path, scheme: Scheme) -> bytes:
     )
     tab = context.new_page()
     tab.goto(page.as_uri())
-    end = tab.evaluate("document.getElementById('verdicts').getBoundingClientRect().bottom")
+    end = tab.evaluate(f"document.querySelector('{VERDICTS}').getBoundingClientRect().bottom")
     height = min(end + MARGIN, MOST_HEIGHT)
     taken = tab.screenshot(clip=FloatRect(x=0, y=0, width=WIDTH, height=height))
     context.close()
     return _with_palette(taken)
+
+
+def _name(page: Path) -> str:
+    """The name of the pictures of a page."""
+    is_run = 'id="verdicts"' in page.read_text("utf-8")
+    return "page" if is_run else "campaign"
 
 
 def _with_palette(png: bytes) -> bytes:
@@ -79,7 +88,7 @@ def main() -> int:
         return 2
     PICTURES.mkdir(exist_ok=True)
     for scheme, png in taken.items():
-        file = PICTURES / f"page-{scheme}.png"
+        file = PICTURES / f"{_name(page)}-{scheme}.png"
         file.write_bytes(png)
         print(f"{file.relative_to(ROOT)}: {len(png) / 1000:.0f} kB")
     return 0

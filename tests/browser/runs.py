@@ -64,6 +64,7 @@ def measured_run(
     nodes: int = 4,
     tool_image: str = "example.test/tools:1",
     lab_scale: float | None = None,
+    luck: Mapping[str, float] | None = None,
     spoil: Spoil | None = None,
     failure: RunFailure | None = None,
     counters: Counters | None = None,
@@ -78,6 +79,7 @@ def measured_run(
         nodes: number of nodes of both arms together.
         tool_image: the image of its pods.
         lab_scale: the scale factor of its network.
+        luck: the luck of each arm's placement, which multiplies its values.
         spoil: a function that changes a measured trial, such as `fail`.
         failure: the execution's failure, if it failed.
         counters: counters.json.
@@ -85,7 +87,7 @@ def measured_run(
         earlier: the runs that it is compared with.
     """
     planned, items, warm_ups = _planned(plan, run_id, nodes, tool_image)
-    trials, raw = _trials(planned, [*warm_ups, *items], spoil)
+    trials, raw = _trials(planned, [*warm_ups, *items], luck or {}, spoil)
     evidence = Evidence(planned, tuple(planned_trials(items)), trials, raw)
     before = {run.recorded.id: run.recorded.evidence for run in earlier}
     since = None
@@ -132,7 +134,10 @@ def _planned(
 
 
 def _trials(
-    planned: PlannedRun, items: Sequence[Item], spoil: Spoil | None
+    planned: PlannedRun,
+    items: Sequence[Item],
+    placement: Mapping[str, float],
+    spoil: Spoil | None,
 ) -> tuple[dict[TrialKey, Trial], dict[str, RawValues]]:
     chance = random.Random(planned.plan.seed)
     luck: dict[tuple[str, str], float] = {}
@@ -143,7 +148,7 @@ def _trials(
         for key in item.trials:
             test, draft = drafts.tests[key.test], drafts.of(key)
             noise = luck.setdefault((key.client, key.server), chance.lognormvariate(0, 0.02))
-            noise *= chance.lognormvariate(0, 0.006)
+            noise *= chance.lognormvariate(0, 0.006) * placement.get(key.arm, 1.0)
             near = draft.placement == "cluster"
             found = _measurement(test, near=near, noise=noise, chance=chance)
             trial = _stored(planned.run_id, draft.measured(test, found))
@@ -348,16 +353,17 @@ HOSTILE = {
 def hostile() -> Run:
     """The troubled run, with markup and right-to-left text in all names and reasons."""
     run = troubled()
-    trials = [changed(trial, _with_nasty_words) for trial in run.trials]
+    trials = [changed(trial, with_nasty_words) for trial in run.trials]
     raw = {
         hostile.key.id: run.raw[trial.key.id]
         for trial, hostile in zip(run.trials, trials, strict=True)
         if trial.key.id in run.raw
     }
-    return Run(changed(run.results, _with_nasty_words), trials, raw)
+    return Run(changed(run.results, with_nasty_words), trials, raw)
 
 
-def _with_nasty_words(value: str) -> str:
+def with_nasty_words(value: str) -> str:
+    """The text with markup in the names that it has."""
     for word, nasty in HOSTILE.items():
         value = value.replace(word, nasty)
     return value

@@ -1,4 +1,4 @@
-"""Take pictures of the page for people to judge what automatic checks cannot.
+"""Take pictures of the pages for people to judge what automatic checks cannot.
 
 Usage: .venv/bin/python -m tests.browser.screenshots DIRECTORY [PICTURE ...]
 """
@@ -13,14 +13,14 @@ from typing import Any
 from playwright.sync_api import Browser
 
 from scripts import chromium
-from tests.browser.runs import RUNS
+from tests.browser.conftest import SHOWN
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: its run, its width, and its settings."""
+    """A picture: its run or campaign, its width, and its settings."""
 
-    run: str
+    shown: str
     width: int = 1280
     dark: bool = False
     printed: bool = False
@@ -43,6 +43,16 @@ PICTURES = {
     "many-arms": Picture("many arms"),
     "hostile": Picture("hostile"),
     "print": Picture("demo", width=794, printed=True),
+    "draws": Picture("draws"),
+    "draws-dark": Picture("draws", dark=True),
+    "draws-narrow": Picture("draws", width=360),
+    "draws-print": Picture("draws", width=794, printed=True),
+    "series": Picture("series"),
+    "few-draws": Picture("few draws"),
+    "sweep": Picture("sweep of nodes"),
+    "sweep-narrow": Picture("sweep of nodes", width=360, dark=True),
+    "versions": Picture("sweep of versions"),
+    "pool": Picture("pool"),
     "colour-blind": Picture("demo", vision="deuteranopia"),
     "grey": Picture("demo", vision="achromatopsia"),
 }
@@ -52,7 +62,7 @@ def take(browser: Browser, name: str, directory: Path) -> None:
     """Write a picture of the whole page, and for print also a PDF."""
     wanted = PICTURES[name]
     page = directory / f"{name}.html"
-    page.write_text(RUNS[wanted.run]().page(), "utf-8")
+    page.write_text(SHOWN[wanted.shown]().page(), "utf-8")
     context = browser.new_context(
         viewport={"width": wanted.width, "height": 900},
         color_scheme="dark" if wanted.dark else "light",
@@ -82,8 +92,7 @@ def main() -> int:
     directory.mkdir(parents=True, exist_ok=True)
     with chromium.launched() as browser:
         for name in sys.argv[2:] or PICTURES:
-            if PICTURES[name].run in RUNS:
-                take(browser, name, directory)
+            take(browser, name, directory)
     return 0
 
 

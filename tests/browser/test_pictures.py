@@ -5,29 +5,32 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from PIL import Image, ImageStat
 from playwright.sync_api import Browser
 
 from scripts.pictures import DENSITY, MOST_HEIGHT, pictures
-from tests.browser.runs import RUNS
+from tests.browser.conftest import SHOWN
 
 
+@pytest.mark.parametrize(("name", "whole"), [("demo", True), ("draws", False)])
 def test_both_pictures_of_a_page_are_small_and_one_is_dark(
-    browser: Browser, tmp_path: Path
+    browser: Browser, tmp_path: Path, name: str, whole: bool
 ) -> None:
     page = tmp_path / "report.html"
-    page.write_text(RUNS["demo"]().page(), "utf-8")
+    page.write_text(SHOWN[name]().page(), "utf-8")
     taken = pictures(browser, page)
     assert max(map(len, taken.values())) < 150_000
     light, dark = (Image.open(io.BytesIO(taken[scheme])) for scheme in ("light", "dark"))
     assert light.size == dark.size
-    assert light.height < DENSITY * MOST_HEIGHT, "it ends below the verdicts"
+    ends_below_the_verdicts = light.height < DENSITY * MOST_HEIGHT
+    assert ends_below_the_verdicts is whole
     brightness = [ImageStat.Stat(each.convert("L")).mean[0] for each in (light, dark)]
     assert brightness[0] > 200 > 60 > brightness[1]
 
 
 def test_a_run_with_many_verdicts_is_cut(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    page.write_text(RUNS["many arms"]().page(), "utf-8")
+    page.write_text(SHOWN["many arms"]().page(), "utf-8")
     for png in pictures(browser, page).values():
         assert Image.open(io.BytesIO(png)).height == DENSITY * MOST_HEIGHT
