@@ -1,6 +1,7 @@
-"""The quotas of the lab's account: EC2's and Lambda's concurrency, which moto lacks.
+"""The quotas of the lab's account: EC2's, EKS's and Lambda's concurrency, which moto lacks.
 
-The lab chooses the numbers. They are those of an account whose owner has asked for more.
+The lab chooses the numbers. Those of EC2 and Lambda are of an account whose owner has asked for
+more, that of EKS is the default.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ from moto.servicequotas.models import ServiceQuotasBackend
 
 #: vCPUs of running on-demand instances, by quota: standard instances, and no other kind.
 VCPUS = {"L-1216C47A": ("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 640.0)}
+NODES_PER_GROUP = 450
 CONCURRENT_EXECUTIONS = 1000
+
+_SERVICES = {
+    "ec2": ("Amazon Elastic Compute Cloud (Amazon EC2)", VCPUS),
+    "eks": (
+        "Amazon Elastic Kubernetes Service (Amazon EKS)",
+        {"L-BD136A63": ("Nodes per managed node group", float(NODES_PER_GROUP))},
+    ),
+}
 
 _account_settings = r"{0}/(?P<api_version>[^/]+)/account-settings/?$"
 
@@ -30,14 +40,15 @@ def install() -> None:
 def _get_service_quota(
     backend: ServiceQuotasBackend, service_code: str, quota_code: str
 ) -> dict[str, Any]:
-    if service_code != "ec2" or quota_code not in VCPUS:
+    service, quotas = _SERVICES.get(service_code, ("", {}))
+    if quota_code not in quotas:
         raise NoSuchResource
-    name, value = VCPUS[quota_code]
-    arn = f"arn:aws:servicequotas:{backend.region_name}:{backend.account_id}:ec2/{quota_code}"
+    name, value = quotas[quota_code]
+    place = f"{backend.region_name}:{backend.account_id}:{service_code}/{quota_code}"
     return {
-        "ServiceCode": "ec2",
-        "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
-        "QuotaArn": arn,
+        "ServiceCode": service_code,
+        "ServiceName": service,
+        "QuotaArn": f"arn:aws:servicequotas:{place}",
         "QuotaCode": quota_code,
         "QuotaName": name,
         "Value": value,

@@ -26,7 +26,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from lab.aws import ecr, quotas, server_memory
+from lab.aws import dynamodb, ecr, quotas, server_memory
 from lab.aws.account import REGION
 from lab.aws.api_errors import ApiError
 from lab.aws.authorization import authorizer as authorization
@@ -55,8 +55,10 @@ from lab.aws.iam.identity import ADMIN_CREDENTIALS, create_admin
 from lab.aws.request_log import Application, RequestLog, StartResponse
 from lab.aws.s3 import authorization as s3_authorization
 from lab.aws.s3 import bucket_policies
+from lab.aws.scheduler import schedules
+from lab.aws.scheduler.schedules import Schedules
 from lab.aws.step_functions import api as step_functions_api
-from lab.aws.step_functions import executions, interpreter, task_clients
+from lab.aws.step_functions import executions, interpreter, nested_executions, task_clients
 
 LOG = logging.getLogger(__name__)
 
@@ -73,6 +75,7 @@ class Region:
         *,
         servers: Sequence[BaseWSGIServer],
         router: EventRouter,
+        scheduler: Schedules,
         runtime: LambdaRuntime,
         authorizer: Authorizer,
         log: RequestLog,
@@ -81,11 +84,13 @@ class Region:
         self.access_key_id = ADMIN_CREDENTIALS.access_key_id
         self.secret_access_key = ADMIN_CREDENTIALS.secret_access_key
         self._servers, self._router, self._runtime = servers, router, runtime
+        self._scheduler = scheduler
         self._authorizer, self._log = authorizer, log
 
     def stop(self) -> None:
         """Stop answering requests and end every worker. The machine stops its clusters itself."""
         self._router.stop()
+        self._scheduler.stop()
         self._runtime.stop()
         for server in self._servers:
             server.shutdown()
@@ -130,6 +135,8 @@ def serve(
         authorizer=authorizer,
     )
     router = EventRouter(runtime)
+    schedules.install()
+    dynamodb.install()
     quotas.install()
     bucket_policies.install()
     capacity_reservations.install()
@@ -139,8 +146,9 @@ def serve(
     lambda_api.install(runtime, archives)
     executions.install(router)
     interpreter.install(authorizer)
+    nested_executions.install()
     task_clients.install(endpoint_url)
-    step_functions_api.install()
+    step_functions_api.install(authorizer)
     authorization.install(authorizer)
     s3_authorization.install(authorizer)
     responses = CustomResourceResponses(endpoint_url)
@@ -169,6 +177,7 @@ def serve(
         endpoint_url,
         servers=servers,
         router=router,
+        scheduler=Schedules(endpoint_url),
         runtime=runtime,
         authorizer=authorizer,
         log=log,

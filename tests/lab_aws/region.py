@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,13 @@ from lab.aws.iam.identity import assume_role
 from lab.aws.server import Region
 
 DEADLINE_SECONDS = 30.0
+NO_FILES: Mapping[str, str] = {}
+
+
+def _set_event() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
 
 
 @dataclass
@@ -36,6 +43,10 @@ class RecordedCluster:
     terminated: list[str] = field(default_factory=list)
     stopped: bool = False
     fail_with: str | None = None
+    # The VPC CNI's version and environment on its nodes; a rollout waits for the event.
+    cni: tuple[str, dict[str, str]] | None = None
+    cni_fails: Exception | None = None
+    let_roll_out: threading.Event = field(default_factory=_set_event)
 
     def launch_nodes(self, specs: Sequence[NodeSpec]) -> None:
         if self.fail_with:
@@ -46,6 +57,15 @@ class RecordedCluster:
         self.terminated += names
         for name in names:
             self.nodes.pop(name, None)
+
+    def roll_out_cni(self, version: str, environment: Mapping[str, str], conflicts: str) -> None:
+        self.let_roll_out.wait()
+        if self.cni_fails is not None and conflicts == "NONE":
+            raise self.cni_fails
+        self.cni = (version, dict(environment))
+
+    def remove_cni(self) -> None:
+        self.cni = None
 
     def stop(self) -> None:
         self.stopped = True
@@ -79,6 +99,8 @@ class RecordedInfrastructure:
         with self._lock:
             number = self._next[subnet_cidr] = self._next.get(subnet_cidr, 0) + 1
         blocks = list(ipaddress.IPv4Network(subnet_cidr).subnets(new_prefix=26))
+        if number >= len(blocks):
+            raise NodeLaunchError(f"Subnet {subnet_cidr} has no free block")
         return blocks[number]
 
 
@@ -144,8 +166,8 @@ class Lab:
             config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
         )
 
-    def function(self, code: str, **settings: Any) -> str:
-        """Create a function with index.py from `code`. Returns its name."""
+    def function(self, code: str, files: Mapping[str, str] = NO_FILES, **settings: Any) -> str:
+        """Create a function with index.py from `code` and more files. Returns its name."""
         name = f"fn-{uuid.uuid4().hex[:12]}"
         settings = {"Timeout": 10, "MemorySize": 256, **settings}
         self.client("lambda").create_function(
@@ -153,7 +175,7 @@ class Lab:
             Runtime="python3.13",
             Handler="index.handler",
             Role=settings.pop("Role", None) or self.role(),
-            Code={"ZipFile": archive(code)},
+            Code={"ZipFile": archive(code, **files)},
             **settings,
         )
         return name

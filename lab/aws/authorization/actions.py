@@ -221,6 +221,12 @@ def _cloudformation(request: Request) -> Iterator[Need]:
         )
 
 
+def _scheduler(request: Request) -> Iterator[Need]:
+    name = request.parameters.get("Name")
+    group = request.parameters.get("GroupName") or "default"
+    yield request.action, arn("scheduler", f"schedule/{group}/{name}") if name else "*"
+
+
 _SERVICES: dict[str, Callable[[Request], Iterator[Need]]] = {
     "cloudformation": _cloudformation,
     "codebuild": _codebuild,
@@ -232,6 +238,7 @@ _SERVICES: dict[str, Callable[[Request], Iterator[Need]]] = {
     "kms": _kms,
     "lambda": _lambda,
     "logs": _logs,
+    "scheduler": _scheduler,
     "service-quotas": _service_quotas,
     "sns": _sns,
     "sqs": _sqs,
@@ -250,6 +257,16 @@ def map_run_needs(state_machine_arn: str) -> list[Need]:
     https://docs.aws.amazon.com/step-functions/latest/dg/iam-policies-eg-dist-map.html
     """
     return [("states:StartExecution", state_machine_arn)]
+
+
+def nested_execution_needs() -> list[Need]:
+    """The calls on EventBridge that a role needs to wait for executions that it starts.
+
+    Step Functions checks them when a state machine is created or updated.
+    https://docs.aws.amazon.com/step-functions/latest/dg/stepfunctions-iam.html
+    """
+    rule = arn("events", "rule/StepFunctionsGetEventsForStepFunctionsExecutionRule")
+    return [(f"events:{action}", rule) for action in ("PutTargets", "PutRule", "DescribeRule")]
 
 
 def network_needs() -> list[Need]:

@@ -1,29 +1,102 @@
-"""Add-ons, which are only recorded: the lab's nodes bring their own networking and DNS."""
+"""Add-ons: their versions, and how an update reaches the nodes.
+
+The VPC CNI runs on the lab's nodes. The lab has neither kube-proxy nor CoreDNS: it keeps their
+version and configuration, which have no effect.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
+import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lab.aws.account import arn
 from lab.aws.api_errors import ApiError
 from lab.aws.clock import now
 from lab.aws.eks import validation
-from lab.aws.eks.clusters import Cluster
+from lab.aws.eks.clusters import Cluster, in_background
+from lab.aws.eks.infrastructure import AddonConflict, AddonLaunchError
+
+LOG = logging.getLogger(__name__)
+
+VPC_CNI = "vpc-cni"
+# The default version first. EKS has other lists for other versions of Kubernetes, and withdraws old
+# versions; the lab keeps those of docs/plans/e3.json.
+VERSIONS: Mapping[str, Sequence[str]] = {
+    VPC_CNI: (
+        "v1.21.1-eksbuild.1",
+        "v1.20.4-eksbuild.1",
+        "v1.20.1-eksbuild.3",
+        "v1.19.0-eksbuild.1",
+        "v1.18.1-eksbuild.1",
+        "v1.16.0-eksbuild.1",
+        "v1.15.4-eksbuild.1",
+        "v1.15.1-eksbuild.1",
+        "v1.14.1-eksbuild.1",
+    ),
+    "kube-proxy": ("v1.36.0-eksbuild.2", "v1.35.0-eksbuild.2"),
+    "coredns": ("v1.13.1-eksbuild.1", "v1.12.1-eksbuild.2"),
+}
+_KINDS = {VPC_CNI: "networking", "kube-proxy": "networking", "coredns": "networking"}
+_CHANGEABLE = ("addonVersion", "configurationValues", "serviceAccountRoleArn")
+_one_at_a_time = threading.Lock()
+
+
+def versions(request: Mapping[str, Any], cluster_versions: Sequence[str]) -> list[dict[str, Any]]:
+    """DescribeAddonVersions: the add-ons with their versions, the newest first."""
+    wanted = request.get("addonName")
+    kubernetes = [request["kubernetesVersion"]] if request.get("kubernetesVersion") else []
+    return [
+        {
+            "addonName": name,
+            "type": _KINDS[name],
+            "publisher": "eks",
+            "owner": "aws",
+            "addonVersions": [
+                {
+                    "addonVersion": version,
+                    "architecture": ["amd64", "arm64"],
+                    "requiresConfiguration": False,
+                    "compatibilities": [
+                        {
+                            "clusterVersion": cluster_version,
+                            "platformVersions": ["*"],
+                            "defaultVersion": version == listed[0],
+                        }
+                        for cluster_version in kubernetes or cluster_versions
+                    ],
+                }
+                for version in listed
+            ],
+        }
+        for name, listed in VERSIONS.items()
+        if wanted in (None, name)
+    ]
+
+
+def configuration(request: Mapping[str, Any]) -> dict[str, Any]:
+    """DescribeAddonConfiguration: the schema of a version. Raises ApiError for an unknown one."""
+    name, version = request["addonName"], request["addonVersion"]
+    if version not in VERSIONS.get(name, ()):
+        raise ApiError(
+            "ResourceNotFoundException", f"Addon {name} with version {version} is not found"
+        )
+    schema = json.dumps(validation.addon_schema(name))
+    return {"addonName": name, "addonVersion": version, "configurationSchema": schema}
 
 
 def create(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Record an add-on. Raises ApiError for one that exists and for what EKS refuses."""
+    """Install an add-on. Raises ApiError for one that exists and for what EKS refuses."""
     name = request["addonName"]
-    if name in cluster.addons:
-        raise ApiError("ResourceInUseException", f"Addon already exists: {name}")
-    validation.addon(name, request)
+    _check(name, request)
     addon = {
         "addonName": name,
         "clusterName": request["clusterName"],
-        "status": "ACTIVE",
-        "addonVersion": request.get("addonVersion") or "v1.0.0-eksbuild.1",
+        "status": "CREATING",
+        "addonVersion": request.get("addonVersion") or VERSIONS[name][0],
         "health": {"issues": []},
         "addonArn": arn("eks", f"addon/{request['clusterName']}/{name}/{uuid.uuid4()}"),
         "createdAt": now(),
@@ -32,30 +105,78 @@ def create(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
         "tags": request.get("tags") or {},
         "configurationValues": request.get("configurationValues"),
     }
-    cluster.addons[name] = addon
-    return addon
+    with _one_at_a_time:
+        if name in cluster.addons:
+            raise ApiError("ResourceInUseException", f"Addon already exists: {name}")
+        cluster.addons[name] = addon
+
+    def failed(code: str, message: str) -> None:
+        # A health issue has no code for what is unknown, unlike an update's error.
+        issue = "InternalFailure" if code == "Unknown" else code
+        addon["health"] = {"issues": [{"code": issue, "message": message, "resourceIds": []}]}
+
+    # Nothing of its own can differ yet, so PRESERVE is like NONE.
+    resolution = "OVERWRITE" if request.get("resolveConflicts") == "OVERWRITE" else "NONE"
+    in_background(_rollout(cluster, addon, resolution, "CREATE_FAILED", failed))
+    return dict(addon)
 
 
 def update(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Change an add-on's version or configuration. Returns the update; raises ApiError."""
-    addon = find(cluster, request["addonName"])
-    validation.addon(request["addonName"], request)
-    changed = {
-        name: request[name]
-        for name in ("addonVersion", "configurationValues", "serviceAccountRoleArn")
-        if request.get(name) is not None
-    }
-    addon.update(changed, modifiedAt=now())
-    return {
+    """Change an add-on's version or configuration. Returns the update; raises ApiError.
+
+    What is not given stays as it is.
+    """
+    name = request["addonName"]
+    addon = find(cluster, name)
+    _check(name, request)
+    changed = {key: request[key] for key in _CHANGEABLE if request.get(key) is not None}
+    resolution = {"resolveConflicts": request.get("resolveConflicts") or "NONE"}
+    change: dict[str, Any] = {
         "id": str(uuid.uuid4()),
-        "status": "Successful",
+        "status": "InProgress",
         "type": "AddonUpdate",
         "params": [
-            {"type": key[0].upper() + key[1:], "value": value} for key, value in changed.items()
+            {"type": key[0].upper() + key[1:], "value": value}
+            for key, value in (changed | resolution).items()
         ],
         "createdAt": now(),
         "errors": [],
     }
+    with _one_at_a_time:
+        if addon["status"] in ("CREATING", "UPDATING", "DELETING"):
+            raise ApiError(
+                "ResourceInUseException",
+                f"Addon {name} cannot be updated as it is currently in {addon['status']} state",
+            )
+        addon["status"] = "UPDATING"
+    answer = dict(change)
+    cluster.addon_updates[name, change["id"]] = change
+
+    def failed(code: str, message: str) -> None:
+        change["errors"] = [{"errorCode": code, "errorMessage": message, "resourceIds": []}]
+
+    wanted = addon | changed
+    rollout = _rollout(cluster, wanted, resolution["resolveConflicts"], "UPDATE_FAILED", failed)
+
+    def run() -> None:
+        rollout()
+        if wanted["status"] == "ACTIVE":
+            addon.update(changed, modifiedAt=now())
+        # The update ends before the add-on does: who sees it ACTIVE can read how it went.
+        change["status"] = "Failed" if change["errors"] else "Successful"
+        addon["status"] = wanted["status"]
+
+    in_background(run)
+    return answer
+
+
+def delete(cluster: Cluster, name: str, *, preserve: bool) -> dict[str, Any]:
+    """Remove an add-on, and its pods unless they are preserved. Raises ApiError."""
+    addon = find(cluster, name)
+    del cluster.addons[name]
+    if name == VPC_CNI and cluster.control_plane is not None and not preserve:
+        cluster.control_plane.remove_cni()
+    return {**addon, "status": "DELETING"}
 
 
 def find(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -67,3 +188,63 @@ def find(cluster: Cluster, name: str) -> dict[str, Any]:
             f"No addon: {name} found in cluster: {cluster.description['name']}",
         )
     return found
+
+
+def find_update(cluster: Cluster, name: str, update_id: str) -> dict[str, Any]:
+    """An update of an add-on. Raises ResourceNotFoundException."""
+    find(cluster, name)
+    found = cluster.addon_updates.get((name, update_id))
+    if found is None:
+        raise ApiError("ResourceNotFoundException", f"No update found for ID: {update_id}")
+    return found
+
+
+def _check(name: str, request: Mapping[str, Any]) -> None:
+    if name not in VERSIONS:
+        raise validation.invalid("Addon specified is not supported")
+    validation.addon(name, request, VERSIONS[name])
+
+
+def _rollout(
+    cluster: Cluster,
+    addon: dict[str, Any],
+    resolution: str,
+    failure: str,
+    failed: Callable[[str, str], None],
+) -> Callable[[], None]:
+    """Work that brings an add-on to the nodes and sets its status; `failed` gets why it could not.
+
+    `failed` takes an error code of EKS and a message.
+    """
+
+    def run() -> None:
+        try:
+            if addon["addonName"] == VPC_CNI and cluster.control_plane is not None:
+                values = json.loads(addon["configurationValues"] or "{}")
+                cluster.control_plane.roll_out_cni(
+                    addon["addonVersion"],
+                    values.get("env") or {},
+                    resolution,
+                )
+        except AddonConflict as conflict:
+            failed("ConfigurationConflict", _conflicts(conflict.fields))
+            addon["status"] = failure
+        except AddonLaunchError as error:
+            failed("Unknown", str(error))
+            addon["status"] = failure
+        except Exception as error:
+            LOG.exception("add-on %s", addon["addonName"])
+            failed("Unknown", f"{type(error).__name__}: {error}")
+            addon["status"] = failure
+        else:
+            addon["status"] = "ACTIVE"
+
+    return run
+
+
+def _conflicts(fields: Sequence[str]) -> str:
+    lines = "\n".join(f"DaemonSet.apps aws-node - {field}" for field in fields)
+    return (
+        "Conflicts found when trying to apply. Will not continue due to resolve conflicts mode."
+        f" Conflicts:\n{lines}"
+    )

@@ -82,9 +82,12 @@ class EksResponse(BaseResponse):
         return ActionResult({"update": update})
 
     def describe_update(self) -> ActionResult:
-        update = self._node_groups.update(
-            self._get_param("name"), self._get_param("nodegroupName"), self._get_param("updateId")
-        )
+        name, update_id = self._get_param("name"), self._get_param("updateId")
+        addon = self._get_param("addonName")
+        if addon:
+            update = addons.find_update(self._clusters.find(name), addon, update_id)
+        else:
+            update = self._node_groups.update(name, self._get_param("nodegroupName"), update_id)
         return ActionResult({"update": update})
 
     def delete_nodegroup(self) -> ActionResult:
@@ -110,10 +113,17 @@ class EksResponse(BaseResponse):
         return ActionResult({"update": addons.update(self._cluster(), self._get_params())})
 
     def delete_addon(self) -> ActionResult:
-        cluster, name = self._cluster(), self._get_param("addonName")
-        addon = addons.find(cluster, name)
-        del cluster.addons[name]
-        return ActionResult({"addon": {**addon, "status": "DELETING"}})
+        preserve = bool(self._get_param("preserve"))
+        addon = addons.delete(self._cluster(), self._get_param("addonName"), preserve=preserve)
+        return ActionResult({"addon": addon})
+
+    def describe_addon_versions(self) -> ActionResult:
+        known = sorted({cluster.description["version"] for cluster in self._clusters.all()})
+        found = addons.versions(self._get_params(), known)
+        return ActionResult({"addons": found})
+
+    def describe_addon_configuration(self) -> ActionResult:
+        return ActionResult(addons.configuration(self._get_params()))
 
     # -- access entries
 

@@ -63,6 +63,7 @@ class Cluster:
     control_plane: KubernetesCluster | None = None
     node_groups: dict[str, NodeGroup] = field(default_factory=dict)
     addons: dict[str, dict[str, Any]] = field(default_factory=dict)
+    addon_updates: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     access_entries: dict[str, AccessEntry] = field(default_factory=dict)
 
 

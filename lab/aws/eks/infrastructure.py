@@ -19,6 +19,18 @@ class ClusterLaunchError(Exception):
     """A control plane did not become ready; the message goes to the stack's events."""
 
 
+class AddonConflict(Exception):
+    """Somebody else has set fields that an add-on sets too; `fields` has their paths."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        super().__init__(", ".join(fields))
+        self.fields = list(fields)
+
+
+class AddonLaunchError(Exception):
+    """An add-on did not become ready on every node."""
+
+
 @dataclass(frozen=True)
 class NodeSpec:
     """One EC2 instance that will be a node.
@@ -65,6 +77,16 @@ class KubernetesCluster(Protocol):
 
     def terminate_nodes(self, names: Sequence[str]) -> None:
         """Stop the nodes with these names and remove their Node objects."""
+
+    def roll_out_cni(self, version: str, environment: Mapping[str, str], conflicts: str) -> None:
+        """Give all nodes, including later ones, this version of the VPC CNI.
+
+        Blocks until every node has it; pods that exist keep their network. `conflicts` is NONE,
+        OVERWRITE or PRESERVE. Raises AddonConflict, AddonLaunchError.
+        """
+
+    def remove_cni(self) -> None:
+        """Remove the VPC CNI's pods. Nodes keep its configuration, as on EKS."""
 
     def stop(self) -> None:
         """Stop the control plane."""

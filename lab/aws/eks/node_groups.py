@@ -24,6 +24,8 @@ from lab.aws.eks.validation import invalid
 
 LOG = logging.getLogger(__name__)
 
+# The codes of health issues that an update's errors have too.
+_UPDATE_ERRORS = {"InsufficientFreeAddresses", "NodeCreationFailure"}
 _DEFAULT_AMI_TYPE = "AL2023_x86_64_STANDARD"
 
 
@@ -247,10 +249,7 @@ class NodeGroups:
             issues = group.description["health"]["issues"]
             update["errors"] = [
                 {
-                    # UpdateConfig has its own error codes, fewer than health issues have.
-                    "errorCode": issue["code"]
-                    if issue["code"] == "NodeCreationFailure"
-                    else "Unknown",
+                    "errorCode": issue["code"] if issue["code"] in _UPDATE_ERRORS else "Unknown",
                     "errorMessage": issue["message"],
                     "resourceIds": issue["resourceIds"],
                 }

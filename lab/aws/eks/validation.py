@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from lab.aws.api_errors import ApiError
+from lab.aws.quotas import NODES_PER_GROUP
 
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _AUTHENTICATION_MODES = ("API", "API_AND_CONFIG_MAP", "CONFIG_MAP")
-_ADDON_VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 _MOST_PUBLIC_CIDRS = 40
 # The top-level names in each add-on's own schema; EKS refuses any other name.
 # https://docs.aws.amazon.com/eks/latest/userguide/eks-add-ons.html
@@ -134,6 +133,12 @@ def scaling(wanted: Mapping[str, int]) -> None:
         raise invalid(f"Minimum capacity {least} can't be greater than desired size {desired}")
     if desired > most:
         raise invalid(f"Desired capacity {desired} can't be greater than max size {most}")
+    if most > NODES_PER_GROUP:
+        # The number is EKS's quota. The words are the lab's, because EKS's are nowhere published.
+        raise invalid(
+            f"Maximum capacity {most} can't be greater than {NODES_PER_GROUP}, the quota of nodes"
+            " per managed node group"
+        )
 
 
 def instance_types(ec2: Any, types: Sequence[str], ami_type: str) -> None:
@@ -155,10 +160,25 @@ def instance_types(ec2: Any, types: Sequence[str], ami_type: str) -> None:
             )
 
 
-def addon(name: str, request: Mapping[str, Any]) -> None:
-    """Check an add-on's version and configuration. Raises ApiError."""
+def addon_schema(name: str) -> dict[str, Any]:
+    """The JSON schema of an add-on's configuration, in the form of EKS's, without its depth."""
+    title = "".join(part.capitalize() for part in name.split("-"))
+    properties: dict[str, Any] = {key: {} for key in sorted(_ADDON_VALUES[name])}
+    if name == "kube-proxy":
+        properties["mode"] = {"enum": list(_PROXY_MODES), "type": "string"}
+    return {
+        "$ref": f"#/definitions/{title}",
+        "$schema": "http://json-schema.org/draft-06/schema#",
+        "definitions": {
+            title: {"additionalProperties": False, "properties": properties, "type": "object"}
+        },
+    }
+
+
+def addon(name: str, request: Mapping[str, Any], versions: Sequence[str]) -> None:
+    """Check an add-on's version, one of `versions`, and its configuration. Raises ApiError."""
     version = request.get("addonVersion")
-    if version and not _ADDON_VERSION.fullmatch(version):
+    if version and version not in versions:
         raise invalid(f"Addon version specified is not supported: {version}")
     text = request.get("configurationValues")
     if not text:

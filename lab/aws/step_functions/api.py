@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.stepfunctions.parser.api import ExecutionStatus
-from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 from moto.stepfunctions.responses import StepFunctionResponse
 
 from lab.aws.api_errors import ApiError
+from lab.aws.authorization.actions import nested_execution_needs
+from lab.aws.authorization.authorizer import AccessDenied, Authorizer
 from lab.aws.clock import now
+from lab.aws.step_functions import interpreter
 from lab.aws.step_functions.executions import TERMINAL
+from lab.aws.step_functions.nested_executions import waits_for_executions
 
 # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 _MAX_NAME = 80
@@ -26,22 +29,49 @@ _moto_create = StepFunctionResponse.create_state_machine
 _moto_update = StepFunctionResponse.update_state_machine
 
 
-def _create_state_machine(self: StepFunctionResponse) -> ActionResult:
-    _check_definition(self._get_param("definition"))
-    return _moto_create(self)
+def _creating(authorizer: Authorizer) -> Callable[[StepFunctionResponse], ActionResult]:
+    def create_state_machine(self: StepFunctionResponse) -> ActionResult:
+        definition = self._get_param("definition")
+        _check_definition(definition)
+        _check_managed_rule(authorizer, self._get_param("roleArn"), definition)
+        return _moto_create(self)
+
+    return create_state_machine
 
 
-def _update_state_machine(self: StepFunctionResponse) -> ActionResult:
-    if self._get_param("definition") is not None:
-        _check_definition(self._get_param("definition"))
-    return _moto_update(self)
+def _updating(authorizer: Authorizer) -> Callable[[StepFunctionResponse], ActionResult]:
+    def update_state_machine(self: StepFunctionResponse) -> ActionResult:
+        definition = self._get_param("definition")
+        if definition is not None:
+            _check_definition(definition)
+        known = self.stepfunction_backend.describe_state_machine(self._get_param("stateMachineArn"))
+        _check_managed_rule(
+            authorizer,
+            self._get_param("roleArn") or known.roleArn,
+            definition or known.definition,
+        )
+        return _moto_update(self)
+
+    return update_state_machine
+
+
+def _check_managed_rule(authorizer: Authorizer, role_arn: str, definition: str) -> None:
+    """Refuse a role that may not make the rule by which a machine hears of its children's ends."""
+    if not waits_for_executions(definition):
+        return
+    try:
+        authorizer.require(role_arn, nested_execution_needs(), {})
+    except AccessDenied as denied:
+        raise ApiError(
+            "AccessDeniedException", f"'{role_arn}' is not authorized to create managed-rule."
+        ) from denied
 
 
 def _check_definition(text: str) -> None:
     """Refuse a definition that does not parse or that names a next state that does not exist."""
     try:
         document = json.loads(text)
-        AmazonStateLanguageParser.parse(text)
+        interpreter.check(text)
     except Exception as error:
         raise ApiError(
             "InvalidDefinition", f"Invalid State Machine Definition: '{error}'"
@@ -160,11 +190,11 @@ def _get_execution_history(self: StepFunctionResponse) -> ActionResult:
     )
 
 
-def install() -> None:
+def install(authorizer: Authorizer) -> None:
     """Make moto's API answer as AWS's does."""
     replacements: dict[str, Any] = {
-        "create_state_machine": _create_state_machine,
-        "update_state_machine": _update_state_machine,
+        "create_state_machine": _creating(authorizer),
+        "update_state_machine": _updating(authorizer),
         "start_execution": _start_execution,
         "stop_execution": _stop_execution,
         "describe_execution": _describe_execution,

@@ -34,6 +34,7 @@ from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_funct
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
 from lab.aws.authorization.actions import map_run_needs
 from lab.aws.authorization.authorizer import AccessDenied, Authorizer
@@ -123,9 +124,23 @@ def _wait_interval(self: WaitFunction, env: Environment, wait_seconds: float) ->
         env.program_state_event.wait(remaining)
 
 
+# A parse takes a quarter of a second, and nearly every state machine is created to be run. The one
+# that checked a definition serves its first execution; a program that ran has state of its run.
+_checked: dict[str, Any] = {}
+_MOST_CHECKED = 8
+
+
+def check(definition: str) -> None:
+    """Parse a definition. Raises the parser's errors."""
+    _checked[definition] = _parse(definition)
+    for oldest in list(_checked)[:-_MOST_CHECKED]:
+        _checked.pop(oldest, None)
+
+
 def _parse(definition: str) -> Any:
     """Parse a definition with moto's parser, after writing its numbers in a form that it reads."""
-    return _moto_parse(json.dumps(_readable(json.loads(definition))))
+    checked = _checked.pop(definition, None)
+    return checked or _moto_parse(json.dumps(_readable(json.loads(definition))))
 
 
 def _readable(value: Any) -> Any:
@@ -168,6 +183,8 @@ def install(authorizer: Authorizer) -> None:
         (_ITEM_WORKER, "_eval_pool", _eval_pool),
         (WaitFunction, "_wait_interval", _wait_interval),
         (AmazonStateLanguageParser, "parse", staticmethod(_parse)),
+        # The API has checked it.
+        (StepFunctionsParserBackend, "_validate_definition", staticmethod(lambda definition: None)),
     ]
     for owner, attribute, replacement in replacements:
         setattr(owner, attribute, replacement)

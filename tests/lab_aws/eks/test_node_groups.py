@@ -45,7 +45,7 @@ class Setup:
         self.lab, self.ec2, self.eks = lab, lab.client("ec2"), lab.client("eks")
         self.name = f"c-{uuid.uuid4().hex[:8]}"
         self.role = lab.role("eks.amazonaws.com")
-        vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        vpc = self.vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         self.ec2.associate_vpc_cidr_block(VpcId=vpc, CidrBlock="100.64.0.0/16")
         made = [
             self.ec2.create_subnet(VpcId=vpc, CidrBlock=cidr, AvailabilityZone=f"us-east-1{zone}")
@@ -506,30 +506,35 @@ def test_a_cluster_that_eks_would_refuse_is_refused(
         lab.client("eks").describe_cluster(name=setup.name)
 
 
-def test_an_add_on_keeps_its_version_and_configuration(cluster: Setup) -> None:
-    values = json.dumps({"env": {"ENABLE_PREFIX_DELEGATION": "true"}})
-    cluster.eks.create_addon(
-        clusterName=cluster.name,
-        addonName="vpc-cni",
-        addonVersion="v1.20.1-eksbuild.3",
-        configurationValues=values,
-    )
-    found = cluster.eks.describe_addon(clusterName=cluster.name, addonName="vpc-cni")["addon"]
-    assert (found["addonVersion"], found["configurationValues"]) == ("v1.20.1-eksbuild.3", values)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"configurationValues": "mode: ["}, "not in json format"),
-        ({"configurationValues": "[]"}, "not a JSON object"),
-        ({"configurationValues": '{"mod": "ipvs"}'}, r"\$.mod: is not defined in the schema"),
-        ({"configurationValues": '{"mode": "userspace"}'}, r"\$.mode: does not have a value"),
-        ({"addonVersion": "latest"}, "Addon version specified is not supported"),
-    ],
-)
-def test_an_add_on_that_eks_would_refuse_is_refused(
-    cluster: Setup, settings: dict[str, str], words: str
+def test_node_group_beyond_the_quota_of_nodes_is_refused_and_keeps_its_size(
+    cluster: Setup,
 ) -> None:
-    with pytest.raises(ClientError, match=words):
-        cluster.eks.create_addon(clusterName=cluster.name, addonName="kube-proxy", **settings)
+    name = cluster.node_group(desired=1)["nodegroupName"]
+    for size in (451, 1002):
+        with pytest.raises(
+            cluster.eks.exceptions.InvalidParameterException, match="450, the quota of nodes"
+        ):
+            cluster.eks.update_nodegroup_config(
+                clusterName=cluster.name,
+                nodegroupName=name,
+                scalingConfig={"maxSize": size, "desiredSize": 1},
+            )
+    quota = cluster.lab.client("service-quotas").get_service_quota(
+        ServiceCode="eks", QuotaCode="L-BD136A63"
+    )["Quota"]
+    assert (quota["QuotaName"], quota["Value"]) == ("Nodes per managed node group", 450)
+    kept = cluster.eks.describe_nodegroup(clusterName=cluster.name, nodegroupName=name)
+    assert kept["nodegroup"]["scalingConfig"]["maxSize"] < 450
+
+
+def test_scale_out_beyond_the_subnets_addresses_degrades_the_group(cluster: Setup) -> None:
+    narrow = cluster.ec2.create_subnet(
+        VpcId=cluster.vpc, CidrBlock="10.0.250.0/24", AvailabilityZone="us-east-1a"
+    )["Subnet"]["SubnetId"]
+    cluster.subnets[2] = narrow
+    group, update = cluster.scale(cluster.node_group(desired=1), 8)
+    (error,) = update["errors"]
+    assert (update["status"], error["errorCode"]) == ("Failed", "InsufficientFreeAddresses")
+    assert "10.0.250.0/24" in error["errorMessage"]
+    assert group["status"] == "DEGRADED"
+    assert group["health"]["issues"][0]["code"] == "InsufficientFreeAddresses"

@@ -19,6 +19,7 @@ from lab.aws.cloudformation.resources import (
     kms,
     logs,
     s3,
+    scheduler,
     sns,
     step_functions,
 )
@@ -70,6 +71,7 @@ _BY_API: tuple[type[ResourceType], ...] = (
     logs.LogGroup,
     s3.Bucket,
     s3.BucketPolicy,
+    scheduler.Schedule,
     sns.Subscription,
     sns.Topic,
     sns.TopicPolicy,

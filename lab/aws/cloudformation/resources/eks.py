@@ -98,6 +98,15 @@ class EksCluster(ResourceType):
         )
 
 
+def _as_resource(update: dict[str, Any]) -> dict[str, Any]:
+    """An update's outcome in the form in which resources have theirs."""
+    status = {"Successful": "ACTIVE", "Failed": "UPDATE_FAILED"}.get(update["status"], "UPDATING")
+    issues = [
+        {"code": error["errorCode"], "message": error["errorMessage"]} for error in update["errors"]
+    ]
+    return {"status": status, "health": {"issues": issues}}
+
+
 def _cluster_attributes(cluster: dict[str, Any]) -> dict[str, Any]:
     network = cluster["kubernetesNetworkConfig"]
     return {
@@ -214,10 +223,15 @@ class Addon(ResourceType):
     ) -> Created | None:
         if any(old.get(key) != new.get(key) for key in ("AddonName", "ClusterName")):
             return None
-        names = ("AddonName", "ClusterName", "AddonVersion", "ConfigurationValues")
-        context.client("eks").update_addon(
-            **camel_case({key: new[key] for key in names if key in new})
-        )
+        eks = context.client("eks")
+        cluster, name = new["ClusterName"], new["AddonName"]
+        change = eks.update_addon(**_request(new, "Tags"))["update"]
+
+        def outcome() -> dict[str, Any]:
+            found = eks.describe_update(name=cluster, addonName=name, updateId=change["id"])
+            return _as_resource(found["update"])
+
+        _await(context, outcome)
         return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:

@@ -1,0 +1,1 @@
+"""EventBridge Scheduler: what it refuses, and schedules that run."""
