@@ -30,15 +30,16 @@ from lab.aws.authorization.actions import log_needs, network_needs
 from lab.aws.authorization.authorizer import AccessDenied, Authorizer
 from lab.aws.awslambda.archives import Archives
 from lab.aws.awslambda.memory_limits import MemoryLimiter
+from lab.aws.awslambda.processes import Processes
 from lab.aws.awslambda.worker import Invocation, Outcome, Worker
 from lab.aws.iam.identity import SESSION_SECONDS, assume_role
 
 LOG = logging.getLogger(__name__)
 
-_IDLE_SECONDS = 120.0
-# As many as a run has functions, and a few of them twice: each costs 100 MB, a cold start a second
-# of a core.
-_MAX_IDLE = 16
+_IDLE_SECONDS = 300.0
+# As many as a run has functions, and as many again less a few, for runs of two stacks at once. One
+# that was forked has 60 MB of its own; a cold start costs a third of a second of a core.
+_MAX_IDLE = 28
 # Workers hold credentials, so they end well before these expire.
 _RECYCLE_SECONDS = SESSION_SECONDS - 900 - 60
 # Lambda retries a failed asynchronous invocation after one and two minutes. The lab keeps the
@@ -75,6 +76,7 @@ class LambdaRuntime:
         self._log_file_lock = threading.Lock()
         self._stopped = threading.Event()
         self._limiter = MemoryLimiter()
+        self._processes = Processes(archives.runtime_client)
         for name in ("tmp", "logs"):
             (state_directory / name).mkdir(parents=True, exist_ok=True)
         threading.Thread(target=self._reap, name="lambda-reaper", daemon=True).start()
@@ -152,7 +154,7 @@ class LambdaRuntime:
             idle = self._idle.get(key, [])
             while idle:
                 worker = idle.pop()
-                if worker.alive and time.monotonic() - worker.started_at < _RECYCLE_SECONDS:
+                if worker.usable and time.monotonic() - worker.started_at < _RECYCLE_SECONDS:
                     return worker
                 worker.stop()
                 self._workers.discard(worker)
@@ -166,7 +168,7 @@ class LambdaRuntime:
 
     def _give_back(self, worker: Worker, key: str) -> None:
         with self._lock:
-            if not worker.alive or self._stopped.is_set():
+            if not worker.usable or self._stopped.is_set():
                 self._workers.discard(worker)
                 worker.stop()
                 return
@@ -191,7 +193,7 @@ class LambdaRuntime:
                 now = time.monotonic()
                 for workers in list(self._idle.values()):
                     for worker in list(workers):
-                        if not worker.alive or now - worker.idle_since > _IDLE_SECONDS:
+                        if not worker.usable or now - worker.idle_since > _IDLE_SECONDS:
                             self._retire(worker)
 
     def forget(self, function_name: str) -> None:
@@ -213,6 +215,7 @@ class LambdaRuntime:
             worker.stop()
         for worker in workers:
             worker.join(5.0)
+        self._processes.stop()
 
     def _start(self, function: LambdaFunction) -> Worker:
         name = function.function_name
@@ -242,10 +245,11 @@ class LambdaRuntime:
         }
         return Worker(
             function_name=name,
-            handler=str(function.handler),
-            code=self._archives.unzip(function.code_digest),
-            runtime_client=self._archives.runtime_client,
-            environment=environment,
+            start=lambda more: self._processes.start(
+                str(function.handler),
+                self._archives.unzip(function.code_digest),
+                {**environment, **more},
+            ),
             memory_mb=int(function.memory_size),
             temporary=self._directory / "tmp" / f"{name}-{os.urandom(6).hex()}",
             limiter=self._limiter,

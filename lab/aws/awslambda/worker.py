@@ -12,11 +12,8 @@ import json
 import logging
 import os
 import queue
-import select
 import shutil
 import signal
-import subprocess
-import sys
 import termios
 import threading
 import time
@@ -28,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.aws.awslambda.memory_limits import MemoryLimiter, peak_resident_bytes, resident_bytes
+from lab.aws.awslambda.processes import RuntimeProcess, readable
 
 LOG = logging.getLogger(__name__)
 
@@ -75,10 +73,7 @@ class Worker:
         self,
         *,
         function_name: str,
-        handler: str,
-        code: Path,
-        runtime_client: Path,
-        environment: Mapping[str, str],
+        start: Callable[[Mapping[str, str]], RuntimeProcess],
         memory_mb: int,
         temporary: Path,
         limiter: MemoryLimiter,
@@ -100,8 +95,10 @@ class Worker:
         self._init_error: bytes | None = None
         self._ready = threading.Event()
         self._log_lock = threading.Lock()
+        self._reading = threading.Lock()
         self._tail: list[str] = []
         self._peak_bytes = 0
+        self._stopped = False
         self._temporary = temporary
         temporary.mkdir(parents=True, exist_ok=True)
         self._server = _RuntimeApi(self)
@@ -112,25 +109,15 @@ class Worker:
             daemon=True,
         ).start()
         port = self._server.server_address[1]
-        self._process = subprocess.Popen(
-            # -S, and only the runtime client on PYTHONPATH: as on AWS, a function's other imports
-            # must be in its own archive.
-            [sys.executable, "-S", "-s", "-m", "awslambdaric", handler],
-            cwd=code,
-            env={
-                **environment,
-                "PYTHONPATH": str(runtime_client),
+        self._process = start(
+            {
                 "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{port}",
                 "AWS_LAMBDA_LOG_STREAM_NAME": self.log_stream,
-                "LAMBDA_TASK_ROOT": str(code),
                 "TMPDIR": str(temporary),
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            }
         )
         self.pid = self._process.pid
+        self._output = os.fdopen(self._process.output, "rb", buffering=0)
         self._group = limiter.limit(self.pid, memory_mb * 2**20)
         threading.Thread(target=self._read_output, name="lambda-log", daemon=True).start()
         threading.Thread(target=self._watch, name="lambda-watch", daemon=True).start()
@@ -139,6 +126,11 @@ class Worker:
     def alive(self) -> bool:
         """Whether the process runs."""
         return self._process.poll() is None
+
+    @property
+    def usable(self) -> bool:
+        """Whether it takes another event; one that was killed may not have ended yet."""
+        return self.alive and not self._stopped
 
     def run(self, invocation: Invocation) -> Outcome:
         """Run one event to its end; kills the process when it takes too long."""
@@ -219,20 +211,13 @@ class Worker:
 
     def _watch(self) -> None:
         limit = self._memory_mb * 2**20
+        # A group stops a process at its limit, but counts no memory that a zygote shares with it.
         seconds = _WATCH_SECONDS if self._group is None else 1.0
-        # Waiting with a time-out would ask the kernel every 50 ms, for each of many workers.
-        process = os.pidfd_open(self.pid)
-        ended = select.poll()
-        ended.register(process, select.POLLIN)
-        try:
-            while not ended.poll(seconds * 1000):
-                resident = resident_bytes(self.pid)
-                self._peak_bytes = max(self._peak_bytes, resident)
-                if self._group is None and resident > limit:
-                    self._kill()
-        finally:
-            os.close(process)
-        self._process.wait()
+        while not self._process.ended(seconds):
+            resident = resident_bytes(self.pid)
+            self._peak_bytes = max(self._peak_bytes, resident)
+            if resident > limit:
+                self._kill()
         self._ended()
         self._limiter.remove(self._group)
         self._server.shutdown()
@@ -267,13 +252,13 @@ class Worker:
 
     def stop(self) -> None:
         """End the process and what it started."""
+        self._stopped = True
         if self.alive:
             self._kill()
 
     def join(self, seconds: float) -> None:
         """Wait until the process has ended and what belonged to it is gone."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
+        self._process.ended(seconds)
         self._limiter.remove(self._group)
         shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -285,27 +270,27 @@ class Worker:
         self._write_log(self.log_stream, list(lines))
 
     def _read_output(self) -> None:
-        pipe = self._process.stdout
-        assert pipe is not None
         rest = b""
-        while chunk := os.read(pipe.fileno(), 65536):
-            *lines, rest = (rest + chunk).split(b"\n")
-            if lines:
-                self._note(*(line.decode(errors="replace") for line in lines))
+        chunk = b"\n"
+        with self._output:
+            while chunk and readable(self._output.fileno()):
+                # What was read is noted before anybody else sees the pipe empty.
+                with self._reading:
+                    chunk = self._output.read(65536)
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    if lines:
+                        self._note(*(line.decode(errors="replace") for line in lines))
         if rest:
             self._note(rest.decode(errors="replace"))
-        pipe.close()
 
     def _drain(self) -> None:
         """Wait a moment for output written before the result, so that END comes last."""
-        pipe = self._process.stdout
         pause = threading.Event()
-        for _ in range(50):
+        for _ in range(500):
             waiting = array.array("i", [0])
             try:
-                if pipe is None or pipe.closed:
-                    return
-                fcntl.ioctl(pipe.fileno(), termios.FIONREAD, waiting)
+                with self._reading:
+                    fcntl.ioctl(self._output.fileno(), termios.FIONREAD, waiting)
             except (OSError, ValueError):
                 return
             if not waiting[0]:

@@ -15,6 +15,12 @@ from botocore.exceptions import ClientError
 from tests.lab_aws.region import Lab, eventually
 
 
+@pytest.fixture(params=["started anew", "forked"])
+def files(request: pytest.FixtureRequest) -> dict[str, str]:
+    """More files of the archive. A zygote forks the workers of an archive with a large package."""
+    return {"pydantic/__init__.py": ""} if request.param == "forked" else {}
+
+
 def invoke(lab: Lab, name: str, event: Any = None, **more: Any) -> tuple[Any, dict[str, Any]]:
     answer = lab.client("lambda").invoke(
         FunctionName=name, Payload=json.dumps(event or {}).encode(), **more
@@ -22,7 +28,7 @@ def invoke(lab: Lab, name: str, event: Any = None, **more: Any) -> tuple[Any, di
     return json.loads(answer["Payload"].read()), answer
 
 
-def test_function_sees_lambdas_environment_and_its_own(lab: Lab) -> None:
+def test_function_sees_lambdas_environment_and_its_own(lab: Lab, files: dict[str, str]) -> None:
     name = lab.function(
         """
         import os
@@ -33,6 +39,7 @@ def test_function_sees_lambdas_environment_and_its_own(lab: Lab) -> None:
                     "arn": context.invoked_function_arn,
                     "left": context.get_remaining_time_in_millis()}
         """,
+        files,
         Environment={"Variables": {"COLOUR": "green"}},
     )
     result, _ = invoke(lab, name, {"a": 1})
@@ -73,21 +80,22 @@ def test_function_has_temporary_credentials_of_its_role(lab: Lab) -> None:
     assert arn == f"arn:aws:sts::123456789012:assumed-role/{role.rsplit('/', 1)[1]}/{name}"
 
 
-def test_undeclared_dependency_fails_as_on_aws(lab: Lab) -> None:
-    name = lab.function("import yaml\ndef handler(event, context): return 1\n")
+def test_undeclared_dependency_fails_as_on_aws(lab: Lab, files: dict[str, str]) -> None:
+    name = lab.function("import yaml\ndef handler(event, context): return 1\n", files)
     error, answer = invoke(lab, name)
     assert answer["FunctionError"] == "Unhandled"
     assert error["errorType"] == "Runtime.ImportModuleError"
     assert "No module named 'yaml'" in error["errorMessage"]
 
 
-def test_exception_has_lambdas_form(lab: Lab) -> None:
+def test_exception_has_lambdas_form(lab: Lab, files: dict[str, str]) -> None:
     name = lab.function(
         """
         class InvalidPlan(Exception): pass
         def handler(event, context):
             raise InvalidPlan("blocks: must be positive")
-        """
+        """,
+        files,
     )
     error, answer = invoke(lab, name)
     assert answer["FunctionError"] == "Unhandled"
@@ -96,13 +104,14 @@ def test_exception_has_lambdas_form(lab: Lab) -> None:
     assert "raise InvalidPlan" in error["stackTrace"][-1]
 
 
-def test_timeout_is_enforced_and_the_next_invocation_works(lab: Lab) -> None:
+def test_timeout_is_enforced_and_the_next_invocation_works(lab: Lab, files: dict[str, str]) -> None:
     name = lab.function(
         """
         import time
         def handler(event, context):
             time.sleep(event.get("seconds", 0)); return "done"
         """,
+        files,
         Timeout=1,
     )
     started = time.monotonic()
@@ -114,14 +123,14 @@ def test_timeout_is_enforced_and_the_next_invocation_works(lab: Lab) -> None:
     assert invoke(lab, name)[0] == "done"
 
 
-def test_crash_is_an_exit_error(lab: Lab) -> None:
-    name = lab.function("import os\ndef handler(event, context): os._exit(3)\n")
+def test_crash_is_an_exit_error(lab: Lab, files: dict[str, str]) -> None:
+    name = lab.function("import os\ndef handler(event, context): os._exit(3)\n", files)
     error, _ = invoke(lab, name)
     assert error["errorType"] == "Runtime.ExitError"
     assert error["errorMessage"].endswith("Runtime exited with error: exit status 3")
 
 
-def test_memory_limit_kills_a_greedy_function(lab: Lab) -> None:
+def test_memory_limit_kills_a_greedy_function(lab: Lab, files: dict[str, str]) -> None:
     name = lab.function(
         """
         import time
@@ -132,6 +141,7 @@ def test_memory_limit_kills_a_greedy_function(lab: Lab) -> None:
                 time.sleep(0.002)
             return len(held)
         """,
+        files,
         MemorySize=128,
     )
     error, _ = invoke(lab, name)
@@ -173,8 +183,8 @@ def test_invocations_at_once_run_in_processes_of_their_own_that_are_reused(lab: 
     assert invoke(lab, name, {"seconds": 0})[0] in pids
 
 
-def test_logs_have_start_output_end_and_report(lab: Lab) -> None:
-    name = lab.function("def handler(event, context):\n    print('said', event['x'])\n")
+def test_logs_have_start_output_end_and_report(lab: Lab, files: dict[str, str]) -> None:
+    name = lab.function("def handler(event, context):\n    print('said', event['x'])\n", files)
     invoke(lab, name, {"x": 7})
     logs = lab.client("logs")
     group = f"/aws/lambda/{name}"

@@ -1,0 +1,181 @@
+"""A process that has imported the large packages of one archive, and forks into workers.
+
+Importing them anew took half the processor time of a cold start. This program runs outside the
+lab's own packages, with the paths of a worker. It reads requests from the socket whose descriptor
+is its argument, and ends when the other end of the socket is closed and its workers have ended.
+
+A worker differs from a process that was started anew in this:
+
+- Workers of one archive share Python's hash seed, and what the packages made at import.
+- They share the memory of the packages. The resident size counts it in each worker, as if it had
+  imported them. A memory control group counts only what the worker has written to since.
+- A submodule that the zygote imported is there, even if the function forgot to import it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# What a zygote imports if the archive has it. numpy is not here: its linear algebra starts threads,
+# and a process with threads cannot be forked safely.
+PACKAGES = (
+    "boto3",
+    "kubernetes.client",
+    "pydantic",
+    "aws_lambda_powertools.logging",
+    "aws_lambda_powertools.metrics",
+    "aws_lambda_powertools.utilities.typing",
+)
+#: The answer to a request whose function needs a process that is started anew.
+REFUSED = b"refused"
+MESSAGE_BYTES = 65536
+# Read before or below Python's code, where this program cannot see it: by the interpreter, the
+# loader, the C library, OpenSSL.
+_READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "OPENSSL_")
+_EVERYTHING = "*"
+
+Request = dict[str, Any]
+
+
+class _Recorder(os._Environ[str]):
+    """The environment, which notes the names that are read."""
+
+    read: set[str]
+
+    def __getitem__(self, key: str) -> str:
+        self.read.add(key)
+        return super().__getitem__(key)
+
+    def __iter__(self) -> Any:
+        self.read.add(_EVERYTHING)
+        return super().__iter__()
+
+
+def import_packages() -> set[str]:
+    """Import what the archive has. Returns the environment variables that this read."""
+    plain, recorder = type(os.environ), type("", (_Recorder,), {"read": set[str]()})
+    # The object stays the same, because modules keep references to it.
+    os.environ.__class__ = recorder
+    for name in PACKAGES:
+        # A function that needs a broken package fails by itself, with the error of its own import.
+        with contextlib.suppress(Exception):
+            if Path(name.partition(".")[0]).is_dir():
+                importlib.import_module(name)
+    os.environ.__class__ = plain
+    return recorder.read  # type: ignore[attr-defined,no-any-return]
+
+
+def accepts(wanted: Mapping[str, str], own: Mapping[str, str], read: set[str]) -> bool:
+    """Would the packages have been the same with the `wanted` environment?
+
+    `own` is the environment in which they were imported, `read` the names that they read.
+    """
+    at_start = {name for name in {*wanted, *own} if name.startswith(_READ_AT_START)}
+    return _EVERYTHING not in read and all(
+        wanted.get(name) == own.get(name) for name in read | at_start
+    )
+
+
+def given_environment() -> dict[str, str]:
+    """The environment that this process was given; Python may have added LC_CTYPE (PEP 538)."""
+    entries = Path("/proc/self/environ").read_bytes().rstrip(b"\0").split(b"\0")
+    pairs = (os.fsdecode(entry).partition("=") for entry in entries if entry)
+    return {name: value for name, _, value in pairs}
+
+
+def serve(
+    control: socket.socket, own: Mapping[str, str], read: set[str]
+) -> tuple[Request, int, int] | None:
+    """Fork a worker for each request and tell how each ended; see `accepts` for `own` and `read`.
+
+    Returns None in the zygote, when nobody can ask any more, and in each worker its request, the
+    descriptor for its output, and the socket on which it tells its process id.
+    """
+    workers: dict[int, tuple[int, int]] = {}
+    asked = True
+    events = select.poll()
+    events.register(control, select.POLLIN)
+    while asked or workers:
+        for descriptor, _ in events.poll():
+            if descriptor != control.fileno():
+                events.unregister(descriptor)
+                os.close(descriptor)
+                pid, status = workers.pop(descriptor)
+                _, code = os.waitpid(pid, 0)
+                _tell(status, str(os.waitstatus_to_exitcode(code)).encode())
+                os.close(status)
+                continue
+            message, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 2)
+            if not message:
+                events.unregister(control)
+                asked = False
+                continue
+            request: Request = json.loads(message)
+            output, status = descriptors
+            if not accepts(request["environment"], own, read):
+                _tell(status, REFUSED)
+                os.close(status)
+            elif pid := os.fork():
+                process = os.pidfd_open(pid)
+                workers[process] = pid, status
+                events.register(process, select.POLLIN)
+            else:
+                control.detach()
+                return request, output, status
+            os.close(output)
+    return None
+
+
+def become(environment: Mapping[str, str], handler: str, output: int, status: int) -> None:
+    """Turn the forked process into a worker, and run the runtime client."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for standard, descriptor in enumerate((nothing, output, output)):
+        os.dup2(descriptor, standard)
+    # Only now, so that whoever reads it can kill the session.
+    _tell(status, str(os.getpid()).encode())
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    # As `python -m awslambdaric handler`. Python has given `random` a new seed after the fork.
+    sys.argv = ["awslambdaric", handler]
+    runpy.run_module("awslambdaric", run_name="__main__", alter_sys=True)
+
+
+def _tell(status: int, message: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        os.write(status, message)
+
+
+def main() -> None:
+    """Run the zygote, and in its forks the workers."""
+    # As in a worker, where `-m` puts the working directory first; here it is this file's.
+    sys.path[0] = str(Path.cwd())
+    control = socket.socket(fileno=int(sys.argv[1]))
+    own = given_environment()
+    added = {name: value for name, value in os.environ.items() if name not in own}
+    read = import_packages()
+    # The collector writes to what it examines, and would copy the shared memory in each worker.
+    gc.collect()
+    gc.freeze()
+    worker = serve(control, own, read)
+    if worker is not None:
+        request, output, status = worker
+        become(added | request["environment"], request["handler"], output, status)
+
+
+if __name__ == "__main__":
+    main()

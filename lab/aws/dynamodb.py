@@ -1,0 +1,49 @@
+"""DynamoDB's answers as moto gives them, but without most of moto's work.
+
+moto converts each item several times for each attribute of an answer. A run reads the states of its
+trials often, so this took most of the time of the Region in a run, and of the tests of the stages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.core.model import StructureShape
+from moto.core.serialize import JSONSerializer
+from moto.dynamodb.models.dynamo_type import Item
+
+_moto_structure = JSONSerializer._serialize_type_structure
+_moto_project = Item.project
+
+
+def install() -> None:
+    """Shorten how moto projects and writes items."""
+    JSONSerializer._serialize_type_structure = _structure  # type: ignore[method-assign, assignment]
+    Item.project = _project  # type: ignore[method-assign]
+
+
+def _structure(
+    self: JSONSerializer, serialized: Any, value: Any, shape: StructureShape, key: str
+) -> None:
+    """Write an attribute as it is stored, which is already its form in JSON.
+
+    moto looks for each of ten types by several names. Bytes are not in the form of JSON; moto still
+    writes those on an item's first level.
+    """
+    if shape.name == "AttributeValue" and isinstance(value, dict) and not {"B", "BS"} & {*value}:
+        serialized[self.get_serialized_name(shape, key)] = value
+    else:
+        _moto_structure(self, serialized, value, shape, key)
+
+
+def _project(self: Item, projection_expressions: list[list[str]]) -> Item:
+    """Keep the named attributes. moto converts the whole item anew for each name.
+
+    moto still projects on parts of attributes.
+    """
+    if any(len(path) > 1 or "[" in path[0] for path in projection_expressions):
+        return _moto_project(self, projection_expressions)
+    names = [name for (name,) in projection_expressions if name in self.attrs]
+    projected = Item(self.hash_key, self.range_key, {})
+    projected.attrs.update({name: self.attrs[name] for name in names})
+    return projected

@@ -1,0 +1,179 @@
+"""A worker that a zygote forked is like one that was started anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from lab.aws.awslambda import zygote
+from lab.aws.awslambda.processes import Processes
+from tests.lab_aws.region import Lab, eventually
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+# Stands for a large package: a zygote imports it if the archive has it.
+PACKAGE = {"pydantic/__init__.py": "import os\nIMPORTED_BY = os.getpid()\n"}
+WHO = """
+    import os, pydantic, random
+    def handler(event, context):
+        return {"me": os.getpid(), "importer": pydantic.IMPORTED_BY, "random": random.random()}
+    """
+TRAITS = """
+    import contextlib, os, signal, sys, threading, time
+    at_import = {
+        "arguments": sys.argv[1:], "paths": sys.path, "flags": list(sys.flags), "zone": time.tzname,
+    }
+    def links():
+        for number in sorted(os.listdir("/proc/self/fd"), key=int):
+            with contextlib.suppress(FileNotFoundError):
+                yield os.readlink(f"/proc/self/fd/{number}").split(":")[0]
+    def handler(event, context):
+        return {
+            **at_import,
+            "main": sys.modules["__main__"].__name__,
+            "directory": os.getcwd(),
+            "environment": sorted(os.environ),
+            "descriptors": [*links()],
+            "leads": os.getpid() == os.getsid(0) == os.getpgid(0),
+            "signals": [str(signal.getsignal(number)) for number in range(1, 32)],
+            "blocked": [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
+            "threads": threading.active_count(),
+            "encodings": [sys.stdout.encoding, sys.getfilesystemencoding()],
+        }
+    """
+
+
+def invoke(lab: Lab, name: str) -> Any:
+    return json.loads(lab.client("lambda").invoke(FunctionName=name)["Payload"].read())
+
+
+def test_functions_of_an_archive_share_its_packages_but_no_process(lab: Lab) -> None:
+    first, second = (invoke(lab, lab.function(WHO, PACKAGE)) for _ in range(2))
+    assert first["importer"] == second["importer"]
+    assert len({first["importer"], first["me"], second["me"]}) == 3
+
+
+def test_forked_workers_draw_different_random_numbers(lab: Lab) -> None:
+    with_random = {"pydantic/__init__.py": "import os, random\nIMPORTED_BY = os.getpid()\n"}
+    first, second = (invoke(lab, lab.function(WHO, with_random)) for _ in range(2))
+    assert first["importer"] == second["importer"]
+    assert first["random"] != second["random"]
+
+
+def test_a_forked_worker_has_the_traits_of_one_that_was_started(lab: Lab) -> None:
+    forked = invoke(lab, lab.function(TRAITS, PACKAGE))
+    started = invoke(lab, lab.function(TRAITS, {"other/__init__.py": ""}))
+    for traits in (forked, started):
+        own, _, *others = traits["paths"]
+        assert own == traits["directory"]
+        traits["paths"], traits["directory"] = others, "of the archive"
+    assert forked == started
+
+
+def test_a_package_that_reads_a_functions_variable_is_imported_with_its_value(lab: Lab) -> None:
+    files = {
+        "pydantic/__init__.py": """
+            import os
+            IMPORTED_BY, COLOUR = os.getpid(), os.environ.get("COLOUR", "none")
+            """
+    }
+    code = """
+        import os, pydantic
+        def handler(event, context):
+            return {"forked": pydantic.IMPORTED_BY != os.getpid(), "colour": pydantic.COLOUR}
+        """
+    green = lab.function(code, files, Environment={"Variables": {"COLOUR": "green"}})
+    plain = lab.function(code, files, Environment={"Variables": {"SIZE": "large"}})
+    assert invoke(lab, green) == {"forked": False, "colour": "green"}
+    assert invoke(lab, plain) == {"forked": True, "colour": "none"}
+
+
+@pytest.mark.parametrize("name", ["PYTHONOPTIMIZE", "LC_ALL", "LD_PRELOAD"])
+def test_what_a_program_reads_when_it_starts_is_not_taken_from_the_zygote(name: str) -> None:
+    assert zygote.accepts({"COLOUR": "green"}, {}, set())
+    assert not zygote.accepts({name: "1"}, {}, set())
+    assert not zygote.accepts({}, {name: "1"}, set())
+
+
+def test_a_package_that_reads_the_whole_environment_is_never_shared(lab: Lab) -> None:
+    files = {
+        "pydantic/__init__.py": "import os\nIMPORTED_BY, ALL = os.getpid(), dict(os.environ)\n"
+    }
+    found = invoke(lab, lab.function(WHO, files))
+    assert found["importer"] == found["me"]
+
+
+def test_after_a_zygote_was_killed_functions_work_and_have_a_new_one(lab: Lab) -> None:
+    package = {"pydantic/__init__.py": PACKAGE["pydantic/__init__.py"] + "KILLED = True\n"}
+    name = lab.function(WHO, package)
+    before = invoke(lab, name)
+    os.kill(before["importer"], signal.SIGKILL)
+    eventually(lambda: invoke(lab, name), lambda found: "me" in found)
+    after = invoke(lab, lab.function(WHO, package))
+    assert after["importer"] not in (before["importer"], after["me"])
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    """Starts processes of an archive whose runtime client waits for ever."""
+    (tmp_path / "pydantic").mkdir()
+    (tmp_path / "pydantic" / "__init__.py").touch()
+    (tmp_path / "client").mkdir()
+    (tmp_path / "client" / "awslambdaric.py").write_text("import time\ntime.sleep(1000)\n")
+    made = Processes(tmp_path / "client")
+    yield made
+    made.stop()
+
+
+def test_workers_of_a_killed_zygote_end_as_killed(processes: Processes, tmp_path: Path) -> None:
+    worker = processes.start("index.handler", tmp_path, {"TMPDIR": str(tmp_path / "worker")})
+    parent = int(Path("/proc", str(worker.pid), "stat").read_text().rpartition(")")[2].split()[1])
+    assert parent != os.getpid()
+    os.kill(parent, signal.SIGKILL)
+    assert worker.ended(10)
+    assert worker.poll() == -signal.SIGKILL
+    os.close(worker.output)
+
+
+def test_a_zygote_ends_with_its_lab(processes: Processes, tmp_path: Path) -> None:
+    worker = processes.start("index.handler", tmp_path, {"TMPDIR": str(tmp_path / "worker")})
+    status = Path("/proc", str(worker.pid), "stat").read_text()
+    os.killpg(worker.pid, signal.SIGTERM)
+    assert worker.ended(10)
+    assert worker.poll() == -signal.SIGTERM
+    processes.stop()
+    assert not Path("/proc", status.rpartition(")")[2].split()[1]).exists()
+    os.close(worker.output)
+
+
+def test_our_packages_read_no_variable_in_which_our_functions_differ() -> None:
+    """Else each function would be started anew, and nobody would notice but the clock."""
+    packages = Path(boto3.__file__).parents[1]
+    found = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import json, os; from lab.aws.awslambda import zygote"
+            "; os.chdir(os.environ['PACKAGES']); print(json.dumps([*zygote.import_packages()]))"
+            "; import sys, threading"
+            "; print(json.dumps([threading.active_count(), 'kubernetes.client' in sys.modules]))",
+        ],
+        env={"PACKAGES": str(packages), "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    read, (threads, imported) = map(json.loads, found.stdout.splitlines())
+    assert threads == 1
+    assert imported
+    templates = " ".join(path.read_text() for path in (REPOSITORY / "templates").glob("*.yaml"))
+    assert [name for name in read if f" {name}:" in templates] == []
+    assert "*" not in read

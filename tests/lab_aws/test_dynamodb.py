@@ -1,0 +1,89 @@
+"""DynamoDB's answers hold what was written, whatever the types of the values."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
+
+from tests.lab_aws.region import Lab
+
+EVERY_TYPE: dict[str, Any] = {
+    "pk": "one",
+    "text": "S",
+    "number": Decimal("0.1"),
+    "flag": False,
+    "nothing": None,
+    "texts": {"L", "M"},
+    "numbers": {Decimal(1), Decimal("2.5")},
+    "empty": {"list": [], "map": {}, "text": ""},
+    "bytes": Binary(b"\x00\xff"),
+    "list": [{"S": "a map with the name of a type"}, [Decimal(1), "two", None]],
+}
+
+
+class Table:
+    """A table with the item EVERY_TYPE, which a query finds."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.client, self.name = lab.client("dynamodb"), f"table-{uuid4().hex}"
+        self.client.create_table(
+            TableName=self.name,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        )
+        write = TypeSerializer().serialize
+        item = {key: write(value) for key, value in EVERY_TYPE.items()}
+        self.client.put_item(TableName=self.name, Item=item)
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        """The item, as a query answers it."""
+        (found,) = self.client.query(
+            TableName=self.name,
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": "one"}},
+            **request,
+        )["Items"]
+        return plain(found)
+
+
+def plain(item: dict[str, Any]) -> dict[str, Any]:
+    read = TypeDeserializer().deserialize
+    return {key: read(value) for key, value in item.items()}
+
+
+@pytest.fixture(scope="module")
+def table(lab: Lab) -> Table:
+    return Table(lab)
+
+
+def test_an_item_of_every_type_is_answered_as_it_was_written(table: Table) -> None:
+    (scanned,) = table.client.scan(TableName=table.name)["Items"]
+    got = table.client.get_item(TableName=table.name, Key={"pk": {"S": "one"}})["Item"]
+    assert [table.query(), plain(scanned), plain(got)] == [EVERY_TYPE] * 3
+
+
+def test_a_projection_has_what_the_item_has_of_the_named_attributes(table: Table) -> None:
+    asked = ("empty", "nothing", "list", "missing")
+    found = table.query(
+        ProjectionExpression=", ".join(f"#{name}" for name in asked),
+        ExpressionAttributeNames={f"#{name}": name for name in asked},
+    )
+    assert found == {name: EVERY_TYPE[name] for name in asked[:-1]}
+
+
+def test_a_projection_may_name_a_part_of_an_attribute(table: Table) -> None:
+    found = table.query(
+        ProjectionExpression="#map.#text, flag",
+        ExpressionAttributeNames={"#map": "empty", "#text": "text"},
+    )
+    assert found == {"empty": {"text": ""}, "flag": False}
+
+
+def test_a_projection_leaves_the_stored_item_as_it_is(table: Table) -> None:
+    table.query(ProjectionExpression="flag")
+    assert table.query() == EVERY_TYPE
