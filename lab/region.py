@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lab.aws.server import Region, serve
 from lab.daemon import INSIDE, Settings, state_directory
+from lab.fabric.luck import Luck
 from lab.nodes.cluster import Machine
 from lab.nodes.host import Host
 from lab.nodes.programs import Programs
@@ -32,6 +33,7 @@ def write_status(region: Region, settings: Settings) -> None:
         "region": "us-east-1",
         "kubeconfig": str(state / "kubeconfig"),
         "network_scale": settings.network_scale,
+        "seed": settings.seed,
         "tools_image": TOOLS_IMAGE,
         "kubernetes": settings.kubernetes,
         "programs": settings.programs,
@@ -90,6 +92,7 @@ def main() -> None:
         state_directory=INSIDE,
         endpoint_port=settings.kubernetes_port,
         network_scale=settings.network_scale,
+        luck=Luck(settings.seed),
     )
     region = serve(
         listeners=[inside_aws, outside_aws],

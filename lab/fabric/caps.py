@@ -13,30 +13,46 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lab import daemon
 from lab.errors import LabError
+from lab.fabric.luck import RackLuck
 from lab.fabric.network import FABRIC
 from lab.fabric.shaping import Limits, class_commands, ingress_command
 
 #: In a node's directory of the lab's state.
 FILE = "link.json"
+#: In the lab's state: the link of every node that was ever launched, one line of JSON each.
+PLACES = "places.jsonl"
 
 
 @dataclass(frozen=True)
 class Link:
-    """A node's link with its original caps in bits per second, before any change."""
+    """A node's link with its original caps in bits per second, before any change.
+
+    `rack` is its bridge, `place` the rack's place. A later node may get the name of one that is
+    gone, but never its instance id.
+    """
 
     node: str
+    instance_id: str
     device: str
     limits: Limits
     ena_express: bool
     labels: Mapping[str, str]
+    rack: str
+    place: RackLuck
 
     def write(self, directory: Path) -> None:
         """Write the link to the file that `links` reads."""
         directory.mkdir(parents=True, exist_ok=True)
         (directory / FILE).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
+
+    def remember(self, state: Path) -> None:
+        """Add the link to the record of all places in the lab's state."""
+        with (state / PLACES).open("a", encoding="utf-8") as record:
+            record.write(json.dumps(dataclasses.asdict(self)) + "\n")
 
 
 def links() -> list[Link]:
@@ -45,9 +61,21 @@ def links() -> list[Link]:
     for path in sorted((daemon.state_directory() / "nodes").glob(f"*/{FILE}")):
         # A node may end at any time, and its file with it.
         with contextlib.suppress(FileNotFoundError):
-            value = json.loads(path.read_text("utf-8"))
-            found.append(Link(**{**value, "limits": Limits(**value["limits"])}))
+            found.append(_link(json.loads(path.read_text("utf-8"))))
     return found
+
+
+def all_places() -> list[Link]:
+    """The links of all nodes that the lab has launched, those that are gone included, in order."""
+    path = daemon.state_directory() / PLACES
+    if not path.exists():
+        return []
+    return [_link(json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+
+
+def _link(value: Mapping[str, Any]) -> Link:
+    limits, place = Limits(**value["limits"]), RackLuck(**value["place"])
+    return Link(**{**value, "limits": limits, "place": place})
 
 
 def change(selector: str, factor: float) -> list[Link]:

@@ -3,19 +3,22 @@
 One namespace holds the fabric: a bridge per rack, and the spine that joins the bridges. Every node
 is a namespace of its own with one link, `eth0`, to its rack's bridge. Nodes of one cluster
 placement group share a rack, and so do nodes of one partition of a partition placement group. Every
-other node has its own rack. The spine carries frames between racks after a fixed delay. All
-addresses of the VPC are on one link, as they seem to be on EC2. A node routes to its own pods.
+other node has its own rack. The spine carries frames between racks after the delays of both, which
+luck decides (`lab.fabric.luck`). All addresses of the VPC are on one link, as they seem to be on
+EC2. A node routes to its own pods.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import ipaddress
 import itertools
 import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +26,7 @@ from pathlib import Path
 from pyroute2 import NetNS, netns
 
 from lab.errors import LabError
+from lab.fabric.luck import MEAN_RACK, Luck, RackLuck
 from lab.fabric.shaping import (
     EnaExpress,
     Limits,
@@ -33,7 +37,6 @@ from lab.fabric.shaping import (
 )
 
 MTU_BYTES = 9001  # EC2's jumbo frames, the VPC CNI's default
-SPINE_DELAY_SECONDS = 150e-6  # each way; with it the lab's round trip is EC2's published 0.46 ms
 FABRIC = "fabric"
 SERVICES_RACK = "services"
 
@@ -43,28 +46,65 @@ class Placement:
     """Where an instance is placed.
 
     `rack` names the rack that it shares, None for a rack of its own. `cluster_group` is its cluster
-    placement group, None when it is in none.
+    placement group, None when it is in none. `part` says which rack of a group it is, without the
+    group's name, which differs from stack to stack.
     """
 
     rack: str | None = None
     cluster_group: str | None = None
+    part: str = ""
 
     @classmethod
     def of(cls, strategy: str | None, group: str | None, partition: int | None) -> Placement:
         """The placement of an instance in a placement group, or in none."""
         if strategy == "cluster":
-            return cls(rack=f"group-{group}", cluster_group=group)
+            return cls(f"group-{group}", cluster_group=group, part="cluster")
         if strategy == "partition":
-            return cls(rack=f"group-{group}-partition-{partition}")
+            part = f"partition-{partition}"
+            return cls(f"group-{group}-{part}", part=part)
         return cls()
+
+
+@dataclass(frozen=True)
+class Kin:
+    """Who a node is to luck: the `number`-th node of its kind, whatever its address.
+
+    `kind` is the same for the nodes of one node group, and the same in a later lab.
+    """
+
+    kind: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Rack:
+    """A bridge, joined to the spine by an uplink, with the luck of its nodes."""
+
+    number: int
+    luck: RackLuck
+
+    @property
+    def bridge(self) -> str:
+        """The name of its bridge."""
+        return f"rack{self.number}"
+
+    @property
+    def uplink(self) -> str:
+        """The name of its device to the spine."""
+        return f"up{self.number}"
+
+    @property
+    def downlink(self) -> str:
+        """The name of the spine's device to the rack, where the spine is a bridge."""
+        return f"down{self.number}"
 
 
 @dataclass
 class Port:
-    """A namespace's link to its rack."""
+    """A namespace's link to its rack; `limits` are those that its place leaves it."""
 
     namespace: str
-    rack: str
+    rack: Rack
     device: str
     address: ipaddress.IPv4Address
     block: ipaddress.IPv4Network
@@ -96,15 +136,16 @@ class Network:
     """The fabric of one VPC; `vpc` has its CIDR blocks, the primary one first. Thread-safe."""
 
     vpc: Sequence[ipaddress.IPv4Network]
-    spine_delay_seconds: float = SPINE_DELAY_SECONDS
+    luck: Luck
     ports: dict[str, Port] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
         self._numbers = itertools.count()
-        self._racks: dict[str, str] = {}
-        self._empty_racks: list[str] = []
+        self._racks: dict[str, Rack] = {}
+        self._empty_racks: list[Rack] = []
         self._rack_numbers = itertools.count()
+        self._times_opened: Counter[str] = Counter()
         self._classifiers: dict[str, str] = {}
         self._relay: subprocess.Popen[str] | None = None
         netns.create(FABRIC)
@@ -118,7 +159,7 @@ class Network:
         if not self._netem:
             with namespace(FABRIC):
                 self._relay = subprocess.Popen(
-                    [sys.executable, "-m", "lab.fabric.relay", str(self.spine_delay_seconds)],
+                    [sys.executable, "-m", "lab.fabric.relay"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -132,7 +173,7 @@ class Network:
     def attach_services(self, address: ipaddress.IPv4Address) -> None:
         """Join the calling process's namespace, which has the control plane, to the VPC."""
         with self._lock:
-            rack = self._rack(SERVICES_RACK)
+            rack = self._rack(SERVICES_RACK, MEAN_RACK)
             with NetNS(FABRIC) as fabric:
                 fabric.link(
                     "add",
@@ -141,7 +182,7 @@ class Network:
                     mtu=MTU_BYTES,
                     peer={"ifname": "vpc0", "mtu": MTU_BYTES, "net_ns_fd": "/proc/self/ns/net"},
                 )
-                _enslave(fabric, "services0", rack)
+                _enslave(fabric, "services0", rack.bridge)
             subprocess.run(["ip", "link", "set", "vpc0", "up"], check=True)
             own = self._cidr_of(address)
             subprocess.run(
@@ -167,17 +208,20 @@ class Network:
         block: ipaddress.IPv4Network,
         zone: str,
         placement: Placement,
+        kin: Kin,
         ena_express: EnaExpress,
         limits: Limits,
     ) -> Port:
         """Make a namespace `name` with a shaped `eth0` in its rack, and routes for its pods.
 
-        Raises LabError when the block is outside the VPC.
+        `limits` are EC2's for the instance; the place leaves it a share of them. Raises LabError
+        when the block is outside the VPC.
         """
         with self._lock:
             own = self._cidr_of(next(block.hosts()))
             number = next(self._numbers)
-            rack = self._rack(placement.rack or f"alone-{name}")
+            rack = self._rack_of(name, placement, kin)
+            limits = limits.times(rack.luck.share * self.luck.host(f"{kin.kind}/{kin.number}"))
             port = Port(
                 namespace=name,
                 rack=rack,
@@ -209,7 +253,7 @@ class Network:
                         "net_ns_fd": f"/run/netns/{name}",
                     },
                 )
-                _enslave(fabric, port.device, rack)
+                _enslave(fabric, port.device, rack.bridge)
             with NetNS(name) as node:
                 node.link("set", index=node.link_lookup(ifname="lo")[0], state="up")
                 eth0 = node.link_lookup(ifname="eth0")[0]
@@ -268,41 +312,61 @@ class Network:
                 _tc(port.namespace, [command])
                 self._classifiers[port.namespace] = command
 
-    def _rack(self, key: str) -> str:
-        """The bridge of a rack. Takes an empty one or makes one, joined to the spine."""
-        if key not in self._racks and self._empty_racks:
-            self._racks[key] = self._empty_racks.pop()
-        if key in self._racks:
-            return self._racks[key]
-        number = next(self._rack_numbers)
-        rack, uplink = f"rack{number}", f"up{number}"
-        with NetNS(FABRIC) as fabric:
-            _add_bridge(fabric, rack)
-            if self._relay is not None:
-                assert self._relay.stdin is not None
-                assert self._relay.stdout is not None
-                self._relay.stdin.write(f"{uplink}\n")
-                self._relay.stdin.flush()
-                if self._relay.stdout.readline().strip() != "ok":
-                    raise LabError(
-                        "The relay between the racks did not start: look at the lab's log, and "
-                        "check that /dev/net/tun can be opened."
-                    )
-            else:
-                peer = {"ifname": f"down{number}", "mtu": MTU_BYTES}
-                fabric.link("add", ifname=uplink, kind="veth", mtu=MTU_BYTES, peer=peer)
-                _enslave(fabric, f"down{number}", "spine")
-            fabric.link("set", index=fabric.link_lookup(ifname=uplink)[0], mtu=MTU_BYTES)
-            _enslave(fabric, uplink, rack)
-        if self._netem:
-            # Every frame between racks enters the spine exactly once, so the whole delay is there.
-            microseconds = self.spine_delay_seconds * 1e6
-            _tc(
-                FABRIC,
-                [f"qdisc add dev {uplink} root netem delay {microseconds:.0f}us limit 20000"],
-            )
+    def _rack_of(self, name: str, placement: Placement, kin: Kin) -> Rack:
+        """The rack of a node: its group's, or its own. An empty group draws another place."""
+        if placement.rack is None:
+            return self._rack(f"alone-{name}", self.luck.rack(f"{kin.kind}/{kin.number}"))
+        if placement.rack in self._racks:
+            return self._racks[placement.rack]
+        drawn = f"{kin.kind}/{placement.part}"
+        self._times_opened[drawn] += 1
+        return self._rack(placement.rack, self.luck.rack(f"{drawn}/{self._times_opened[drawn]}"))
+
+    def _rack(self, key: str, luck: RackLuck) -> Rack:
+        """A rack with this luck: an empty bridge, or a new one that is joined to the spine."""
+        if self._empty_racks:
+            rack = dataclasses.replace(self._empty_racks.pop(), luck=luck)
+            self._delay(rack)
+        else:
+            rack = Rack(next(self._rack_numbers), luck)
+            self._build(rack)
         self._racks[key] = rack
         return rack
+
+    def _build(self, rack: Rack) -> None:
+        with NetNS(FABRIC) as fabric:
+            _add_bridge(fabric, rack.bridge)
+            if self._netem:
+                peer = {"ifname": rack.downlink, "mtu": MTU_BYTES}
+                fabric.link("add", ifname=rack.uplink, kind="veth", mtu=MTU_BYTES, peer=peer)
+                _enslave(fabric, rack.downlink, "spine")
+            self._delay(rack)
+            fabric.link("set", index=fabric.link_lookup(ifname=rack.uplink)[0], mtu=MTU_BYTES)
+            _enslave(fabric, rack.uplink, rack.bridge)
+
+    def _delay(self, rack: Rack) -> None:
+        """Give the rack's uplink its delay; without netem, the relay makes the uplink first."""
+        if self._relay is None:
+            _tc(FABRIC, delay_commands(rack))
+            return
+        assert self._relay.stdin is not None
+        assert self._relay.stdout is not None
+        self._relay.stdin.write(f"{rack.uplink} {rack.luck.uplink_seconds * 1e9:.0f}\n")
+        self._relay.stdin.flush()
+        if self._relay.stdout.readline().strip() != "ok":
+            raise LabError(
+                "The relay between the racks did not start: look at the lab's log, and "
+                "check that /dev/net/tun can be opened."
+            )
+
+
+def delay_commands(rack: Rack) -> list[str]:
+    """The lines for `tc -batch` that delay what leaves a rack and what enters it."""
+    microseconds = rack.luck.uplink_seconds * 1e6
+    return [
+        f"qdisc replace dev {device} root netem delay {microseconds:.0f}us limit 20000"
+        for device in (rack.uplink, rack.downlink)
+    ]
 
 
 @contextlib.contextmanager

@@ -1,13 +1,14 @@
-"""The spine where the kernel has no netem: carries frames between racks after a fixed delay.
+"""The spine where the kernel has no netem: carries frames between racks after a delay.
 
-Each rack has a TAP device on its bridge. The relay opens it with `IFF_VNET_HDR` and offloads, so
-that TCP's large segments stay whole and there are few frames. The relay is a learning switch. It
-holds a frame for the delay and then writes it, with its virtio-net header, to the rack where it
-last saw the destination. When it has not seen the destination, it writes to every other rack.
+Each rack has a TAP device on its bridge, with a delay of its own. The relay opens it with
+`IFF_VNET_HDR` and offloads, so that TCP's large segments stay whole and there are few frames. The
+relay is a learning switch. It holds a frame for the delays of both racks and then writes it, with
+its virtio-net header, to the rack where it last saw the destination. When it has not seen the
+destination, it writes to every other rack.
 
-It runs as a process of its own in the fabric's network namespace: `python -m lab.fabric.relay
-DELAY_SECONDS`. It reads device names, one a line, from standard input and answers each with `ok` on
-standard output.
+It runs as a process of its own in the fabric's network namespace: `python -m lab.fabric.relay`. It
+reads lines from standard input, each with a device's name and its delay in nanoseconds, and answers
+each with `ok` on standard output. A known name gets the new delay.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import contextlib
 import ctypes
 import ctypes.util
 import fcntl
+import heapq
+import itertools
 import os
 import select
 import struct
 import sys
 import time
-from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 TUNSETIFF = 0x400454CA
 TUNSETOFFLOAD = 0x400454D0
@@ -48,73 +52,89 @@ def open_tap(name: str) -> int:
     return tap
 
 
-def run(delay_seconds: float) -> None:
+@dataclass
+class Spine:
+    """The racks' devices by name, each with its delay, and the frames on their way.
+
+    A frame that is held has the time when it is due, a number that keeps the order of equal times,
+    and the device to which it goes.
+    """
+
+    taps: dict[str, int] = field(default_factory=dict)
+    delays: dict[int, int] = field(default_factory=dict)
+    where: dict[bytes, int] = field(default_factory=dict)
+    held: list[tuple[int, int, int, bytes]] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def join(self, tap: int, nanoseconds: int) -> None:
+        """Add a rack's device, or give it another delay."""
+        self.delays[tap] = nanoseconds
+
+    def receive(self, tap: int) -> None:
+        """Read the waiting frames, note each sender's rack, and hold each frame for its delay."""
+        for _ in range(64):
+            try:
+                frame = os.read(tap, LARGEST_FRAME_BYTES)
+            except BlockingIOError:
+                return
+            now = time.monotonic_ns() + self.delays[tap]
+            destination = frame[VNET_HEADER_BYTES : VNET_HEADER_BYTES + 6]
+            self.where[frame[VNET_HEADER_BYTES + 6 : VNET_HEADER_BYTES + 12]] = tap
+            known = self.where.get(destination)
+            for target in self.delays if known is None else (known,):
+                if target != tap and len(self.held) < MOST_FRAMES:
+                    due = now + self.delays[target]
+                    heapq.heappush(self.held, (due, next(self._numbers), target, frame))
+
+    def send_first(self) -> None:
+        """Write the frame that is due first to its rack."""
+        _, _, target, frame = heapq.heappop(self.held)
+        # When a rack's device is down or its queue is full, drop the frame as a switch does.
+        with contextlib.suppress(OSError):
+            os.write(target, frame)
+
+
+def run() -> None:
     """Carry frames until standard input ends."""
     _prefer_punctuality()
-    delay = round(delay_seconds * 1e9)
     timer = os.timerfd_create(time.CLOCK_MONOTONIC, flags=os.TFD_NONBLOCK)
     commands = sys.stdin.fileno()
     poller = select.epoll()
     poller.register(commands, select.EPOLLIN)
     poller.register(timer, select.EPOLLIN)
-    taps: list[int] = []
-    where: dict[bytes, int] = {}
-    held: deque[tuple[int, int, bytes]] = deque()
-    armed = False
+    spine = Spine()
+    held = spine.held
+    armed_for = 0  # when the frame is due for which the timer is set; 0 while it is not set
     while True:
         for ready, _ in poller.poll():
             if ready == timer:
                 with contextlib.suppress(BlockingIOError):
                     os.read(timer, 8)
-                armed = False
+                armed_for = 0
             elif ready == commands:
-                names = os.read(commands, 4096).decode().split()
-                if not names:
+                lines = os.read(commands, 4096).decode().splitlines()
+                if not lines:
                     return
-                for name in names:
-                    tap = open_tap(name)
-                    taps.append(tap)
-                    poller.register(tap, select.EPOLLIN)
+                for line in lines:
+                    name, nanoseconds = line.split()
+                    if name not in spine.taps:
+                        spine.taps[name] = open_tap(name)
+                        poller.register(spine.taps[name], select.EPOLLIN)
+                    spine.join(spine.taps[name], int(nanoseconds))
                     print("ok", flush=True)
             else:
-                _receive(ready, held, where, delay)
+                spine.receive(ready)
         while held:
             wait = held[0][0] - time.monotonic_ns()
             if wait > SPIN_NANOSECONDS or (wait > 0 and len(held) > MOST_FRAMES_TO_SPIN_FOR):
                 break
             if wait <= 0:
-                _, source, frame = held.popleft()
-                _send(frame, source, taps, where)
-        if held and not armed:
+                spine.send_first()
+        # A frame of a shorter way may be due before the one that the timer is set for.
+        if held and not 0 < armed_for <= held[0][0]:
             early = 0 if len(held) > MOST_FRAMES_TO_SPIN_FOR else SPIN_NANOSECONDS
             os.timerfd_settime_ns(timer, initial=max(wait - early, 1))
-            armed = True
-
-
-def _receive(
-    tap: int, held: deque[tuple[int, int, bytes]], where: dict[bytes, int], delay: int
-) -> None:
-    """Read the waiting frames, note each sender's rack, and hold each frame for the delay."""
-    for _ in range(64):
-        try:
-            frame = os.read(tap, LARGEST_FRAME_BYTES)
-        except BlockingIOError:
-            return
-        sender = frame[VNET_HEADER_BYTES + 6 : VNET_HEADER_BYTES + 12]
-        where[sender] = tap
-        if len(held) < MOST_FRAMES:
-            held.append((time.monotonic_ns() + delay, tap, frame))
-
-
-def _send(frame: bytes, source: int, taps: list[int], where: dict[bytes, int]) -> None:
-    destination = frame[VNET_HEADER_BYTES : VNET_HEADER_BYTES + 6]
-    known = where.get(destination)
-    targets = [tap for tap in taps if tap != source] if known is None else [known]
-    for tap in targets:
-        if tap != source:
-            # When a rack's device is down or its queue is full, drop the frame as a switch does.
-            with contextlib.suppress(OSError):
-                os.write(tap, frame)
+            armed_for = held[0][0]
 
 
 def _prefer_punctuality() -> None:
@@ -127,4 +147,4 @@ def _prefer_punctuality() -> None:
 
 
 if __name__ == "__main__":
-    run(float(sys.argv[1]))
+    run()

@@ -10,16 +10,19 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.aws.eks.infrastructure import NodeLaunchError, NodeSpec
+from lab.aws.eks.infrastructure import AddonLaunchError, NodeLaunchError, NodeSpec
 from lab.errors import LabError
 from lab.fabric.caps import Link
-from lab.fabric.network import MTU_BYTES, Network, Placement
+from lab.fabric.luck import Luck
+from lab.fabric.network import MTU_BYTES, Kin, Network, Placement
 from lab.fabric.shaping import EnaExpress, Limits
+from lab.nodes import cni
 from lab.nodes.control_plane import ControlPlane, kubeconfig
 from lab.nodes.node import Node
 from lab.nodes.process import wait_until
@@ -28,19 +31,24 @@ from lab.nodes.programs import Programs
 LOG = logging.getLogger(__name__)
 
 READY_SECONDS = 60.0
+CNI_SECONDS = 300.0
 # For a cluster's small files that change often: it is in memory and goes with the lab.
 MEMORY = Path("/run/rackrate")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The programs and images of a lab's clusters, and where their files and the endpoint are."""
+    """The programs and images of a lab's clusters, and where their files and the endpoint are.
+
+    `luck` draws the places of all nodes.
+    """
 
     programs: Programs
     images: Path
     state_directory: Path
     endpoint_port: int
     network_scale: float
+    luck: Luck
 
 
 class RunningCluster:
@@ -63,6 +71,8 @@ class RunningCluster:
         self.stopped = False
         self._machine, self._published = machine, published
         self._nodes: dict[str, Node] = {}
+        self._launched: Counter[str] = Counter()
+        self._cni_version: str | None = None
         self._lock = threading.Lock()
         directory = machine.state_directory / "control-plane"
         for leftover in (directory, MEMORY):
@@ -71,7 +81,7 @@ class RunningCluster:
         vpc = [ipaddress.IPv4Network(cidr) for cidr in vpc_cidrs]
         # EKS puts its network interfaces into the VPC; the lab's takes the last usable address.
         address = vpc[0].broadcast_address - 1
-        self.network = Network(vpc)
+        self.network = Network(vpc, machine.luck)
         try:
             self.network.attach_services(address)
             self.control_plane = ControlPlane(
@@ -100,7 +110,7 @@ class RunningCluster:
         """Start nodes at the same time and wait until all are Ready; see `KubernetesCluster`."""
         try:
             with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-                list(pool.map(self._launch, specs))
+                list(pool.map(self._launch, specs, [self._kin(spec) for spec in specs]))
             names = {spec.name for spec in specs}
             with self._lock:
                 processes = [one for name in names for one in self._nodes[name].running]
@@ -113,6 +123,41 @@ class RunningCluster:
             )
         except (OSError, TimeoutError, LabError) as error:
             raise NodeLaunchError(str(error)) from error
+
+    def roll_out_cni(self, version: str, environment: Mapping[str, str], conflicts: str) -> None:
+        """Give all nodes this version, one after another; see `KubernetesCluster`."""
+        wanted = cni.daemon_set(version, environment)
+        try:
+            image = cni.apply(self.control_plane, wanted, conflicts)
+            chosen = image.rpartition(":")[2]
+            self._cni_version = chosen
+            wait_until(
+                lambda: self._cni_reached(chosen, image),
+                seconds=CNI_SECONDS,
+                describe=lambda: f"{image} does not run on every node after {CNI_SECONDS:.0f} s",
+                poll_seconds=0.2,
+            )
+        except (OSError, TimeoutError) as error:
+            raise AddonLaunchError(str(error)) from error
+
+    def _cni_reached(self, version: str, image: str) -> bool:
+        """Bring the version to the nodes that are ready for it; whether all nodes have it."""
+        everywhere = cni.is_rolled_out(self.control_plane)
+        with self._lock:
+            nodes = {name: node for name, node in self._nodes.items() if node.has_containerd}
+        for node in nodes.values():
+            # A node that starts or ends now is asked again.
+            with contextlib.suppress(OSError):
+                node.tag_cni(version)
+        for name in cni.nodes_with(self.control_plane, image) & nodes.keys():
+            nodes[name].use_cni(version)
+        return everywhere
+
+    def remove_cni(self) -> None:
+        """Remove its pods; see `KubernetesCluster`."""
+        self._cni_version = None
+        with contextlib.suppress(OSError):  # the API server may end before
+            cni.remove(self.control_plane)
 
     def tag_tools(self, reference: str) -> None:
         """Give the tools' image one more reference on the running nodes."""
@@ -138,7 +183,15 @@ class RunningCluster:
         (self._machine.state_directory / "kubeconfig").unlink(missing_ok=True)
         self.stopped = True
 
-    def _launch(self, spec: NodeSpec) -> None:
+    def _kin(self, spec: NodeSpec) -> Kin:
+        """Who a node is to luck. EKS's own labels have ids that differ from stack to stack."""
+        own = {key: value for key, value in spec.labels.items() if "amazonaws.com/" not in key}
+        kind = f"{spec.placement_strategy}/{json.dumps(own, sort_keys=True)}"
+        with self._lock:
+            self._launched[kind] += 1
+            return Kin(kind, self._launched[kind])
+
+    def _launch(self, spec: NodeSpec, kin: Kin) -> None:
         started = time.monotonic()
         directory = self._machine.state_directory / "nodes" / spec.name
         port = self.network.add_node(
@@ -148,6 +201,7 @@ class RunningCluster:
             placement=Placement.of(
                 spec.placement_strategy, spec.placement_group, spec.partition_number
             ),
+            kin=kin,
             ena_express=EnaExpress(tcp=spec.ena_express, udp=spec.ena_express_udp),
             limits=Limits.of_instance(spec.instance_bits_per_second, self._machine.network_scale),
         )
@@ -160,12 +214,23 @@ class RunningCluster:
             control_plane=self.control_plane,
             network_scale=self._machine.network_scale,
             mtu_bytes=MTU_BYTES,
+            bits_per_second=port.limits.instance,
+            cni_version=self._cni_version,
         )
         with self._lock:
             self._nodes[spec.name] = node
-        Link(spec.name, port.device, port.limits, port.has_ena_express, spec.labels).write(
-            directory
+        link = Link(
+            node=spec.name,
+            instance_id=spec.instance_id,
+            device=port.device,
+            limits=port.limits,
+            ena_express=port.has_ena_express,
+            labels=spec.labels,
+            rack=port.rack.bridge,
+            place=port.rack.luck,
         )
+        link.write(directory)
+        link.remember(self._machine.state_directory)
         node.start(self._published)
         LOG.info("%s started in %.1f s", spec.name, time.monotonic() - started)
 

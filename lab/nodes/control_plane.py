@@ -108,11 +108,19 @@ class ControlPlane:
         path.chmod(0o600)
         return path
 
-    def request(self, path: str, method: str = "GET") -> bytes:
+    def request(
+        self,
+        path: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        content_type: str = "application/json",
+    ) -> bytes:
         """Send a request to the API server as its administrator. Raises OSError."""
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         context.load_cert_chain(self.admin.certificate, self.admin.key)
-        request = urllib.request.Request(self.endpoint + path, method=method)
+        request = urllib.request.Request(self.endpoint + path, data=body, method=method)
+        if body is not None:
+            request.add_header("Content-Type", content_type)
         with urllib.request.urlopen(request, context=context, timeout=5) as answer:
             content: bytes = answer.read()
             return content

@@ -15,7 +15,7 @@ from typing import Any
 
 from lab import control_groups
 from lab.aws.eks.infrastructure import NodeSpec
-from lab.nodes import kubelet
+from lab.nodes import cni, kubelet
 from lab.nodes.control_plane import ControlPlane
 from lab.nodes.process import Process, wait_until
 from lab.nodes.programs import Programs
@@ -29,7 +29,11 @@ _importing = threading.Semaphore(os.cpu_count() or 1)
 
 @dataclass
 class Node:
-    """One node's programs and directories. `start` returns once the kubelet runs."""
+    """One node's programs and directories. `start` returns once the kubelet runs.
+
+    `bits_per_second` is the cap on the instance. `cni_version` is the VPC CNI's version for its
+    pods, None where the cluster does not have that add-on.
+    """
 
     spec: NodeSpec
     programs: Programs
@@ -39,10 +43,13 @@ class Node:
     control_plane: ControlPlane
     network_scale: float
     mtu_bytes: int
+    bits_per_second: float
+    cni_version: str | None = None
 
     def __post_init__(self) -> None:
         self.address = next(self.spec.block.hosts())
         self._running: list[Process] = []
+        self._cni_versions: set[str] = set()
 
     def start(self, published: Callable[[], Sequence[str]]) -> None:
         """Start containerd, import the images, start the kubelet.
@@ -72,6 +79,8 @@ class Node:
             self._ctr("images", "import", str(self.images))
         for reference in published():
             self.tag_tools(reference)
+        if self.cni_version is not None:
+            self.tag_cni(self.cni_version)
         path = self.directory / "kubelet.json"
         path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
         self._run(
@@ -92,6 +101,18 @@ class Node:
     def tag_tools(self, reference: str) -> None:
         """Give the tools' image one more reference. Raises OSError until containerd answers."""
         self._ctr("images", "tag", "--force", TOOLS_IMAGE, reference)
+
+    def tag_cni(self, version: str) -> None:
+        """Let the node run the VPC CNI's pod of a version. Raises OSError like `tag_tools`."""
+        if version not in self._cni_versions:
+            self._ctr("images", "tag", "--force", PAUSE_IMAGE, cni.image(version))
+            self._cni_versions.add(version)
+
+    def use_cni(self, version: str) -> None:
+        """Connect later pods as this version does."""
+        if self.cni_version != version:
+            self.cni_version = version
+            self._write_cni()
 
     @property
     def has_containerd(self) -> bool:
@@ -214,37 +235,19 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         return path
 
     def _write_cni(self) -> None:
-        """Configure the CNI: pods get routed addresses of the node's block, as with AWS's CNI."""
-        hosts = list(self.spec.block.hosts())
-        configuration = {
-            "cniVersion": "0.4.0",
-            "name": "vpc",
-            "plugins": [
-                {
-                    "type": "ptp",
-                    "ipMasq": False,
-                    "mtu": self.mtu_bytes,
-                    "ipam": {
-                        "type": "host-local",
-                        "dataDir": str(self.directory / "cni-addresses"),
-                        "ranges": [
-                            [
-                                {
-                                    "subnet": str(self.spec.block),
-                                    "rangeStart": str(hosts[2]),
-                                    "rangeEnd": str(hosts[-1]),
-                                    "gateway": str(hosts[1]),
-                                }
-                            ]
-                        ],
-                        "routes": [{"dst": "0.0.0.0/0"}],
-                    },
-                }
-            ],
-        }
+        """Write the CNI's configuration. containerd reads it again when a file gets its name."""
         directory = self.directory / "cni"
         directory.mkdir(exist_ok=True)
-        (directory / "10-vpc.conflist").write_text(json.dumps(configuration), encoding="utf-8")
+        written = cni.configuration(
+            self.spec.block,
+            directory=self.directory,
+            mtu_bytes=self.mtu_bytes,
+            version=self.cni_version,
+            node_bits_per_second=self.bits_per_second,
+        )
+        temporary = directory / "10-vpc.new"
+        temporary.write_text(json.dumps(written), encoding="utf-8")
+        temporary.rename(directory / "10-vpc.conflist")
 
     def _kubelet_configuration(self, flag_fields: dict[str, Any]) -> dict[str, Any]:
         serving = self.control_plane.authority.issue(

@@ -10,8 +10,10 @@ from lab import daemon
 from lab.errors import LabError
 from lab.fabric import caps
 from lab.fabric.caps import Link, change, links
+from lab.fabric.luck import Luck
 from lab.fabric.shaping import Limits
 
+PLACE = Luck(1).rack("a")
 LIMITS = Limits.of_instance(10e9, 0.1)
 GROUPS = {"a": "one", "b": "one", "c": "two"}
 Ran = list[tuple[tuple[str, ...], tuple[str, ...]]]
@@ -25,14 +27,17 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
     monkeypatch.setattr(daemon, "enter", lambda node: ["enter", node])
     monkeypatch.setattr(caps, "_tc", lambda enter, lines: made.append((tuple(enter), tuple(lines))))
     for number, (node, group) in enumerate(GROUPS.items()):
-        link = Link(node, f"node{number}", LIMITS, False, {"group": group})
+        link = Link(
+            node, f"i-{node}", f"node{number}", LIMITS, False, {"group": group}, "rack0", PLACE
+        )
         link.write(tmp_path / "nodes" / node)
+        link.remember(tmp_path)
     return made
 
 
 def test_links_are_read_as_they_were_written(ran: Ran) -> None:
-    assert [(link.node, link.limits, link.labels) for link in links()] == [
-        (node, LIMITS, {"group": group}) for node, group in GROUPS.items()
+    assert [(link.node, link.limits, link.labels, link.place) for link in links()] == [
+        (node, LIMITS, {"group": group}, PLACE) for node, group in GROUPS.items()
     ]
 
 
@@ -63,3 +68,10 @@ def test_a_factor_that_makes_no_sense_is_refused(ran: Ran, factor: float) -> Non
     with pytest.raises(LabError, match="give a number from"):
         change("group=one", factor)
     assert ran == []
+
+
+def test_places_of_nodes_that_are_gone_are_remembered(ran: Ran, tmp_path: Path) -> None:
+    (tmp_path / "nodes" / "a" / caps.FILE).unlink()
+    assert [link.node for link in links()] == ["b", "c"]
+    assert [link.instance_id for link in caps.all_places()] == ["i-a", "i-b", "i-c"]
+    assert caps.all_places()[0].place == PLACE

@@ -6,7 +6,8 @@ import ipaddress
 
 import pytest
 
-from lab.fabric.network import Placement, Port
+from lab.fabric.luck import MEAN_RACK, Luck
+from lab.fabric.network import Placement, Port, Rack, delay_commands
 from lab.fabric.shaping import EnaExpress, Limits
 
 
@@ -14,7 +15,7 @@ def port(number: int, zone: str, express: EnaExpress, group: str | None = None) 
     block = ipaddress.IPv4Network(f"10.0.{number}.0/26")
     return Port(
         namespace=f"node{number}",
-        rack="rack0",
+        rack=Rack(0, MEAN_RACK),
         device="eth0",
         address=next(block.hosts()),
         block=block,
@@ -26,7 +27,7 @@ def port(number: int, zone: str, express: EnaExpress, group: str | None = None) 
 
 
 def test_only_a_cluster_group_and_a_partition_share_a_rack() -> None:
-    assert Placement.of("cluster", "g", None) == Placement("group-g", "g")
+    assert Placement.of("cluster", "g", None) == Placement("group-g", "g", "cluster")
     first, again = Placement.of("partition", "g", 1), Placement.of("partition", "g", 1)
     assert first == again
     assert first.rack not in (None, Placement.of("partition", "g", 2).rack)
@@ -49,3 +50,12 @@ def test_no_group_is_not_a_group_in_common() -> None:
     assert not port(1, "a", plain).sees(port(2, "a", plain)).same_cluster_group
     assert port(1, "a", plain, "g").sees(port(2, "a", plain, "g")).same_cluster_group
     assert not port(1, "a", plain, "g").sees(port(2, "a", plain, "h")).same_cluster_group
+
+
+def test_both_ends_of_an_uplink_are_delayed_so_that_ways_add_up() -> None:
+    """With netem, a frame passes the uplink of one rack and the downlink of another."""
+    place = next(rack for n in range(99) if (rack := Luck(1).rack(str(n))).position == 7)
+    assert delay_commands(Rack(3, place)) == [
+        "qdisc replace dev up3 root netem delay 74us limit 20000",
+        "qdisc replace dev down3 root netem delay 74us limit 20000",
+    ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -19,22 +18,25 @@ ONE, OTHER, BROADCAST = b"\x02\x00\x00\x00\x00\x01", b"\x02\x00\x00\x00\x00\x02"
 
 
 @dataclass
-class Spine:
-    """Three racks and the relay between them."""
+class Racks:
+    """Three racks and the relay between them, whose uplinks take one, two and three delays."""
 
-    racks: list[socket.socket]
+    ends: list[socket.socket]
     taps: list[int]
-    held: deque[tuple[int, int, bytes]] = field(default_factory=deque)
-    where: dict[bytes, int] = field(default_factory=dict)
+    spine: relay.Spine = field(default_factory=relay.Spine)
+
+    def __post_init__(self) -> None:
+        for number, tap in enumerate(self.taps, start=1):
+            self.spine.join(tap, number * DELAY)
 
     def carry(self, rack: int, frame: bytes) -> list[int]:
         """Send a frame in `rack`. Returns the racks that it reaches unchanged."""
-        self.racks[rack].send(frame)
-        relay._receive(self.taps[rack], self.held, self.where, DELAY)
-        _, source, kept = self.held.popleft()
-        relay._send(kept, source, self.taps, self.where)
+        self.ends[rack].send(frame)
+        self.spine.receive(self.taps[rack])
+        while self.spine.held:
+            self.spine.send_first()
         reached = []
-        for number, end in enumerate(self.racks):
+        for number, end in enumerate(self.ends):
             try:
                 assert end.recv(relay.LARGEST_FRAME_BYTES) == frame
                 reached.append(number)
@@ -44,13 +46,13 @@ class Spine:
 
 
 @pytest.fixture
-def spine() -> Iterator[Spine]:
+def racks() -> Iterator[Racks]:
     pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(3)]
     for pair in pairs:
         for end in pair:
             end.setblocking(False)
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-    yield Spine([rack for rack, _ in pairs], [tap.fileno() for _, tap in pairs])
+    yield Racks([rack for rack, _ in pairs], [tap.fileno() for _, tap in pairs])
     for pair in pairs:
         for end in pair:
             end.close()
@@ -60,59 +62,81 @@ def frame(destination: bytes, source: bytes, payload: bytes = b"content") -> byt
     return HEADER + destination + source + b"\x08\x00" + payload
 
 
-def test_an_unknown_destination_is_looked_for_in_every_other_rack(spine: Spine) -> None:
-    assert spine.carry(0, frame(OTHER, ONE)) == [1, 2]
+def test_an_unknown_destination_is_looked_for_in_every_other_rack(racks: Racks) -> None:
+    assert racks.carry(0, frame(OTHER, ONE)) == [1, 2]
 
 
-def test_a_destination_that_was_heard_of_is_reached_alone(spine: Spine) -> None:
-    spine.carry(2, frame(BROADCAST, OTHER))
-    assert spine.carry(0, frame(OTHER, ONE)) == [2]
-    assert spine.carry(2, frame(ONE, OTHER)) == [0]
+def test_a_destination_that_was_heard_of_is_reached_alone(racks: Racks) -> None:
+    racks.carry(2, frame(BROADCAST, OTHER))
+    assert racks.carry(0, frame(OTHER, ONE)) == [2]
+    assert racks.carry(2, frame(ONE, OTHER)) == [0]
 
 
-def test_a_broadcast_always_reaches_every_other_rack(spine: Spine) -> None:
-    spine.carry(2, frame(BROADCAST, OTHER))
-    assert spine.carry(2, frame(BROADCAST, OTHER)) == [0, 1]
+def test_a_broadcast_always_reaches_every_other_rack(racks: Racks) -> None:
+    racks.carry(2, frame(BROADCAST, OTHER))
+    assert racks.carry(2, frame(BROADCAST, OTHER)) == [0, 1]
 
 
-def test_a_frame_for_its_own_rack_is_not_sent_back(spine: Spine) -> None:
-    spine.carry(0, frame(BROADCAST, OTHER))
-    assert spine.carry(0, frame(OTHER, ONE)) == []
+def test_a_frame_for_its_own_rack_is_not_sent_back(racks: Racks) -> None:
+    racks.carry(0, frame(BROADCAST, OTHER))
+    assert racks.carry(0, frame(OTHER, ONE)) == []
 
 
-def test_a_large_segment_stays_whole_with_its_header(spine: Spine) -> None:
+def test_a_large_segment_stays_whole_with_its_header(racks: Racks) -> None:
     segment = b"\1\0\0\0\0\0\0\0\0\0" + frame(BROADCAST, ONE, os.urandom(64_000))[10:]
-    assert spine.carry(0, segment) == [1, 2]
+    assert racks.carry(0, segment) == [1, 2]
 
 
-def test_every_frame_is_held_for_the_delay_in_the_order_of_arrival(spine: Spine) -> None:
+def test_frames_of_one_way_are_held_for_both_delays_in_the_order_of_arrival(racks: Racks) -> None:
+    racks.carry(1, frame(BROADCAST, OTHER))
     sent = [frame(OTHER, ONE, b"%d" % number) for number in range(10)]
     for one in sent:
-        spine.racks[0].send(one)
+        racks.ends[0].send(one)
     before = time.monotonic_ns()
-    relay._receive(spine.taps[0], spine.held, spine.where, DELAY)
+    racks.spine.receive(racks.taps[0])
     after = time.monotonic_ns()
-    assert [kept for _, _, kept in spine.held] == sent
-    due = [moment for moment, _, _ in spine.held]
-    assert due == sorted(due)
-    assert before + DELAY <= due[0]
-    assert due[-1] <= after + DELAY
+    due = sorted(racks.spine.held)
+    assert [kept for _, _, _, kept in due] == sent
+    assert {target for _, _, target, _ in due} == {racks.taps[1]}
+    assert before + 3 * DELAY <= due[0][0]
+    assert due[-1][0] <= after + 3 * DELAY
+
+
+def test_frame_of_a_shorter_way_arrives_before_an_earlier_one_of_a_longer_way(racks: Racks) -> None:
+    racks.ends[2].send(frame(BROADCAST, OTHER))
+    racks.spine.receive(racks.taps[2])
+    moments = {target: due for due, _, target, _ in racks.spine.held}
+    assert moments[racks.taps[1]] - moments[racks.taps[0]] == DELAY
+    racks.spine.send_first()
+    assert racks.ends[0].recv(100)
+    with pytest.raises(BlockingIOError):
+        racks.ends[1].recv(100)
+
+
+def test_uplink_that_joins_again_has_its_new_delay(racks: Racks) -> None:
+    racks.spine.join(racks.taps[0], 100 * DELAY)
+    racks.carry(1, frame(BROADCAST, OTHER))
+    racks.ends[0].send(frame(OTHER, ONE))
+    before = time.monotonic_ns()
+    racks.spine.receive(racks.taps[0])
+    assert racks.spine.held[0][0] >= before + 102 * DELAY
 
 
 def test_a_full_spine_drops_frames_instead_of_growing(
-    spine: Spine, monkeypatch: pytest.MonkeyPatch
+    racks: Racks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relay, "MOST_FRAMES", 3)
     for number in range(5):
-        spine.racks[0].send(frame(OTHER, ONE, b"%d" % number))
-    relay._receive(spine.taps[0], spine.held, spine.where, DELAY)
-    assert len(spine.held) == 3
+        racks.ends[0].send(frame(OTHER, ONE, b"%d" % number))
+    racks.spine.receive(racks.taps[0])
+    assert len(racks.spine.held) == 3
 
 
-def test_a_rack_that_takes_nothing_costs_only_its_own_frames(spine: Spine) -> None:
-    spine.racks[1].close()
-    spine.racks[0].send(frame(OTHER, ONE))
-    relay._receive(spine.taps[0], spine.held, spine.where, DELAY)
-    _, source, kept = spine.held.popleft()
-    relay._send(kept, source, spine.taps, spine.where)
-    assert spine.racks[2].recv(100) == kept
+def test_a_rack_that_takes_nothing_costs_only_its_own_frames(racks: Racks) -> None:
+    racks.ends[1].close()
+    sent = frame(OTHER, ONE)
+    racks.ends[0].send(sent)
+    racks.spine.receive(racks.taps[0])
+    while racks.spine.held:
+        racks.spine.send_first()
+    assert racks.ends[2].recv(100) == sent

@@ -1,0 +1,76 @@
+"""A node's place: how far its rack is from the others, and how near its caps come to EC2's.
+
+On EC2 nobody chooses the host. Here a seed does: the same seed gives the same places in the same
+order of launches. Every launch draws anew. A rack is at one of 16 positions, each with a delay of
+its own to the spine. Racks and hosts reach a share of the documented caps, never more.
+
+The spread of delays and shares is invented: AWS publishes none. The mean delay is chosen so that a
+round trip between racks takes about EC2's published 0.46 ms.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from dataclasses import dataclass
+from statistics import fmean
+
+POSITIONS = 16
+NEAREST_SECONDS, FARTHEST_SECONDS = 60e-6, 90e-6
+# A host has this share of the caps at least, and so has a rack. The least product is 0.97.
+LEAST_SHARE = 0.985
+_LARGEST_SEED = 1_000_000
+
+
+@dataclass(frozen=True)
+class RackLuck:
+    """A rack's place.
+
+    `position` counts from 0, the nearest; None is the mean distance. `uplink_seconds` is the time
+    from the rack to the spine, and from the spine to the rack. `share` multiplies the caps of all
+    hosts in the rack.
+    """
+
+    position: int | None
+    uplink_seconds: float
+    share: float
+
+
+def uplink_seconds(position: int) -> float:
+    """The delay between a position and the spine, one way."""
+    step = (FARTHEST_SECONDS - NEAREST_SECONDS) / (POSITIONS - 1)
+    return NEAREST_SECONDS + step * position
+
+
+# Where no seed decides: every way is equally long, and every host has the whole caps.
+MEAN_RACK = RackLuck(None, fmean(uplink_seconds(position) for position in range(POSITIONS)), 1.0)
+
+
+def fresh_seed() -> int:
+    """A seed that nobody chose, short enough to type."""
+    return secrets.randbelow(_LARGEST_SEED)
+
+
+@dataclass(frozen=True)
+class Luck:
+    """Draws places from a seed. Without a seed every place is the same: the mean, all caps whole.
+
+    Each draw has a name of its own, so that threads in any order get the same places.
+    """
+
+    seed: int | None
+
+    def rack(self, name: str) -> RackLuck:
+        """The place of the rack with this name."""
+        if self.seed is None:
+            return MEAN_RACK
+        drawn = self._random("rack", name)
+        position = drawn.randrange(POSITIONS)
+        return RackLuck(position, uplink_seconds(position), drawn.uniform(LEAST_SHARE, 1))
+
+    def host(self, name: str) -> float:
+        """The share of the caps that the host with this name has, from `LEAST_SHARE` to 1."""
+        return 1.0 if self.seed is None else self._random("host", name).uniform(LEAST_SHARE, 1)
+
+    def _random(self, kind: str, name: str) -> random.Random:
+        return random.Random(f"{self.seed}/{kind}/{name}")

@@ -1,0 +1,209 @@
+"""The VPC CNI on the lab's nodes: its DaemonSet, and how a node connects its pods.
+
+The DaemonSet is real, but its image only waits: the node itself writes the CNI's configuration, as
+soon as its pod runs the version. A pod keeps the network with which it was made, as on EKS.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import urllib.error
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lab.aws.eks.infrastructure import AddonConflict
+from lab.fabric.shaping import BURST_BYTES
+from lab.nodes.control_plane import ControlPlane
+
+NAME, NAMESPACE = "aws-node", "kube-system"
+# https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html
+_REPOSITORY = "602401143452.dkr.ecr.us-east-1.amazonaws.com/amazon-k8s-cni"
+_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets"
+_LABEL = "k8s-app"
+_VERSION = re.compile(r"v(\d+)\.(\d+)\.")
+_STEP = re.compile(r'\.([\w-]+)|\[(\w+)="([^"]*)"\]')
+
+# Invented, so that a comparison of versions has something to find: before this version a pod gets
+# only this share of its node's bandwidth. Measurements on EC2 found no difference between versions.
+FIRST_WHOLE_VERSION = (1, 15)
+OLD_SHARE = 0.9
+
+
+def image(version: str) -> str:
+    """The image of a version."""
+    return f"{_REPOSITORY}:{version}"
+
+
+def share(version: str | None) -> float:
+    """The share of its node's bandwidth that a pod gets; all of it without a known version."""
+    found = _VERSION.match(version or "")
+    if found is None:
+        return 1.0
+    return OLD_SHARE if (int(found[1]), int(found[2])) < FIRST_WHOLE_VERSION else 1.0
+
+
+def configuration(
+    block: ipaddress.IPv4Network,
+    *,
+    directory: Path,
+    mtu_bytes: int,
+    version: str | None,
+    node_bits_per_second: float,
+) -> dict[str, Any]:
+    """A node's CNI configuration: pods get routed addresses of its block, as with AWS's CNI."""
+    hosts = list(block.hosts())
+    plugins: list[dict[str, Any]] = [
+        {
+            "type": "ptp",
+            "ipMasq": False,
+            "mtu": mtu_bytes,
+            "ipam": {
+                "type": "host-local",
+                "dataDir": str(directory / "cni-addresses"),
+                "ranges": [
+                    [
+                        {
+                            "subnet": str(block),
+                            "rangeStart": str(hosts[2]),
+                            "rangeEnd": str(hosts[-1]),
+                            "gateway": str(hosts[1]),
+                        }
+                    ]
+                ],
+                "routes": [{"dst": "0.0.0.0/0"}],
+            },
+        }
+    ]
+    part = share(version)
+    if part < 1:
+        rate, burst = round(node_bits_per_second * part), 2 * 8 * BURST_BYTES
+        plugins.append(
+            {
+                "type": "bandwidth",
+                **{f"{way}Rate": rate for way in ("ingress", "egress")},
+                **{f"{way}Burst": burst for way in ("ingress", "egress")},
+            }
+        )
+    return {"cniVersion": "0.4.0", "name": "vpc", "plugins": plugins}
+
+
+def daemon_set(version: str, environment: Mapping[str, str]) -> dict[str, Any]:
+    """The DaemonSet of a version, rolled out as EKS's is."""
+    labels = {_LABEL: NAME}
+    container = {
+        "name": NAME,
+        "image": image(version),
+        "imagePullPolicy": "Never",
+        "env": [{"name": key, "value": value} for key, value in sorted(environment.items())],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "updateStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxUnavailable": "10%"},
+            },
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [container],
+                    "hostNetwork": True,
+                    "automountServiceAccountToken": False,
+                    "priorityClassName": "system-node-critical",
+                    # The image only waits, so it ends at once.
+                    "terminationGracePeriodSeconds": 0,
+                    "tolerations": [{"operator": "Exists"}],
+                },
+            },
+        },
+    }
+
+
+def apply(control_plane: ControlPlane, wanted: dict[str, Any], conflicts: str) -> str:
+    """Apply the DaemonSet as EKS does, server-side; returns its image.
+
+    `conflicts` says what happens to fields that somebody else has set: OVERWRITE, PRESERVE, or NONE
+    to refuse. Raises AddonConflict, OSError.
+    """
+    try:
+        return _apply(control_plane, wanted, force=conflicts == "OVERWRITE")
+    except AddonConflict as conflict:
+        if conflicts != "PRESERVE":
+            raise
+        for field in conflict.fields:
+            _leave_out(wanted, field)
+        return _apply(control_plane, wanted, force=False)
+
+
+def _apply(control_plane: ControlPlane, wanted: dict[str, Any], *, force: bool) -> str:
+    try:
+        answer = control_plane.request(
+            f"{_PATH}/{NAME}?fieldManager=eks&force={str(force).lower()}",
+            "PATCH",
+            json.dumps(wanted).encode(),
+            "application/apply-patch+yaml",
+        )
+    except urllib.error.HTTPError as error:
+        if error.code != 409:
+            raise
+        causes = json.loads(error.read()).get("details", {}).get("causes", [])
+        raise AddonConflict([cause["field"] for cause in causes]) from error
+    (container,) = json.loads(answer)["spec"]["template"]["spec"]["containers"]
+    return str(container["image"])
+
+
+def _leave_out(wanted: Any, path: str) -> None:
+    """Remove the field at a path such as `.containers[name="a"].image` from a manifest."""
+    steps = [found.groups() for found in _STEP.finditer(path)]
+    for name, key, value in steps[:-1]:
+        if name is not None:
+            wanted = wanted[name]
+        else:
+            wanted = next(item for item in wanted if item.get(key) == value)
+    name, key, value = steps[-1]
+    if name is not None:
+        wanted.pop(name, None)
+    else:
+        wanted[:] = [item for item in wanted if item.get(key) != value]
+
+
+def remove(control_plane: ControlPlane) -> None:
+    """Delete the DaemonSet, if there is one. Raises OSError."""
+    try:
+        control_plane.request(f"{_PATH}/{NAME}", "DELETE")
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+
+
+def is_rolled_out(control_plane: ControlPlane) -> bool:
+    """Whether a pod of the newest generation is ready on every node. Raises OSError."""
+    found = json.loads(control_plane.request(f"{_PATH}/{NAME}"))
+    status = found.get("status", {})
+    wanted = status.get("desiredNumberScheduled", 0)
+    return bool(
+        status.get("observedGeneration", 0) >= found["metadata"]["generation"]
+        and status.get("updatedNumberScheduled", 0) >= wanted
+        and status.get("numberAvailable", 0) >= wanted
+    )
+
+
+def nodes_with(control_plane: ControlPlane, running_image: str) -> set[str]:
+    """The names of the nodes whose pod runs this image. Raises OSError."""
+    pods = json.loads(
+        control_plane.request(
+            f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={_LABEL}%3D{NAME}"
+        )
+    )["items"]
+    return {
+        pod["spec"]["nodeName"]
+        for pod in pods
+        if pod.get("status", {}).get("phase") == "Running"
+        and pod["spec"]["containers"][0]["image"] == running_image
+    }
