@@ -6,11 +6,13 @@ interrupted.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -23,14 +25,25 @@ from rich.table import Table
 from lab import daemon, stack
 from lab.aws.authorization.audit import RECORD_FILE, table_of
 from lab.errors import LabError
-from lab.fabric.caps import change
+from lab.fabric import truth as truths
+from lab.fabric.caps import all_places, change
+from lab.fabric.luck import Luck
+from lab.fabric.truth import Setting
 from lab.progress import Progress
-from lab.up import bring_up
+from lab.up import bring_up, network_scale
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="The lab: AWS and EKS on one Linux machine."
 )
 console = Console(highlight=False)
+
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, help="decides the nodes' places; a fresh one is drawn and printed"),
+]
+Even = Annotated[
+    bool, typer.Option("--even", help="all nodes have the same place: no seed, no luck")
+]
 
 
 @app.command()
@@ -38,10 +51,13 @@ def up(
     with_stack: Annotated[
         bool, typer.Option("--stack/--no-stack", help="whether the stack is deployed")
     ] = True,
+    seed: Seed = None,
+    even: Even = False,
 ) -> None:
     """Start a lab, with the stack deployed unless told otherwise, and keep it."""
+    _check_luck(seed, even)
     with Progress(console) as progress:
-        status = bring_up(progress.say, tied=False, deploy=with_stack)
+        status = bring_up(progress.say, tied=False, deploy=with_stack, seed=seed, even=even)
     _print_environment(status)
 
 
@@ -67,7 +83,11 @@ def env() -> None:
 def status() -> None:
     """Say whether a lab is up, and where."""
     known = _status()
-    console.print(f"A lab is up at {known['endpoint_url']}, scale {known['network_scale']:g}.")
+    console.print(
+        f"A lab is up at {known['endpoint_url']}, scale {known['network_scale']:g},"
+        f" {_places(known)}.",
+        soft_wrap=True,
+    )
 
 
 @app.command()
@@ -96,6 +116,55 @@ def caps(
         )
 
 
+@app.command()
+def truth(
+    seed: Annotated[int, typer.Option(min=0, help="of the draws; not the lab's own")] = 0,
+    draws: Annotated[int, typer.Option(min=100, help="how many places are drawn")] = 20_000,
+    nodes: Annotated[int, typer.Option(min=2, help="nodes in each arm")] = 2,
+    instance_gigabits: Annotated[
+        float, typer.Option(min=0.1, help="the instance's peak, Gbit/s; 10 is that of c5.large")
+    ] = 10,
+    within: Annotated[
+        float, typer.Option(min=1, help="a round trip in a rack on this machine, microseconds")
+    ] = Setting.within_seconds * 1e6,
+    between: Annotated[
+        float,
+        typer.Option(min=1, help="a round trip between racks without the spine, microseconds"),
+    ] = Setting.between_seconds * 1e6,
+    as_json: Annotated[bool, typer.Option("--json", help="for programs")] = False,
+) -> None:
+    """Tell what is true over draws of places: caps and round trips, and their ratios.
+
+    With --json the answer also has the place of every node that the lab has launched.
+    """
+    setting = Setting(
+        instance_gigabits * 1e9, network_scale(), nodes, within * 1e-6, between * 1e-6
+    )
+    found = truths.truth(Luck(seed), setting, draws)
+    if as_json:
+        print(json.dumps({**found, "places": [asdict(link) for link in all_places()]}, indent=2))
+        return
+    console.print(
+        f"{truths.METHOD}: {draws} draws of {nodes} nodes in each arm. A round trip takes"
+        f" {within:g} µs within a rack, and between racks {between:g} µs and the spine's delay.",
+        soft_wrap=True,
+    )
+    for title, rows in (("over draws", "placements"), ("ratio to no group", "ratios")):
+        table = Table(title, "figure", "mean", "deviation", "95 % of draws")
+        for placement, figures in found[rows].items():
+            for figure, spread in figures.items():
+                table.add_row(placement, figure, *_spread(figure, spread, rows == "ratios"))
+        console.print(table)
+
+
+def _spread(figure: str, spread: dict[str, float], ratio: bool) -> list[str]:
+    factor, form = (1e6, "{:.0f} µs") if figure == "round_trip" else (1e-6, "{:.0f} Mbit/s")
+    if ratio:
+        factor, form = 1, "{:.3f}"
+    mean, low, high = (form.format(spread[key] * factor) for key in ("mean", "low", "high"))
+    return [mean, f"{spread['log_deviation'] * 100:.2f} %", f"{low} to {high}"]
+
+
 @app.command(name="exec", context_settings={"ignore_unknown_options": True})
 def execute(
     node: Annotated[str, typer.Argument(help="a node's name, or 'region'")],
@@ -109,14 +178,18 @@ def execute(
 @app.command()
 def demo(
     plan: Annotated[Path, typer.Option(help="the plan to run")] = Path("docs/plans/demo.json"),
+    seed: Seed = None,
+    even: Even = False,
 ) -> None:
     """Bring a lab up, run the benchmark in it, take it down."""
+    _check_luck(seed, even)
     try:
         read_plan(plan)
     except Refusal as mistake:
         raise LabError(str(mistake)) from mistake
     with Progress(console) as progress:
-        status = bring_up(progress.say, tied=True)
+        status = bring_up(progress.say, tied=True, seed=seed, even=even)
+    console.print(f"The nodes' places: {_places(status)}.")
     code = 1
     try:
         code = _run(status, plan)
@@ -146,8 +219,18 @@ def _status() -> dict[str, object]:
     return known
 
 
+def _check_luck(seed: int | None, even: bool) -> None:
+    if seed is not None and even:
+        raise LabError("In an even lab nothing is drawn: give either --seed or --even.")
+
+
+def _places(status: dict[str, object]) -> str:
+    return "all the same" if status["seed"] is None else f"seed {status['seed']}"
+
+
 def _print_environment(status: dict[str, object]) -> None:
-    console.print(f"The lab is up. Network scaled by {status['network_scale']}.\n")
+    console.print(f"The lab is up. Network scaled by {status['network_scale']}.")
+    console.print(f"The nodes' places: {_places(status)}.\n")
     console.print(f"  kubeconfig    {status['kubeconfig']}")
     console.print(f"  AWS endpoint  {status['endpoint_url']}\n")
     console.print("Point this shell's aws, kubectl and rackrate at it:\n")

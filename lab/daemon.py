@@ -58,9 +58,10 @@ def last_logs() -> Path:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings with which a lab starts."""
+    """The settings with which a lab starts; without a seed every node has the same place."""
 
     network_scale: float
+    seed: int | None
     programs: str
     kubernetes: str
     images: str
@@ -161,10 +162,11 @@ def listen(first_port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))
+            # Two labs that start at the same instant can both bind a port. Only one can listen.
+            listener.listen(128)
         except OSError:
             listener.close()
             continue
-        listener.listen(128)
         return listener
     raise LabError(
         f"No port from {first_port} to {first_port + PORTS_TO_TRY - 1} is free on 127.0.0.1: end "
@@ -173,18 +175,31 @@ def listen(first_port: int) -> socket.socket:
 
 
 def start(
-    *, programs: Path, kubernetes: Path, images: Path, network_scale: float, lock: int, tied: bool
+    *,
+    programs: Path,
+    kubernetes: Path,
+    images: Path,
+    network_scale: float,
+    lock: int,
+    tied: bool,
+    seed: int | None = None,
 ) -> int:
     """Start a keeper as a child process and return its id. The keeper takes over `lock`.
 
-    A tied lab goes down when the calling process ends for any reason.
+    `seed` decides the nodes' places (`lab.fabric.luck`). A tied lab goes down when the calling
+    process ends for any reason. Without a free port the lock is released.
     """
     state = state_directory()
     remove_leftovers()
     state.mkdir(parents=True)
-    aws, kubernetes_api = listen(AWS_PORT), listen(KUBERNETES_PORT)
+    try:
+        aws, kubernetes_api = listen(AWS_PORT), listen(KUBERNETES_PORT)
+    except LabError:
+        os.close(lock)
+        raise
     settings = Settings(
         network_scale=network_scale,
+        seed=seed,
         programs=str(programs),
         kubernetes=str(kubernetes),
         images=str(images),
@@ -356,7 +371,7 @@ def enter(node: str) -> list[str]:
     return [*enter_region, "nsenter", f"--net=/run/netns/{node}"]
 
 
-def stop(seconds: float = 30.0) -> bool:
+def stop(seconds: float = 120.0) -> bool:
     """Take the lab down, or clean up after one that was killed. False when there was none."""
     pid = keeper_pid()
     if pid is not None:

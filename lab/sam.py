@@ -1,17 +1,26 @@
-"""The SAM CLI, changed to zip and upload each directory once for all templates that name it.
+"""The SAM CLI, changed to zip each directory once, and to upload it once for all templates.
 
 The SAM CLI remembers its uploads for one template only. Our nested templates share one artifact,
-so packaging takes three times as long without this change.
+so packaging takes three times as long without this change. Zipping it takes most of the rest, and
+each lab packages the same build.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from samcli.cli.main import cli
 from samcli.lib.package import utils
+
+# Beside the build; whoever packages holds the lock of both (lab/stack.py).
+ARCHIVES = Path(__file__).resolve().parents[1] / ".aws-sam" / "archives"
+_MOST_ARCHIVES = 4
 
 
 class QuickZip(zipfile.ZipFile):
@@ -21,6 +30,34 @@ class QuickZip(zipfile.ZipFile):
         super().__init__(*args, **({"compresslevel": 1} | options))
 
 
+_sam_zip_folder = utils.zip_folder
+
+
+@contextlib.contextmanager
+def kept_archive(
+    folder_path: str, zip_method: Callable[[str, str], str]
+) -> Iterator[tuple[str, str]]:
+    """The archive of a directory and the digest of its content, as `utils.zip_folder` has them."""
+    if zip_method is not utils.make_zip_with_lambda_permissions:
+        with _sam_zip_folder(folder_path, zip_method) as made:
+            yield made
+        return
+    digest: str = utils.dir_checksum(folder_path, followlinks=True)
+    # The archive holds the files' modes too, which are not in SAM's digest.
+    files = sorted(Path(folder_path).rglob("*"))
+    modes = "".join(f"{path} {path.stat().st_mode}\n" for path in files)
+    kept = ARCHIVES / f"{digest}-{hashlib.sha256(modes.encode()).hexdigest()[:16]}.zip"
+    ARCHIVES.mkdir(parents=True, exist_ok=True)
+    if kept.exists():
+        kept.touch()
+    else:
+        Path(zip_method(str(ARCHIVES / "partial"), folder_path)).rename(kept)
+    for old in sorted(ARCHIVES.iterdir(), key=lambda path: path.stat().st_mtime)[:-_MOST_ARCHIVES]:
+        old.unlink()
+    yield str(kept), digest
+
+
+utils.zip_folder = kept_archive
 zipfile.ZipFile = QuickZip  # type: ignore[misc]
 utils.zip_and_upload = functools.cache(utils.zip_and_upload)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from lab import daemon, prerequisites, stack
 from lab.errors import LabError
+from lab.fabric.luck import fresh_seed
 from lab.setup import debian, image, kubernetes
 
 # With this scale both arms together use 2 Gb/s at once; two cores carry 15 Gb/s.
@@ -55,10 +56,13 @@ def prepare(say: Say) -> Artifacts:
     return Artifacts(programs, binaries, image.archive(programs, binaries / "pause"))
 
 
-def bring_up(say: Say, *, tied: bool, deploy: bool = True) -> dict[str, Any]:
+def bring_up(
+    say: Say, *, tied: bool, deploy: bool = True, seed: int | None = None, even: bool = False
+) -> dict[str, Any]:
     """Start a lab and return its status. On any error nothing is left.
 
-    With `deploy` the stack is built and deployed with its default parameters.
+    With `deploy` the stack is built and deployed with its default parameters. `seed` decides the
+    nodes' places; without one a fresh seed does. In an `even` lab all nodes have the same place.
     """
     prerequisites.check()
     scale = network_scale()
@@ -78,6 +82,7 @@ def bring_up(say: Say, *, tied: bool, deploy: bool = True) -> dict[str, Any]:
                 network_scale=scale,
                 lock=started,
                 tied=tied,
+                seed=None if even else fresh_seed() if seed is None else seed,
             )
             status = _wait_for_region(keeper)
             if building is not None:
