@@ -1,0 +1,174 @@
+"""Judge a campaign in the lab against the truth: six draws, and what is true over all draws.
+
+The truth is computed from the model that places the lab's nodes (`lab.fabric.truth`). What a round
+trip takes besides the spine is the machine's, so a run in a lab whose nodes all have the same place
+measures it first. Then a campaign of exactly six draws runs in a lab that draws places from a seed.
+
+It holds if the adjusted intervals of all averages, which together have 95 %, contain the truth on
+average, and if every prediction interval contains it too. Run as `make bench-campaign`, or
+`python -m benchmarks.lab_campaign [--seed N]` (root; 8 minutes on an idle machine). Exit codes: 0
+it holds, 1 it does not, 2 the machine is not right or a run failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import ImpossibleFigure, positive
+from lab import daemon, stack
+from lab.errors import LabError
+from lab.fabric.luck import MEAN_RACK, Luck
+from lab.fabric.truth import Setting, truth
+from lab.up import bring_up, network_scale
+
+DRAWS = 6
+SEED = 20261122
+#: How often the model is drawn; the truth's own error is then far below any interval's width.
+MODEL_DRAWS = 20_000
+PLAN: Mapping[str, Any] = {
+    "tests": [
+        {"name": "tcp-1", "seconds": 1},
+        {"name": "tcp-8", "seconds": 1},
+        {"name": "rtt", "count": 10, "interval_seconds": 0.1},
+    ],
+    "blocks": 6,
+}
+#: The model's figure for each test.
+FIGURES = {"tcp-1": "one_flow", "tcp-8": "many_flows", "rtt": "round_trip"}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An answer beside the truth.
+
+    Attributes:
+        line: the answer and the truth, for people.
+        covered: whether the adjusted interval of the average contains the truth.
+        predicted: whether the prediction interval does.
+    """
+
+    line: str
+    covered: bool
+    predicted: bool
+
+
+def judged(answer: Mapping[str, Any], true_ratio: float) -> Judged:
+    """Judge an answer of campaign.json. Pure.
+
+    Args:
+        answer: the answer.
+        true_ratio: the geometric mean of the ratio over draws.
+
+    Raises:
+        ImpossibleFigure: the answer has no intervals.
+    """
+    name = answer["test"]
+    if answer["ci_simultaneous"] is None or answer["prediction95"] is None:
+        raise ImpossibleFigure(f"{name} has no interval: {answer['reason']}.")
+    alone, low_high, following = (
+        tuple(positive(end, f"an end of {name}") for end in answer[field])
+        for field in ("ci95", "ci_simultaneous", "prediction95")
+    )
+    covered = low_high[0] <= true_ratio <= low_high[1]
+    predicted = following[0] <= true_ratio <= following[1]
+    line = (
+        f"{'PASS' if covered and predicted else 'FAIL'}  {name:<6} truth {true_ratio:.3f},"
+        f" average {answer['ratio']:.3f}, alone {alone[0]:.3f} to {alone[1]:.3f}, of all answers"
+        f" {low_high[0]:.3f} to {low_high[1]:.3f}, next deployment {following[0]:.3f} to"
+        f" {following[1]:.3f}: {answer['verdict']}"
+    )
+    return Judged(line, covered, predicted)
+
+
+def machine_seconds(results: Mapping[str, Any]) -> tuple[float, float]:
+    """What a round trip takes besides the spine, within a rack and between racks, in seconds. Pure.
+
+    Args:
+        results: results.json of a run whose nodes all have the same place.
+    """
+    (verdict,) = (each for each in results["verdicts"] if each["test"] == "rtt")
+    spine = 4 * MEAN_RACK.uplink_seconds
+    within = positive(verdict["arm_median"], "a round trip within a rack")
+    between = positive(verdict["baseline_median"] - spine, "a round trip without the spine")
+    return within, between
+
+
+@contextlib.contextmanager
+def _lab(*, seed: int | None, even: bool) -> Iterator[dict[str, Any]]:
+    status = bring_up(lambda step: print(f"  {step}", flush=True), tied=True, seed=seed, even=even)
+    try:
+        yield status
+    finally:
+        daemon.stop()
+
+
+def _rackrate(status: Mapping[str, Any], *argv: str) -> None:
+    """Run the command; its output goes to this process's. Raises LabError when it fails."""
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "rackrate"), *argv],
+        env=stack.child_environment(dict(status)),
+        check=False,
+    )
+    if done.returncode != 0:
+        raise LabError(f"rackrate {argv[0]} ended with exit code {done.returncode}: see above.")
+
+
+def _document(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def main() -> int:
+    """Run the benchmark. Returns the exit code."""
+    parser = argparse.ArgumentParser(description="A campaign in the lab against the truth.")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the nodes' places")
+    seed = parser.parse_args().seed
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            out = Path(directory)
+            plan = out / "plan.json"
+            plan.write_text(json.dumps(PLAN), encoding="utf-8")
+            common = ("--plan", str(plan), "--out", str(out))
+            print("A run in a lab whose nodes all have the same place:", flush=True)
+            with _lab(seed=None, even=True) as status:
+                _rackrate(status, "run", *common, "--name", "even")
+            within, between = machine_seconds(_document(out / "even" / "results.json"))
+            print(f"A campaign of {DRAWS} draws, places from the seed {seed}:", flush=True)
+            began = time.monotonic()
+            with _lab(seed=seed, even=False) as status:
+                up_seconds = time.monotonic() - began
+                draws = ("--draws", str(DRAWS), "--name", "campaign")
+                _rackrate(status, "campaign", "run", *common, *draws)
+            campaign = _document(out / "campaign" / "campaign.json")
+        setting = Setting(scale=network_scale(), within_seconds=within, between_seconds=between)
+        true = truth(Luck(0), setting, MODEL_DRAWS)["ratios"]["cluster"]
+        found = [judged(each, true[FIGURES[each["test"]]]["mean"]) for each in campaign["answers"]]
+    except ImpossibleFigure as impossible:
+        print(impossible, file=sys.stderr)
+        return 1
+    except LabError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(
+        f"\nA round trip takes {within * 1e6:.0f} µs within a rack and {between * 1e6:.0f} µs"
+        " between racks without the spine.",
+        *(each.line for each in found),
+        f"{len(campaign['steps'])} draws in {campaign['campaign']['seconds']:.0f} s; the lab was up"
+        f" after {up_seconds:.0f} s.",
+        sep="\n",
+    )
+    return 0 if found and all(each.covered and each.predicted for each in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
