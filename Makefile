@@ -6,15 +6,17 @@ SHELL := /bin/sh
 python := .venv/bin/python
 # unit: pure code, the templates and the documentation. integration: the command over real sockets, and
 # pages in a real browser. emulation: the emulated AWS, separate because it changes moto process-wide.
-unit := tests/unit tests/docs tests/templates tests/lint tests/taskcat tests/statemachine tests/lab_unit
-integration := tests/cli tests/browser
+# In both, the files that take longest come first, so that both processes end at about the same time.
+unit := tests/statemachine tests/templates tests/unit tests/docs tests/lint tests/taskcat tests/lab_unit
+integration := tests/browser tests/cli
 # The unit tests that a new tool can break.
 tool := tests/unit/tools tests/unit/plan tests/unit/results tests/unit/measure tests/unit/test_image.py \
 	tests/docs/test_pages.py
 emulation := tests/lab_aws
-both_cores := --numprocesses 2 --dist loadfile
+both_cores := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # Measures what the quick tests cover of the domain (pyproject.toml); scripts.coverage_table prints it.
 coverage := --cov --cov-report=
+seed := $(if $(SEED),--seed $(SEED))
 compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
 	--python-version $$(cat .python-version)
 shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
@@ -28,12 +30,12 @@ setup: ## Make the environments what their locks say
 	@scripts/setup
 
 .PHONY: demo
-demo: setup ## Run the whole benchmark in a lab that is removed afterwards (root)
-	@$(python) -m lab demo
+demo: setup ## Run the whole benchmark in a lab that is removed afterwards; SEED=7 repeats places (root)
+	@$(python) -m lab demo $(seed)
 
 .PHONY: lab-up
-lab-up: setup ## Start a lab with the stack deployed and keep it (root)
-	@$(python) -m lab up
+lab-up: setup ## Start a lab with the stack deployed and keep it; SEED=7 repeats places (root)
+	@$(python) -m lab up $(seed)
 
 .PHONY: lab-env
 lab-env: setup ## Print the exports that point aws, kubectl and rackrate at the lab
@@ -50,11 +52,15 @@ bench: setup ## Compare the benchmark with bare iperf3 in the same lab (root)
 .PHONY: bench-verdict
 bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traffic (root; 45 minutes)
 	@failed=0; \
-	for part in verdict deciding lab_verdicts lab_gate; do \
+	for part in verdict draws deciding lab_verdicts lab_gate; do \
 		printf '\n== %s\n' "$$part"; \
 		$(python) -m "benchmarks.$$part" || failed=1; \
 	done; \
 	exit "$$failed"
+
+.PHONY: bench-campaign
+bench-campaign: setup ## Judge a campaign of six draws in the lab against the truth (root; 8 minutes)
+	@$(python) -m benchmarks.lab_campaign
 
 .PHONY: bench-page
 bench-page: setup ## Write the page of 1000 nodes and time how it opens in Chromium
@@ -62,10 +68,24 @@ bench-page: setup ## Write the page of 1000 nodes and time how it opens in Chrom
 
 .PHONY: test
 test: setup ## All tests (root)
-	@$(python) -m pytest $(both_cores) $(unit)
-	@$(python) -m pytest $(both_cores) $(integration)
-	@$(python) -m pytest $(both_cores) $(emulation)
-	@$(MAKE) --no-print-directory test-lab
+	@scripts/test
+
+.PHONY: test-quick
+test-quick: setup
+	@failed=0; \
+	$(python) -m pytest $(both_cores) $(unit) || failed=1; \
+	$(python) -m pytest $(both_cores) $(integration) || failed=1; \
+	$(python) -m pytest $(both_cores) $(emulation) || failed=1; \
+	exit "$$failed"
+
+.PHONY: test-side-by-side
+test-side-by-side: setup
+	@$(python) -m pytest --numprocesses 2 --no-loadscope-reorder \
+		--ignore tests/lab/measured tests/lab
+
+.PHONY: test-measured
+test-measured: setup
+	@$(python) -m pytest tests/lab/measured
 
 .PHONY: test-unit
 test-unit: setup ## The quick tests, on both cores; they need no root
@@ -87,10 +107,7 @@ test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.
 	@$(MAKE) --no-print-directory site
 
 .PHONY: test-lab
-test-lab: setup ## The tests of the true system in the lab; those that measure run alone (root)
-	@$(python) -m pytest --numprocesses 2 --no-loadscope-reorder \
-		--ignore tests/lab/measured tests/lab
-	@$(python) -m pytest tests/lab/measured
+test-lab: test-side-by-side test-measured ## The tests of the true system in the lab; those that measure run alone (root)
 
 .PHONY: fuzz
 SECONDS ?= 600

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+
+import botocore.loaders
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
@@ -23,3 +26,7 @@ settings.load_profile("rackrate")
 # a seed stands for, would depend on the tests that ran before in the same process.
 _NOTHING = type(providers.GLOBAL_CONSTANTS)()
 providers._get_local_constants = lambda: _NOTHING
+
+# Each session would read botocore's descriptions of the services anew, which is a third of the
+# time of a command that a test runs in this process. A session's clients only read them.
+botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)

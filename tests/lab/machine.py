@@ -91,11 +91,14 @@ def lab_processes() -> set[Process]:
     return found
 
 
-def temporary_directory(pid: int) -> str | None:
-    """Where a process was told to put its temporary files; None when it was not told."""
-    variables = Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
-    told = (entry.removeprefix(b"TMPDIR=") for entry in variables if entry.startswith(b"TMPDIR="))
-    return next((value.decode() for value in told), None)
+def environment(pid: int) -> dict[str, str]:
+    """The environment that a process was started with; empty if it has ended or only begins."""
+    try:
+        entries = Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+    except OSError:
+        return {}
+    pairs = (os.fsdecode(entry).partition("=") for entry in entries if entry)
+    return {name: value for name, _, value in pairs}
 
 
 def alive(processes: set[Process]) -> set[Process]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lab import daemon
+from lab.fabric import caps
 from tests.lab.bare_iperf3 import PORT, address, iperf3
 from tests.lab.running import Lab
 
@@ -75,7 +76,7 @@ def test_bandwidth_is_capped_per_flow_and_per_instance_in_both_directions(
     lab: Lab, streams: int, inside_gigabits: float, outside_gigabits: float
 ) -> None:
     scale = lab.status["network_scale"]
-    caps = {True: inside_gigabits * 1e9 * scale, False: outside_gigabits * 1e9 * scale}
+    limits = {True: inside_gigabits * 1e9 * scale, False: outside_gigabits * 1e9 * scale}
     missing = set(itertools.product((True, False), repeat=2))
     seen = []
     # Nothing may pass the cap, ever. That it can be reached shows once the machine lets it: other
@@ -83,8 +84,8 @@ def test_bandwidth_is_capped_per_flow_and_per_instance_in_both_directions(
     for _ in range(ATTEMPTS):
         seen.append(both_ways(lab, streams))
         for (group, backwards), bits_per_second in seen[-1].items():
-            assert bits_per_second < caps[group], seen
-            if bits_per_second > LEAST_SHARE * caps[group]:
+            assert bits_per_second < limits[group], seen
+            if bits_per_second > LEAST_SHARE * limits[group]:
                 missing.discard((group, backwards))
         if not missing:
             return
@@ -104,15 +105,15 @@ def test_caps_of_an_arm_are_lowered_and_restored_while_the_lab_runs(lab: Lab) ->
     """A difference of a known size, for those who prove that verdicts find it."""
     one, other = lab.nodes(placement_group=True)
     cap = 10e9 * lab.status["network_scale"]
-    caps = [sys.executable, "-m", "lab", "caps", "placementGroup=true"]
+    command = [sys.executable, "-m", "lab", "caps", "placementGroup=true"]
     try:
-        told = lab.command(*caps, "0.5").stdout
+        told = lab.command(*command, "0.5").stdout
         assert all(f"{node}: 0.5 of its caps" in told for node in (one, other))
         check_cap(lab, one, other, cap / 2)
     finally:
-        lab.command(*caps, "1")
+        lab.command(*command, "1")
     check_cap(lab, one, other, cap)
-    assert "No node has the label" in lab.command(*caps[:-1], "a=b", "0.5", check=False).stderr
+    assert "No node has the label" in lab.command(*command[:-1], "a=b", "0.5", check=False).stderr
 
 
 def one_way_seconds(sender: str, receiver: str, count: int = 60) -> list[float]:
@@ -135,12 +136,32 @@ def one_way_seconds(sender: str, receiver: str, count: int = 60) -> list[float]:
     return delays
 
 
-def test_the_way_between_racks_takes_150_microseconds_in_each_direction(lab: Lab) -> None:
+def test_the_way_between_racks_takes_both_racks_delays_in_each_direction(lab: Lab) -> None:
     one, other = lab.nodes(placement_group=False)
+    places = {link.node: link.place for link in caps.links()}
+    seconds = sum(places[node].uplink_seconds for node in (one, other))
+    assert 120e-6 <= seconds <= 180e-6
     for pair in ((one, other), (other, one)):
         delays = one_way_seconds(*pair)
-        assert 150e-6 <= min(delays) < 300e-6
-        assert statistics.median(delays) < 500e-6, delays
+        assert seconds <= min(delays) < seconds + 150e-6
+        assert statistics.median(delays) < seconds + 350e-6, delays
+
+
+def test_nodes_of_the_group_share_the_luck_of_their_rack_and_all_caps_are_within_ec2s(
+    lab: Lab,
+) -> None:
+    links = {link.node: link for link in caps.links()}
+    inside, outside = (
+        [links[node] for node in lab.nodes(placement_group=group)] for group in (True, False)
+    )
+    assert inside[0].place == inside[1].place
+    assert outside[0].place != outside[1].place
+    whole = 10e9 * lab.status["network_scale"]
+    shares = [link.limits.instance / whole for link in (*inside, *outside)]
+    assert all(0.97 <= share <= 1 for share in shares)
+    assert len(set(shares)) == 4
+    remembered = {link.instance_id for link in caps.all_places()}
+    assert {link.instance_id for link in links.values()} <= remembered
 
 
 def test_the_way_within_a_rack_has_no_delay(lab: Lab) -> None:

@@ -1,0 +1,172 @@
+"""Campaigns on the true system: draws, a sweep, a pool, and what an end in the middle leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from lab.fabric import caps
+from tests.lab.running import SHORT, TOOLS, Lab
+from tests.lab.waiting import eventually
+
+SIZE = 2
+
+
+def campaign(lab: Lab, name: str, *options: str, seconds: float = 180) -> dict[str, Any]:
+    """The campaign.json of a campaign that `rackrate campaign run` brought to its end."""
+    plan = lab.directory / f"{name}.plan.json"
+    plan.write_text(json.dumps(SHORT), encoding="utf-8")
+    lab.command(
+        *(str(TOOLS / "rackrate"), "campaign", "run", "--plan", str(plan), "--name", name),
+        *("--out", str(lab.directory), *options),
+        seconds=seconds,
+    )
+    found: dict[str, Any] = json.loads((lab.directory / name / "campaign.json").read_text())
+    return found
+
+
+def record(lab: Lab, name: str) -> dict[str, Any]:
+    """A campaign's item in the table, empty before there is one."""
+    found = lab.aws("dynamodb").get_item(
+        TableName=lab.outputs["TableName"],
+        Key={"pk": {"S": f"campaign#{name}"}, "sk": {"S": "campaign"}},
+        ConsistentRead=True,
+    )
+    return dict(found.get("Item", {}))
+
+
+def start(lab: Lab, name: str, wanted: Mapping[str, Any]) -> str:
+    """Start an execution of the campaigns' state machine; returns its ARN."""
+    started = lab.aws("stepfunctions").start_execution(
+        stateMachineArn=lab.outputs["CampaignStateMachineArn"], name=name, input=json.dumps(wanted)
+    )
+    return str(started["executionArn"])
+
+
+def nodes(lab: Lab) -> int:
+    return len(lab.nodes(placement_group=True)) + len(lab.nodes(placement_group=False))
+
+
+def holders(lab: Lab) -> list[str]:
+    """The ids that hold a lease on nodes."""
+    found = lab.aws("dynamodb").get_item(
+        TableName=lab.outputs["TableName"],
+        Key={"pk": {"S": "lease"}, "sk": {"S": "nodes"}},
+        ConsistentRead=True,
+    )
+    return [each["M"]["run_id"]["S"] for each in found.get("Item", {}).values() if "M" in each]
+
+
+def test_each_draw_measures_new_nodes_and_a_pool_of_its_runs_says_the_same(lab: Lab) -> None:
+    before = {link.instance_id for link in caps.links()}
+    told = campaign(lab, "drawn", "--draws", "2")
+    assert told["campaign"]["status"] == "succeeded"
+    assert [step["run_id"] for step in told["steps"]] == ["drawn-01", "drawn-02"]
+    placed = [{name for arm in step["nodes"].values() for name in arm} for step in told["steps"]]
+    assert len(placed[0]) == len(placed[1]) == 2 * SIZE
+    assert placed[0].isdisjoint(placed[1])
+    assert before.isdisjoint(link.instance_id for link in caps.links())
+    for answer in told["answers"]:
+        assert [draw["run_id"] for draw in answer["draws"]] == ["drawn-01", "drawn-02"]
+        # Two draws cannot tell about the placement group, however clear they are.
+        assert answer["verdict"] == "inconclusive"
+        assert answer["scope"] == "these draws"
+    assert lab.record("drawn-01")["campaign"] == "drawn"
+    assert (lab.directory / "drawn" / "report.html").exists()
+    assert (lab.directory / "drawn-02" / "report.html").exists()
+    assert nodes(lab) == 2 * SIZE
+    assert holders(lab) == []
+
+    lab.command(
+        *(str(TOOLS / "rackrate"), "pool", "drawn-01", "drawn-02", "--name", "pooled"),
+        *("--out", str(lab.directory)),
+    )
+    pooled = json.loads((lab.directory / "pooled" / "campaign.json").read_text())
+    ratios = [[draw["ratio"] for draw in answer["draws"]] for answer in told["answers"]]
+    assert [[draw["ratio"] for draw in answer["draws"]] for answer in pooled["answers"]] == ratios
+
+
+def test_a_sweep_changes_an_add_on_between_runs_and_puts_it_back(lab: Lab) -> None:
+    def configuration() -> Any:
+        found = lab.aws("eks").describe_addon(
+            clusterName=lab.outputs["ClusterName"], addonName="kube-proxy"
+        )["addon"]
+        return json.loads(found.get("configurationValues") or "{}")
+
+    before = configuration()
+    told = campaign(lab, "swept", "--sweep", "kube_proxy=iptables,nftables", "--runs-per-step", "1")
+    assert [step["value"] for step in told["steps"]] == ["iptables", "nftables"]
+    assert {cell["value"] for cell in told["sweep"]} == {"iptables", "nftables"}
+    assert configuration() == before
+
+
+@pytest.mark.parametrize(
+    ("sweep", "blamed"),
+    [
+        ("nodes=2,501", "sweep.nodes[1]: 501 in each arm"),
+        ("vpc_cni=v1.21.1-eksbuild.1,v1.0.0-eksbuild.1", "sweep.vpc_cni[1]: EKS does not offer"),
+    ],
+)
+def test_a_sweep_that_its_last_step_would_break_changes_nothing(
+    lab: Lab, sweep: str, blamed: str
+) -> None:
+    before = lab.nodes(placement_group=True)
+    done = lab.command(
+        *(str(TOOLS / "rackrate"), "campaign", "run", "--sweep", sweep),
+        *("--out", str(lab.directory)),
+        check=False,
+    )
+    assert done.returncode == 2
+    assert blamed in done.stderr
+    assert lab.nodes(placement_group=True) == before
+
+
+def test_a_campaign_that_is_stopped_in_a_change_or_a_run_leaves_the_nodes_as_they_were(
+    lab: Lab,
+) -> None:
+    def phase(name: str) -> str:
+        return str(record(lab, name).get("phase", {}).get("S", ""))
+
+    def stop(name: str, arn: str) -> None:
+        lab.aws("stepfunctions").stop_execution(executionArn=arn)
+        eventually(
+            lambda: (
+                (item := record(lab, name))["status"]["S"] == "aborted"
+                and "M" not in item.get("changed", {})
+            ),
+            seconds=60,
+        )
+        assert nodes(lab) == 2 * SIZE
+        assert holders(lab) == []
+
+    arn = start(lab, "stopped-changing", {"plan": dict(SHORT), "draws": 2})
+    eventually(lambda: caps.links() == [], seconds=60, poll_seconds=0.1)
+    stop("stopped-changing", arn)
+
+    arn = start(lab, "stopped-running", {"plan": {**SHORT, "blocks": 12}, "draws": 2})
+    eventually(lambda: lab.record("stopped-running-01").get("block"), seconds=90)
+    stop("stopped-running", arn)
+    ended = lab.ended("stopped-running-01")
+    assert ended["status"] == "ABORTED"
+    eventually(lambda: lab.left_in_cluster("stopped-running-01") == [], seconds=30)
+    assert phase("stopped-running") == "aborted"
+
+
+def test_the_hourly_sweep_finds_nothing_to_put_back_after_campaigns_that_ended(lab: Lab) -> None:
+    functions = lab.aws("lambda").list_functions()["Functions"]
+    (name,) = (f["FunctionName"] for f in functions if "-RestoreFunction-" in f["FunctionName"])
+    answer = lab.aws("lambda").invoke(
+        FunctionName=name, Payload=json.dumps({"detail-type": "Scheduled Event"})
+    )
+    swept = json.loads(answer["Payload"].read())
+    assert (swept["restored"], swept["unrestored"], swept["ended"]) == ([], [], [])
+
+
+def test_a_run_that_only_claims_to_belong_to_a_campaign_is_refused(lab: Lab) -> None:
+    lab.start("stranger", {**SHORT, "campaign": "drawn"})
+    ended = lab.ended("stranger")
+    assert ended["error"] == "InvalidPlan"
+    assert "campaign" in ended["cause"]
