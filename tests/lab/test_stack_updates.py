@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.exceptions import WaiterError
 
 from lab import stack
 from tests.lab.running import SHORT, TOOLS, Lab
@@ -46,9 +47,21 @@ class Stack:
                 for name in self.given
             ],
         )
-        self._cloudformation.get_waiter("stack_update_complete").wait(
-            StackName=stack.STACK, WaiterConfig={"Delay": 1, "MaxAttempts": 240}
-        )
+        try:
+            self._cloudformation.get_waiter("stack_update_complete").wait(
+                StackName=stack.STACK, WaiterConfig={"Delay": 1, "MaxAttempts": 240}
+            )
+        except WaiterError as error:
+            raise AssertionError(f"{error}: {self._reasons()}") from error
+
+    def _reasons(self) -> list[str]:
+        """Why resources failed, the newest first."""
+        events = self._cloudformation.describe_stack_events(StackName=stack.STACK)["StackEvents"]
+        return [
+            f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
+            for event in events
+            if event["ResourceStatus"].endswith("FAILED")
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +101,22 @@ def host_namespace(lab: Lab) -> bool:
     return f"{lab.namespace}-host" in names
 
 
+def at_rest(lab: Lab) -> bool:
+    """Have the node groups no nodes and no update that is not over?
+
+    EKS refuses an update of a node group while another one runs.
+    """
+    eks, cluster = lab.aws("eks"), lab.outputs["ClusterName"]
+    groups = [
+        eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
+        for name in eks.list_nodegroups(clusterName=cluster)["nodegroups"]
+    ]
+    return not lab.core.list_node().items and all(
+        (group["status"], group["scalingConfig"]["desiredSize"]) == ("ACTIVE", 0)
+        for group in groups
+    )
+
+
 def test_a_stack_takes_other_parameters_and_keeps_its_results(
     lab: Lab, earlier: str, updated: Stack
 ) -> None:
@@ -105,7 +134,7 @@ def test_a_stack_takes_other_parameters_and_keeps_its_results(
     assert [len(arm["nodes"]) for arm in plan["arms"]] == [3, 3]
     # Only pods in the network of their node read what its interfaces have counted.
     assert not lab.document("updated", "counters.json").get("before")
-    eventually(lambda: not lab.core.list_node().items, seconds=60)
+    eventually(lambda: at_rest(lab), seconds=60)
 
     updated.update(**updated.given)
     assert host_namespace(lab) is True
