@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, ValidationInfo, field_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from rackrate.document import Document
-from rackrate.tools.base import NAME_PATTERN, refusal
+from rackrate.plan.fields import LeastMost
+from rackrate.tools.base import NAME_PATTERN
 
 #: Fewer draws say nothing of the placement group.
 LEAST_DRAWS = 4
@@ -21,8 +22,10 @@ MAX_POOL = 60
 DEFAULT_BUDGET_DOLLARS = 5.0
 
 
-class Draws(Document):
+class Draws(LeastMost):
     """How many draws a campaign makes. It stops between the two when its answers are settled."""
+
+    field_name = "draws"
 
     least: Annotated[
         int,
@@ -44,23 +47,6 @@ class Draws(Document):
             examples=[12],
         ),
     ]
-
-    @classmethod
-    def of(cls, field: int | Draws) -> Self:
-        """The draws that an input asks for; a number is both the least and the most."""
-        least, most = (field, field) if isinstance(field, int) else (field.least, field.most)
-        return cls(least=least, most=most)
-
-    @field_validator("most")
-    @classmethod
-    def _is_no_less_than_least(cls, most: int, info: ValidationInfo) -> int:
-        least = info.data.get("least", most)
-        if most < least:
-            raise refusal(
-                f"must be no less than draws.least, {least}, not {most}",
-                "write a larger number, or a smaller one there",
-            )
-        return most
 
 
 def _draws_tag(value: object) -> str:

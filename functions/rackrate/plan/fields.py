@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
@@ -59,8 +59,39 @@ PairingField = Annotated[
 ]
 
 
-class Blocks(Document):
+class LeastMost(Document):
+    """The fewest and the most of something of which a run or a campaign decides how many it needs.
+
+    `field_name` is its name in the input.
+    """
+
+    field_name: ClassVar[str]
+
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, field: int | LeastMost) -> Self:
+        """What an input asks for; a number is both the least and the most."""
+        least, most = (field, field) if isinstance(field, int) else (field.least, field.most)
+        return cls(least=least, most=most)
+
+    @field_validator("most")
+    @classmethod
+    def _is_no_less_than_least(cls, most: int, info: ValidationInfo) -> int:
+        least = info.data.get("least", most)
+        if most < least:
+            raise refusal(
+                f"must be no less than {cls.field_name}.least, {least}, not {most}",
+                "write a larger number, or a smaller one there",
+            )
+        return most
+
+
+class Blocks(LeastMost):
     """How many blocks a run measures. It stops between the two when its verdicts are settled."""
+
+    field_name = "blocks"
 
     least: Annotated[
         int,
@@ -81,23 +112,6 @@ class Blocks(Document):
             examples=[24],
         ),
     ]
-
-    @classmethod
-    def of(cls, field: int | Blocks) -> Self:
-        """The blocks that a plan asks for; a number is both the least and the most."""
-        least, most = (field, field) if isinstance(field, int) else (field.least, field.most)
-        return cls(least=least, most=most)
-
-    @field_validator("most")
-    @classmethod
-    def _is_no_less_than_least(cls, most: int, info: ValidationInfo) -> int:
-        least = info.data.get("least", most)
-        if most < least:
-            raise refusal(
-                f"must be no less than blocks.least, {least}, not {most}",
-                "write a larger number, or a smaller one there",
-            )
-        return most
 
 
 def _blocks_tag(value: object) -> str:
