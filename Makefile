@@ -59,7 +59,7 @@ bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traff
 	exit "$$failed"
 
 .PHONY: bench-campaign
-bench-campaign: setup ## Judge a campaign of six draws in the lab against the truth (root; 8 minutes)
+bench-campaign: setup ## Judge a campaign of six draws in the lab against the truth (root; 12 minutes)
 	@$(python) -m benchmarks.lab_campaign
 
 .PHONY: bench-page

@@ -1,13 +1,15 @@
 """Judge a campaign in the lab against the truth: six draws, and what is true over all draws.
 
 The truth is computed from the model that places the lab's nodes (`lab.fabric.truth`). What a round
-trip takes besides the spine is the machine's, so a run in a lab whose nodes all have the same place
-measures it first. Then a campaign of exactly six draws runs in a lab that draws places from a seed.
+trip takes besides the spine is the machine's, and differs from run to run. So runs in a lab whose
+nodes all have the same place measure it before and after the campaign, and the truth of the round
+trip has an interval. Between them a campaign of exactly six draws runs in a lab that draws places
+from a seed.
 
 It holds if the adjusted intervals of all averages, which together have 95 %, contain the truth on
-average, and if every prediction interval contains it too. Run as `make bench-campaign`, or
-`python -m benchmarks.lab_campaign [--seed N]` (root; 8 minutes on an idle machine). Exit codes: 0
-it holds, 1 it does not, 2 the machine is not right or a run failed.
+average or reach its interval, and if every prediction interval does so too. Run as
+`make bench-campaign`, or `python -m benchmarks.lab_campaign [--seed N]` (root; 12 minutes on an
+idle machine). Exit codes: 0 it holds, 1 it does not, 2 the machine is not right or a run failed.
 """
 
 from __future__ import annotations
@@ -15,14 +17,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from benchmarks.figures import ImpossibleFigure, positive
 from lab import daemon, stack
@@ -30,9 +34,14 @@ from lab.errors import LabError
 from lab.fabric.luck import MEAN_RACK, Luck
 from lab.fabric.truth import Setting, truth
 from lab.up import bring_up, network_scale
+from rackrate.verdict.student import student_t
 
 DRAWS = 6
 SEED = 20261122
+#: Runs that measure the machine, half of them before the campaign.
+CALIBRATIONS = 6
+#: The interval of a truth may reach from its lower end to at most this multiple of it.
+WIDEST_TRUTH = 1.25
 #: How often the model is drawn; the truth's own error is then far below any interval's width.
 MODEL_DRAWS = 20_000
 PLAN: Mapping[str, Any] = {
@@ -48,12 +57,43 @@ FIGURES = {"tcp-1": "one_flow", "tcp-8": "many_flows", "rtt": "round_trip"}
 
 
 @dataclass(frozen=True)
+class Truth:
+    """A true ratio: the geometric mean over draws, and its 95 % interval.
+
+    The interval has no width where the machine has no part in the ratio.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, ratios: Sequence[float]) -> Self:
+        """The truth from the ratios that the measurements of the machine lead to, two at least."""
+        logarithms = [math.log(ratio) for ratio in ratios]
+        error = statistics.stdev(logarithms) / math.sqrt(len(ratios))
+        width = student_t(0.95, len(ratios) - 1) * error
+        middle = statistics.fmean(logarithms)
+        low, mean, high = (math.exp(middle + sign * width) for sign in (-1, 0, 1))
+        return cls(mean, low, high)
+
+    def meets(self, interval: Sequence[float]) -> bool:
+        """Whether an interval contains it or reaches its own."""
+        low, high = interval
+        return low <= self.high and self.low <= high
+
+    def __str__(self) -> str:
+        known = f"{self.mean:.3f}"
+        return known if self.low == self.high else f"{known} ({self.low:.3f} to {self.high:.3f})"
+
+
+@dataclass(frozen=True)
 class Judged:
     """An answer beside the truth.
 
     Attributes:
         line: the answer and the truth, for people.
-        covered: whether the adjusted interval of the average contains the truth.
+        covered: whether the adjusted interval of the average meets the truth.
         predicted: whether the prediction interval does.
     """
 
@@ -62,27 +102,27 @@ class Judged:
     predicted: bool
 
 
-def judged(answer: Mapping[str, Any], true_ratio: float) -> Judged:
+def judged(answer: Mapping[str, Any], true: Truth) -> Judged:
     """Judge an answer of campaign.json. Pure.
 
-    Args:
-        answer: the answer.
-        true_ratio: the geometric mean of the ratio over draws.
-
     Raises:
-        ImpossibleFigure: the answer has no intervals.
+        ImpossibleFigure: the answer has no intervals, or the truth is too vague to judge it.
     """
     name = answer["test"]
+    if true.high > WIDEST_TRUTH * true.low:
+        raise ImpossibleFigure(
+            f"The truth of {name}, {true}, is too vague to judge by: the machine differs too much"
+            " from run to run. Measure on an idle machine."
+        )
     if answer["ci_simultaneous"] is None or answer["prediction95"] is None:
         raise ImpossibleFigure(f"{name} has no interval: {answer['reason']}.")
     alone, low_high, following = (
         tuple(positive(end, f"an end of {name}") for end in answer[field])
         for field in ("ci95", "ci_simultaneous", "prediction95")
     )
-    covered = low_high[0] <= true_ratio <= low_high[1]
-    predicted = following[0] <= true_ratio <= following[1]
+    covered, predicted = true.meets(low_high), true.meets(following)
     line = (
-        f"{'PASS' if covered and predicted else 'FAIL'}  {name:<6} truth {true_ratio:.3f},"
+        f"{'PASS' if covered and predicted else 'FAIL'}  {name:<6} truth {true},"
         f" average {answer['ratio']:.3f}, alone {alone[0]:.3f} to {alone[1]:.3f}, of all answers"
         f" {low_high[0]:.3f} to {low_high[1]:.3f}, next deployment {following[0]:.3f} to"
         f" {following[1]:.3f}: {answer['verdict']}"
@@ -90,8 +130,20 @@ def judged(answer: Mapping[str, Any], true_ratio: float) -> Judged:
     return Judged(line, covered, predicted)
 
 
-def machine_seconds(results: Mapping[str, Any]) -> tuple[float, float]:
-    """What a round trip takes besides the spine, within a rack and between racks, in seconds. Pure.
+@dataclass(frozen=True)
+class Machine:
+    """What a round trip takes besides the spine, within a rack and between racks."""
+
+    within_seconds: float
+    between_seconds: float
+
+    def __str__(self) -> str:
+        within, between = self.within_seconds * 1e6, self.between_seconds * 1e6
+        return f"  {within:.0f} µs within a rack, {between:.0f} µs between racks"
+
+
+def machine_of(results: Mapping[str, Any]) -> Machine:
+    """What a run says of the machine. Pure.
 
     Args:
         results: results.json of a run whose nodes all have the same place.
@@ -100,7 +152,7 @@ def machine_seconds(results: Mapping[str, Any]) -> tuple[float, float]:
     spine = 4 * MEAN_RACK.uplink_seconds
     within = positive(verdict["arm_median"], "a round trip within a rack")
     between = positive(verdict["baseline_median"] - spine, "a round trip without the spine")
-    return within, between
+    return Machine(within, between)
 
 
 @contextlib.contextmanager
@@ -123,6 +175,16 @@ def _rackrate(status: Mapping[str, Any], *argv: str) -> None:
         raise LabError(f"rackrate {argv[0]} ended with exit code {done.returncode}: see above.")
 
 
+def _calibrated(when: str, out: Path, common: Sequence[str]) -> list[Machine]:
+    """Measure the machine with half of the calibrating runs."""
+    print("Runs in a lab whose nodes all have the same place:", flush=True)
+    names = [f"{when}-{number}" for number in range(1, CALIBRATIONS // 2 + 1)]
+    with _lab(seed=None, even=True) as status:
+        for name in names:
+            _rackrate(status, "run", *common, "--name", name)
+    return [machine_of(_document(out / name / "results.json")) for name in names]
+
+
 def _document(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found
@@ -139,10 +201,7 @@ def main() -> int:
             plan = out / "plan.json"
             plan.write_text(json.dumps(PLAN), encoding="utf-8")
             common = ("--plan", str(plan), "--out", str(out))
-            print("A run in a lab whose nodes all have the same place:", flush=True)
-            with _lab(seed=None, even=True) as status:
-                _rackrate(status, "run", *common, "--name", "even")
-            within, between = machine_seconds(_document(out / "even" / "results.json"))
+            machine = _calibrated("before", out, common)
             print(f"A campaign of {DRAWS} draws, places from the seed {seed}:", flush=True)
             began = time.monotonic()
             with _lab(seed=seed, even=False) as status:
@@ -150,9 +209,15 @@ def main() -> int:
                 draws = ("--draws", str(DRAWS), "--name", "campaign")
                 _rackrate(status, "campaign", "run", *common, *draws)
             campaign = _document(out / "campaign" / "campaign.json")
-        setting = Setting(scale=network_scale(), within_seconds=within, between_seconds=between)
-        true = truth(Luck(0), setting, MODEL_DRAWS)["ratios"]["cluster"]
-        found = [judged(each, true[FIGURES[each["test"]]]["mean"]) for each in campaign["answers"]]
+            machine += _calibrated("after", out, common)
+        true = [
+            truth(Luck(0), Setting(scale=network_scale(), **asdict(each)), MODEL_DRAWS)["ratios"]
+            for each in machine
+        ]
+        found = [
+            judged(each, Truth.of([one["cluster"][FIGURES[each["test"]]]["mean"] for one in true]))
+            for each in campaign["answers"]
+        ]
     except ImpossibleFigure as impossible:
         print(impossible, file=sys.stderr)
         return 1
@@ -160,8 +225,8 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     print(
-        f"\nA round trip takes {within * 1e6:.0f} µs within a rack and {between * 1e6:.0f} µs"
-        " between racks without the spine.",
+        "\nWhat a round trip takes besides the spine, in each run before and after:",
+        *(str(each) for each in machine),
         *(each.line for each in found),
         f"{len(campaign['steps'])} draws in {campaign['campaign']['seconds']:.0f} s; the lab was up"
         f" after {up_seconds:.0f} s.",

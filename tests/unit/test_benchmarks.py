@@ -15,6 +15,7 @@ import pytest
 from benchmarks import deciding, fidelity, lab_campaign, lab_verdicts, opening
 from benchmarks.deciding import Pages, Records
 from benchmarks.figures import ImpossibleFigure, positive, share
+from benchmarks.lab_campaign import Truth
 from benchmarks.lab_verdicts import AA, AB, Kept, Series, criterion, is_wrong, rows, tally
 from lab.errors import LabError
 from rackrate.measure.trials import Trial
@@ -353,12 +354,12 @@ def answer(**more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("true_ratio", "covered", "predicted"),
-    [(1.995, True, True), (2.15, False, True), (2.3, False, False), (1.9, True, True)],
+    [(1.995, True, True), (2.15, False, True), (2.3, False, False), (1.91, True, True)],
 )
 def test_a_campaign_holds_only_if_its_intervals_contain_the_truth(
     true_ratio: float, covered: bool, predicted: bool
 ) -> None:
-    found = lab_campaign.judged(answer(), true_ratio)
+    found = lab_campaign.judged(answer(), Truth.of([true_ratio, true_ratio]))
     assert (found.covered, found.predicted) == (covered, predicted)
     assert found.line.startswith("PASS" if covered and predicted else "FAIL")
     assert f"truth {true_ratio:.3f}" in found.line
@@ -366,14 +367,27 @@ def test_a_campaign_holds_only_if_its_intervals_contain_the_truth(
 
 def test_an_answer_without_an_interval_is_no_proof() -> None:
     with pytest.raises(ImpossibleFigure, match="no interval"):
-        lab_campaign.judged(answer(ci_simultaneous=None, reason="one draw"), 2.0)
+        lab_campaign.judged(answer(ci_simultaneous=None, reason="one draw"), Truth(2, 2, 2))
+
+
+def test_a_truth_that_rests_on_measurements_has_students_interval() -> None:
+    true = Truth.of([2.0, 2.1, 2.2, 2.1])
+    # The logarithms' mean is 0.7414 and its standard error 0.01947; t of three degrees is 3.182.
+    assert (true.low, true.high) == pytest.approx((1.9727, 2.2330), rel=1e-3)
+    assert true.meets((2.2, 2.4)) and not true.meets((2.25, 2.4))
+    assert "truth 2.099 (1.97" in lab_campaign.judged(answer(), true).line
+
+
+def test_a_truth_that_could_be_anything_judges_nothing() -> None:
+    with pytest.raises(ImpossibleFigure, match="too vague"):
+        lab_campaign.judged(answer(), Truth.of([1.5, 2.5]))
 
 
 def test_the_spine_is_no_part_of_what_a_round_trip_takes_on_the_machine() -> None:
     rtt = verdict("better", "rtt", "rtt", arm_median=60e-6, baseline_median=480e-6)
-    within, between = lab_campaign.machine_seconds(results(verdict("better"), rtt))
-    assert within == pytest.approx(60e-6)
-    assert between == pytest.approx(180e-6)
+    machine = lab_campaign.machine_of(results(verdict("better"), rtt))
+    assert machine.within_seconds == pytest.approx(60e-6)
+    assert machine.between_seconds == pytest.approx(180e-6)
     none = verdict("better", "rtt", "rtt", arm_median=60e-6, baseline_median=200e-6)
     with pytest.raises(ImpossibleFigure):
-        lab_campaign.machine_seconds(results(none))
+        lab_campaign.machine_of(results(none))
