@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import logging
 import time
@@ -124,23 +126,21 @@ def _wait_interval(self: WaitFunction, env: Environment, wait_seconds: float) ->
         env.program_state_event.wait(remaining)
 
 
-# A parse takes a quarter of a second, and nearly every state machine is created to be run. The one
-# that checked a definition serves its first execution; a program that ran has state of its run.
-_checked: dict[str, Any] = {}
-_MOST_CHECKED = 8
-
-
 def check(definition: str) -> None:
     """Parse a definition. Raises the parser's errors."""
-    _checked[definition] = _parse(definition)
-    for oldest in list(_checked)[:-_MOST_CHECKED]:
-        _checked.pop(oldest, None)
+    _parsed(definition)
 
 
 def _parse(definition: str) -> Any:
+    """A program of its own for each execution: one that ran has state of its run."""
+    return copy.deepcopy(_parsed(definition))
+
+
+# A parse takes a quarter of a second, a copy a twentieth of that.
+@functools.lru_cache(maxsize=8)
+def _parsed(definition: str) -> Any:
     """Parse a definition with moto's parser, after writing its numbers in a form that it reads."""
-    checked = _checked.pop(definition, None)
-    return checked or _moto_parse(json.dumps(_readable(json.loads(definition))))
+    return _moto_parse(json.dumps(_readable(json.loads(definition))))
 
 
 def _readable(value: Any) -> Any:
