@@ -133,14 +133,16 @@ def check(definition: str) -> None:
 
 def _parse(definition: str) -> Any:
     """A program of its own for each execution: one that ran has state of its run."""
-    return copy.deepcopy(_parsed(definition))
+    program, tree = _parsed(definition)
+    return copy.deepcopy(program), tree
 
 
 # A parse takes a quarter of a second, a copy a twentieth of that.
 @functools.lru_cache(maxsize=8)
-def _parsed(definition: str) -> Any:
+def _parsed(definition: str) -> tuple[Any, Any]:
     """Parse a definition with moto's parser, after writing its numbers in a form that it reads."""
-    return _moto_parse(json.dumps(_readable(json.loads(definition))))
+    program, tree = _moto_parse(json.dumps(_readable(json.loads(definition))))
+    return program, tree
 
 
 def _readable(value: Any) -> Any:
