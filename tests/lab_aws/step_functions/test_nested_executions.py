@@ -242,22 +242,29 @@ def test_record_has_every_call_of_a_nested_execution(lab: Lab, lasting: str) -> 
     role = waiting_role(lab, lasting)
     arn = start(lab, create(lab, parent_of(lasting), role), "recorded")
     child = execution_of(lasting, "recorded")
+
+    def recorded() -> set[tuple[str, str]]:
+        return {
+            (call.action, call.resource)
+            for call in read_calls(lab.state_directory / RECORD_FILE)
+            if call.role == role.rpartition("/")[2] and call.allowed
+        }
+
     running(lab, child)
+    described = ("states:DescribeExecution", child)
+    eventually(recorded, lambda calls: described in calls)
     lab.client("stepfunctions").stop_execution(executionArn=arn)
     lab.finished(child)
-    calls = read_calls(lab.state_directory / RECORD_FILE)
-    assert {
-        (call.action, call.resource)
-        for call in calls
-        if call.role == role.rpartition("/")[2] and call.allowed
-    } == {
+    wanted = {
         ("states:StartExecution", lasting),
-        ("states:DescribeExecution", child),
+        described,
         ("states:StopExecution", child),
         ("events:PutTargets", RULE),
         ("events:PutRule", RULE),
         ("events:DescribeRule", RULE),
     }
+    eventually(recorded, lambda calls: calls >= wanted)
+    assert recorded() == wanted
 
 
 def test_end_of_a_child_reaches_event_bridge(lab: Lab, echo: str) -> None:
