@@ -15,8 +15,11 @@ PATIENCE_SECONDS = 25 * 60
 
 
 def sizes_before(resources: Resources) -> Json:
-    """The sizes of the node groups of all arms, by name, for `put_back`."""
-    return {group.name: list(group.sizes) for group in _groups(resources)}
+    """The sizes of the node groups of all arms, and the stack's number of nodes, for `put_back`."""
+    return {
+        "node_count": resources.settings.node_count,
+        "groups": {group.name: list(group.sizes) for group in _groups(resources)},
+    }
 
 
 def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
@@ -65,6 +68,8 @@ def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
 def put_back(before: Json, resources: Resources) -> Made:
     """Put the sizes of the node groups back.
 
+    If the stack was updated to another number of nodes meanwhile, they get that one.
+
     In a stack that idles at zero they stay as they are, because other runs may wait for the nodes:
     such a stack puts its nodes to rest when no run needs them.
 
@@ -79,9 +84,11 @@ def put_back(before: Json, resources: Resources) -> Made:
     settings = resources.settings
     if settings.idle_scale_to_zero:
         return Made(True, {}, phase)
+    count = settings.node_count
+    updated = Sizes(count, count, count) if count != before["node_count"] else None
     done = True
     for group in _groups(resources):
-        wanted = Sizes(*before.get(group.name, group.sizes))
+        wanted = updated or Sizes(*before["groups"].get(group.name, group.sizes))
         if group.sizes != wanted:
             set_sizes(resources.eks, settings.cluster_name, group.name, wanted)
         done = done and group.sizes == wanted and not group.is_updating

@@ -17,9 +17,12 @@ from rackrate.verdict.answers import Answer, CampaignStopped, SweepCell
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_tests
 from rackrate.verdict.model import Difference, Verdict
+from rackrate_text.words import listed
 
 #: The fact about runs that always differs between draws.
 _NODES = "nodes"
+#: What also differs from draw to draw, because nodes are new.
+_PLACE = "place in the network (network node layers)"
 #: The swept field whose values are numbers of nodes, so that throughputs add up.
 _GROWS = "nodes"
 
@@ -59,6 +62,8 @@ def build_campaign(
         )
     else:
         conclusion = campaign.conclusion(answers, pooled_differences=differed if is_pool else None)
+    if not (is_sweep or is_pool):
+        warnings = [*warnings, *_unlike_draws(runs)]
     scales = [run.run.lab_scale for run in runs if run.run.lab_scale]
     return CampaignResults(
         campaign=facts.model_copy(
@@ -174,6 +179,20 @@ def _differences(runs: Sequence[Results]) -> list[Difference]:
     *before, newest = map(_evidence, runs)
     return [
         each for each in differences(newest, before).found if each.what.split(" of ")[0] != _NODES
+    ]
+
+
+def _unlike_draws(runs: Sequence[Results]) -> list[str]:
+    """A warning if draws differ in more than their placement: the stack was updated meanwhile."""
+    found = [each.what for each in _differences(runs)]
+    what = [each for each in found if each.split(" of ")[0] != _PLACE]
+    if len({tuple((arm.name, len(arm.nodes)) for arm in run.arms) for run in runs}) > 1:
+        what.insert(0, "number of nodes")
+    if not what:
+        return []
+    return [
+        f"The draws differ not only in their nodes: {listed(what)}. Look at their runs before you"
+        " take them for draws of one placement group."
     ]
 
 

@@ -164,6 +164,14 @@ class TestMake:
         sizes = [group["scalingConfig"] for group in eks.groups.values()]
         assert sizes == [{"minSize": 2, "desiredSize": 2, "maxSize": 2}] * 2
 
+    def test_the_number_of_a_stack_that_was_updated_meanwhile_is_kept(self, resources, eks):
+        before = NodeCount().before(resources)
+        NodeCount().make(0, {}, resources)
+        updated = resources.but(settings=replace(resources.settings, node_count=3))
+        NodeCount().undo(before, updated)
+        sizes = [group["scalingConfig"] for group in eks.groups.values()]
+        assert sizes == [{"minSize": 3, "desiredSize": 3, "maxSize": 3}] * 2
+
 
 def test_the_runs_of_a_step_have_as_many_nodes_as_its_value():
     change = NodeCount()

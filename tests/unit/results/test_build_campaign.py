@@ -100,6 +100,15 @@ def test_a_pool_tells_what_differed_but_not_that_the_nodes_did():
     assert built(runs).differences == ()
 
 
+def test_draws_that_differ_in_more_than_their_nodes_are_warned_of():
+    assert built().warnings == ()
+    versions = RUNS[0].versions.model_copy(update={"image": "example.test/tools:0"})
+    arms = tuple(arm.model_copy(update={"nodes": arm.nodes[:1]}) for arm in RUNS[0].arms)
+    updated = RUNS[0].model_copy(update={"versions": versions, "arms": arms})
+    (warning,) = built((updated, *RUNS[1:]), warnings=()).warnings
+    assert "number of nodes" in warning and "image of the tools" in warning
+
+
 def test_a_sweep_has_cells_and_no_answers():
     steps = [step(n, value=value) for n, value in enumerate((15, 60, 60, 15), 1)]
     found = built(kind="sweep", steps=steps, swept="nodes")
