@@ -12,7 +12,14 @@ from typing import Any, Protocol, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from .errors import CONNECTION_ERRORS, EXIT_FAILED, EXIT_INTERRUPTED, Refusal, explain
+from .errors import (
+    CONNECTION_ERRORS,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    Refusal,
+    error_code,
+    explain,
+)
 from .kinds import RUN, Kind, Record
 from .progress import Display, Left, TimeLeft, describe, pace_of
 from .runs import Run
@@ -229,6 +236,12 @@ class Watch[R: Record]:
         return state
 
     def _lost(self, error: BotoCoreError | ClientError) -> Refusal:
+        if isinstance(error, ClientError) and error_code(error) == "ExecutionDoesNotExist":
+            return Refusal(
+                f"{self._named} is over: its execution is gone, as after the deletion of its stack."
+                f" What it stored until then is in the bucket {self._stack.bucket}.",
+                EXIT_FAILED,
+            )
         return Refusal(
             f"{self._named} can no longer be followed and goes on without this command"
             f" (`{self._kind.command} show {self._followed.id}` tells its end): {explain(error)}",

@@ -70,6 +70,23 @@ def test_ctrl_c_ends_the_watching_and_the_run_goes_on(
     assert stack.executions()[0]["status"] == "RUNNING"
 
 
+def test_a_run_whose_stack_is_deleted_is_said_to_be_over(
+    stack: DeployedStack, start_rackrate: StartRackrate
+) -> None:
+    stack.define(
+        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", wait(60)))
+    )
+    start(stack)
+    process = start_rackrate("watch", RUN, "--stack", stack.name)
+    assert process.stderr is not None
+    assert any("block 1 of 6" in line for line in process.stderr)
+    client("stepfunctions").delete_state_machine(stateMachineArn=stack.state_machine)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert f"Run {RUN} is over: its execution is gone" in errors
+    assert stack.bucket in errors and "goes on" not in errors
+
+
 def test_a_requirement_that_the_run_cannot_meet_ends_the_watching_and_not_the_run(
     stack: DeployedStack, rackrate: Rackrate
 ) -> None:
