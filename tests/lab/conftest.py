@@ -33,7 +33,7 @@ GROUPS = {
     "test_lost_and_stopped_runs": "changes",
     "test_stack_updates": "changes",
     "test_existing_cluster": "changes",
-    "test_new_nodes": "changes",
+    "test_cni_versions": "changes",
     "test_campaigns": "changes",
     "test_docs": "plans and pages",
     "test_experiments": "plans and pages",

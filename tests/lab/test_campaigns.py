@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from lab.fabric import caps
+from lab.fabric.caps import Link
 from tests.lab.running import SHORT, TOOLS, Lab
 from tests.lab.waiting import eventually
 
@@ -46,6 +48,14 @@ def start(lab: Lab, name: str, wanted: Mapping[str, Any]) -> str:
     return str(started["executionArn"])
 
 
+def arms() -> dict[str, list[Link]]:
+    """The links of each arm's nodes, by the value of placementGroup."""
+    found: dict[str, list[Link]] = {"true": [], "false": []}
+    for link in caps.links():
+        found[link.labels["placementGroup"]].append(link)
+    return found
+
+
 def nodes(lab: Lab) -> int:
     return len(lab.nodes(placement_group=True)) + len(lab.nodes(placement_group=False))
 
@@ -61,14 +71,27 @@ def holders(lab: Lab) -> list[str]:
 
 
 def test_each_draw_measures_new_nodes_and_a_pool_of_its_runs_says_the_same(lab: Lab) -> None:
-    before = {link.instance_id for link in caps.links()}
+    before = arms()
     told = campaign(lab, "drawn", "--draws", "2")
     assert told["campaign"]["status"] == "succeeded"
     assert [step["run_id"] for step in told["steps"]] == ["drawn-01", "drawn-02"]
     placed = [{name for arm in step["nodes"].values() for name in arm} for step in told["steps"]]
     assert len(placed[0]) == len(placed[1]) == 2 * SIZE
     assert placed[0].isdisjoint(placed[1])
-    assert before.isdisjoint(link.instance_id for link in caps.links())
+    after = arms()
+    for arm, links in after.items():
+        assert len(links) == SIZE
+        for one, other in itertools.product(links, before[arm]):
+            assert one.instance_id != other.instance_id
+            assert one.limits != other.limits, "the hosts' luck is drawn anew"
+    assert after["true"][0].place == after["true"][1].place != before["true"][0].place
+    assert after["false"][0].rack != after["false"][1].rack
+    # `python -m lab truth` knows the places of both draws.
+    everything = [link.instance_id for link in caps.all_places()]
+    assert len(set(everything[-4 * SIZE :])) == 4 * SIZE
+    assert {link.instance_id for arm in after.values() for link in arm} == set(
+        everything[-2 * SIZE :]
+    )
     for answer in told["answers"]:
         assert [draw["run_id"] for draw in answer["draws"]] == ["drawn-01", "drawn-02"]
         # Two draws cannot tell about the placement group, however clear they are.
