@@ -111,9 +111,9 @@ def _checks(template: Mapping[str, Any]) -> str:
             ),
             "\n".join(checks),
             prose(
-                "The preflight stack comes next. It checks what only AWS knows: zones and"
+                "The resource `Preflight` comes next. It checks what only AWS knows: zones and"
                 " strategies of the instance type, addresses in a subnet, the existing cluster. It"
-                " reports all errors in one message."
+                " reports all errors in one message, which `sam deploy` prints."
             ),
         ]
     )

@@ -43,12 +43,20 @@ class Toggles:
         assert holdings(self.lab) - before == set()
 
     def refused(self, test: str, **override: str) -> str:
-        """Why a stack was not created; nothing of it may be left."""
+        """Why a stack was not created, as `sam deploy` prints it: from the root's events only.
+
+        Nothing of the stack may be left.
+        """
         before = holdings(self.lab)
         with self.taskcat.deployed(test, parameters_override=override) as failed:
             assert not failed.created
+            events = self.lab.aws("cloudformation").describe_stack_events(StackName=failed.stack_id)
         assert holdings(self.lab) - before == set()
-        return "\n".join(failed.reasons)
+        return "\n".join(
+            event["ResourceStatusReason"]
+            for event in events["StackEvents"]
+            if event["ResourceStatus"] == "CREATE_FAILED"
+        )
 
     def tell(self, **names: str) -> None:
         """Put what only an account's owner can name where taskcat looks for it."""

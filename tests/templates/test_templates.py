@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+from lab.aws.cloudformation.dependencies import dependencies
+from lab.aws.cloudformation.stacks import Stack
 from lab.setup import kubernetes
 from tests.templates.cloudformation import ROOT, TEMPLATES, load, resolver, walk
 
@@ -49,6 +51,11 @@ def references(value):
     return found
 
 
+def needed(needs, name):
+    """All resources that a resource needs, directly or not."""
+    return needs[name] | {far for near in needs[name] for far in needed(needs, near)}
+
+
 @pytest.mark.parametrize("path", TEMPLATES, ids=ids(TEMPLATES))
 def test_every_output_is_described(path):
     for name, output in LOADED[path].get("Outputs", {}).items():
@@ -74,6 +81,39 @@ class TestNestedStacks:
 
 
 class TestRoot:
+    def test_it_has_every_resource_that_fails_with_a_sentence_because_sam_prints_no_nested_events(
+        self,
+    ):
+        """A nested stack's failure reaches the root's events as "Embedded stack ... was not
+        successfully created: The following resource(s) failed to create: [...]", without the
+        reason, and `sam deploy` reads the root's events only (aws-cdk 5974 and 27318)."""
+        hidden = {
+            resource["Type"]
+            for path, template in LOADED.items()
+            for resource in template["Resources"].values()
+            if path != ROOT / "template.yaml" and resource["Type"].startswith("Custom::")
+        }
+        assert hidden == {"Custom::EmptyBucket"}, "it acts only when the stack is deleted"
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {"RunOnCreate": "{}", "CampaignSchedule": "rate(1 day)", "EncryptionKey": "create"},
+            {"ExistingClusterName": "mine", "ToolImage": "build", "EncryptionKey": "create"},
+        ],
+    )
+    def test_nothing_but_its_function_comes_before_the_preflight(self, parameters):
+        values = {name: p["Default"] for name, p in ROOT_TEMPLATE["Parameters"].items()}
+        conditions = resolver(ROOT_TEMPLATE, values | parameters)
+        conditions.evaluate_conditions()
+        stack = Stack("id", "name", "", {}, [], {}, template=ROOT_TEMPLATE)
+        stack.conditions = conditions.conditions
+        needs = dependencies(stack)
+        first = {"PreflightFunction", "Preflight"}
+        assert needs["Preflight"] == {"PreflightFunction"}
+        for name in needs.keys() - first:
+            assert "Preflight" in needed(needs, name), name
+
     def test_it_can_be_passed_inline_for_tools_that_do_not_use_s3(self):
         """The quota for TemplateBody. cfn-lint checks the others (E1002 to E7010)."""
         assert (ROOT / "template.yaml").stat().st_size <= 51_200

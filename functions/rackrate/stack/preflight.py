@@ -50,7 +50,7 @@ class PreflightFailed(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """The stack's parameters as the custom resource receives them; see preflight.yaml."""
+    """The stack's parameters as the custom resource receives them; see template.yaml."""
 
     existing_cluster_name: str
     existing_subnet_ids: tuple[str, ...]

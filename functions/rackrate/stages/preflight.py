@@ -24,7 +24,7 @@ def serve_request(event: Mapping[str, Any], *, ec2: Any, eks: Any) -> Answer:
     """Handle CloudFormation's request.
 
     Args:
-        event: CloudFormation's request, with the properties in preflight.yaml.
+        event: CloudFormation's request, with the properties in template.yaml.
         ec2: a boto3 client.
         eks: a boto3 client.
 

@@ -182,7 +182,11 @@ def test_failed_custom_resource_rolls_back_with_its_reason(lab: Lab, bucket: str
     leaf = leaf_of(lab, stack["StackId"])
     assert "the paint is dry" in lab.reasons(leaf, "CREATE_FAILED")["Thing"]
     reason = lab.reasons(stack["StackId"], "CREATE_FAILED")["Leaf"]
-    assert "The following resource(s) failed to create: [Thing]" in reason
+    assert (
+        "was not successfully created: The following resource(s) failed to create: [Thing]"
+        in reason
+    )
+    assert "the paint is dry" not in reason, "as in AWS, a parent is not told the reason"
     assert "asked Delete" in function_log(lab, stack["StackId"])
     tables = lab.client("dynamodb").list_tables()["TableNames"]
     assert not [table for table in tables if table.startswith(stack["StackName"])]

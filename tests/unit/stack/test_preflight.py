@@ -90,7 +90,7 @@ def reservation(**changes):
 
 
 def test_the_template_hands_over_every_property_the_check_reads():
-    template = load(ROOT / "templates" / "preflight.yaml")
+    template = load(ROOT / "template.yaml")
     given = set(template["Resources"]["Preflight"]["Properties"])
     assert given - {"ServiceToken", "ServiceTimeout"} == set(PROPERTIES)
 
