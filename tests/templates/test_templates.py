@@ -12,6 +12,7 @@ import pytest
 from lab.aws.cloudformation.dependencies import dependencies
 from lab.aws.cloudformation.stacks import Stack
 from lab.setup import kubernetes
+from rackrate.stack.preflight import STACK_NAME_CHARACTERS
 from tests.templates.cloudformation import ROOT, TEMPLATES, load, resolver, walk
 
 ROOT_TEMPLATE = load(ROOT / "template.yaml")
@@ -266,6 +267,31 @@ class TestArms:
         data = template["LaunchTemplate"]["Properties"]["LaunchTemplateData"]
         for specification in data["TagSpecifications"]:
             assert {"Key": "placementGroup", "Value": says} in specification["Tags"]
+
+
+#: The longest names that AWS accepts, from the API reference of each service.
+LONGEST_NAMES = {
+    ("AWS::CloudWatch::Dashboard", "DashboardName"): 255,
+    ("AWS::EKS::Cluster", "Name"): 100,
+    ("AWS::KMS::Alias", "AliasName"): 256,
+    ("AWS::Logs::LogGroup", "LogGroupName"): 512,
+    ("AWS::SNS::Topic", "DisplayName"): 100,
+    ("AWS::Serverless::StateMachine", "Name"): 80,
+}
+
+
+def test_the_longest_stack_name_that_preflight_accepts_fits_every_name_that_templates_build():
+    spare = {}
+    for path, template in LOADED.items():
+        names = resolver(template, {"StackName": "", "ClusterName": "", "AWS::StackName": ""})
+        for resource in template["Resources"].values():
+            for key, value in resource["Properties"].items():
+                kind = (resource["Type"], key)
+                built = key.endswith("Name") and key not in ("StackName", "ClusterName")
+                if built and re.search(r"\b(Stack|Cluster)Name", str(value)):
+                    spare[path.stem, kind] = LONGEST_NAMES[kind] - len(names.resolve(value))
+    assert {kind for _, kind in spare} == LONGEST_NAMES.keys()
+    assert min(spare.values()) == STACK_NAME_CHARACTERS
 
 
 def test_what_is_kept_and_what_is_dropped_are_the_same_but_for_their_policy():

@@ -19,6 +19,9 @@ Json = Mapping[str, Any]
 #: The ids of zones in which EKS places no control plane (EKS user guide, "View Amazon EKS
 #: networking requirements for VPC and subnets").
 ZONES_WITHOUT_CONTROL_PLANES = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
+#: The longest name of a stack. Its state machines have this name with "-benchmark" and "-campaign"
+#: at the end, and at most 80 characters (Step Functions API reference, CreateStateMachine).
+STACK_NAME_CHARACTERS = 80 - len("-benchmark")
 #: Partitions of a partition group in a zone (EC2 user guide, "Placement strategies").
 PARTITIONS = 7
 
@@ -52,6 +55,7 @@ class PreflightFailed(Exception):
 class Request:
     """The stack's parameters as the custom resource receives them; see template.yaml."""
 
+    stack_name: str
     existing_cluster_name: str
     existing_subnet_ids: tuple[str, ...]
     public_endpoint: bool
@@ -82,6 +86,7 @@ class Request:
         subnets = properties["ExistingSubnetIds"]
         given = subnets.split(",") if isinstance(subnets, str) else subnets
         return cls(
+            stack_name=properties["StackName"],
             existing_cluster_name=properties["ExistingClusterName"],
             existing_subnet_ids=tuple(name.strip() for name in given if name.strip()),
             public_endpoint=properties["PublicEndpoint"] == "true",
@@ -166,6 +171,7 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
         The zones, and every fault that was found. With faults the zones may be empty.
     """
     zones, faults = _choose_zones(request, facts, earlier)
+    faults = [*_name_faults(request), *faults]
     if facts.instance_type is None:
         faults.append(
             Fault(
@@ -182,6 +188,16 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     faults += _reservation_faults(request, facts, zones)
     faults += _network_faults(request, facts.instance_type)
     return zones, faults
+
+
+def _name_faults(request: Request) -> Iterator[Fault]:
+    length = len(request.stack_name)
+    if length > STACK_NAME_CHARACTERS:
+        yield Fault(
+            f"The stack's name {request.stack_name}",
+            f"it has {length} characters, and the names of its state machines would be too long",
+            f"deploy with a --stack-name of at most {STACK_NAME_CHARACTERS} characters",
+        )
 
 
 # -- zones
@@ -486,8 +502,9 @@ def check_existing_cluster(
     name = request.existing_cluster_name
     where = f"ExistingClusterName {name}"
     if cluster is None:
-        return [Fault(where, "this Region has no such cluster", "check the name and the Region")]
-    faults = []
+        fault = Fault(where, "this Region has no such cluster", "check the name and the Region")
+        return [*_name_faults(request), fault]
+    faults = list(_name_faults(request))
     if cluster["status"] != "ACTIVE":
         faults.append(
             Fault(where, f"the cluster is {cluster['status']}", "wait until it is ACTIVE")

@@ -15,6 +15,7 @@ from moto import mock_aws
 from rackrate.plan import capacity
 from rackrate.plan.capacity import addresses_per_node
 from rackrate.stack.preflight import (
+    STACK_NAME_CHARACTERS,
     Facts,
     PreflightFailed,
     Request,
@@ -28,6 +29,7 @@ from tests.unit.stack.custom_resources import Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request
 
 PROPERTIES = {
+    "StackName": "rackrate",
     "ExistingClusterName": "",
     "ExistingSubnetIds": "",
     "InstanceType": "c5.large",
@@ -97,6 +99,20 @@ def test_the_template_hands_over_every_property_the_check_reads():
 
 def test_the_defaults_are_fine_and_the_first_zones_are_chosen():
     assert check() == (Zones("us-east-1a", "us-east-1b"), [])
+
+
+# -- the stack's name
+
+
+def test_a_stack_whose_name_is_too_long_is_refused_before_the_cluster_is_made(clients):
+    assert faults(StackName="n" * STACK_NAME_CHARACTERS) == []
+    name = "n" * (STACK_NAME_CHARACTERS + 1)
+    assert faults(StackName=name) == [
+        f"The stack's name {name}: it has 71 characters, and the names of its state machines would"
+        " be too long; deploy with a --stack-name of at most 70 characters"
+    ]
+    with pytest.raises(PreflightFailed, match=r"--stack-name[^\0]*no such cluster"):
+        ask(clients, changes={"StackName": name, "ExistingClusterName": "house"})
 
 
 # -- the instance type
