@@ -44,6 +44,7 @@ from lab.aws.cloudformation.stacks import Stacks
 from lab.aws.codebuild.api import CodeBuildResponse
 from lab.aws.codebuild.builds import CodeBuild
 from lab.aws.ec2 import capacity_reservations, placement_groups, run_instances
+from lab.aws.eks import control_plane_logs
 from lab.aws.eks.api import EksResponse
 from lab.aws.eks.clusters import Clusters
 from lab.aws.eks.control_planes import ControlPlanes
@@ -137,6 +138,7 @@ def serve(
     router = EventRouter(runtime)
     schedules.install()
     dynamodb.install()
+    control_plane_logs.install()
     quotas.install()
     bucket_policies.install()
     capacity_reservations.install()

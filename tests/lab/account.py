@@ -16,6 +16,11 @@ def holdings(lab: Lab) -> set[str]:
     return {f"{kind} {name}" for kind, name in _holdings(lab)}
 
 
+def cluster_logs(cluster: str) -> str:
+    """The log group of a cluster that the stack made, as `kind name`; it outlives the stack."""
+    return f"log group /aws/eks/{cluster}/cluster"
+
+
 def _holdings(lab: Lab) -> Iterator[tuple[str, str]]:
     ec2 = lab.aws("ec2")
     for vpc in ec2.describe_vpcs()["Vpcs"]:

@@ -7,7 +7,7 @@ import json
 from kubernetes import client as kubernetes
 
 from lab import stack
-from tests.lab.account import holdings, instances
+from tests.lab.account import cluster_logs, holdings, instances
 from tests.lab.running import Lab
 from tests.lab.toggles import Toggles, nodes, run_of
 
@@ -92,10 +92,11 @@ def test_a_run_that_fails_fails_the_stack_with_its_own_message(lab: Lab, toggles
     assert "tests[0].seconds" in reason
 
 
-def test_deleting_the_default_stack_keeps_its_results_and_nothing_else(
+def test_deleting_the_default_stack_keeps_its_results_and_its_clusters_logs_and_nothing_else(
     lab: Lab, toggles: Toggles
 ) -> None:
     bucket, table = lab.outputs["BucketName"], lab.outputs["TableName"]
+    logs = cluster_logs(lab.outputs["ClusterName"])
     lab.aws("s3").put_object(Bucket=bucket, Key="runs/kept/report.html", Body=b"a result")
     stack.delete(lab.status, lambda step: None)
     left = {
@@ -103,7 +104,7 @@ def test_deleting_the_default_stack_keeps_its_results_and_nothing_else(
         for name in holdings(lab)
         if "rackrate" in name and name != f"bucket {stack.STACK}-artifacts"
     }
-    assert left == {f"bucket {bucket}", f"table {table}"}
+    assert left == {f"bucket {bucket}", f"table {table}", logs}
     lab.aws("s3").head_object(Bucket=bucket, Key="runs/kept/report.html")
     assert lab.aws("eks").list_clusters()["clusters"] == []
     assert instances(lab) == []

@@ -230,6 +230,20 @@ def _words(name):
     return [" ".join(re.findall("[A-Z][a-z]*|[A-Z]+", name)).lower()]
 
 
+def test_a_stack_of_an_earlier_stacks_name_has_a_cluster_of_another_name():
+    """EKS makes the log group of a deleted cluster anew, which the next one could not make."""
+    arn = "arn:aws:cloudformation:us-east-1:123456789012:stack/rackrate"
+    names = {
+        resolver(
+            ROOT_TEMPLATE, {"AWS::StackName": "rackrate", "AWS::StackId": f"{arn}/{id_}"}
+        ).resolve(NESTED["Cluster"]["Parameters"]["ClusterName"])
+        for id_ in ("51af3dc0-da77-11e4-872e-1234567db123", "e722ae60-fe62-11e8-9a0e-0ae8cc519968")
+    }
+    assert names == {"rackrate-51af3dc0", "rackrate-e722ae60"}
+    added = len("-51af3dc0")
+    assert STACK_NAME_CHARACTERS + added <= LONGEST_NAMES["AWS::EKS::Cluster", "Name"]
+
+
 class TestArms:
     def test_both_are_one_template_and_differ_only_in_what_is_compared(self):
         treatment, baseline = NESTED["TreatmentNodes"], NESTED["BaselineNodes"]

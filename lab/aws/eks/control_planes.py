@@ -14,7 +14,7 @@ from lab.aws.account import REGION, arn
 from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
-from lab.aws.eks import access_entries, validation
+from lab.aws.eks import access_entries, control_plane_logs, validation
 from lab.aws.eks.clusters import Cluster, Clusters, in_background, subnets_of
 from lab.aws.eks.infrastructure import ClusterLaunchError, Infrastructure
 from lab.aws.eks.validation import invalid
@@ -139,6 +139,7 @@ class ControlPlanes:
             description["status"] = "FAILED"
             return
         cluster.control_plane = plane
+        control_plane_logs.begin(description)
         description["endpoint"] = plane.endpoint
         description["certificateAuthority"] = {
             "data": base64.b64encode(plane.certificate_authority.encode()).decode()
@@ -164,6 +165,7 @@ class ControlPlanes:
                 self._clients.get("ec2").delete_security_group(GroupId=group)
             except ClientError:
                 LOG.warning("security group %s of cluster %s stays", group, name)
+            control_plane_logs.end(cluster.description)
             self._clusters.remove(name)
 
         in_background(stop)

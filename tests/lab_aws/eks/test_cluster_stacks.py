@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+from pathlib import Path
 
 import pytest
 
 from tests.lab_aws.cluster_templates import CLUSTER, NETWORK, node_group
 from tests.lab_aws.region import Lab
 
+CLUSTER_TEMPLATE = Path(__file__).parents[3] / "templates" / "cluster.yaml"
 OUTPUTS = """
 Outputs:
   Name: {Value: !Ref Cluster}
@@ -146,3 +148,72 @@ def test_nodes_that_do_not_come_up_fail_the_stack_with_the_machines_words(lab: L
     reason = lab.reasons(stack["StackId"], "CREATE_FAILED")["Nodes"]
     assert "NodeCreationFailure" in reason
     assert "kubelet of ip-10-0-1-1 ended: exit status 1" in reason
+
+
+def cluster_stack(lab: Lab, network: dict[str, str], cluster_name: str) -> dict:
+    """A stack of our own template of a cluster, in a network of another stack."""
+    given = {
+        "ClusterName": cluster_name,
+        "KubernetesVersion": "1.36",
+        "AuthenticationMode": "API",
+        "PublicEndpoint": "true",
+        "PublicAccessCidrs": "0.0.0.0/0",
+        "ControlPlaneLogs": "all",
+        "LogRetentionDays": "7",
+        "EncryptSecrets": "false",
+        "KeyArn": "",
+        "VpcId": network["Vpc"],
+        "SubnetIds": network["Subnets"],
+        "VpcCniVersion": "",
+        "PrefixDelegation": "false",
+        "KubeProxyVersion": "",
+        "KubeProxyMode": "iptables",
+        "PermissionsBoundaryArn": "",
+    }
+    return lab.stack(
+        CLUSTER_TEMPLATE.read_text(),
+        Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in given.items()],
+    )
+
+
+def log_group(lab: Lab, cluster_name: str) -> dict:
+    found = lab.client("logs").describe_log_groups(
+        logGroupNamePrefix=f"/aws/eks/{cluster_name}/cluster"
+    )
+    return found["logGroups"][0]
+
+
+def test_eks_makes_the_log_group_of_a_deleted_cluster_anew_and_keeps_it_forever(lab: Lab) -> None:
+    template = (
+        "Resources:"
+        + NETWORK
+        + "  Logs:\n    Type: AWS::Logs::LogGroup\n"
+        + "    Properties: {LogGroupName: /aws/eks/late/cluster, RetentionInDays: 7}\n"
+        + CLUSTER
+        + "      Name: late\n"
+        + "      Logging: {ClusterLogging: {EnabledTypes: [{Type: audit}]}}\n"
+        + "      Tags: [{Key: logs, Value: !Ref Logs}]\n"
+    )
+    first = lab.stack(template)
+    assert first["StackStatus"] == "CREATE_COMPLETE", lab.reasons(first["StackId"])
+    assert log_group(lab, "late")["retentionInDays"] == 7
+    assert lab.delete(first["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert "retentionInDays" not in log_group(lab, "late")
+    second = lab.stack(template)
+    assert second["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert "already exists" in lab.reasons(second["StackId"], "CREATE_FAILED")["Logs"]
+
+
+def test_what_a_cluster_logs_after_its_deletion_expires_as_its_other_logs_do(lab: Lab) -> None:
+    made = lab.stack(
+        "Resources:"
+        + NETWORK
+        + "Outputs:\n  Vpc: {Value: !Ref Vpc}\n"
+        + "  Subnets: {Value: !Join [',', [!Ref SubnetA, !Ref SubnetB]]}\n"
+    )
+    network = outputs(made)
+    stack = cluster_stack(lab, network, "gone-1")
+    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert log_group(lab, "gone-1")["retentionInDays"] == 7
+    assert cluster_stack(lab, network, "gone-2")["StackStatus"] == "CREATE_COMPLETE"
