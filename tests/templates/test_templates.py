@@ -103,7 +103,7 @@ class TestRoot:
             {"ExistingClusterName": "mine", "ToolImage": "build", "EncryptionKey": "create"},
         ],
     )
-    def test_nothing_but_its_function_comes_before_the_preflight(self, parameters):
+    def test_the_preflight_comes_first_and_what_is_kept_comes_after_the_nodes(self, parameters):
         values = {name: p["Default"] for name, p in ROOT_TEMPLATE["Parameters"].items()}
         conditions = resolver(ROOT_TEMPLATE, values | parameters)
         conditions.evaluate_conditions()
@@ -114,6 +114,8 @@ class TestRoot:
         assert needs["Preflight"] == {"PreflightFunction"}
         for name in needs.keys() - first:
             assert "Preflight" in needed(needs, name), name
+        early = {"ClusterBootstrap", "TreatmentNodes", "BaselineNodes"} & needs.keys()
+        assert early <= needed(needs, "Results"), "a failed creation must not leave results"
 
     def test_it_can_be_passed_inline_for_tools_that_do_not_use_s3(self):
         """The quota for TemplateBody. cfn-lint checks the others (E1002 to E7010)."""
@@ -315,7 +317,10 @@ def test_what_is_kept_and_what_is_dropped_are_the_same_but_for_their_policy():
             if name.startswith("Kept"):
                 dropped = template["Resources"][name.replace("Kept", "Dropped")]
                 assert kept["Properties"] == dropped["Properties"], name
-                assert (kept["DeletionPolicy"], dropped["DeletionPolicy"]) == ("Retain", "Delete")
+                assert (kept["DeletionPolicy"], dropped["DeletionPolicy"]) == (
+                    "RetainExceptOnCreate",
+                    "Delete",
+                )
                 pairs += 1
     assert pairs >= 2, "the table and the bucket"
 

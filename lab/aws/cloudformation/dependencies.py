@@ -33,12 +33,17 @@ def depends_on(resource: Mapping[str, Any]) -> list[str]:
 
 
 def dependencies(stack: Stack) -> dict[str, set[str]]:
-    """The active resources that each active resource needs, by name."""
+    """The active resources that each active resource needs, by name.
+
+    A resource also waits for what its Metadata refer to, which is the way to wait for a resource
+    that has a condition (https://cloudonaut.io/optional-dependson-with-cloudformation-metadata-to-the-rescue).
+    """
     active = active_resources(stack)
     return {
         name: (
             set(depends_on(resource))
             | referenced_names(resource.get("Properties") or {}, stack.conditions)
+            | referenced_names(resource.get("Metadata") or {}, stack.conditions)
         )
         & set(active)
         for name, resource in active.items()
