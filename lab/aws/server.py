@@ -52,6 +52,7 @@ from lab.aws.eks.infrastructure import Infrastructure
 from lab.aws.eks.node_groups import NodeGroups
 from lab.aws.eks.token_review import review
 from lab.aws.event_bridge import EventRouter
+from lab.aws.iam import roles
 from lab.aws.iam.identity import ADMIN_CREDENTIALS, create_admin
 from lab.aws.request_log import Application, RequestLog, StartResponse
 from lab.aws.s3 import authorization as s3_authorization
@@ -138,6 +139,7 @@ def serve(
     router = EventRouter(runtime)
     schedules.install()
     dynamodb.install()
+    roles.install()
     control_plane_logs.install()
     quotas.install()
     bucket_policies.install()
