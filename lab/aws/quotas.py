@@ -1,38 +1,103 @@
-"""The quotas of the lab's account: EC2's, EKS's and Lambda's concurrency, which moto lacks.
+"""The quotas of the lab's account: EC2's, VPC's, EKS's and Lambda's concurrency, which moto lacks.
 
-The lab chooses the numbers. Those of EC2 and Lambda are of an account whose owner has asked for
-more, that of EKS is the default.
+The codes, the names and the defaults are AWS's, in the form of an account that is new. The applied
+values are the lab's: those of an account whose owner has asked for more of what the lab uses.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass
 from typing import Any
 
 from moto.awslambda import urls
 from moto.awslambda.responses import LambdaResponse
 from moto.servicequotas.exceptions import NoSuchResource
 from moto.servicequotas.models import ServiceQuotasBackend
+from moto.servicequotas.responses import ServiceQuotasResponse
 
-#: vCPUs of running on-demand instances, by quota: standard instances, and no other kind.
-VCPUS = {"L-1216C47A": ("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 640.0)}
 NODES_PER_GROUP = 450
 CONCURRENT_EXECUTIONS = 1000
 
+VPCS = ("vpc", "L-F678F1CE")
+NAT_GATEWAYS_PER_ZONE = ("vpc", "L-FE5A380F")
+ELASTIC_ADDRESSES = ("ec2", "L-0263D0A3")
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A quota's name, AWS's default for it, and the account's value if its owner asked for more."""
+
+    name: str
+    default: float
+    applied: float | None = None
+
+    @property
+    def value(self) -> float:
+        """What the account may have."""
+        return self.default if self.applied is None else self.applied
+
+
+def _running(kinds: str, default: float = 0.0, applied: float | None = None) -> Quota:
+    return Quota(f"Running On-Demand {kinds} instances", default, applied)
+
+
+#: By service and code. An account has an applied value only of what its owner asked for.
+QUOTAS = {
+    ("ec2", "L-1216C47A"): _running("Standard (A, C, D, H, I, M, R, T, Z)", 5.0, 640.0),
+    ("ec2", "L-6E869C2A"): _running("DL"),
+    ("ec2", "L-74FC7D96"): _running("F"),
+    ("ec2", "L-DB2E81BA"): _running("G and VT"),
+    ("ec2", "L-F7808C92"): _running("HPC"),
+    ("ec2", "L-43DA4232"): _running("High Memory"),
+    ("ec2", "L-1945791B"): _running("Inf"),
+    ("ec2", "L-417A185B"): _running("P"),
+    ("ec2", "L-2C3B7624"): _running("Trn"),
+    ("ec2", "L-7295265B"): _running("X"),
+    ELASTIC_ADDRESSES: Quota("EC2-VPC Elastic IPs", 5.0, 20.0),
+    VPCS: Quota("VPCs per Region", 5.0, 50.0),
+    NAT_GATEWAYS_PER_ZONE: Quota("NAT gateways per Availability Zone", 5.0, 20.0),
+    ("eks", "L-BD136A63"): Quota("Nodes per managed node group", 450.0, float(NODES_PER_GROUP)),
+}
+
+# The letters that an instance type begins with, by the code of the quota that counts it. Types
+# that are not here, such as mac, run on Dedicated Hosts only, which have quotas of their own.
+_FAMILIES = {
+    "L-1216C47A": ("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"),
+    "L-6E869C2A": ("dl",),
+    "L-74FC7D96": ("f",),
+    "L-DB2E81BA": ("g", "gr", "vt"),
+    "L-F7808C92": ("hpc",),
+    "L-43DA4232": ("u",),
+    "L-1945791B": ("inf",),
+    "L-417A185B": ("p",),
+    "L-2C3B7624": ("trn",),
+    "L-7295265B": ("x",),
+}
+_CODES = {family: code for code, families in _FAMILIES.items() for family in families}
+
 _SERVICES = {
-    "ec2": ("Amazon Elastic Compute Cloud (Amazon EC2)", VCPUS),
-    "eks": (
-        "Amazon Elastic Kubernetes Service (Amazon EKS)",
-        {"L-BD136A63": ("Nodes per managed node group", float(NODES_PER_GROUP))},
-    ),
+    "ec2": "Amazon Elastic Compute Cloud (Amazon EC2)",
+    "eks": "Amazon Elastic Kubernetes Service (Amazon EKS)",
+    "vpc": "Amazon Virtual Private Cloud (Amazon VPC)",
 }
 
 _account_settings = r"{0}/(?P<api_version>[^/]+)/account-settings/?$"
 
 
+def vcpu_quota_code(instance_type: str) -> str | None:
+    """The code of the quota that counts the vCPUs of a type; None for types that none counts."""
+    family = re.match(r"[a-z]+", instance_type)
+    return _CODES.get(family[0]) if family else None
+
+
 def install() -> None:
     """Add the quotas to moto's backends. Safe to call twice."""
     ServiceQuotasBackend.get_service_quota = _get_service_quota  # type: ignore[method-assign,assignment]
+    setattr(  # noqa: B010 - moto's responses lack it
+        ServiceQuotasResponse, "get_aws_default_service_quota", _get_aws_default_service_quota
+    )
     LambdaResponse.get_account_settings = _get_account_settings  # type: ignore[attr-defined]
     urls.url_paths[_account_settings] = LambdaResponse.dispatch
 
@@ -40,17 +105,36 @@ def install() -> None:
 def _get_service_quota(
     backend: ServiceQuotasBackend, service_code: str, quota_code: str
 ) -> dict[str, Any]:
-    service, quotas = _SERVICES.get(service_code, ("", {}))
-    if quota_code not in quotas:
+    """The applied value. AWS has none of a quota of which nobody asked for more.
+
+    Source: GetServiceQuota in the Service Quotas API reference ("If the applied quota value is not
+    available for a quota, the quota is not retrieved").
+    """
+    found = QUOTAS.get((service_code, quota_code))
+    if found is None or found.applied is None:
         raise NoSuchResource
-    name, value = quotas[quota_code]
-    place = f"{backend.region_name}:{backend.account_id}:{service_code}/{quota_code}"
+    return _described(backend, service_code, quota_code, found, found.value)
+
+
+def _get_aws_default_service_quota(response: ServiceQuotasResponse) -> str:
+    parameters = json.loads(response.body)
+    service, code = parameters.get("ServiceCode"), parameters.get("QuotaCode")
+    found = QUOTAS.get((service, code))
+    if found is None:
+        raise NoSuchResource
+    return json.dumps({"Quota": _described(response.backend, service, code, found, found.default)})
+
+
+def _described(
+    backend: ServiceQuotasBackend, service: str, code: str, quota: Quota, value: float
+) -> dict[str, Any]:
+    place = f"{backend.region_name}:{backend.account_id}:{service}/{code}"
     return {
-        "ServiceCode": service_code,
-        "ServiceName": service,
+        "ServiceCode": service,
+        "ServiceName": _SERVICES[service],
         "QuotaArn": f"arn:aws:servicequotas:{place}",
-        "QuotaCode": quota_code,
-        "QuotaName": name,
+        "QuotaCode": code,
+        "QuotaName": quota.name,
         "Value": value,
         "Unit": "None",
         "Adjustable": True,

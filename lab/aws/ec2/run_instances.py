@@ -10,7 +10,7 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.instances import InstanceResponse
 
-from lab.aws.ec2 import capacity_reservations
+from lab.aws.ec2 import capacity_reservations, limits
 from lab.aws.ec2.placement_groups import GROUPS, PlacementGroup, instances_of
 
 # A rack spread group runs at most this many instances per zone.
@@ -46,14 +46,17 @@ def _run_instances(self: EC2Response) -> ActionResult:
             _check_launch(self, group)
         count = int(self._get_param("MaxCount", "1"))
         partitions = _partitions(self, group, placement.get("PartitionNumber"), count)
+        instance_type = self._get_param("InstanceType", "m1.small")
         reservation_id = capacity_reservations.choose(
             self.ec2_backend,
             self._get_param("CapacityReservationSpecification", {}) or {},
-            instance_type=self._get_param("InstanceType", "m1.small"),
+            instance_type=instance_type,
             zone=_zone(self, placement, interfaces),
             placement_group_arn=group.arn if group else None,
             count=count,
         )
+        if reservation_id is None:
+            limits.check_vcpus(self.ec2_backend, instance_type, count)
         result = _moto_run_instances(self)
         launched: Any = result.result
         for instance, partition in zip(launched.instances, partitions, strict=False):
