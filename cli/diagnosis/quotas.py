@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from rackrate_text.quotas import quota_code
+from rackrate_text.quotas import (
+    COUNTED_INSTANCES,
+    COUNTED_RESERVATIONS,
+    Nodes,
+    Vcpus,
+    counted_types,
+    quota_code,
+    request_command,
+    vcpu_use,
+)
 
 from ..errors import error_code
 from ..stack import Stack
@@ -22,30 +30,20 @@ LEAST_CONCURRENCY = 10
 
 
 _GROUP = "placement group"
-
-
-@dataclass(frozen=True)
-class Vcpus:
-    """vCPUs under one quota: the quota, those running, the stack's part of these, and its need."""
-
-    quota: float
-    running: int
-    of_stack: int
-    needed: int
-
-    @property
-    def suffices(self) -> bool:
-        """Whether the quota has room for all nodes of the stack."""
-        return max(0, self.needed - self.of_stack) <= self.quota - self.running
+_ARMS = ("Treatment", "Baseline")
 
 
 def vcpus(stack: Stack) -> Check:
     """Check that the account may run all nodes of the stack at once."""
     if stack.parameters.get("ExistingClusterName"):
         return Check("vCPU quota", "ok", "the nodes are those of a cluster that exists")
-    ec2 = stack.client("ec2")
-    instance_type = told(stack.parameters, "InstanceType")
-    code = quota_code(instance_type)
+    nodes = Nodes(
+        stack.name,
+        told(stack.parameters, "InstanceType"),
+        int(told(stack.parameters, "NodeCount")),
+        [stack.parameters.get(f"{arm}CapacityReservationId", "") for arm in _ARMS],
+    )
+    code = quota_code(nodes.instance_type)
     quota = _quota(stack, code)
     if quota is None:
         return Check(
@@ -54,22 +52,35 @@ def vcpus(stack: Stack) -> Check:
             f"Service Quotas does not tell {code} here",
             f"look for {code} in the Service Quotas console",
         )
-    running = _running(ec2, code)
-    each = _vcpus_by_type(ec2, {instance_type, *(i["InstanceType"] for i in running)})
-    found = Vcpus(
-        quota=quota,
-        running=sum(each[i["InstanceType"]] for i in running),
-        of_stack=sum(each[i["InstanceType"]] for i in running if _is_of(i, stack.name)),
-        needed=2 * int(told(stack.parameters, "NodeCount")) * each[instance_type],
+    ec2 = stack.client("ec2")
+    states = [{"Name": "instance-state-name", "Values": list(COUNTED_INSTANCES)}]
+    instances = [
+        instance
+        for reservation in _listed(ec2, "describe_instances", "Reservations", states)
+        for instance in reservation["Instances"]
+    ]
+    reservations = _listed(
+        ec2,
+        "describe_capacity_reservations",
+        "CapacityReservations",
+        [{"Name": "state", "Values": list(COUNTED_RESERVATIONS)}],
     )
-    return vcpu_check(found, code, instance_type)
+    types = sorted(counted_types(instances, reservations, nodes.instance_type))
+    named = [{"Name": "instance-type", "Values": types}]
+    vcpus_of = {
+        found["InstanceType"]: int(found["VCpuInfo"]["DefaultVCpus"])
+        for found in _listed(ec2, "describe_instance_types", "InstanceTypes", named)
+    }
+    account = stack.outputs["StateMachineArn"].split(":")[4]
+    found = vcpu_use(nodes, quota, instances, reservations, vcpus_of, account)
+    return vcpu_check(found, code, nodes.instance_type)
 
 
 def vcpu_check(found: Vcpus, code: str, instance_type: str) -> Check:
     """The finding in words."""
     said = (
-        f"{found.running} of {found.quota:g} vCPUs run; the stack's nodes ({instance_type}) need"
-        f" {found.needed} and have {found.of_stack}"
+        f"{found.in_use} of {found.quota:g} vCPUs are in use; the stack's nodes ({instance_type})"
+        f" need {found.needed} and have {found.of_nodes}"
     )
     if found.suffices:
         return Check("vCPU quota", "ok", said)
@@ -77,49 +88,28 @@ def vcpu_check(found: Vcpus, code: str, instance_type: str) -> Check:
         "vCPU quota",
         "failed",
         said,
-        f"ask for more of {code} in the Service Quotas console, or deploy fewer or smaller nodes",
+        f"ask Service Quotas for {found.needed_quota} or more"
+        f" ({request_command('ec2', code, found.needed_quota)}), or deploy fewer or smaller nodes",
     )
 
 
 def _quota(stack: Stack, code: str) -> float | None:
-    try:
-        found = stack.client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode=code)
-    except ClientError as error:
-        if error_code(error) == "NoSuchResourceException":
-            return None
-        raise
-    return float(found["Quota"]["Value"])
+    """The account's value; AWS's default if nobody asked for more; None for an unknown quota."""
+    client, wanted = stack.client("service-quotas"), {"ServiceCode": "ec2", "QuotaCode": code}
+    for ask in (client.get_service_quota, client.get_aws_default_service_quota):
+        try:
+            return float(ask(**wanted)["Quota"]["Value"])
+        except ClientError as error:
+            if error_code(error) != "NoSuchResourceException":
+                raise
+    return None
 
 
-def _running(ec2: Any, code: str) -> list[Mapping[str, Any]]:
-    """The instances that a quota counts: On-Demand, pending or running."""
-    pages = ec2.get_paginator("describe_instances").paginate(
-        Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}]
-    )
-    return [
-        instance
-        for page in pages
-        for reservation in page["Reservations"]
-        for instance in reservation["Instances"]
-        if "InstanceLifecycle" not in instance and quota_code(instance["InstanceType"]) == code
-    ]
-
-
-def _vcpus_by_type(ec2: Any, types: Iterable[str]) -> dict[str, int]:
-    """The vCPUs that each type counts for: its default, even if a launch chooses fewer CPUs."""
-    pages = ec2.get_paginator("describe_instance_types").paginate(
-        Filters=[{"Name": "instance-type", "Values": sorted(types)}]
-    )
-    return {
-        found["InstanceType"]: int(found["VCpuInfo"]["DefaultVCpus"])
-        for page in pages
-        for found in page["InstanceTypes"]
-    }
-
-
-def _is_of(instance: Mapping[str, Any], stack_name: str) -> bool:
-    tags: Iterable[Mapping[str, str]] = instance.get("Tags") or ()
-    return any(tag["Key"] == "rackrate:stack" and tag["Value"] == stack_name for tag in tags)
+def _listed(
+    ec2: Any, operation: str, key: str, filters: list[dict[str, Any]]
+) -> list[Mapping[str, Any]]:
+    pages = ec2.get_paginator(operation).paginate(Filters=filters)
+    return [one for page in pages for one in page[key]]
 
 
 def placement_group(stack: Stack) -> Check:

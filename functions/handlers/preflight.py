@@ -7,8 +7,9 @@ from typing import Any
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from handlers.context import logger
+from handlers.context import logger, resources
 from rackrate.stack.custom_resource import serve
+from rackrate.stack.patience import Patience
 from rackrate.stages.preflight import serve_request
 
 
@@ -18,5 +19,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     serve(
         event,
         context,
-        lambda request: serve_request(request, ec2=boto3.client("ec2"), eks=boto3.client("eks")),
+        lambda request: serve_request(
+            request,
+            ec2=boto3.client("ec2"),
+            eks=boto3.client("eks"),
+            quotas=resources.quotas,
+            patience=Patience(),
+        ),
     )

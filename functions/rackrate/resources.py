@@ -50,7 +50,7 @@ class Resources:
 
     @functools.cached_property
     def quotas(self) -> Any:
-        """A client of Service Quotas with short timeouts, because a VPC may have no way to it."""
+        """A client of Service Quotas with short timeouts, because there may be no way to it."""
         return boto3.client("service-quotas", config=prices.CLIENT_CONFIG)
 
     @functools.cached_property

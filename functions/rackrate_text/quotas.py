@@ -1,8 +1,17 @@
-"""The codes of AWS's service quotas, for the functions and the command. Pure."""
+"""AWS's service quotas: their codes, and what counts against them. Pure.
+
+The functions and the command share it. Instances and reservations have the shapes of boto3's
+responses to EC2's DescribeInstances and DescribeCapacityReservations.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Json = Mapping[str, Any]
 
 #: Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances, in vCPUs.
 STANDARD = "L-1216C47A"
@@ -10,6 +19,11 @@ STANDARD = "L-1216C47A"
 #: Amazon EKS and Fargate service quotas").
 NODES_PER_GROUP = "L-BD136A63"
 DEFAULT_NODES_PER_GROUP = 450
+#: VPCs per Region and NAT gateways per Availability Zone, of the service `vpc` (Amazon VPC user
+#: guide, "Amazon VPC quotas"), and EC2-VPC Elastic IPs, of the service `ec2`.
+VPCS = "L-F678F1CE"
+NAT_GATEWAYS_PER_ZONE = "L-FE5A380F"
+ELASTIC_ADDRESSES = "L-0263D0A3"
 
 # Amazon EC2 user guide, "On-Demand Instance quotas": every quota counts vCPUs of running instances.
 # Longer prefixes come first, because inf is not i, hpc is not h, dl is not d, and trn is not t.
@@ -25,6 +39,24 @@ _VCPUS = (
     ("u", "L-43DA4232"),
     ("x", "L-7295265B"),
 )
+_KINDS = {
+    STANDARD: "Standard (A, C, D, H, I, M, R, T, Z)",
+    "L-F7808C92": "HPC",
+    "L-1945791B": "Inf",
+    "L-2C3B7624": "Trn",
+    "L-6E869C2A": "DL",
+    "L-DB2E81BA": "G and VT",
+    "L-74FC7D96": "F",
+    "L-417A185B": "P",
+    "L-43DA4232": "High Memory",
+    "L-7295265B": "X",
+}
+
+#: States of instances that count against a quota of vCPUs.
+COUNTED_INSTANCES = ("pending", "running")
+#: States of capacity reservations that count against it (EC2 user guide, "Reserve compute capacity
+#: with EC2 On-Demand Capacity Reservations").
+COUNTED_RESERVATIONS = ("assessing", "scheduled", "pending", "active", "delayed")
 
 
 def quota_code(instance_type: str) -> str:
@@ -32,3 +64,139 @@ def quota_code(instance_type: str) -> str:
     family = re.match(r"[a-z]+", instance_type)
     name = family[0] if family else ""
     return next((code for prefix, code in _VCPUS if name.startswith(prefix)), STANDARD)
+
+
+def vcpu_quota_name(code: str) -> str:
+    """The name of a quota of vCPUs, as Service Quotas shows it."""
+    return f"Running On-Demand {_KINDS[code]} instances"
+
+
+def request_command(service: str, code: str, value: float) -> str:
+    """The command that asks for a larger quota."""
+    return (
+        f"aws service-quotas request-service-quota-increase --service-code {service}"
+        f" --quota-code {code} --desired-value {value:g}"
+    )
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a stack.
+
+    Attributes:
+        stack: the stack's name, the value of the nodes' tag `rackrate:stack`.
+        instance_type: their type.
+        in_each_arm: how many each arm has.
+        reservations: the id of each arm's capacity reservation; empty for none.
+    """
+
+    stack: str
+    instance_type: str
+    in_each_arm: int
+    reservations: Sequence[str] = ("", "")
+
+
+@dataclass(frozen=True)
+class Vcpus:
+    """vCPUs under one quota.
+
+    Attributes:
+        quota: the most that may be in use.
+        in_use: those of instances, and those that capacity reservations hold unused.
+        of_nodes: the part of `in_use` that is for the stack's nodes: they run, or their
+            reservation holds them.
+        needed: those of all nodes of the stack.
+    """
+
+    quota: float
+    in_use: int
+    of_nodes: int
+    needed: int
+
+    @property
+    def needed_quota(self) -> int:
+        """The smallest quota that has room for all nodes of the stack."""
+        return self.in_use + max(0, self.needed - self.of_nodes)
+
+    @property
+    def suffices(self) -> bool:
+        """Whether the quota has room for all nodes of the stack."""
+        return self.needed <= self.of_nodes or self.needed_quota <= self.quota
+
+
+def counted_types(
+    instances: Iterable[Json], reservations: Iterable[Json], instance_type: str
+) -> set[str]:
+    """The instance types whose vCPUs `vcpu_use` needs to know."""
+    code = quota_code(instance_type)
+    used = {one["InstanceType"] for one in (*instances, *reservations)}
+    return {instance_type, *(name for name in used if quota_code(name) == code)}
+
+
+def vcpu_use(
+    nodes: Nodes,
+    quota: float,
+    instances: Iterable[Json],
+    reservations: Iterable[Json],
+    vcpus: Mapping[str, int],
+    account: str,
+) -> Vcpus:
+    """What counts against the quota of the nodes' vCPUs.
+
+    A capacity reservation counts whole, used or not, and for the account that owns it. An instance
+    in a reservation is a part of it. A node takes a type's default vCPUs, whatever its CPU options
+    are.
+
+    Args:
+        nodes: the stack's nodes.
+        quota: the account's value.
+        instances: all instances in `COUNTED_INSTANCES`.
+        reservations: all capacity reservations in `COUNTED_RESERVATIONS`.
+        vcpus: default vCPUs of each of `counted_types`.
+        account: the account's id.
+    """
+    code, each = quota_code(nodes.instance_type), vcpus[nodes.instance_type]
+    held = {one["CapacityReservationId"]: one for one in reservations}
+    others = {id_ for id_, one in held.items() if one["OwnerId"] != account}
+    counted = [
+        one
+        for one in instances
+        if _is_on_demand(one)
+        and quota_code(one["InstanceType"]) == code
+        and one.get("CapacityReservationId") not in others
+    ]
+    unused = sum(
+        _unused(one) * vcpus[one["InstanceType"]]
+        for id_, one in held.items()
+        if id_ not in others and quota_code(one["InstanceType"]) == code
+    )
+    running = sum(
+        one["InstanceType"] == nodes.instance_type and _is_of(one, nodes.stack) for one in counted
+    )
+    together = len(nodes.reservations) * nodes.in_each_arm
+    waiting = sum(
+        min(_unused(held[id_]), nodes.in_each_arm * nodes.reservations.count(id_))
+        for id_ in set(nodes.reservations) & held.keys()
+    )
+    return Vcpus(
+        quota=quota,
+        in_use=sum(vcpus[one["InstanceType"]] for one in counted) + unused,
+        of_nodes=min(running + waiting, together) * each,
+        needed=together * each,
+    )
+
+
+def _is_on_demand(instance: Json) -> bool:
+    """Whether quotas of On-Demand vCPUs count it: no Spot, no capacity block, no Dedicated Host."""
+    tenancy = instance.get("Placement", {}).get("Tenancy", "default")
+    return "InstanceLifecycle" not in instance and tenancy != "host"
+
+
+def _unused(reservation: Json) -> int:
+    is_active = reservation["State"] == "active"
+    return int(reservation["AvailableInstanceCount" if is_active else "TotalInstanceCount"])
+
+
+def _is_of(instance: Json, stack: str) -> bool:
+    tags: Iterable[Mapping[str, str]] = instance.get("Tags") or ()
+    return any(tag["Key"] == "rackrate:stack" and tag["Value"] == stack for tag in tags)

@@ -223,9 +223,9 @@ def test_the_quota_is_the_one_that_counts_the_family(instance_type: str, code: s
 
 
 def test_nodes_that_run_already_are_not_counted_twice() -> None:
-    up = Vcpus(quota=8, running=8, of_stack=8, needed=8)
-    asleep = Vcpus(quota=8, running=0, of_stack=0, needed=8)
-    crowded = Vcpus(quota=8, running=4, of_stack=0, needed=8)
+    up = Vcpus(quota=8, in_use=8, of_nodes=8, needed=8)
+    asleep = Vcpus(quota=8, in_use=0, of_nodes=0, needed=8)
+    crowded = Vcpus(quota=8, in_use=4, of_nodes=0, needed=8)
     assert vcpu_check(up, STANDARD, "c5.large").state == "ok"
     assert vcpu_check(asleep, STANDARD, "c5.large").state == "ok"
     found = vcpu_check(crowded, STANDARD, "c5.large")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from rackrate_cli.diagnosis import cluster, parts, quotas, runs
 from rackrate_cli.stack import Stack, session_of_environment
+
+from lab.aws import quotas as lab_quotas
+from lab.aws.ec2 import capacity_reservations
+from rackrate_text.quotas import STANDARD
 
 from .conftest import DeployedStack, client
 
@@ -83,6 +88,22 @@ def test_a_cluster_that_exists_has_no_node_groups_of_ours(account: Stack) -> Non
     assert "pool=fast and pool=plain" in found.found
     assert quotas.placement_group(existing).state == "ok"
     assert quotas.vcpus(existing).state == "ok"
+
+
+def test_the_vcpus_of_all_nodes_are_compared_with_the_quota_and_what_is_in_use(
+    account: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capacity_reservations.install()
+    lab_quotas.install()
+    check = quotas.vcpus(account)
+    assert check.state == "ok", check.found
+    assert "of 640 vCPUs are in use; the stack's nodes (c5.large) need 8 and have 0" in check.found
+    asked_for_nothing = replace(lab_quotas.QUOTAS["ec2", STANDARD], applied=None)
+    monkeypatch.setitem(lab_quotas.QUOTAS, ("ec2", STANDARD), asked_for_nothing)
+    check = quotas.vcpus(account)
+    assert check.state == "failed"
+    assert "of 5 vCPUs are in use" in check.found
+    assert f"--quota-code {STANDARD} --desired-value 8" in check.remedy
 
 
 def test_a_placement_group_is_judged_by_its_state_and_the_room_in_it() -> None:

@@ -1,4 +1,4 @@
-"""The account's quotas, which moto lacks: Service Quotas tells them, and EC2 and Lambda keep them."""
+"""The account's quotas, which moto lacks: Service Quotas tells them, EC2 and Lambda keep them."""
 
 from __future__ import annotations
 

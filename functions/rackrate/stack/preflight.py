@@ -12,6 +12,7 @@ from typing import Any
 
 from rackrate.errors import Fault
 from rackrate.plan.capacity import SPREAD_INSTANCES, addresses_per_node
+from rackrate.stack.quotas import Quotas, network_faults, vcpu_faults
 from rackrate_text.words import listed
 
 Json = Mapping[str, Any]
@@ -75,6 +76,7 @@ class Request:
     other_zone: str
     vpc_cidr: str
     secondary_cidr: str
+    egress: str
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Request:
@@ -106,6 +108,7 @@ class Request:
             other_zone=properties["OtherAvailabilityZone"],
             vpc_cidr=properties["VpcCidr"],
             secondary_cidr=properties["SecondaryCidr"],
+            egress=properties["Egress"],
         )
 
     @property
@@ -148,6 +151,7 @@ class Facts:
             count as available.
         group: the existing placement group to use, as DescribePlacementGroups returns it; None when
             no group is named or none has that name.
+        quotas: the account's quotas that the deployment uses.
     """
 
     instance_type: Json | None
@@ -156,6 +160,7 @@ class Facts:
     reservations: Mapping[str, Json | None] = field(default_factory=dict)
     held: frozenset[str] = frozenset()
     group: Json | None = None
+    quotas: Quotas = field(default_factory=Quotas)
 
 
 def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones, list[Fault]]:
@@ -187,6 +192,9 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
         faults += _existing_group_faults(request, facts.group)
     faults += _reservation_faults(request, facts, zones)
     faults += _network_faults(request, facts.instance_type)
+    if facts.quotas.vcpus is not None:
+        faults += vcpu_faults(facts.quotas.vcpus, request.instance_type, request.node_count)
+    faults += network_faults(facts.quotas, zones.first)
     return zones, faults
 
 

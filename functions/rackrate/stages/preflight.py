@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from botocore.exceptions import ClientError
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
 
 from rackrate.stack.custom_resource import Answer
+from rackrate.stack.patience import Patience
 from rackrate.stack.preflight import (
     Facts,
     PreflightFailed,
@@ -16,17 +20,41 @@ from rackrate.stack.preflight import (
     check_existing_cluster,
     check_new_cluster,
 )
+from rackrate.stack.quotas import Quotas, Use
+from rackrate_text.quotas import (
+    COUNTED_INSTANCES,
+    COUNTED_RESERVATIONS,
+    ELASTIC_ADDRESSES,
+    NAT_GATEWAYS_PER_ZONE,
+    VPCS,
+    Nodes,
+    Vcpus,
+    counted_types,
+    quota_code,
+    vcpu_use,
+)
 
 Json = dict[str, Any]
 
+logger = Logger(child=True)
 
-def serve_request(event: Mapping[str, Any], *, ec2: Any, eks: Any) -> Answer:
+#: The attribute `Warnings` when there is none: an output of a stack is not empty.
+_NO_WARNING = "none"
+#: States of NAT gateways that count (Amazon VPC user guide, "Amazon VPC quotas").
+_COUNTED_GATEWAYS = ["pending", "available", "deleting"]
+
+
+def serve_request(
+    event: Mapping[str, Any], *, ec2: Any, eks: Any, quotas: Any, patience: Patience
+) -> Answer:
     """Handle CloudFormation's request.
 
     Args:
         event: CloudFormation's request, with the properties in template.yaml.
         ec2: a boto3 client.
         eks: a boto3 client.
+        quotas: a boto3 client of Service Quotas.
+        patience: for the function's role, which may be seconds old.
 
     Returns:
         The two zones as physical id, so that an update finds the zones chosen before. With an
@@ -39,10 +67,15 @@ def serve_request(event: Mapping[str, Any], *, ec2: Any, eks: Any) -> Answer:
         return Answer(event["PhysicalResourceId"])
     request = Request.from_properties(event["ResourceProperties"])
     if request.existing_cluster_name:
-        return _existing(request, ec2=ec2, eks=eks)
+        return patience.ask(lambda: _existing(request, ec2=ec2, eks=eks))
     earlier = Zones.from_text(event.get("PhysicalResourceId", ""))
     old = event.get("OldResourceProperties", {})
-    zones, faults = check_new_cluster(request, _facts(request, old, ec2), earlier)
+    facts = patience.ask(lambda: _facts(request, old, ec2))
+    looked = _Looking(ec2, quotas, patience, account=event["StackId"].split(":")[4])
+    facts = replace(facts, quotas=looked.at_quotas(request, facts, old))
+    zones, faults = check_new_cluster(request, facts, earlier)
+    for warning in looked.warnings:
+        logger.warning(warning)
     if faults:
         raise PreflightFailed(faults)
     return Answer(
@@ -53,6 +86,7 @@ def serve_request(event: Mapping[str, Any], *, ec2: Any, eks: Any) -> Answer:
             "ClusterArn": "",
             "ClusterSecurityGroupId": "",
             "VpcId": "",
+            "Warnings": " ".join(looked.warnings) or _NO_WARNING,
         },
     )
 
@@ -76,6 +110,122 @@ def _facts(request: Request, old: Mapping[str, Any], ec2: Any) -> Facts:
         held=frozenset(asked & before),
         group=_group(request.existing_group, ec2) if request.existing_group else None,
     )
+
+
+class _Looking:
+    """Looks at the account's quotas. What AWS does not tell becomes a warning and stops nothing."""
+
+    def __init__(self, ec2: Any, quotas: Any, patience: Patience, *, account: str) -> None:
+        self._ec2, self._quotas, self._patience = ec2, quotas, patience
+        self._account = account
+        self.warnings: list[str] = []
+
+    def at_quotas(self, request: Request, facts: Facts, old: Mapping[str, Any]) -> Quotas:
+        """The quotas of what the deployment makes; an update makes only what it changes.
+
+        Args:
+            request: the stack's parameters.
+            facts: the facts from EC2.
+            old: the properties of the deployment before; empty when the stack is created.
+        """
+        had_cluster = bool(old) and not old["ExistingClusterName"]
+        had_nodes = had_cluster and (old["InstanceType"], int(old["NodeCount"])) == (
+            request.instance_type,
+            request.node_count,
+        )
+        makes_gateway = request.egress == "nat" and not (had_cluster and old["Egress"] == "nat")
+        vcpus = vpcs = addresses = gateways = None
+        if facts.instance_type is not None and not had_nodes:
+            vcpus = self._look(
+                f"vCPUs (quota {quota_code(request.instance_type)} of EC2)",
+                lambda: self._vcpus(request),
+            )
+        if not had_cluster:
+            vpcs = self._look(f"VPCs (quota {VPCS} of VPC)", self._vpcs)
+        if makes_gateway:
+            addresses = self._look(
+                f"elastic IP addresses (quota {ELASTIC_ADDRESSES} of EC2)", self._addresses
+            )
+            gateways = self._look(
+                f"NAT gateways (quota {NAT_GATEWAYS_PER_ZONE} of VPC)", self._nat_gateways
+            )
+        nat_gateway_quota, nat_gateways = gateways or (None, {})
+        return Quotas(vcpus, vpcs, addresses, nat_gateways, nat_gateway_quota)
+
+    def _look[Found](self, what: str, question: Callable[[], Found]) -> Found | None:
+        try:
+            return self._patience.ask(question)
+        except (ClientError, BotoCoreError) as error:
+            self.warnings.append(
+                f"The preflight did not compare the {what} with what is in use: {error}. If the"
+                " quota is too small, the deployment fails later."
+            )
+            return None
+
+    def _vcpus(self, request: Request) -> Vcpus:
+        instances = [
+            instance
+            for reservation in self._listed(
+                "describe_instances",
+                "Reservations",
+                Filters=[{"Name": "instance-state-name", "Values": list(COUNTED_INSTANCES)}],
+            )
+            for instance in reservation["Instances"]
+        ]
+        reservations = self._listed(
+            "describe_capacity_reservations",
+            "CapacityReservations",
+            Filters=[{"Name": "state", "Values": list(COUNTED_RESERVATIONS)}],
+        )
+        types = sorted(counted_types(instances, reservations, request.instance_type))
+        named = [{"Name": "instance-type", "Values": types}]
+        described = self._listed("describe_instance_types", "InstanceTypes", Filters=named)
+        return vcpu_use(
+            Nodes(
+                request.stack_name,
+                request.instance_type,
+                request.node_count,
+                (request.treatment_reservation, request.baseline_reservation),
+            ),
+            self._value("ec2", quota_code(request.instance_type)),
+            instances,
+            reservations,
+            {one["InstanceType"]: int(one["VCpuInfo"]["DefaultVCpus"]) for one in described},
+            self._account,
+        )
+
+    def _vpcs(self) -> Use:
+        return Use(self._value("vpc", VPCS), len(self._listed("describe_vpcs", "Vpcs")))
+
+    def _addresses(self) -> Use:
+        addresses = self._ec2.describe_addresses()["Addresses"]
+        return Use(self._value("ec2", ELASTIC_ADDRESSES), len(addresses))
+
+    def _nat_gateways(self) -> tuple[float, Mapping[str, int]]:
+        """The quota of a zone, and the number of gateways by zone."""
+        counted = [{"Name": "state", "Values": _COUNTED_GATEWAYS}]
+        gateways = self._listed("describe_nat_gateways", "NatGateways", Filters=counted)
+        zones = {
+            subnet["SubnetId"]: subnet["AvailabilityZone"]
+            for subnet in self._listed("describe_subnets", "Subnets")
+        }
+        there = Counter(zones.get(gateway["SubnetId"], "") for gateway in gateways)
+        return self._value("vpc", NAT_GATEWAYS_PER_ZONE), there
+
+    def _listed(self, operation: str, key: str, **arguments: Any) -> list[Json]:
+        pages = self._ec2.get_paginator(operation).paginate(**arguments)
+        return [one for page in pages for one in page[key]]
+
+    def _value(self, service: str, code: str) -> float:
+        """The account's value of a quota; AWS's default if nobody asked for more."""
+        wanted = {"ServiceCode": service, "QuotaCode": code}
+        try:
+            found = self._quotas.get_service_quota(**wanted)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "NoSuchResourceException":
+                raise
+            found = self._quotas.get_aws_default_service_quota(**wanted)
+        return float(found["Quota"]["Value"])
 
 
 def _reservation(id_: str, ec2: Any) -> Json | None:
@@ -119,5 +269,6 @@ def _existing(request: Request, *, ec2: Any, eks: Any) -> Answer:
             "ClusterArn": cluster["arn"],
             "ClusterSecurityGroupId": network.get("clusterSecurityGroupId", ""),
             "VpcId": network["vpcId"],
+            "Warnings": _NO_WARNING,
         },
     )

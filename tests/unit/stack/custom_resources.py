@@ -7,12 +7,14 @@ import http.server
 import json
 import threading
 
+STACK_ID = "arn:aws:cloudformation:us-east-1:123456789012:stack/bench/1"
+
 
 def request(kind, properties, **extra):
     """A request as CloudFormation sends it."""
     return {
         "RequestType": kind,
-        "StackId": "stack",
+        "StackId": STACK_ID,
         "RequestId": "request",
         "LogicalResourceId": "Thing",
         "ResourceProperties": properties,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rackrate.stack import custom_resource
 from rackrate.stack.custom_resource import NOTHING, Answer, respond, sentences, serve
-from tests.unit.stack.custom_resources import Context, listener, only, request
+from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only, request
 
 
 def test_a_request_that_was_met_is_answered_with_its_attributes():
@@ -21,7 +21,7 @@ def test_a_request_that_was_met_is_answered_with_its_attributes():
     answer = only(told)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "id-1")
     assert answer["Data"] == {"Colour": "red"}
-    assert (answer["RequestId"], answer["StackId"]) == ("request", "stack")
+    assert (answer["RequestId"], answer["StackId"]) == ("request", STACK_ID)
     assert answer["LogicalResourceId"] == "Thing"
 
 

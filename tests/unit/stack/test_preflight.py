@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+from dataclasses import replace
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
+from lab.aws import quotas as lab_quotas
+from lab.aws.ec2 import capacity_reservations
 from rackrate.plan import capacity
 from rackrate.plan.capacity import addresses_per_node
+from rackrate.stack.patience import Patience
 from rackrate.stack.preflight import (
     STACK_NAME_CHARACTERS,
     Facts,
@@ -29,7 +33,7 @@ from tests.unit.stack.custom_resources import Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request
 
 PROPERTIES = {
-    "StackName": "rackrate",
+    "StackName": "bench",
     "ExistingClusterName": "",
     "ExistingSubnetIds": "",
     "InstanceType": "c5.large",
@@ -48,6 +52,7 @@ PROPERTIES = {
     "OtherAvailabilityZone": "",
     "VpcCidr": "10.0.0.0/16",
     "SecondaryCidr": "",
+    "Egress": "nat",
     "PublicEndpoint": "true",
 }
 
@@ -482,12 +487,28 @@ def test_a_full_subnet_is_refused():
 
 @pytest.fixture(scope="module")
 def clients(aws):
-    return {name: aws.client(name) for name in ("ec2", "eks")}
+    capacity_reservations.install()
+    lab_quotas.install()
+    return {name: aws.client(name) for name in ("ec2", "eks", "service-quotas")}
 
 
-def ask(clients, kind="Create", changes=None, **extra):
+def ask(clients, kind="Create", changes=None, patience=None, **extra):
     event = cloudformation_request(kind, {**PROPERTIES, **(changes or {})}, **extra)
-    return stage.serve_request(event, ec2=clients["ec2"], eks=clients["eks"])
+    return stage.serve_request(
+        event,
+        ec2=clients["ec2"],
+        eks=clients["eks"],
+        quotas=clients["service-quotas"],
+        patience=patience or Patience([]),
+    )
+
+
+def update(clients, changes, before=None, **more):
+    old = {**PROPERTIES, **(before or {})}
+    id_ = "us-east-1c,us-east-1d"
+    return ask(
+        clients, "Update", changes, PhysicalResourceId=id_, OldResourceProperties=old, **more
+    )
 
 
 def test_it_answers_with_the_zones_it_chose(clients):
@@ -499,18 +520,19 @@ def test_it_answers_with_the_zones_it_chose(clients):
         "ClusterArn": "",
         "ClusterSecurityGroupId": "",
         "VpcId": "",
+        "Warnings": "none",
     }
 
 
 def test_it_keeps_the_zones_on_an_update_and_its_id_with_them(clients):
-    answer = ask(clients, "Update", PhysicalResourceId="us-east-1c,us-east-1d")
+    answer = update(clients, {})
     assert answer.physical_id == "us-east-1c,us-east-1d"
 
 
 def test_an_update_is_checked_again_and_a_deletion_never(clients):
     bad = {"InstanceType": "t3.large"}
     with pytest.raises(PreflightFailed, match=r"t3\.large"):
-        ask(clients, "Update", bad, PhysicalResourceId="us-east-1c,us-east-1d")
+        update(clients, bad)
     assert ask(clients, "Delete", bad, PhysicalResourceId="nothing").physical_id == "nothing"
 
 
@@ -528,6 +550,172 @@ def test_an_unknown_reservation_is_a_fault_and_no_crash(clients):
     wanted = {"BaselineCapacityReservationId": "cr-0123"}
     with pytest.raises(PreflightFailed, match="cr-0123: there is no such"):
         ask({**clients, "ec2": Ec2()}, changes=wanted)
+
+
+# -- quotas
+
+
+@pytest.fixture
+def allow(monkeypatch):
+    """Set the account's value of a quota; None if nobody asked for more than the default."""
+
+    def set_value(key, value):
+        monkeypatch.setitem(lab_quotas.QUOTAS, key, replace(lab_quotas.QUOTAS[key], applied=value))
+
+    return set_value
+
+
+STANDARD = ("ec2", "L-1216C47A")
+
+
+def refusal(*arguments, **named):
+    with pytest.raises(PreflightFailed) as refused:
+        ask(*arguments, **named)
+    return str(refused.value)
+
+
+def test_a_new_accounts_vcpus_are_too_few_for_the_default_stack_and_it_says_how_to_get_more(
+    clients, allow
+):
+    allow(STANDARD, None)
+    assert refusal(clients) == (
+        "NodeCount 2: 4 nodes in both arms x 2 vCPUs (c5.large) = 8; 0 of 5 vCPUs of the quota"
+        ' L-1216C47A ("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances") are in'
+        " use; ask Service Quotas for 8 or more (aws service-quotas"
+        " request-service-quota-increase --service-code ec2 --quota-code L-1216C47A"
+        " --desired-value 8), or choose an InstanceType with fewer vCPUs"
+    )
+    allow(STANDARD, 8.0)
+    assert ask(clients).data["Warnings"] == "none"
+
+
+def test_running_instances_of_the_family_count_and_those_of_others_do_not(clients, allow):
+    ec2 = clients["ec2"]
+    allow(STANDARD, 11.0)
+    ids = []
+    try:
+        for kind in ("m5.xlarge", "g4dn.xlarge"):
+            made = ec2.run_instances(
+                ImageId="ami-12c6146b", InstanceType=kind, MinCount=1, MaxCount=1
+            )
+            ids.append(made["Instances"][0]["InstanceId"])
+        assert "= 8; 4 of 11 vCPUs" in refusal(clients)
+        allow(STANDARD, 12.0)
+        ask(clients)
+    finally:
+        ec2.terminate_instances(InstanceIds=ids)
+    allow(STANDARD, 8.0)
+    ask(clients)
+
+
+def test_the_quota_of_another_family_is_asked_for_its_own_types(clients):
+    gpus = {"InstanceType": "g4dn.xlarge"}
+    named = 'the quota L-DB2E81BA ("Running On-Demand G and VT instances")'
+    assert named in refusal(clients, changes=gpus)
+
+
+def test_a_full_region_is_refused_with_every_quota_that_is_in_the_way(clients, allow):
+    vpcs = len(clients["ec2"].describe_vpcs()["Vpcs"])
+    allow(lab_quotas.VPCS, float(vpcs))
+    allow(lab_quotas.ELASTIC_ADDRESSES, 0.0)
+    allow(lab_quotas.NAT_GATEWAYS_PER_ZONE, 0.0)
+    vpc, address, gateway = refusal(clients).splitlines()
+    assert vpc.startswith("ExistingClusterName: it is empty, so the stack makes a VPC, and")
+    assert f"{vpcs} of {vpcs} VPCs of this Region (the quota L-F678F1CE)" in vpc
+    assert f"--service-code vpc --quota-code L-F678F1CE --desired-value {vpcs + 1}" in vpc
+    assert address.startswith("Egress nat: its NAT gateway needs an elastic IP address, and 0 of 0")
+    assert "0 of 0 NAT gateways in us-east-1a (the quota L-FE5A380F)" in gateway
+    allow(lab_quotas.VPCS, float(vpcs + 1))
+    ask(clients, changes={"Egress": "endpoints"})
+
+
+def test_an_update_asks_only_for_what_it_changes(clients, allow):
+    """What the stack has is in use already, and a full Region must not hold up an update."""
+    for key in (STANDARD, lab_quotas.VPCS, lab_quotas.ELASTIC_ADDRESSES):
+        allow(key, 0.0)
+    update(clients, {"MaxPods": "20"})
+    with pytest.raises(PreflightFailed, match="NodeCount 3: 6 nodes"):
+        update(clients, {"NodeCount": "3"})
+    with pytest.raises(PreflightFailed, match=r"\AEgress nat: its NAT gateway needs"):
+        update(clients, {}, before={"Egress": "endpoints"})
+    with pytest.raises(PreflightFailed, match="ExistingClusterName: it is empty"):
+        update(clients, {}, before={"ExistingClusterName": "theirs"})
+
+
+class Refusing:
+    """A client whose calls AWS refuses, the first `times` or all of them."""
+
+    def __init__(self, client, code, times=None):
+        self.client, self.code, self.left = client, code, times
+        self.refused = 0
+
+    def __getattr__(self, name):
+        if name == "get_paginator":
+            return lambda operation: Refusing.Pages(self, operation)
+        return lambda **arguments: self.call(getattr(self.client, name), name, **arguments)
+
+    def call(self, method, name, **arguments):
+        if self.left is None or self.refused < self.left:
+            self.refused += 1
+            raise ClientError({"Error": {"Code": self.code, "Message": "no"}}, name)
+        return method(**arguments)
+
+    class Pages:
+        def __init__(self, outer, operation):
+            self.outer, self.operation = outer, operation
+
+        def paginate(self, **arguments):
+            method = self.outer.client.get_paginator(self.operation).paginate
+            return self.outer.call(method, self.operation, **arguments)
+
+
+def test_what_service_quotas_may_not_tell_is_a_warning_and_stops_nothing(clients):
+    refusing = Refusing(clients["service-quotas"], "AccessDeniedException")
+    warnings = ask({**clients, "service-quotas": refusing}).data["Warnings"]
+    for code in ("L-1216C47A", "L-F678F1CE", "L-0263D0A3", "L-FE5A380F"):
+        assert code in warnings
+    assert "AccessDeniedException" in warnings
+
+
+def test_a_region_without_a_way_to_service_quotas_is_a_warning(clients):
+    class Unreachable:
+        def get_service_quota(self, **_):
+            raise EndpointConnectionError(endpoint_url="https://servicequotas.test")
+
+    answer = ask({**clients, "service-quotas": Unreachable()})
+    assert "Could not connect" in answer.data["Warnings"]
+    assert answer.data["AvailabilityZone"] == "us-east-1a"
+
+
+def test_other_faults_are_told_when_quotas_cannot_be(clients):
+    refusing = Refusing(clients["service-quotas"], "AccessDeniedException")
+    bad = {"InstanceType": "t3.large"}
+    assert "cannot be in a cluster" in refusal({**clients, "service-quotas": refusing}, changes=bad)
+
+
+# -- a role that IAM has just made
+
+
+def test_a_call_that_a_new_role_may_not_make_yet_is_made_again(clients):
+    slept = []
+    refusing = Refusing(clients["ec2"], "UnauthorizedOperation", times=2)
+    answer = ask({**clients, "ec2": refusing}, patience=Patience([1, 2, 4], sleep=slept.append))
+    assert answer.data["Warnings"] == "none"
+    assert slept == [1, 2]
+
+
+def test_a_role_that_may_never_make_the_call_fails_with_the_refusal(clients):
+    slept = []
+    refusing = Refusing(clients["ec2"], "UnauthorizedOperation")
+    with pytest.raises(ClientError, match="UnauthorizedOperation"):
+        ask({**clients, "ec2": refusing}, patience=Patience([1, 2], sleep=slept.append))
+    assert slept == [1, 2]
+
+
+def test_other_errors_are_not_waited_out(clients):
+    refusing = Refusing(clients["ec2"], "InternalError", times=1)
+    with pytest.raises(ClientError, match="InternalError"):
+        ask({**clients, "ec2": refusing}, patience=Patience([1], sleep=pytest.fail))
 
 
 class Reserving:
@@ -611,7 +799,7 @@ def test_an_existing_cluster_is_described_to_the_stack(clients):
 def test_the_handler_tells_every_fault_in_one_readable_reason(clients, monkeypatch):
     from handlers import preflight as handler
 
-    monkeypatch.setattr(handler.boto3, "client", clients.__getitem__)
+    monkeypatch.setattr(handler.boto3, "client", lambda name, **_: clients[name])
     changes = {"InstanceType": "t3.large", "AmiType": "AL2023_ARM_64_STANDARD", "NodeCount": "300"}
     with listener() as (url, told):
         event = cloudformation_request("Create", {**PROPERTIES, **changes}, ResponseURL=url)

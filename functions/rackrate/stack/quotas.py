@@ -1,0 +1,111 @@
+"""Whether the account's quotas have room for what a new stack makes. Pure: facts in, faults out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rackrate.errors import Fault
+from rackrate.plan.capacity import LEAST_NODES
+from rackrate_text.quotas import (
+    ELASTIC_ADDRESSES,
+    NAT_GATEWAYS_PER_ZONE,
+    VPCS,
+    Vcpus,
+    quota_code,
+    request_command,
+    vcpu_quota_name,
+)
+
+
+@dataclass(frozen=True)
+class Use:
+    """A quota that counts things of which the stack makes one, and how many there are."""
+
+    quota: float
+    in_use: int
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another."""
+        return self.in_use + 1 > self.quota
+
+
+@dataclass(frozen=True)
+class Quotas:
+    """The quotas that the stack's creation uses. None is one that is not needed, or not known.
+
+    Attributes:
+        vcpus: vCPUs of the nodes.
+        vpcs: VPCs of the Region.
+        addresses: elastic IP addresses of the Region.
+        nat_gateways: NAT gateways by zone; a zone that is missing has none.
+        nat_gateway_quota: most NAT gateways of a zone.
+    """
+
+    vcpus: Vcpus | None = None
+    vpcs: Use | None = None
+    addresses: Use | None = None
+    nat_gateways: Mapping[str, int] = field(default_factory=dict)
+    nat_gateway_quota: float | None = None
+
+
+def vcpu_faults(found: Vcpus, instance_type: str, node_count: int) -> Iterator[Fault]:
+    """The fault of nodes whose vCPUs do not fit, with the arithmetic."""
+    if found.suffices:
+        return
+    code = quota_code(instance_type)
+    each = found.needed // (2 * node_count)
+    has = f", and the stack has {found.of_nodes} of them" if found.of_nodes else ""
+    yield Fault(
+        f"NodeCount {node_count}",
+        f"{2 * node_count} nodes in both arms x {each} vCPUs ({instance_type}) = {found.needed}"
+        f"{has}; {found.in_use} of {found.quota:g} vCPUs of the quota {code}"
+        f' ("{vcpu_quota_name(code)}") are in use',
+        f"ask Service Quotas for {found.needed_quota} or more"
+        f" ({request_command('ec2', code, found.needed_quota)}), or choose an InstanceType with"
+        f" fewer vCPUs{' or a smaller NodeCount' if node_count > LEAST_NODES else ''}",
+    )
+
+
+def network_faults(quotas: Quotas, zone: str) -> Iterator[Fault]:
+    """The faults of a VPC, an elastic IP address or a NAT gateway for which there is no room.
+
+    Args:
+        quotas: what is known.
+        zone: the nodes' zone, in which the NAT gateway is to be; empty if it is not known.
+    """
+    if quotas.vpcs is not None and quotas.vpcs.is_full:
+        yield _full(
+            "ExistingClusterName",
+            "it is empty, so the stack makes a VPC",
+            ("VPCs of this Region", "vpc", VPCS, quotas.vpcs),
+            "delete a VPC that nobody needs",
+        )
+    if quotas.addresses is not None and quotas.addresses.is_full:
+        yield _full(
+            "Egress nat",
+            "its NAT gateway needs an elastic IP address",
+            ("elastic IP addresses of this Region", "ec2", ELASTIC_ADDRESSES, quotas.addresses),
+            "set Egress to endpoints",
+        )
+    if quotas.nat_gateway_quota is None or not zone:
+        return
+    gateways = Use(quotas.nat_gateway_quota, quotas.nat_gateways.get(zone, 0))
+    if gateways.is_full:
+        yield _full(
+            "Egress nat",
+            "it makes a NAT gateway",
+            (f"NAT gateways in {zone}", "vpc", NAT_GATEWAYS_PER_ZONE, gateways),
+            "set Egress to endpoints",
+        )
+
+
+def _full(where: str, makes: str, counted: tuple[str, str, str, Use], otherwise: str) -> Fault:
+    things, service, code, use = counted
+    command = request_command(service, code, use.in_use + 1)
+    return Fault(
+        where,
+        f"{makes}, and {use.in_use} of {use.quota:g} {things} (the quota {code}) are in use",
+        f"ask Service Quotas for {use.in_use + 1} or more ({command}), or {otherwise}",
+    )
