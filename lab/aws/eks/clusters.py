@@ -65,6 +65,8 @@ class Cluster:
     addons: dict[str, dict[str, Any]] = field(default_factory=dict)
     addon_updates: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     access_entries: dict[str, AccessEntry] = field(default_factory=dict)
+    # Names of nodes that take no pods any more.
+    draining: set[str] = field(default_factory=set)
 
 
 class Clusters:

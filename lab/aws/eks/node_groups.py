@@ -14,7 +14,7 @@ from lab.aws.account import arn
 from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
-from lab.aws.eks import access_entries, validation
+from lab.aws.eks import access_entries, draining, validation
 from lab.aws.eks.clusters import Cluster, Clusters, NodeGroup, in_background, subnets_of
 from lab.aws.eks.infrastructure import Infrastructure, NodeLaunchError
 from lab.aws.eks.instances import Instance, launch_instances, node_spec
@@ -115,7 +115,7 @@ class NodeGroups:
                 wanted = description["scalingConfig"]["desiredSize"]
                 surplus = group.instances[wanted:]
                 if surplus:
-                    self._terminate(cluster, group, surplus)
+                    self._remove(cluster, group, surplus)
                 missing = wanted - len(group.instances)
                 if missing > 0:
                     self._launch(cluster, group, missing)
@@ -201,6 +201,14 @@ class NodeGroups:
         except NodeLaunchError as error:
             raise _never_joined(error, joining) from error
 
+    def _remove(self, cluster: Cluster, group: NodeGroup, instances: list[Instance]) -> None:
+        """Drain nodes and terminate their instances."""
+        held = draining.begin(cluster, [instance.name for instance in instances])
+        self._terminate(cluster, group, [one for one in instances if one.name != held])
+        if held is not None:
+            draining.wait(cluster)
+            self._terminate(cluster, group, [one for one in instances if one.name == held])
+
     def _terminate(self, cluster: Cluster, group: NodeGroup, instances: list[Instance]) -> None:
         if not instances:
             return
@@ -212,6 +220,7 @@ class NodeGroups:
         for instance in instances:
             self._infrastructure.release_block(instance.block)
         group.instances = [i for i in group.instances if i not in instances]
+        cluster.draining.difference_update(instance.name for instance in instances)
 
     def resize(
         self, cluster_name: str, name: str, scaling: Mapping[str, int] | None
@@ -281,7 +290,7 @@ class NodeGroups:
         def remove() -> None:
             try:
                 with group.busy:
-                    self._terminate(cluster, group, list(group.instances))
+                    self._remove(cluster, group, list(group.instances))
             except Exception as error:
                 LOG.exception("deleting node group %s", name)
                 self._report(

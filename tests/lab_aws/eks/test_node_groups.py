@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import uuid
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.lab_aws.region import Lab, RecordedCluster, eventually
+from tests.templates.cloudformation import ROOT
 
 NODE_CONFIG = """MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="BOUNDARY"
@@ -407,6 +409,65 @@ def test_a_node_group_can_begin_empty(cluster: Setup) -> None:
     group = cluster.node_group(desired=0)
     assert group["status"] == "ACTIVE"
     assert cluster.nodes(group) == []
+
+
+@pytest.fixture
+def dns_cluster(lab: Lab) -> Iterator[Setup]:
+    """A cluster of its own, because CoreDNS's replicas move to the nodes of other groups."""
+    made = Setup(lab)
+    made.create_cluster()
+    yield made
+    with contextlib.suppress(made.eks.exceptions.ResourceNotFoundException):
+        made.eks.delete_addon(clusterName=made.name, addonName="coredns")
+
+
+def test_the_last_node_stays_while_the_budget_of_coredns_holds_its_pod(dns_cluster: Setup) -> None:
+    first, second = dns_cluster.node_group(desired=2), dns_cluster.node_group(desired=2)
+    eks, addon = dns_cluster.eks, {"clusterName": dns_cluster.name, "addonName": "coredns"}
+    eks.create_addon(**addon)
+    eventually(
+        lambda: eks.describe_addon(**addon)["addon"]["status"], lambda status: status == "ACTIVE"
+    )
+    asleep, _ = dns_cluster.scale(first, 0)
+    assert asleep["status"] == "ACTIVE", "the other group takes the replicas"
+    scaling = {"minSize": 0, "maxSize": 8, "desiredSize": 0}
+    name = second["nodegroupName"]
+    eks.update_nodegroup_config(
+        clusterName=dns_cluster.name, nodegroupName=name, scalingConfig=scaling
+    )
+    eventually(lambda: len(dns_cluster.nodes(second)), lambda number: number == 1)
+    held = eks.describe_nodegroup(clusterName=dns_cluster.name, nodegroupName=name)["nodegroup"]
+    assert held["status"] == "UPDATING"
+    eks.update_addon(
+        **addon, configurationValues=json.dumps({"podDisruptionBudget": {"enabled": False}})
+    )
+    assert dns_cluster.settled(name)["status"] == "ACTIVE"
+    assert dns_cluster.nodes(second) == []
+
+
+@pytest.mark.parametrize("scales", ["true", "false"])
+def test_the_stacks_own_nodes_go_to_zero_without_waiting_for_coredns(
+    dns_cluster: Setup, scales: str
+) -> None:
+    group = dns_cluster.node_group(desired=2)
+    parameters = {
+        "ClusterName": dns_cluster.name,
+        "CoreDnsVersion": "",
+        "CoreDnsAutoscaling": scales,
+    }
+    made = dns_cluster.lab.stack(
+        (ROOT / "templates" / "addons.yaml").read_text("utf-8"),
+        Parameters=[
+            {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
+        ],
+    )
+    assert made["StackStatus"] == "CREATE_COMPLETE"
+    addon = {"clusterName": dns_cluster.name, "addonName": "coredns"}
+    described = dns_cluster.eks.describe_addon(**addon)["addon"]
+    values = json.loads(described.get("configurationValues") or "{}")
+    assert ("autoScaling" in values) == (scales == "true")
+    asleep, update = dns_cluster.scale(group, 0)
+    assert (asleep["status"], update["status"]) == ("ACTIVE", "Successful")
 
 
 def test_nodes_that_do_not_come_back_degrade_the_group_until_they_do(cluster: Setup) -> None:
