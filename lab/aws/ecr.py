@@ -44,8 +44,14 @@ _moto_put_image: Callable[..., Image] = ECRBackend.put_image
 
 
 def push_image(ecr: Any, repository: str, tag: str, architecture: str) -> str:
-    """Push an image of one layer with the calls of `docker push`. Returns its digest."""
+    """Push an image of one layer with the calls of `docker push`. Returns its digest.
+
+    A newer Docker first asks whether the registry has the manifest, which needs `ecr:BatchGetImage`
+    (Amazon ECR user guide, "IAM permissions for pushing an image to an Amazon ECR private
+    repository").
+    """
     ecr.get_authorization_token()
+    ecr.batch_get_image(repositoryName=repository, imageIds=[{"imageTag": tag}])
     config = json.dumps({"architecture": architecture, "os": "linux", "rootfs": {"type": "layers"}})
     blobs = {_digest(blob): blob for blob in (config.encode(), _LAYER)}
     ecr.batch_check_layer_availability(repositoryName=repository, layerDigests=list(blobs))

@@ -72,11 +72,11 @@ TRACING = {
 #: The prefix of an integration's errors where it is not its name.
 ERROR_PREFIXES = {"states": "stepfunctions"}
 #: Actions that are also allowed. Data encrypted with a customer managed key needs the key. Stopping
-#: or redriving a Distributed Map does the same to its executions.
+#: a Distributed Map does the same to its executions.
 BESIDE = {
     "s3:GetObject": {"kms:Decrypt"},
     "s3:PutObject": {"kms:Decrypt", "kms:GenerateDataKey"},
-    "states:DescribeExecution": {"states:StopExecution", "states:RedriveExecution"},
+    "states:DescribeExecution": {"states:StopExecution"},
 }
 
 

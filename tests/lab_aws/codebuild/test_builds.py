@@ -43,7 +43,7 @@ Resources:
               - {Effect: Allow, Action: ecr:GetAuthorizationToken, Resource: "*"}
               - {Effect: Allow, Action: s3:GetObject, Resource: "arn:aws:s3:::BUCKET/*"}
               - Effect: Allow
-                Action: [ecr:BatchCheckLayerAvailability, ecr:InitiateLayerUpload,
+                Action: [ecr:BatchCheckLayerAvailability, ecr:BatchGetImage, ecr:InitiateLayerUpload,
                          ecr:UploadLayerPart, ecr:CompleteLayerUpload, ecr:PutImage]
                 Resource: !GetAtt Repository.Arn
   Project:
