@@ -134,9 +134,9 @@ def calls(definition: Mapping[str, Any]) -> Iterator[Call]:
         processor = state.get("ItemProcessor")
         config = processor.get("ProcessorConfig") if isinstance(processor, dict) else None
         if isinstance(config, dict) and config.get("Mode") == "DISTRIBUTED":
-            # A Distributed Map starts a child execution of the machine for each item. A redrive of the
-            # execution redrives those that failed (Step Functions, "IAM policies for using Distributed
-            # Map states").
+            # A Distributed Map starts a child execution of the machine for each item. A redrive
+            # of the execution redrives those that failed (Step Functions developer guide, "IAM
+            # policies for using Distributed Map states").
             yield Call(name, "states:StartExecution")
             yield Call(name, "states:RedriveExecution")
             yield Call(name, "states:DescribeExecution")

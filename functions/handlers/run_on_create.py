@@ -10,7 +10,12 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger
 from rackrate.stack.custom_resource import serve
-from rackrate.stages.run_on_create import Runner, answer_ended, serve_request
+from rackrate.stages.run_on_create import (
+    Runner,
+    answer_ended,
+    answer_unreported,
+    serve_request,
+)
 from rackrate.store import Store
 
 
@@ -27,8 +32,10 @@ def _runner() -> Runner:
 
 @logger.inject_lambda_context(correlation_id_path="RequestId")
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any] | None:
-    """The Lambda entry point: CloudFormation's request, or the end of an execution."""
+    """The Lambda entry point: CloudFormation's request, the end of an execution, or a schedule."""
     if event.get("source") == "aws.states":
         return answer_ended(event["detail"], _runner())
+    if event.get("detail-type") == "Scheduled Event":
+        return answer_unreported(_runner())
     serve(event, context, lambda request: serve_request(request, _runner()))
     return None

@@ -32,7 +32,8 @@ Resources:
                 Action: ["s3:GetObject", "kms:Decrypt"]
                 Resource: !Ref Bucket
               - Effect: Allow
-                Action: ["states:StartExecution", "states:DescribeExecution", "states:RedriveExecution"]
+                Action: ["states:StartExecution", "states:DescribeExecution",
+                         "states:RedriveExecution"]
                 Resource: !Ref Bucket
   Machine:
     Type: AWS::Serverless::StateMachine

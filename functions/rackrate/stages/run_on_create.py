@@ -1,7 +1,9 @@
 """Run on create: a custom resource that runs the benchmark, and succeeds or fails with the run.
 
 A run takes longer than a function may run. So the function stores the request in the bucket, and
-answers it when EventBridge reports that the execution has ended.
+answers it when EventBridge reports that the execution has ended. EventBridge delivers the events of
+Step Functions on a best effort basis (Step Functions developer guide, "Automating Step Functions
+event delivery with EventBridge"), so a schedule looks for an end that nobody reported.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from rackrate.store import Store
 #: The prefix of these runs' names. The template's rule and policies rely on it.
 PREFIX = "stack-"
 _PLAN_DIGITS = 12
+#: The key of the request that waits for its answer. CloudFormation makes one at a time.
 _REQUEST = "on-create.json"
+_RUN_ID = "RunId"
 #: The fields of a request that its answer needs.
 _KEPT = ("ResponseURL", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
 #: Leaves room for the other fields in CloudFormation's limit of 4096 bytes.
@@ -119,7 +123,7 @@ def parse_plan(text: str) -> Json:
 def _start(event: Mapping[str, Any], plan: Json, run_id: str, runner: Runner) -> Answer | None:
     # Store the request before the start, because a run may end before this function does.
     kept = {name: event[name] for name in _KEPT if name in event}
-    runner.store.put_json(runner.store.key(run_id, _REQUEST), kept)
+    runner.store.put_json(_REQUEST, {**kept, _RUN_ID: run_id})
     try:
         runner.states.start_execution(
             stateMachineArn=runner.state_machine_arn, name=run_id, input=json.dumps(plan)
@@ -189,8 +193,41 @@ def answer_ended(detail: Mapping[str, Any], runner: Runner) -> Json:
     return {"answered": True}
 
 
+def answer_unreported(runner: Runner) -> Json:
+    """Answer a request whose run has ended, if nothing has reported the end.
+
+    Returns:
+        Whether there was such a request.
+    """
+    request = _stored(runner)
+    if request is None:
+        return {"answered": False}
+    run_id: str = request[_RUN_ID]
+    arn = runner.execution_arn(run_id)
+    try:
+        if runner.states.describe_execution(executionArn=arn)["status"] == _RUNNING:
+            return {"answered": False}
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
+            raise
+        # The request was stored, and the run starts any moment.
+        return {"answered": False}
+    try:
+        return answer_ended({"name": run_id, "executionArn": arn}, runner)
+    except RuntimeError:
+        # What CloudFormation refuses after all attempts, it waits for no more.
+        _forget(run_id, runner)
+        raise
+
+
 def _request(run_id: str, runner: Runner) -> Json | None:
-    text = runner.store.find_text(run_id, _REQUEST)
+    """The stored request of a run."""
+    request = _stored(runner)
+    return request if request is not None and request.pop(_RUN_ID) == run_id else None
+
+
+def _stored(runner: Runner) -> Json | None:
+    text = runner.store.find_object(_REQUEST)
     if text is None:
         return None
     request: Json = json.loads(text)
@@ -198,8 +235,9 @@ def _request(run_id: str, runner: Runner) -> Json | None:
 
 
 def _forget(run_id: str, runner: Runner) -> None:
-    """Delete the stored request, because its URL lets anybody answer in our place."""
-    runner.s3.delete_object(Bucket=runner.bucket_name, Key=runner.store.key(run_id, _REQUEST))
+    """Delete a run's stored request, because its URL lets anybody answer in our place."""
+    if _request(run_id, runner) is not None:
+        runner.s3.delete_object(Bucket=runner.bucket_name, Key=_REQUEST)
 
 
 def _ended(run_id: str, execution: Mapping[str, Any], runner: Runner) -> Answer:

@@ -43,8 +43,9 @@ Resources:
               - {Effect: Allow, Action: ecr:GetAuthorizationToken, Resource: "*"}
               - {Effect: Allow, Action: s3:GetObject, Resource: "arn:aws:s3:::BUCKET/*"}
               - Effect: Allow
-                Action: [ecr:BatchCheckLayerAvailability, ecr:BatchGetImage, ecr:InitiateLayerUpload,
-                         ecr:UploadLayerPart, ecr:CompleteLayerUpload, ecr:PutImage]
+                Action: [ecr:BatchCheckLayerAvailability, ecr:BatchGetImage,
+                         ecr:InitiateLayerUpload, ecr:UploadLayerPart, ecr:CompleteLayerUpload,
+                         ecr:PutImage]
                 Resource: !GetAtt Repository.Arn
   Project:
     Type: AWS::CodeBuild::Project

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
@@ -23,6 +25,7 @@ from rackrate.report.charts import (
 )
 from rackrate.report.charts.axis import value_axis
 from rackrate.verdict.percentiles import percentiles
+from tests.templates.cloudformation import ROOT
 from tests.unit.report.pages import marks, tips
 
 NAMED = {"name": "n", "title": "t", "description": "d"}
@@ -341,3 +344,20 @@ def test_a_limit_far_above_the_values_is_not_drawn():
     )
     assert (near.limit, far.limit) == (1.2e9, None)
     assert far.axis.high < 2e9
+
+
+def test_a_chart_is_drawn_without_a_word_where_the_home_cannot_be_written_to(tmp_path):
+    """Lambda's home is read-only, and matplotlib would warn of it in every new process."""
+    code = (
+        "from rackrate.report.charts.canvas import rendered\n"
+        "print(rendered(lambda figure: None, name='n', size=(100, 50), title='t')[:4])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"HOME": "/dev/null", "TMPDIR": str(tmp_path), "PYTHONPATH": "functions"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("<svg", "")

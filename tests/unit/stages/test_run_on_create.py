@@ -90,7 +90,9 @@ def test_creation_starts_the_run_and_answers_nothing_yet(runner):
     with listener() as (url, told):
         run_id = start(runner, url, plan='{"blocks": 2}')
         assert told == []
-    assert kept(runner) == [f"runs/{run_id}/on-create.json"]
+    assert kept(runner) == ["on-create.json"]
+    (arn,) = runner.states.executions
+    assert arn == runner.execution_arn(run_id)
     (execution,) = runner.states.executions.values()
     assert json.loads(execution["input"]) == {"blocks": 2}
 
@@ -188,6 +190,52 @@ def test_an_answer_that_was_not_taken_is_tried_again(runner):
     assert kept(runner), "Lambda repeats the invocation, which needs the request"
 
 
+def look(runner):
+    return run_on_create.answer_unreported(runner)
+
+
+def test_an_end_whose_event_was_lost_is_found_and_answered_once(runner):
+    with listener() as (url, told):
+        assert look(runner) == {"answered": False}, "no stack waits"
+        run_id = start(runner, url)
+        assert look(runner) == {"answered": False}, "the run goes on"
+        runner.states.executions[runner.execution_arn(run_id)]["status"] = "FAILED"
+        assert look(runner) == {"answered": True}
+        assert look(runner) == end(runner, run_id, "FAILED") == {"answered": False}
+    assert (only(told)["Status"], only(told)["PhysicalResourceId"]) == ("FAILED", run_id)
+    assert kept(runner) == []
+
+
+def test_a_request_whose_run_is_about_to_start_waits(runner, monkeypatch):
+    looks = []
+    begin = runner.states.start_execution
+    monkeypatch.setattr(
+        runner.states, "start_execution", lambda **more: (looks.append(look(runner)), begin(**more))
+    )
+    serve(runner)
+    assert looks == [{"answered": False}]
+    assert kept(runner) != []
+
+
+def test_a_request_that_cloudformation_gave_up_is_not_answered_for_ever(runner):
+    with listener(status=403) as (url, _):
+        run_id = start(runner, url)
+        runner.states.executions[runner.execution_arn(run_id)]["status"] = "SUCCEEDED"
+        with pytest.raises(RuntimeError):
+            look(runner)
+    assert look(runner) == {"answered": False}
+
+
+def test_the_end_of_an_earlier_run_answers_no_later_request(runner):
+    with listener() as (url, told):
+        earlier = start(runner, "https://gone.test")
+        start(runner, url, plan='{"blocks": 3}')
+        assert end(runner, earlier, "SUCCEEDED") == {"answered": False}
+        serve(runner, "Delete", PhysicalResourceId=earlier)
+    assert told == []
+    assert kept(runner) != [], "the later request still waits"
+
+
 @pytest.mark.parametrize("plan", ["{", "[]", '"{}"', "null", ""])
 def test_a_plan_that_is_no_json_object_is_refused_before_anything_starts(runner, plan):
     with pytest.raises(run_on_create.InvalidPlanParameter, match=r"RunOnCreate: .*give a plan"):
@@ -250,6 +298,8 @@ def test_the_handler_tells_requests_from_ends(runner, monkeypatch):
         detail = {"name": arn.rpartition(":")[2], "executionArn": arn, "status": "SUCCEEDED"}
         ended = {"source": "aws.states", "detail": detail}
         assert handler.handler(ended, Context()) == {"answered": True}
+        scheduled = {"source": "aws.events", "detail-type": "Scheduled Event"}
+        assert handler.handler(scheduled, Context()) == {"answered": False}
         handler.handler(request(plan="no plan", url=url), Context())
     assert [json.loads(body)["Status"] for body in told] == ["SUCCESS", "FAILED"]
     assert "RunOnCreate: it is not JSON" in json.loads(told[1])["Reason"]
@@ -268,9 +318,7 @@ def test_the_template_listens_for_the_names_the_runs_have():
     events = resources["RunOnCreateFunction"]["Properties"]["Events"]
     detail = events["RunHasEnded"]["Properties"]["Pattern"]["detail"]
     assert detail["name"] == [{"prefix": run_on_create.PREFIX}]
-    assert f"/runs/{run_on_create.PREFIX}*/on-create.json" in json.dumps(
-        resources["RunOnCreateRole"]
-    )
+    assert "${BucketArn}/on-create.json" in json.dumps(resources["RunOnCreateRole"])
 
 
 @pytest.mark.parametrize(
