@@ -8,6 +8,7 @@ the child executions of a Distributed Map, the keys that S3 and DynamoDB use for
 
 from __future__ import annotations
 
+import datetime
 import logging
 import threading
 import warnings
@@ -34,6 +35,9 @@ from lab.aws.kms import key_refusal
 LOG = logging.getLogger(__name__)
 # No service's error model has these refusals, and moto warns of that.
 warnings.filterwarnings("ignore", message=r"Exception\(ApiError\) with code (AccessD|Unauth)")
+
+#: How long EC2 does not know the policies of a new role.
+EC2_LAG_SECONDS = 2.0
 
 _READING_IAM = ("Get", "List", "Generate", "Simulate")
 
@@ -161,6 +165,12 @@ class Authorizer:
         if request is None:
             return None
         role_arn, caller = session
+        if request.service == "ec2" and _is_unknown_yet(role_arn):
+            return (
+                f"You are not authorized to perform this operation. User: {caller} is not"
+                f" authorized to perform: ec2:{request.operation} because no identity-based policy"
+                f" allows the ec2:{request.operation} action"
+            )
         try:
             self.require(role_arn, self._located(request), context_of(request), caller=caller)
             key = table_key(request)
@@ -186,6 +196,20 @@ class Authorizer:
         if group_arn is None or request.operation == "CreateNodegroup":
             return found
         return [(action, group_arn) for action, _ in found]
+
+
+def _is_unknown_yet(role_arn: str) -> bool:
+    """Whether the role is so new that its policies have not reached EC2.
+
+    IAM is eventually consistent (IAM user guide, "Troubleshoot IAM"); how late a change arrives is
+    the lab's choice.
+    """
+    try:
+        role = iam().get_role(role_arn.rsplit("/", 1)[-1])
+    except NotFoundException:
+        return False
+    age = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - role.create_date
+    return age.total_seconds() < EC2_LAG_SECONDS
 
 
 def _function_of(role_arn: str, caller: str) -> dict[str, list[str]]:

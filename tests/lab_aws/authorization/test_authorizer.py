@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from lab.aws.authorization import authorizer
 from lab.aws.authorization.audit import RECORD_FILE, deployed_policies, read_calls, table_of
 from tests.lab_aws.region import Lab, allow, eventually
 
@@ -240,7 +241,24 @@ def test_a_function_without_permission_for_its_log_runs_without_one(lab: Lab) ->
     assert "said" in (lab.state_directory / "lambda" / "logs" / f"{name}.log").read_text()
 
 
-def test_a_function_gets_into_a_vpc_only_with_a_role_that_may(lab: Lab) -> None:
+def test_ec2_knows_the_policies_of_a_new_role_only_after_a_moment(lab: Lab) -> None:
+    role = lab.role("lambda.amazonaws.com", allow("ec2:DescribeVpcs", "*"))
+    ec2 = lab.as_role(role, "ec2")
+
+    def answer() -> str:
+        try:
+            return "allowed" if ec2.describe_vpcs()["Vpcs"] else "empty"
+        except ClientError as error:
+            return code(error)
+
+    assert answer() == "UnauthorizedOperation"
+    eventually(answer, lambda found: found == "allowed")
+
+
+def test_a_function_gets_into_a_vpc_only_with_a_role_that_may(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authorizer, "EC2_LAG_SECONDS", 0.0)
     ec2 = lab.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.8.0.0/24")["Subnet"]["SubnetId"]
