@@ -123,6 +123,7 @@ lint: setup ## Formatter, linters and type checker
 	.venv/bin/yamllint --strict .
 	.venv/bin/rumdl check README.md CONTRIBUTING.md CHANGELOG.md docs lint
 	.venv/bin/shellcheck $(shell_scripts)
+	@$(python) -m scripts.packages
 	@$(MAKE) --no-print-directory taskcat-lint site
 
 .PHONY: taskcat-lint
@@ -158,6 +159,7 @@ pictures: setup ## Take the README's pictures of the page that make demo left (R
 lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer versions
 	$(compile) --group dev $(LOCK) -o requirements/dev.txt
 	$(compile) --group functions -c requirements/dev.txt -o functions/requirements.txt
+	$(compile) --group report -c requirements/dev.txt -o packages/report/requirements.txt
 	$(compile) --group go $(LOCK) -o requirements/go.txt
 	$(compile) --group taskcat $(LOCK) -o requirements/taskcat.txt
 	$(compile) --group checkov $(LOCK) -o requirements/checkov.txt

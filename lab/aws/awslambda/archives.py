@@ -48,7 +48,7 @@ class Archives:
     def of_object(self, key: FakeKey) -> tuple[bytes, int, str, str]:
         """What moto's Lambda wants of an archive in S3: content, size and two forms of its digest.
 
-        All functions of a stack have the same large archive, so each content is read once. The
+        The functions of a stack share two large archives, so each content is read once. The
         content of one that is kept already is empty.
         """
         known = self._known.get(key.etag)

@@ -21,9 +21,9 @@ from lab.aws.awslambda import zygote
 
 LOG = logging.getLogger(__name__)
 
-# A stack has one large archive. A second one is there while a stack is updated; older ones end
-# once their workers have.
-_MOST_ZYGOTES = 2
+# A stack has two large archives: one for the functions that write pages, one for all others. While
+# it is updated a third is in use; older ones end once their workers have.
+_MOST_ZYGOTES = 3
 _ANSWER_SECONDS = 60.0
 # The variables that are the same for all functions; the packages are imported with these.
 _SHARED_VARIABLES = (

@@ -61,6 +61,14 @@ def test_functions_of_an_archive_share_its_packages_but_no_process(lab: Lab) -> 
     assert len({first["importer"], first["me"], second["me"]}) == 3
 
 
+def test_a_stacks_two_archives_and_one_of_its_update_keep_their_zygotes(lab: Lab) -> None:
+    archives = [{**PACKAGE, "version.py": f"NUMBER = {number}\n"} for number in range(3)]
+    first = [invoke(lab, lab.function(WHO, files))["importer"] for files in archives]
+    again = [invoke(lab, lab.function(WHO, files))["importer"] for files in archives]
+    assert first == again
+    assert len(set(first)) == 3
+
+
 def test_forked_workers_draw_different_random_numbers(lab: Lab) -> None:
     with_random = {"pydantic/__init__.py": "import os, random\nIMPORTED_BY = os.getpid()\n"}
     first, second = (invoke(lab, lab.function(WHO, with_random)) for _ in range(2))
