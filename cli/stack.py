@@ -98,7 +98,7 @@ class Stack:
                 ) from error
             raise Refusal(
                 f'There is no stack "{name}" in {session.region_name}; deploy it with'
-                " `sam build && sam deploy --guided`, or name another with --stack."
+                " `sam build && sam deploy`, or name another with --stack."
             ) from error
         status = str(description["StackStatus"])
         if status.startswith(("CREATE_IN", "DELETE", "ROLLBACK", "CREATE_FAILED")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 
 import pytest
 
@@ -12,7 +13,7 @@ from rackrate import errors
 from scripts import references
 from scripts.markdown import with_part
 from scripts.parameters import load
-from tests.docs.blocks import PAGES, ROOT
+from tests.docs.blocks import PAGES, ROOT, blocks_of
 
 DOCS = ROOT / "docs"
 TEMPLATE = load()
@@ -47,6 +48,23 @@ def test_every_error_the_state_machine_knows_is_told_of():
     }
     assert named
     assert {name for name in named - {"States.ALL"} if f"`{name}`" not in TROUBLE} == set()
+
+
+# -- a deployment asks nothing
+
+
+def test_no_command_of_a_page_or_a_message_asks_for_every_parameter():
+    commands = [block.text for page in PAGES for block in blocks_of(page)]
+    messages = [path.read_text("utf-8") for path in (ROOT / "cli").rglob("*.py")]
+    assert any("sam deploy" in text for text in commands)
+    assert any("sam deploy" in text for text in messages)
+    assert [text for text in commands + messages if "--guided" in text] == []
+
+
+def test_the_settings_of_sam_ask_nothing_and_fix_no_parameter():
+    settings = tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))["default"]
+    assert settings["deploy"]["parameters"]["confirm_changeset"] is False
+    assert [each for each in settings.values() if "parameter_overrides" in each["parameters"]] == []
 
 
 # -- what is made of templates and models
