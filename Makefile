@@ -23,11 +23,15 @@ shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
 
 .PHONY: help
 help: ## Say what there is
-	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | expand -t 18
+	@awk -F ':[^#]*## ' '/^[a-z][a-z-]*:[^#]*## / { printf "%-17s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: setup
 setup: ## Make the environments what their locks say
 	@scripts/setup
+
+.PHONY: setup-aws
+setup-aws: ## Make .venv-aws, with what deploys to AWS and measures there: sam, aws, rackrate
+	@scripts/setup .venv-aws
 
 .PHONY: demo
 demo: setup ## Run the whole benchmark in a lab that is removed afterwards; SEED=7 repeats places (root)
@@ -158,6 +162,7 @@ pictures: setup ## Take the README's pictures of the page that make demo left (R
 .PHONY: lock
 lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer versions
 	$(compile) --group dev $(LOCK) -o requirements/dev.txt
+	$(compile) --universal --group aws -c requirements/dev.txt -o requirements/aws.txt
 	$(compile) --group functions -c requirements/dev.txt -o functions/requirements.txt
 	$(compile) --group report -c requirements/dev.txt -o packages/report/requirements.txt
 	$(compile) --group go $(LOCK) -o requirements/go.txt

@@ -90,8 +90,9 @@ def commands(text: str) -> list[list[str]]:
         home = Path(directory)
         record = home / "record"
         note = f'printf "%s\\0" "$#" "$@" >>"{record}"'
-        (home / ".venv" / "bin").mkdir(parents=True)
-        (home / ".venv" / "bin" / "activate").touch()
+        for environment in (".venv", ".venv-aws"):
+            (home / environment / "bin").mkdir(parents=True)
+            (home / environment / "bin" / "activate").touch()
         for name in BY_PATH:
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).write_text(f'#!/bin/bash\nset -- {name} "$@"\n{note}\n')
@@ -128,9 +129,10 @@ def copy_of_repository(directory: Path) -> Path:
         check=True,
     ).stdout
     for name in filter(None, listing.split("\0")):
-        if (ROOT / name).is_file():
+        # A link is copied as one: those of packages/report/ lead to directories.
+        if (ROOT / name).is_symlink() or (ROOT / name).is_file():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, directory / name)
+            shutil.copy2(ROOT / name, directory / name, follow_symlinks=False)
     for name in (".venv", ".venv-taskcat", ".venv-checkov"):
         (directory / name).symlink_to(ROOT / name)
     return directory
