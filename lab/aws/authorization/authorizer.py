@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime
 import logging
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -37,8 +36,8 @@ LOG = logging.getLogger(__name__)
 # No service's error model has these refusals, and moto warns of that.
 warnings.filterwarnings("ignore", message=r"Exception\(ApiError\) with code (AccessD|Unauth)")
 
-#: How long EC2 refuses the calls of a new role, and how long a role is new.
-EC2_LAG_SECONDS, NEW_ROLE_SECONDS = 2.0, 60.0
+#: How long EC2 does not know the policies of a new role.
+EC2_LAG_SECONDS = 2.0
 
 _READING_IAM = ("Get", "List", "Generate", "Simulate")
 
@@ -69,8 +68,6 @@ class Authorizer:
         self._policies: dict[str, Policies] = {}
         self._seen: set[tuple[str, str, str, bool]] = set()
         self._logical_ids: dict[str, str] = {}
-        # When EC2 knows a role's policies, on the monotonic clock.
-        self._known_to_ec2: dict[str, float] = {}
 
     def close(self) -> None:
         """Close the record of calls."""
@@ -168,7 +165,7 @@ class Authorizer:
         if request is None:
             return None
         role_arn, caller = session
-        if request.service == "ec2" and self._is_unknown_to_ec2(role_arn):
+        if request.service == "ec2" and _is_unknown_yet(role_arn):
             return (
                 f"You are not authorized to perform this operation. User: {caller} is not"
                 f" authorized to perform: ec2:{request.operation} because no identity-based policy"
@@ -189,23 +186,6 @@ class Authorizer:
             return str(denied)
         return None
 
-    def _is_unknown_to_ec2(self, role_arn: str) -> bool:
-        """Whether the role is so new that its policies have not reached EC2.
-
-        IAM is eventually consistent (IAM user guide, "Troubleshoot IAM"); how late a change arrives
-        is the lab's choice. It counts from the role's first call, so that a slow machine, on which
-        that call comes late, shows the same.
-        """
-        if role_arn not in self._known_to_ec2:
-            try:
-                created = iam().get_role(role_arn.rsplit("/", 1)[-1]).create_date
-            except NotFoundException:
-                return False
-            age = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - created
-            lag = EC2_LAG_SECONDS if age.total_seconds() < NEW_ROLE_SECONDS else 0.0
-            self._known_to_ec2[role_arn] = time.monotonic() + lag
-        return time.monotonic() < self._known_to_ec2[role_arn]
-
     def _located(self, request: Request) -> list[Need]:
         """The request's needs, with the ids that only EKS knows filled in."""
         found = needs(request)
@@ -216,6 +196,20 @@ class Authorizer:
         if group_arn is None or request.operation == "CreateNodegroup":
             return found
         return [(action, group_arn) for action, _ in found]
+
+
+def _is_unknown_yet(role_arn: str) -> bool:
+    """Whether the role is so new that its policies have not reached EC2.
+
+    IAM is eventually consistent (IAM user guide, "Troubleshoot IAM"); how late a change arrives is
+    the lab's choice.
+    """
+    try:
+        role = iam().get_role(role_arn.rsplit("/", 1)[-1])
+    except NotFoundException:
+        return False
+    age = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - role.create_date
+    return age.total_seconds() < EC2_LAG_SECONDS
 
 
 def _function_of(role_arn: str, caller: str) -> dict[str, list[str]]:
