@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from scripts.markdown import ROOT, table, with_part
 from scripts.parameters import load
 
 PAGE = ROOT / "docs" / "security.md"
+_MOST_NAMES = 5
 TEMPLATES = sorted((ROOT / "templates").glob("*.yaml"))
 
 Json = Mapping[str, Any]
@@ -37,7 +39,10 @@ def _roles(path: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _rows(name: str, trusted: str, documents: Sequence[Any]) -> Iterator[tuple[str, ...]]:
-    """A role's permissions, one row for each service, including those that need a condition."""
+    """A role's permissions, including those that need a condition.
+
+    A service has one row, or several if it has more than `_MOST_NAMES` actions.
+    """
     restricted: set[str] = set()
     anything: set[str] = set()
     managed: set[str] = set()
@@ -48,8 +53,13 @@ def _rows(name: str, trusted: str, documents: Sequence[Any]) -> Iterator[tuple[s
                 kept |= _actions(statement["Action"])
         managed |= set(re.findall(r":iam::aws:policy/([\w/-]+)", str(document)))
     cells = [
-        (service, _names(restricted, service), _names(anything, service))
+        (service if part == 0 else "", *names)
         for service in sorted({action.split(":")[0] for action in restricted | anything})
+        for part, names in enumerate(
+            itertools.zip_longest(
+                _names(restricted, service), _names(anything, service), fillvalue=""
+            )
+        )
     ]
     if managed:
         policies = ", ".join(f"`{policy.split('/')[-1]}`" for policy in sorted(managed))
@@ -84,9 +94,11 @@ def _find(value: Any, key: str) -> Iterator[Json]:
             yield from _find(each, key)
 
 
-def _names(actions: set[str], service: str) -> str:
+def _names(actions: set[str], service: str) -> list[str]:
+    """The actions of a service, at most `_MOST_NAMES` in each text."""
     parted = sorted(action.split(":") for action in actions)
-    return ", ".join(f"`{name}`" for owner, name in parted if owner == service)
+    names = [f"`{name}`" for owner, name in parted if owner == service]
+    return [", ".join(some) for some in itertools.batched(names, _MOST_NAMES, strict=False)]
 
 
 def _rules(manifests: Sequence[Json]) -> Iterator[tuple[str, ...]]:
