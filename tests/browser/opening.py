@@ -27,6 +27,7 @@ class Opened:
     devtools: CDPSession
     messages: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    _shown_as: tuple[Medium, Scheme] | None = None
 
     def in_page(self, script: str, argument: Any = None) -> Any:
         """Call a JavaScript function in the page. Returns its value."""
@@ -34,24 +35,32 @@ class Opened:
 
     def resize(self, width: int, height: int = DESK["height"]) -> None:
         """Resize the window. Waits for the page, which learns of it later than the browser."""
+        if self.tab.viewport_size == {"width": width, "height": height}:
+            return
         self.tab.set_viewport_size({"width": width, "height": height})
         self.tab.wait_for_function("wide => innerWidth === wide", arg=width)
         self._wait_for_frames()
 
     def show_as(self, media: Medium, scheme: Scheme) -> None:
         """Show the page on a screen or on paper, light or dark. Waits until the page reacts."""
+        if self._shown_as == (media, scheme):
+            return
         self.tab.emulate_media(media=media, color_scheme=scheme)
         self.tab.wait_for_function(
             "wanted => wanted.every(each => matchMedia(each).matches)",
             arg=[media, f"(prefers-color-scheme: {scheme})"],
         )
+        self._shown_as = (media, scheme)
         self._wait_for_frames()
 
     def unfold(self, *, opened: bool = True) -> None:
         """Open all details, or close them."""
-        script = "open => document.querySelectorAll('details').forEach(it => it.open = open)"
-        self.in_page(script, opened)
-        self._wait_for_frames()
+        script = """open => { const others = [...document.querySelectorAll('details')]
+          .filter(each => each.open !== open);
+          others.forEach(each => each.open = open);
+          return others.length }"""
+        if self.in_page(script, opened):
+            self._wait_for_frames()
 
     def _wait_for_frames(self) -> None:
         """Wait until the page is drawn again. Until then the old state is visible."""
