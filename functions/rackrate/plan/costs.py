@@ -56,6 +56,12 @@ NOT_INCLUDED = (
     "free tiers, discounts, savings plans, spot prices and taxes",
 )
 
+#: Only the prices of instance types can be unknown.
+_GET_THE_PRICE = (
+    "for the unknown price, let the plan function call pricing:GetProducts and reach the Internet,"
+    " or see https://aws.amazon.com/ec2/pricing/on-demand/"
+)
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -156,6 +162,8 @@ def estimate(usage: Usage, found: Mapping[Query, Price], *, region: str) -> Cost
     unknown = tuple(line.what for line in lines if line.usd is None)
     troubles = sorted({price.trouble for price in found.values() if price.trouble})
     notes = tuple(f"not all prices are the Price List API's: {why}" for why in troubles)
+    if any(price.usd is None for price in found.values()):
+        notes = (*notes, _GET_THE_PRICE)
     return Cost(
         region=region,
         lines=tuple(lines),

@@ -98,8 +98,8 @@ class DatedPrice:
 
     Attributes:
         usd: the price of one unit.
-        date: when the source was published, or read if it has no date; ISO 8601.
-        source: the page with the price.
+        date: the month of the source, or of reading it if it has no date; ISO 8601.
+        source: AWS's price list with its version, or a page of AWS.
     """
 
     usd: float
@@ -107,34 +107,51 @@ class DatedPrice:
     source: str
 
 
-_EC2 = "https://kindatechnical.com/aws-eks/lesson-31-understanding-eks-pricing.html"
-_EC2_OF_AWS = (
-    "https://docs.aws.amazon.com/autoscaling/ec2/userguide/"
-    "weights-spot-price-per-unit-hour-example.html"
+#: AWS's Karpenter carries the prices that GetProducts answered for us-east-1 on 2026-02-09.
+_KARPENTER = (
+    "https://github.com/aws/karpenter-provider-aws/blob/265ee0b/"
+    "pkg/providers/pricing/zz_generated.pricing_aws.go"
 )
-_EKS = "https://cloudburn.io/blog/amazon-eks-pricing"
+_KARPENTER_HOURS = {
+    "c5.large": 0.085,
+    "c5.xlarge": 0.17,
+    "c5.2xlarge": 0.34,
+    "c5.4xlarge": 0.68,
+    "c5.9xlarge": 1.53,
+    "c5.12xlarge": 2.04,
+    "c5.18xlarge": 3.06,
+    "c5.24xlarge": 4.08,
+    "c5n.large": 0.108,
+    "c5n.18xlarge": 3.888,
+    "c6in.large": 0.1134,
+    "c6in.8xlarge": 1.8144,
+    "c6in.32xlarge": 7.2576,
+    "c7gn.large": 0.1248,
+    "m7i.large": 0.1008,
+}
+_EC2 = "price list AmazonEC2/20260320042925"
+_EKS = "price list AmazonEKS/20260831092157"
+_LAMBDA = "price list AWSLambda/20260717075216"
 _STEP_FUNCTIONS = "https://aws.amazon.com/step-functions/pricing/"
-_LAMBDA = "https://docs.aws.amazon.com/whitepapers/latest/how-aws-pricing-works/lambda.html"
-_LAMBDA_TIERS = "https://cloudchipr.com/blog/aws-lambda-pricing"
-_TRANSFER = "price list AWSDataTransfer/20260720184645"
+_TRANSFER = "price list AWSDataTransfer/20260831121448"
 
 #: The table has prices of us-east-1 only, because prices of other Regions cannot be derived from
-#: them. They come from public pages. The API is authoritative, and every line of an estimate names
-#: which of the two it uses.
+#: them. They come from AWS itself: from versions of the price list (`offer code/version`, to be
+#: fetched from https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/), from a project of AWS that
+#: records the API's answers, or from a page. A page's prices that are called examples do not count.
+#: The API is authoritative, and every line of an estimate names which of the two it uses.
 FALLBACK_REGION = "us-east-1"
 FALLBACK: Mapping[Query, DatedPrice] = {
-    instance_hour("c5.large"): DatedPrice(0.085, "2026-11", _EC2),
-    instance_hour("c5.2xlarge"): DatedPrice(0.34, "2026-11", _EC2_OF_AWS),
-    instance_hour("c5.4xlarge"): DatedPrice(0.68, "2026-11", _EC2_OF_AWS),
-    instance_hour("c5.12xlarge"): DatedPrice(2.04, "2026-11", _EC2_OF_AWS),
-    instance_hour("c5.18xlarge"): DatedPrice(3.06, "2026-11", _EC2_OF_AWS),
-    instance_hour("c5.24xlarge"): DatedPrice(4.08, "2026-11", _EC2_OF_AWS),
-    instance_hour("m5.large"): DatedPrice(0.096, "2026-11", _EC2),
-    CLUSTER_HOUR: DatedPrice(0.10, "2026-03", _EKS),
+    **{
+        instance_hour(name): DatedPrice(usd, "2026-02", _KARPENTER)
+        for name, usd in _KARPENTER_HOURS.items()
+    },
+    instance_hour("m5.large"): DatedPrice(0.096, "2026-03", _EC2),
+    CLUSTER_HOUR: DatedPrice(0.10, "2026-08", _EKS),
     STATE_TRANSITION: DatedPrice(0.000025, "2026-11", _STEP_FUNCTIONS),
-    LAMBDA_REQUEST: DatedPrice(0.0000002, "2026-11", _LAMBDA),
-    LAMBDA_GIGABYTE_SECOND: DatedPrice(0.0000166667, "2024", _LAMBDA_TIERS),
-    CROSS_ZONE_GIGABYTE: DatedPrice(0.01, "2026-07", _TRANSFER),
+    LAMBDA_REQUEST: DatedPrice(0.0000002, "2026-07", _LAMBDA),
+    LAMBDA_GIGABYTE_SECOND: DatedPrice(0.0000166667, "2026-07", _LAMBDA),
+    CROSS_ZONE_GIGABYTE: DatedPrice(0.01, "2026-08", _TRANSFER),
 }
 
 #: Errors of the API that concern only one query, so that the next query may succeed.

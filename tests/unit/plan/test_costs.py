@@ -92,7 +92,8 @@ class TestUnknownPrices:
         found = estimate(usage(), unknown, region="us-east-1")
         assert lines(found)["EC2 c5.large, 4 nodes"].usd is None
         assert found.unknown == ("EC2 c5.large, 4 nodes",)
-        assert found.notes == ("not all prices are the Price List API's: refused",)
+        assert found.notes[0] == "not all prices are the Price List API's: refused"
+        assert "pricing:GetProducts" in found.notes[1], "how to get the price"
         assert "without EC2 c5.large, 4 nodes: the price is not known" in found.summary
 
     def test_nodes_of_an_unknown_type_are_a_line_without_an_amount(self):

@@ -227,6 +227,9 @@ class TestWhatIsTold:
         found = estimated(instance_type="x99.mega")
         assert found.cost.unknown == ("EC2 x99.mega, 4 nodes",)
         assert found.cost.usd > 0
+        assert found.cost.lines[0].usd is None
+        assert "pricing:GetProducts" in found.cost.notes[-1]
+        assert not any("pricing:GetProducts" in note for note in estimated().cost.notes)
 
     def test_an_unknown_type_of_instance_leaves_an_estimate(self):
         found = estimated(bandwidth=network(None, None), instance_type=None)

@@ -303,7 +303,7 @@ class TestWhenTheApiDoesNotTell:
         found = prices([CLUSTER_HOUR], region="eu-west-1", pricing=None)[CLUSTER_HOUR]
         assert found.usd == 0.10
         assert found.source.startswith(
-            "us-east-1 price of 2026-03 (eu-west-1 may differ), https://"
+            "us-east-1 price of 2026-08 (eu-west-1 may differ), price list AmazonEKS/"
         )
         assert "differ" not in prices([C5], region="us-east-1", pricing=None)[C5].source
 
@@ -320,7 +320,14 @@ class TestWhenTheApiDoesNotTell:
             assert prices([C5], region="eu-west-1", pricing=client)[C5].usd == 0.096
 
 
-def test_every_figure_of_the_table_has_a_date_and_a_source():
-    assert all(figure.usd > 0 for figure in FALLBACK.values())
-    assert all(re.fullmatch(r"20\d\d(-\d\d)?", figure.date) for figure in FALLBACK.values())
-    assert all(re.match(r"https://|price list ", figure.source) for figure in FALLBACK.values())
+@pytest.mark.parametrize("figure", FALLBACK.values(), ids=lambda figure: figure.source[-40:])
+def test_every_figure_of_the_table_is_read_from_aws_with_its_date(figure):
+    offer = re.fullmatch(r"price list [A-Za-z0-9]+/(\d{4})(\d\d)\d{8}", figure.source)
+    assert figure.usd > 0
+    if offer:
+        assert figure.date == f"{offer[1]}-{offer[2]}", "a version begins with its date"
+    else:
+        assert re.match(
+            r"https://(aws\.amazon\.com/|docs\.aws\.amazon\.com/|github\.com/aws/)", figure.source
+        ), "only AWS itself says what AWS costs"
+        assert re.fullmatch(r"20\d\d-\d\d", figure.date)
