@@ -136,9 +136,9 @@ _STEP_FUNCTIONS = "https://aws.amazon.com/step-functions/pricing/"
 _TRANSFER = "price list AWSDataTransfer/20260831121448"
 
 #: The table has prices of us-east-1 only, because prices of other Regions cannot be derived from
-#: them. They come from AWS itself: from versions of the price list (`offer code/version`, to be
-#: fetched from https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/), from a project of AWS that
-#: records the API's answers, or from a page. A page's prices that are called examples do not count.
+#: them. They come from AWS itself: from versions of the price list (`offer code/version`, below
+#: https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/), from a project of AWS that records the
+#: API's answers, or from a page. A page's prices that are called examples do not count.
 #: The API is authoritative, and every line of an estimate names which of the two it uses.
 FALLBACK_REGION = "us-east-1"
 FALLBACK: Mapping[Query, DatedPrice] = {
