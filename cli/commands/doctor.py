@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from ..diagnosis import access, cluster, parts, quotas, runs
+from ..diagnosis import access, addons, cluster, instances, parts, quotas, runs
 from ..diagnosis.check import Check, failed, look
 from ..errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
 from ..guard import one_sentence
@@ -29,6 +29,8 @@ _CHECKS: tuple[tuple[str, Callable[[Stack], Check | Iterable[Check]]], ...] = (
     ("cluster", cluster.cluster),
     ("Kubernetes version", cluster.version_support),
     ("node groups", cluster.node_groups),
+    ("add-ons", addons.addons),
+    ("instance type", instances.instance_type),
     ("placement group", quotas.placement_group),
     ("image", parts.image),
     ("vCPU quota", quotas.vcpus),

@@ -52,8 +52,10 @@ class _Asking:
         self._display.show("asking the functions for a dry run", elapsed, None)
 
 
-def access(stack: Stack, output: Output) -> Check:
-    """Start a dry run and check which nodes it found. It measures nothing and costs under a cent.
+def access(stack: Stack, output: Output) -> list[Check]:
+    """Start a dry run and check which nodes and which prices it found.
+
+    It measures nothing and costs under a cent.
 
     Raises typer.Exit when a signal stops it.
     """
@@ -66,7 +68,8 @@ def access(stack: Stack, output: Output) -> Check:
         raise typer.Exit(interruption.exit_code)
     content = stack.file(run_id, "plan.json")
     planned: Any = None if content is None else json.loads(content)
-    return access_check(run_id, ended, planned, wanted=stack.parameters.get("NodeCount"))
+    found = access_check(run_id, ended, planned, wanted=stack.parameters.get("NodeCount"))
+    return [found] if planned is None else [found, prices_check(planned)]
 
 
 def access_check(
@@ -100,3 +103,20 @@ def access_check(
             "wait for the others, or see `kubectl get nodes`",
         )
     return Check(_NAME, "ok", f"{said} (dry run {run_id})")
+
+
+def prices_check(planned: Mapping[str, Any]) -> Check:
+    """Turn the estimate in a run's plan.json into a finding on where its prices come from."""
+    cost: Mapping[str, Any] = (planned.get("estimates") or {}).get("cost") or {}
+    if not cost:
+        return Check("prices", "unknown", "the dry run left no estimate of its cost")
+    notes, unknown = cost.get("notes") or (), cost.get("unknown") or ()
+    if not notes and not unknown:
+        return Check("prices", "ok", f"all from the Price List API, for {cost.get('region')}")
+    missing = [f"no price of {what}" for what in unknown]
+    return Check(
+        "prices",
+        "warning",
+        "; ".join([*missing, *notes]),
+        "let the plan function reach the Price List API, or compare the estimate's prices with AWS",
+    )

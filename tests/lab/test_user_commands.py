@@ -60,8 +60,12 @@ def test_the_doctor_finds_nothing_that_failed(lab: Lab, runs: tuple[str, str]) -
     answer = rackrate(lab, "doctor")
     checks = {check["check"]: check for check in answer["checks"]}
     assert answer["healthy"]
-    for name in ("cluster access", "treatment nodes", "baseline nodes", "vCPU quota", "image"):
+    for name in (
+        *("cluster access", "treatment nodes", "baseline nodes", "vCPU quota", "image"),
+        *("vpc-cni", "kube-proxy", "coredns", "instance type"),
+    ):
         assert checks[name]["state"] == "ok", checks[name]
+    assert checks["prices"]["state"] == "warning", "the lab has no price list"
     assert "2 Ready nodes of the treatment" in checks["cluster access"]["found"]
     states = {check["state"] for check in answer["checks"]}
     assert states <= {"ok", "warning"}, answer["checks"]
@@ -99,6 +103,7 @@ def test_what_a_role_may_not_look_at_is_unknown_with_the_action_that_is_missing(
         ("state machine", "states:DescribeStateMachine"),
         ("bucket", "s3:ListBucket"),
         ("cluster", "eks:DescribeCluster"),
+        ("instance type", "ec2:DescribeInstanceTypes"),
         ("vCPU quota", "servicequotas:GetServiceQuota"),
         ("leftovers", "tag:GetResources"),
         ("cluster access", "states:StartExecution"),

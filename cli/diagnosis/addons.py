@@ -1,0 +1,87 @@
+"""Check the cluster's add-ons: their health, and whether newer versions take their settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+from jsonschema import SchemaError
+from jsonschema.validators import validator_for
+
+from ..errors import error_code
+from ..stack import Stack
+from .check import Check, told
+
+ADDONS = ("vpc-cni", "kube-proxy", "coredns")
+_IN_PROGRESS = {"CREATING", "UPDATING"}
+
+
+def addons(stack: Stack) -> Iterator[Check]:
+    """Check each add-on that the stack makes."""
+    if stack.parameters.get("ExistingClusterName"):
+        yield Check("add-ons", "ok", "those of a cluster that exists")
+        return
+    eks, cluster = stack.client("eks"), told(stack.outputs, "ClusterName")
+    version = eks.describe_cluster(name=cluster)["cluster"]["version"]
+    for name in ADDONS:
+        try:
+            found = eks.describe_addon(clusterName=cluster, addonName=name)["addon"]
+        except ClientError as error:
+            if error_code(error) != "ResourceNotFoundException":
+                raise
+            yield Check(name, "failed", "the cluster has no such add-on", "deploy the stack again")
+            continue
+        newest = _newest(eks, name, version)
+        described = eks.describe_addon_configuration(addonName=name, addonVersion=newest)
+        yield addon_check(found, newest, described.get("configurationSchema"))
+
+
+def _newest(eks: Any, name: str, kubernetes_version: str) -> str:
+    """The newest version of an add-on, which EKS lists first."""
+    [listed] = eks.describe_addon_versions(addonName=name, kubernetesVersion=kubernetes_version)[
+        "addons"
+    ]
+    return str(listed["addonVersions"][0]["addonVersion"])
+
+
+def addon_check(found: Mapping[str, Any], newest: str, schema: str | None) -> Check:
+    """Turn EKS's description of an add-on into a finding.
+
+    Args:
+        found: the add-on, as in DescribeAddon.
+        newest: its newest version for the cluster's Kubernetes version.
+        schema: the JSON schema of that version's configuration, None if EKS tells none.
+    """
+    name, status = found["addonName"], found["status"]
+    said = f"{found['addonVersion']}, {status}"
+    issues = (found.get("health") or {}).get("issues") or []
+    if issues or status not in {"ACTIVE", *_IN_PROGRESS}:
+        quoted = "".join(f"; {issue.get('code')}: {issue.get('message')}" for issue in issues)
+        return Check(name, "failed", said + quoted, "see the add-on in the EKS console")
+    if status in _IN_PROGRESS:
+        return Check(name, "warning", said, "wait until it is ACTIVE")
+    if not found.get("configurationValues"):
+        return Check(name, "ok", f"{said}, with EKS's own settings")
+    try:
+        fault = _fault(found["configurationValues"], schema or "")
+    except (ValueError, SchemaError):
+        return Check(name, "unknown", f"{said}; EKS tells no schema of {newest} that can be read")
+    if fault is None:
+        return Check(name, "ok", f"{said}; {newest} takes its settings too")
+    return Check(
+        name,
+        "warning",
+        f"{said}; {newest} would refuse its settings: {fault}",
+        f"keep {found['addonVersion']} when you deploy, and report it as a fault of rackrate",
+    )
+
+
+def _fault(settings: str, schema: str) -> str | None:
+    """What a JSON schema has against settings; None if nothing. ValueError: one is no JSON."""
+    parsed = json.loads(schema)
+    validator = validator_for(parsed)
+    validator.check_schema(parsed)
+    first = next(iter(validator(parsed).iter_errors(json.loads(settings))), None)
+    return None if first is None else first.message

@@ -1,0 +1,42 @@
+"""Check what EC2 tells about the instance type: without its bandwidth, results have no ceiling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..stack import Stack
+from .check import Check, told
+
+_NAME = "instance type"
+
+
+def instance_type(stack: Stack) -> Check:
+    """Check that EC2 tells the bandwidth of the instance type."""
+    if stack.parameters.get("ExistingClusterName"):
+        return Check(_NAME, "ok", "that of the nodes of a cluster that exists")
+    name = told(stack.parameters, "InstanceType")
+    [found] = stack.client("ec2").describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
+    return instance_check(found)
+
+
+def instance_check(found: Mapping[str, Any]) -> Check:
+    """Turn EC2's description of an instance type into a finding."""
+    name = found["InstanceType"]
+    cards = found.get("NetworkInfo", {}).get("NetworkCards", [])
+    # The first card carries the primary interface, and so the pods' traffic.
+    card: Mapping[str, Any] = next(
+        (card for card in cards if card.get("NetworkCardIndex", 0) == 0), {}
+    )
+    baseline, peak = (card.get(f"{which}BandwidthInGbps") for which in ("Baseline", "Peak"))
+    if baseline is None or peak is None:
+        return Check(
+            _NAME,
+            "unknown",
+            f"EC2 tells no bandwidth of {name}",
+            "read the results without a ceiling of the instance, and look out for burst marks",
+        )
+    said = f"{name}: {baseline:g} Gbit/s baseline, {peak:g} Gbit/s peak"
+    if baseline < peak:
+        return Check(_NAME, "ok", said, "keep runs short, or the burst credits drain")
+    return Check(_NAME, "ok", said)

@@ -1,0 +1,86 @@
+"""The doctor's findings on add-ons, the instance type and prices, from what AWS answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from rackrate_cli.diagnosis.access import prices_check
+from rackrate_cli.diagnosis.addons import addon_check
+from rackrate_cli.diagnosis.instances import instance_check
+
+from lab.aws.eks.validation import addon_schema
+
+SETTINGS = json.dumps({"podDisruptionBudget": {"enabled": False}})
+
+
+def addon(**fields: Any) -> dict[str, Any]:
+    """CoreDNS as DescribeAddon tells of it."""
+    return {
+        "addonName": "coredns",
+        "addonVersion": "v1.12.1-eksbuild.2",
+        "status": "ACTIVE",
+        "health": {"issues": []},
+        "configurationValues": SETTINGS,
+    } | fields
+
+
+def test_settings_that_the_newest_version_takes_are_ok() -> None:
+    found = addon_check(addon(), "v1.13.1-eksbuild.1", json.dumps(addon_schema("coredns")))
+    assert found.state == "ok"
+    assert "v1.13.1-eksbuild.1" in found.found
+
+
+def test_settings_that_the_newest_version_refuses_are_a_warning_that_names_the_setting() -> None:
+    settings = json.dumps({"podDisruptionBudgets": {"enabled": False}})
+    schema = json.dumps(addon_schema("coredns"))
+    found = addon_check(addon(configurationValues=settings), "v1.13.1-eksbuild.1", schema)
+    assert found.state == "warning"
+    assert "podDisruptionBudgets" in found.found
+    assert "v1.12.1-eksbuild.2" in found.remedy
+
+
+@pytest.mark.parametrize("schema", ["no JSON", '{"type": 7}'])
+def test_a_schema_that_cannot_be_read_proves_nothing(schema: str) -> None:
+    found = addon_check(addon(), "v1.13.1-eksbuild.1", schema)
+    assert found.state == "unknown"
+
+
+def test_an_addon_without_a_schema_is_unknown_only_if_it_has_settings() -> None:
+    assert addon_check(addon(), "v2", None).state == "unknown"
+    assert addon_check(addon(configurationValues=""), "v2", None).state == "ok"
+
+
+def test_an_addons_issues_are_quoted() -> None:
+    issue = {"code": "InsufficientNumberOfReplicas", "message": "no node", "resourceIds": []}
+    found = addon_check(addon(status="DEGRADED", health={"issues": [issue]}), "v2", None)
+    assert found.state == "failed"
+    assert "InsufficientNumberOfReplicas: no node" in found.found
+    assert addon_check(addon(status="UPDATING"), "v2", None).state == "warning"
+
+
+def test_an_instance_type_without_bandwidth_is_unknown_and_one_that_bursts_has_advice() -> None:
+    def described(**card: float) -> dict[str, Any]:
+        return {"InstanceType": "c5.large", "NetworkInfo": {"NetworkCards": [card]}}
+
+    bursts = instance_check(described(BaselineBandwidthInGbps=0.75, PeakBandwidthInGbps=10))
+    assert (bursts.state, bool(bursts.remedy)) == ("ok", True)
+    assert "0.75 Gbit/s baseline, 10 Gbit/s peak" in bursts.found
+    steady = instance_check(described(BaselineBandwidthInGbps=50, PeakBandwidthInGbps=50))
+    assert (steady.state, steady.remedy) == ("ok", "")
+    assert instance_check(described()).state == "unknown"
+    assert instance_check({"InstanceType": "x9.new"}).state == "unknown"
+
+
+def test_an_estimate_whose_prices_are_not_the_apis_is_a_warning() -> None:
+    def planned(**cost: Any) -> dict[str, Any]:
+        return {"estimates": {"cost": {"region": "us-east-1", "unknown": [], "notes": []} | cost}}
+
+    assert prices_check(planned()).state == "ok"
+    refused = prices_check(planned(notes=["the API answered AccessDeniedException"]))
+    assert refused.state == "warning"
+    assert "AccessDeniedException" in refused.found
+    missing = prices_check(planned(unknown=["EC2 x9.new, 4 nodes"]))
+    assert (missing.state, "EC2 x9.new" in missing.found) == ("warning", True)
+    assert prices_check({"arms": []}).state == "unknown"
