@@ -67,6 +67,15 @@ def test_the_settings_of_sam_ask_nothing_and_fix_no_parameter():
     assert [each for each in settings.values() if "parameter_overrides" in each["parameters"]] == []
 
 
+def test_the_shortest_path_to_a_verdict_is_as_long_as_the_page_says():
+    page = ROOT / "docs" / "start-aws.md"
+    path = re.findall(r"^\| `([^`]+)` \|", page.read_text("utf-8").split("## ")[0], re.MULTILINE)
+    numbers = {4: "four", 5: "five", 6: "six", 7: "seven"}
+    assert f"{numbers[len(path)]} commands, no question" in page.read_text("utf-8")
+    shown = [line for block in blocks_of(page) for line in block.text.splitlines()]
+    assert [line for line in shown if line in path][: len(path)] == path, "the blocks go this way"
+
+
 # -- what is made of templates and models
 
 
