@@ -38,6 +38,7 @@ _CHECKS: tuple[tuple[str, Callable[[Stack], Check | Iterable[Check]]], ...] = (
     ("last runs", runs.last_runs),
     ("alarms", parts.alarms),
     ("leftovers", runs.leftovers),
+    ("control plane logs", runs.log_groups),
     ("your kubectl", cluster.kubectl),
 )
 

@@ -118,3 +118,31 @@ def leftovers_check(kept: list[str], strays: list[str]) -> Check:
     if not said:
         return Check("leftovers", "ok", "none")
     return Check("leftovers", "warning", "; ".join(said), "; ".join(remedies))
+
+
+def log_groups(stack: Stack) -> Check:
+    """Check that the logs of control planes expire, also those of deleted stacks of this name."""
+    prefix = f"/aws/eks/{stack.name}-"
+    pages = (
+        stack.client("logs")
+        .get_paginator("describe_log_groups")
+        .paginate(logGroupNamePrefix=prefix)
+    )
+    return log_groups_check([group for page in pages for group in page["logGroups"]])
+
+
+def log_groups_check(groups: Iterable[Mapping[str, Any]]) -> Check:
+    """Turn CloudWatch's description of the control planes' log groups into a finding.
+
+    EKS makes a group that is gone anew when it writes to it, and then without retention.
+    """
+    name, found = "control plane logs", list(groups)
+    lasting = [group["logGroupName"] for group in found if not group.get("retentionInDays")]
+    if not lasting:
+        return Check(name, "ok", f"{len(found)} log groups, all expire" if found else "none")
+    return Check(
+        name,
+        "warning",
+        f"never expire: {', '.join(lasting)}",
+        "delete them or set their retention; EKS made them anew after somebody deleted them",
+    )

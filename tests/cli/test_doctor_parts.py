@@ -231,3 +231,22 @@ def test_a_stack_that_is_changing_or_was_rolled_back_is_a_warning(account: Stack
     ):
         other = Stack(account.name, account.outputs, account.session, status=status)
         assert parts.stack_state(other).state == state
+
+
+def test_a_log_group_that_eks_made_anew_is_named_because_it_never_expires(account: Stack) -> None:
+    logs = client("logs")
+    kept, anew = (f"/aws/eks/{account.name}-{each}/cluster" for each in ("0a1b", "2c3d"))
+    for group in (kept, anew, "/aws/eks/another-4e5f/cluster"):
+        logs.create_log_group(logGroupName=group)
+    logs.put_retention_policy(logGroupName=kept, retentionInDays=30)
+    found = runs.log_groups(account)
+    assert found.state == "warning"
+    assert (anew in found.found, kept in found.found, "another" in found.found) == (
+        True,
+        False,
+        False,
+    )
+    logs.put_retention_policy(logGroupName=anew, retentionInDays=30)
+    assert runs.log_groups(account).state == "ok"
+    for group in (kept, anew, "/aws/eks/another-4e5f/cluster"):
+        logs.delete_log_group(logGroupName=group)
