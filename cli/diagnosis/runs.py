@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from rackrate_text.words import counted
+
 from ..runs import Run
 from ..stack import Stack
 from .check import Check, told
@@ -139,7 +141,7 @@ def log_groups_check(groups: Iterable[Mapping[str, Any]]) -> Check:
     name, found = "control plane logs", list(groups)
     lasting = [group["logGroupName"] for group in found if not group.get("retentionInDays")]
     if not lasting:
-        return Check(name, "ok", f"{len(found)} log groups, all expire" if found else "none")
+        return Check(name, "ok", f"{counted(len(found), 'log group')} with a retention")
     return Check(
         name,
         "warning",
