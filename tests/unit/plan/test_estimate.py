@@ -270,6 +270,15 @@ class TestTheDocument:
         ]
         assert [line for line in listed if line in rows] == rows
 
+    def test_its_costs_of_a_stack_add_up_to_the_readmes(self):
+        table = DOCUMENT.split("| what | price | per hour | price list |")[1].split("\n\n")[0]
+        rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
+        *parts, total = [float(row[2].strip("*$")) for row in rows]
+        assert sum(parts) == pytest.approx(total)
+        assert all(re.search(r"\w+/\d{14}$|GetProducts", row[3]) for row in rows[:-1])
+        readme = (Path(__file__).parents[3] / "README.md").read_text()
+        assert f"${total:.2f} an hour" in readme
+
     def test_it_names_every_guard(self):
         for guard in estimated().guards:
             assert f"| `{guard.guard}` |" in DOCUMENT
