@@ -121,6 +121,8 @@ def commands(text: str) -> list[list[str]]:
 
 def copy_of_repository(directory: Path) -> Path:
     """Copy the repository's current files to a working directory with the same environments."""
+    # Otherwise a block that begins with the set-up would install the copy's command in them.
+    subprocess.run([ROOT / "scripts" / "setup"], cwd=ROOT, check=True)
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
