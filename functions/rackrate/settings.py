@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rackrate.selectors import Selector
+
 #: EKS puts this label on every node of a managed node group.
 NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 
@@ -20,8 +22,9 @@ class StackArm:
         name: the arm's name in plans and results.
         placement: strategy of its placement group; `none` without one.
         baseline: whether it is the baseline unless the plan names another arm.
-        node_group: name of its EKS managed node group; empty when the stack knows only a label.
-        selector: node labels that select its nodes.
+        node_group: name of its EKS managed node group; empty when its selector names none, or
+            several.
+        selector: selects its nodes by their labels.
         ena_express: whether its network interfaces use ENA Express.
     """
 
@@ -29,19 +32,21 @@ class StackArm:
     placement: str
     baseline: bool
     node_group: str
-    selector: Mapping[str, str]
+    selector: Selector
     ena_express: bool = False
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> StackArm:
         """Read an arm of the environment variable `ARMS`."""
+        selector = Selector.parse(value["selector"])
+        groups = selector.values_of(NODE_GROUP_LABEL)
         return cls(
             name=value["name"],
             placement=value["placement"],
             baseline=value["baseline"],
             # A selector on EKS's own label also names the node group.
-            node_group=value["node_group"] or value["selector"].get(NODE_GROUP_LABEL, ""),
-            selector=dict(value["selector"]),
+            node_group=value["node_group"] or (groups[0] if len(groups) == 1 else ""),
+            selector=selector,
             ena_express=value["ena_express"],
         )
 
@@ -50,8 +55,7 @@ class StackArm:
         """A description of its nodes for a message."""
         if self.node_group:
             return f"node group {self.node_group}"
-        labels = ", ".join(f"{label}={value}" for label, value in self.selector.items())
-        return f"nodes labelled {labels}"
+        return f"nodes with the labels {self.selector}"
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,8 @@ def test_a_cluster_that_exists_has_no_node_groups_of_ours(account: Stack) -> Non
     existing = changed(
         account,
         ExistingClusterName=account.name,
-        TreatmentLabel="pool=fast",
-        BaselineLabel="pool=plain",
+        TreatmentSelector="pool=fast",
+        BaselineSelector="pool=plain",
     )
     [found] = cluster.node_groups(existing)
     assert found.state == "ok"

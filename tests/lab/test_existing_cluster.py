@@ -43,8 +43,8 @@ def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
     toggles.tell(
         cluster=cluster["name"],
         subnets=",".join(cluster["resourcesVpcConfig"]["subnetIds"]),
-        treatment_label="placementGroup=true",
-        baseline_label="placementGroup=false",
+        treatment_selector="placementGroup=true",
+        baseline_selector="placementGroup=false",
         alarm_topic=topic,
     )
     before = Guest(lab)

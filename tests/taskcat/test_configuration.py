@@ -32,8 +32,8 @@ IN_AN_ACCOUNT = {
     "/rackrate/taskcat/other-zone": "us-east-1b",
     "/rackrate/taskcat/cluster": "platform",
     "/rackrate/taskcat/subnets": "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
-    "/rackrate/taskcat/treatment-label": "eks.amazonaws.com/nodegroup=fast",
-    "/rackrate/taskcat/baseline-label": "eks.amazonaws.com/nodegroup=plain",
+    "/rackrate/taskcat/treatment-selector": "eks.amazonaws.com/nodegroup=fast",
+    "/rackrate/taskcat/baseline-selector": "eks.amazonaws.com/nodegroup=plain",
     "/rackrate/taskcat/alarm-topic": "arn:aws:sns:us-east-1:123456789012:alarms",
 }
 # Parameters that no test varies, and the reason.

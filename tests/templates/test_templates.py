@@ -201,8 +201,8 @@ class TestRules:
                 "IdleScaleToZero is for node groups the stack creates",
             ),
             (
-                {"ExistingClusterName": "mine", "BaselineLabel": "placementGroup=true"},
-                "TreatmentLabel and BaselineLabel must differ",
+                {"ExistingClusterName": "mine", "BaselineSelector": "placementGroup=true"},
+                "TreatmentSelector and BaselineSelector must differ",
             ),
         ],
     )

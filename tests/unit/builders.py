@@ -13,6 +13,7 @@ from rackrate.plan.fields import DEFAULT_TESTS
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.plan.schedule import TrialKey
+from rackrate.selectors import Selector
 from rackrate.settings import NODE_GROUP_LABEL
 from rackrate.tools import TestBase, load_test
 from rackrate.verdict.model import Baseline, Pairs, Verdict
@@ -50,7 +51,7 @@ def arm(name: str, nodes: Iterable[str | Node] = (), **more: Any) -> Arm:
         "placement": "none",
         "baseline": False,
         "node_group": "",
-        "selector": {},
+        "selector": Selector.parse("pool=any"),
         "ena_express": False,
         "network": C5_LARGE,
         "network_scale": None,
@@ -147,7 +148,7 @@ def usual_arm(name: str, nodes: Iterable[str | Node], **more: Any) -> Arm:
         "placement": PLACEMENTS[name],
         "baseline": name == "baseline",
         "node_group": f"ng-{name}",
-        "selector": {NODE_GROUP_LABEL: f"ng-{name}"},
+        "selector": Selector.parse(f"{NODE_GROUP_LABEL}=ng-{name}"),
     }
     return arm(name, nodes, **{**fields, **more})
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from rackrate.selectors import Selector
 from rackrate.settings import Settings, StackArm
 from tests.templates.cloudformation import ROOT, load
 
@@ -49,10 +50,6 @@ def settings(given):
                 return values[name]
             case {"Fn::If": [name, yes, no]}:
                 return resolve(yes if condition(TEMPLATE["Conditions"][name]) else no)
-            case {"Fn::Split": [separator, text]}:
-                return resolve(text).split(separator)
-            case {"Fn::Select": [index, entries]}:
-                return resolve(entries)[int(index)]
             case {"Fn::Sub": [text, more]}:
                 known = {**values, **{name: resolve(entry) for name, entry in more.items()}}
                 return re.sub(r"\$\{(\w+)\}", lambda found: known[found[1]], text)
@@ -65,8 +62,8 @@ def settings(given):
 def test_a_stack_with_node_groups_of_its_own():
     found = settings(CREATED)
     assert found.arms == (
-        StackArm("treatment", "cluster", False, "one", {LABEL: "one"}),
-        StackArm("baseline", "none", True, "two", {LABEL: "two"}),
+        StackArm("treatment", "cluster", False, "one", Selector.parse(f"{LABEL}=one")),
+        StackArm("baseline", "none", True, "two", Selector.parse(f"{LABEL}=two")),
     )
     assert (found.node_count, found.idle_scale_to_zero) == (3, False)
     assert settings({**CREATED, "IdleScaleToZero": "true"}).idle_scale_to_zero is True
@@ -79,12 +76,12 @@ def test_the_host_namespace_is_known_where_the_stack_has_one():
 
 def test_a_cluster_that_exists_has_labels_instead():
     treatment, baseline = settings(EXISTING).arms
-    assert (treatment.selector, baseline.selector) == (
-        {"placementGroup": "true"},
-        {"placementGroup": "false"},
+    assert (str(treatment.selector), str(baseline.selector)) == (
+        "placementGroup=true",
+        "placementGroup=false",
     )
     assert (treatment.node_group, baseline.node_group) == ("", "")
-    assert treatment.whereabouts == "nodes labelled placementGroup=true"
+    assert treatment.whereabouts == "nodes with the labels placementGroup=true"
 
 
 def test_the_label_of_a_managed_node_group_names_the_node_group():
@@ -100,8 +97,15 @@ def test_ena_express_of_each_arm(choice, expected):
     assert [a.ena_express for a in settings({**CREATED, "EnaExpress": choice}).arms] == expected
 
 
-def test_the_label_may_have_no_value():
-    assert settings({**EXISTING, "TreatmentSelector": "fast="}).arms[0].selector == {"fast": ""}
+@pytest.mark.parametrize("text", ["fast=", "fast", "!slow,fast", "fast in (a,b)"])
+def test_an_arm_has_any_label_selector(text):
+    selector = settings({**EXISTING, "TreatmentSelector": text}).arms[0].selector
+    assert selector == Selector.parse(text)
+
+
+def test_a_selector_on_several_node_groups_names_none():
+    arm = settings({**EXISTING, "TreatmentSelector": f"{LABEL} in (one,two)"}).arms[0]
+    assert (arm.node_group, arm.whereabouts) == ("", f"nodes with the labels {LABEL} in (one,two)")
 
 
 def test_the_functions_of_campaigns_and_of_runs_have_the_same_environment():

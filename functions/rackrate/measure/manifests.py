@@ -135,7 +135,7 @@ def servers(
                 "metadata": {"labels": labels},
                 "spec": {
                     **pod_spec(network),
-                    "nodeSelector": arm.selector,
+                    "affinity": arm.selector.affinity,
                     "containers": [_server(server, image) for server in servers_of(tests)],
                 },
             },

@@ -8,7 +8,6 @@ from typing import Any
 
 from rackrate.document import Json
 from rackrate.measure.cluster import Cluster
-from rackrate.measure.manifests import selector
 from rackrate.plan.arms import Node
 from rackrate.settings import NODE_GROUP_LABEL, StackArm
 
@@ -104,7 +103,7 @@ def _scale(label: str | None) -> float | None:
 
 def nodes_of(cluster: Cluster, arm: StackArm) -> list[Json]:
     """An arm's nodes as the API returns them, Ready or not."""
-    return cluster.list("/api/v1/nodes", selector(arm.selector))
+    return cluster.list("/api/v1/nodes", str(arm.selector))
 
 
 def ready_nodes(cluster: Cluster, arm: StackArm) -> list[Node]:

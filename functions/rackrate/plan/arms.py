@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rackrate.document import Document
+from rackrate.selectors import SelectorField
 from rackrate.tools.base import NAME_PATTERN
 
 #: The network that a pod uses: its own behind the cluster's CNI, or its node's.
@@ -85,8 +86,8 @@ class Arm(Document):
     """Whether the others are compared with it."""
     node_group: str
     """Its EKS managed node group; empty when only a label is known."""
-    selector: dict[str, str]
-    """The labels that select its nodes."""
+    selector: SelectorField
+    """The label selector of its nodes."""
     ena_express: bool
     network: InstanceNetwork
     """The bandwidth of its instance type, unscaled."""

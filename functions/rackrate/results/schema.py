@@ -16,6 +16,7 @@ from rackrate.measure.trials import Status
 from rackrate.plan.arms import Arm, InstanceNetwork, Network, Node
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
+from rackrate.selectors import SelectorField
 from rackrate.tools import Better
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Difference, Mark, Summary, Verdict
@@ -89,6 +90,8 @@ class ArmOfResults(Document):
     client_network: Network
     server_network: Network
     node_group: str
+    selector: SelectorField
+    """The label selector of its nodes."""
     ena_express: bool
     nodes: tuple[str, ...]
     node_facts: tuple[Node, ...]
@@ -105,6 +108,7 @@ class ArmOfResults(Document):
             client_network=arm.client_network,
             server_network=arm.server_network,
             node_group=arm.node_group,
+            selector=arm.selector,
             ena_express=arm.ena_express,
             nodes=arm.node_names,
             node_facts=arm.nodes,
@@ -116,7 +120,7 @@ class ArmOfResults(Document):
         )
 
     def arm(self) -> Arm:
-        """The arm again. The labels that selected its nodes are not in the results."""
+        """The arm again."""
         return Arm(
             name=self.name,
             stack_arm=self.stack_arm,
@@ -125,7 +129,7 @@ class ArmOfResults(Document):
             placement=self.placement,
             baseline=self.baseline,
             node_group=self.node_group,
-            selector={},
+            selector=self.selector,
             ena_express=self.ena_express,
             network=InstanceNetwork(
                 baseline_bits_per_second=self.network.baseline_bits_per_second,

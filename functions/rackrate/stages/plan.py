@@ -396,7 +396,7 @@ def _arms(
             placement=stack_arm.placement,
             baseline=choice.name == plan.baseline,
             node_group=stack_arm.node_group,
-            selector=dict(stack_arm.selector),
+            selector=stack_arm.selector,
             ena_express=stack_arm.ena_express,
             network=networks.get(found[0].instance_type or "", InstanceNetwork()),
             network_scale=found[0].network_scale,

@@ -11,6 +11,7 @@ from moto import mock_aws
 
 from rackrate.changes.nodes import NodeCount
 from rackrate.errors import NodesUnavailable
+from rackrate.selectors import Selector
 from rackrate.settings import StackArm
 from rackrate_text.quotas import NODES_PER_GROUP, STANDARD
 from tests.unit.given import Given
@@ -113,7 +114,7 @@ class TestFaults:
         assert small.path == "sweep.nodes[2]", "all are told at once"
 
     def test_a_spread_group_stays_small(self, resources):
-        spread = StackArm("treatment", "spread", False, "ng-1", {LABEL: "ng-1"})
+        spread = StackArm("treatment", "spread", False, "ng-1", Selector.parse(f"{LABEL}=ng-1"))
         settings = replace(SETTINGS, arms=(spread, ARMS[1]))
         [fault] = faults([7, 8], resources.but(settings=settings))
         assert fault.path == "sweep.nodes[1]"

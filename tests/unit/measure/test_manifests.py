@@ -10,6 +10,7 @@ import pytest
 
 from rackrate.measure import manifests
 from rackrate.plan.schedule import BlockItem, Pair
+from rackrate.selectors import Selector
 from rackrate.tools import load_test
 from rackrate.tools.base import Port, Server
 from tests.unit.builders import arm
@@ -58,7 +59,12 @@ def servers(tests=TESTS, network="pod", stack_arm="treatment"):
     return manifests.servers(
         run_id="run-1",
         owner_uid="uid-1",
-        arm=arm("any", stack_arm=stack_arm, server_network=network, selector={LABEL: "ng-1"}),
+        arm=arm(
+            "any",
+            stack_arm=stack_arm,
+            server_network=network,
+            selector=Selector.parse(f"{LABEL}=ng-1"),
+        ),
         tests=tests,
         image="tools:1",
     )
@@ -198,7 +204,8 @@ def test_servers_of_the_same_nodes_in_two_networks_do_not_collide():
 
 
 def test_servers_run_on_the_nodes_of_their_arm():
-    assert servers()["spec"]["template"]["spec"]["nodeSelector"] == {LABEL: "ng-1"}
+    affinity = servers()["spec"]["template"]["spec"]["affinity"]
+    assert affinity == Selector.parse(f"{LABEL}=ng-1").affinity
     labels = servers()["spec"]["selector"]["matchLabels"]
     assert labels == servers()["spec"]["template"]["metadata"]["labels"]
     assert labels[manifests.ARM] == "treatment"

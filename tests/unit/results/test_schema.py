@@ -27,7 +27,7 @@ SINCE = {
         "more_runs",
         "pause_seconds",
     ),
-    *("prospect", "regression_differences", "span_seconds", "stack", "stopped"),
+    *("prospect", "regression_differences", "selector", "span_seconds", "stack", "stopped"),
 }
 EARLIER = json.loads((ROOT / "tests" / "docs" / "data" / "demo.results.json").read_text())
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rackrate.errors import NodesUnavailable, ServersNotReady
+from rackrate.selectors import Selector
 from rackrate.stages import await_servers as awaiting
 from rackrate.stages.await_servers import Readiness, await_servers
 from rackrate.stages.deploy import deploy as deploy_servers
@@ -84,7 +85,9 @@ def test_a_lost_node_that_no_node_group_manages_is_named_without_one(deploy, clu
     for found in cluster.nodes:
         del found["metadata"]["labels"]["eks.amazonaws.com/nodegroup"]
         found["metadata"]["labels"]["rack"] = "any"
-    arms = tuple(replace(arm, node_group="", selector={"rack": "any"}) for arm in SETTINGS.arms)
+    arms = tuple(
+        replace(arm, node_group="", selector=Selector.parse("rack=any")) for arm in SETTINGS.arms
+    )
     deploy(settings=replace(SETTINGS, arms=arms))
     cluster.nodes = cluster.nodes[1:]
     cluster.objects.pop(f"{PODS}/server-node-a")

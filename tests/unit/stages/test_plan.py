@@ -12,6 +12,7 @@ from rackrate.errors import InvalidPlan, NodesUnavailable
 from rackrate.measure.nodes import cni
 from rackrate.plan.estimate import EstimateSummary, Traffic
 from rackrate.plan.schedule import block_items
+from rackrate.selectors import Selector
 from tests.unit import builders
 from tests.unit.samples import HOST_SETTINGS, SETTINGS
 from tests.unit.stages.runs import PLAN, RUN, Eks
@@ -112,8 +113,11 @@ def test_the_node_group_that_is_to_blame_is_named_by_its_nodes_where_only_a_labe
 
 
 def test_too_few_nodes_of_no_known_node_group_are_told_by_their_label(plan, cluster):
-    arms = tuple(replace(arm, node_group="", selector={"rack": arm.name}) for arm in SETTINGS.arms)
-    with pytest.raises(InvalidPlan, match="enlarge the nodes labelled rack=treatment"):
+    arms = tuple(
+        replace(arm, node_group="", selector=Selector.parse(f"rack={arm.name}"))
+        for arm in SETTINGS.arms
+    )
+    with pytest.raises(InvalidPlan, match="enlarge the nodes with the labels rack=treatment"):
         plan(eks=Eks(), settings=replace(SETTINGS, arms=arms))
 
 
