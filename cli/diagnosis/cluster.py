@@ -79,9 +79,11 @@ def version_support(stack: Stack) -> Check:
 def node_groups(stack: Stack) -> Iterator[Check]:
     """Check that each arm has its nodes."""
     if stack.parameters.get("ExistingClusterName"):
-        labels = (stack.parameters.get(f"{arm}Label", "?") for arm in ("Treatment", "Baseline"))
+        selectors = (
+            stack.parameters.get(f"{arm}Selector", "?") for arm in ("Treatment", "Baseline")
+        )
         yield Check(
-            "node groups", "ok", f"the cluster's own nodes, by the labels {' and '.join(labels)}"
+            "node groups", "ok", f"the cluster's own nodes, by the labels {' and '.join(selectors)}"
         )
         return
     for arm in ("treatment", "baseline"):

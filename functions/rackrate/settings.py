@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackrate.selectors import Selector
+from rackrate.selectors import Selector, Toleration, parse_tolerations
 
 #: EKS puts this label on every node of a managed node group.
 NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
@@ -73,6 +73,8 @@ class Settings:
         idle_scale_to_zero: whether the node groups have zero nodes between runs.
         host_namespace: the Kubernetes namespace of pods in the nodes' own network; empty when the
             stack does not allow host networking.
+        tolerations: the taints that the pods tolerate.
+        nodes_on_demand: whether a run asks the cluster's autoscaler for its nodes with pods.
         owns_nodes: whether the stack made the cluster and its nodes, so that a campaign may change
             them.
         max_pods: pods that a node may hold; None leaves it to EKS. Only `plan_campaign` knows it.
@@ -89,6 +91,8 @@ class Settings:
     node_count: int
     idle_scale_to_zero: bool
     host_namespace: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    nodes_on_demand: bool = False
     owns_nodes: bool = False
     max_pods: int | None = None
     prefix_delegation: bool = False
@@ -110,6 +114,8 @@ class Settings:
             node_count=int(environment["NODE_COUNT"]),
             idle_scale_to_zero=environment["IDLE_SCALE_TO_ZERO"] == "true",
             host_namespace=environment["HOST_NAMESPACE"],
+            tolerations=parse_tolerations(environment["TOLERATIONS"]),
+            nodes_on_demand=environment["NODES_ON_DEMAND"] == "true",
             owns_nodes=environment["OWNS_NODES"] == "true",
             max_pods=int(pods) if (pods := environment.get("MAX_PODS")) else None,
             prefix_delegation=environment.get("PREFIX_DELEGATION") == "true",

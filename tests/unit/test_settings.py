@@ -22,6 +22,8 @@ CREATED = {
     "NodeCount": "3",
     "IdleScaleToZero": "false",
     "HostNamespace": "",
+    "Tolerations": "",
+    "NodesOnDemand": "false",
 }
 EXISTING = {
     **CREATED,

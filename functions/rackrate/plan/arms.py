@@ -68,6 +68,14 @@ class Node(Document):
     network_scale: float | None = None
     network_layers: tuple[str, ...] = ()
     """The node's location in EC2's network, from the top; empty if EC2 does not report it."""
+    node_pool: str | None = None
+    """The Karpenter node pool, as in Auto Mode too."""
+    capacity_type: str | None = None
+    """`on-demand`, `spot`, `reserved` or `capacity-block`, as the node's labels say."""
+    labelled_group_id: str | None = None
+    """The id of the placement group that Karpenter's label names."""
+    labelled_partition: str | None = None
+    """The partition that Karpenter's label names."""
     cni: str | None = None
     """Image of the VPC CNI with name and tag; null if there is none, or during its update."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from rackrate.errors import Fault
 from rackrate.plan.capacity import SPREAD_INSTANCES, addresses_per_node
+from rackrate.selectors import Selector, Unparsable, parse_tolerations
 from rackrate.stack.quotas import Quotas, network_faults, vcpu_faults
 from rackrate_text.words import listed
 
@@ -59,6 +60,9 @@ class Request:
     stack_name: str
     existing_cluster_name: str
     existing_subnet_ids: tuple[str, ...]
+    treatment_selector: str
+    baseline_selector: str
+    tolerations: str
     public_endpoint: bool
     instance_type: str
     ami_type: str
@@ -91,6 +95,9 @@ class Request:
             stack_name=properties["StackName"],
             existing_cluster_name=properties["ExistingClusterName"],
             existing_subnet_ids=tuple(name.strip() for name in given if name.strip()),
+            treatment_selector=properties["TreatmentSelector"],
+            baseline_selector=properties["BaselineSelector"],
+            tolerations=properties["Tolerations"],
             public_endpoint=properties["PublicEndpoint"] == "true",
             instance_type=properties["InstanceType"],
             ami_type=properties["AmiType"],
@@ -511,8 +518,8 @@ def check_existing_cluster(
     where = f"ExistingClusterName {name}"
     if cluster is None:
         fault = Fault(where, "this Region has no such cluster", "check the name and the Region")
-        return [*_name_faults(request), fault]
-    faults = list(_name_faults(request))
+        return [*_name_faults(request), fault, *_selection_faults(request)]
+    faults = [*_name_faults(request), *_selection_faults(request)]
     if cluster["status"] != "ACTIVE":
         faults.append(
             Fault(where, f"the cluster is {cluster['status']}", "wait until it is ACTIVE")
@@ -533,6 +540,30 @@ def check_existing_cluster(
     else:
         faults += _private_endpoint_faults(request, network, subnets)
     return faults
+
+
+def _selection_faults(request: Request) -> Iterator[Fault]:
+    """The faults of what selects the nodes. Only the cluster knows if the arms share a node."""
+    selectors = {
+        "TreatmentSelector": request.treatment_selector,
+        "BaselineSelector": request.baseline_selector,
+    }
+    read = []
+    for parameter, text in selectors.items():
+        try:
+            read.append(Selector.parse(text))
+        except Unparsable as error:
+            yield Fault(f"{parameter} {text}", error.problem, error.remedy)
+    if len(read) == len(selectors) > len(set(read)):
+        yield Fault(
+            f"BaselineSelector {request.baseline_selector}",
+            "it selects the same nodes as TreatmentSelector",
+            "select other nodes for one arm",
+        )
+    try:
+        parse_tolerations(request.tolerations)
+    except Unparsable as error:
+        yield Fault(f"Tolerations {request.tolerations}", error.problem, error.remedy)
 
 
 def _public_endpoint_faults(network: Json) -> Iterator[Fault]:

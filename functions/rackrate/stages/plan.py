@@ -10,7 +10,15 @@ from rackrate.document import Document
 from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
 from rackrate.measure.counters import Counters
 from rackrate.measure.node_groups import describe, health_issues
-from rackrate.measure.nodes import CNI_DAEMON_SET, cni, node_of, nodes_of, ready_nodes
+from rackrate.measure.nodes import (
+    CNI_DAEMON_SET,
+    cni,
+    is_ready,
+    node_of,
+    nodes_of,
+    ready_nodes,
+    untolerated_taints,
+)
 from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
@@ -31,6 +39,7 @@ from rackrate.settings import StackArm
 from rackrate.stages.count import NAME as COUNTERS
 from rackrate.stages.take_lease import held_by_campaign
 from rackrate.store import RunProgress, RunStatus, Store, now, seconds_between
+from rackrate_text.words import counted, listed
 
 #: The statuses with which a run can be compared.
 COMPARABLE = frozenset({"succeeded", "degraded"})
@@ -74,9 +83,10 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     nodes = {
         arm.name: placeholder_nodes(arm, settings.node_count, resources)
         if placeholders
-        else ready_nodes(resources.cluster, arm)
+        else ready_nodes(resources.cluster, arm, settings.tolerations)
         for arm in settings.arms
     }
+    check_apart(nodes)
     counts = {name: len(found) for name, found in nodes.items()}
     try:
         checked = check_plan(
@@ -87,6 +97,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
             run_id=run_id,
         )
     except InvalidPlan as invalid:
+        _blame_taints(invalid, counts, resources)
         _blame_node_groups(invalid, counts, resources)
         raise
     check_campaign(checked, run_id, resources)
@@ -325,11 +336,12 @@ def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
 def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:
     """Whether to plan with stand-ins for nodes.
 
-    A dry run does not start the nodes of a stack that idles at zero. While a campaign holds the
+    A dry run starts no nodes. While a campaign holds the
     nodes, it replaces them; a run that waits for its end is planned anew then.
     """
     given: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
-    if resources.settings.idle_scale_to_zero and given.get("dry_run") is True:
+    starts_nodes = resources.settings.idle_scale_to_zero or resources.settings.nodes_on_demand
+    if starts_nodes and given.get("dry_run") is True:
         return True
     if not resources.settings.owns_nodes:
         return False
@@ -349,6 +361,41 @@ def placeholder_nodes(arm: StackArm, count: int, resources: Resources) -> list[N
         )
         for number in range(1, count + 1)
     ]
+
+
+def check_apart(nodes: Mapping[str, Sequence[Node]]) -> None:
+    """Check that no node is in two of the stack's arms.
+
+    Args:
+        nodes: the nodes of each arm, by the arm's name.
+
+    Raises:
+        InvalidPlan: some are.
+    """
+    for one, other in itertools.combinations(nodes, 2):
+        names = {node.name for node in nodes[one]} & {node.name for node in nodes[other]}
+        if names:
+            shown = listed(sorted(names)[:3], "and")
+            problem = f"{one} and {other} share {counted(len(names), 'node')}, such as {shown}"
+            remedy = "change the stack's TreatmentSelector or BaselineSelector so that they differ"
+            raise InvalidPlan([Fault("arms", problem, remedy)])
+
+
+def _blame_taints(invalid: InvalidPlan, counts: Mapping[str, int], resources: Resources) -> None:
+    """Raise the error with one more fault for each arm whose Ready nodes have other taints."""
+    settings = resources.settings
+    faults = list(invalid.faults)
+    for arm in settings.arms:
+        if counts[arm.name] >= LEAST_NODES or not any("Ready node" in f.problem for f in faults):
+            continue
+        nodes = [node for node in nodes_of(resources.cluster, arm) if is_ready(node)]
+        taints = {t for node in nodes for t in untolerated_taints(node, settings.tolerations)}
+        if taints:
+            problem = f"nodes of the arm {arm.name!r} have the taints {', '.join(sorted(taints))}"
+            remedy = "update the stack with these in Tolerations, separated by commas"
+            faults.append(Fault("arms", problem, remedy))
+    if len(faults) > len(invalid.faults):
+        raise InvalidPlan(faults) from invalid
 
 
 def _blame_node_groups(

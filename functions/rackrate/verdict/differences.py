@@ -22,6 +22,10 @@ ByArm = Mapping[str | None, Told]
 NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     "instance type": lambda node: node.instance_type,
     "CNI": lambda node: node.cni,
+    "node pool": lambda node: node.node_pool,
+    "capacity type": lambda node: node.capacity_type,
+    "placement group (Karpenter's label)": lambda node: node.labelled_group_id,
+    "partition (Karpenter's label)": lambda node: node.labelled_partition,
     "kernel": lambda node: node.kernel,
     # Without the lab's label a network is unscaled.
     "scale of the lab's network": lambda node: 1 if (s := node.network_scale) is None else s,

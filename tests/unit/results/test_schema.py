@@ -19,7 +19,11 @@ SINCE = {
     *(
         "at_least",
         "campaign",
+        "capacity_type",
         "cni",
+        "labelled_group_id",
+        "labelled_partition",
+        "node_pool",
         "intervals",
         "drift",
         "if_busy",

@@ -19,6 +19,10 @@ from tests.unit.verdict.test_analysis import RTT, TCP, VALUES, evidence
 FACTS = {
     "instance_type": "c5.large",
     "cni": "one",
+    "node_pool": "one",
+    "capacity_type": "one",
+    "labelled_group_id": "one",
+    "labelled_partition": "one",
     "kernel": "one",
     "network_scale": 0.05,
     "zone": "one",

@@ -29,6 +29,8 @@ from rackrate_text.words import counted, span
 
 _FACTS: Mapping[str, Callable[[Node], str | int | None]] = {
     "instance type": lambda node: node.instance_type,
+    "node pool": lambda node: node.node_pool,
+    "capacity type": lambda node: node.capacity_type,
     "instance id": lambda node: node.instance_id,
     "zone": lambda node: node.zone,
     "image": lambda node: node.image,
