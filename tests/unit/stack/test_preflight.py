@@ -479,6 +479,30 @@ def test_a_cluster_that_cannot_be_used_is_refused_with_the_remedy(cluster, prope
     assert words in fault
 
 
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        (
+            {"TreatmentSelector": "pool in fast"},
+            "TreatmentSelector pool in fast: 'pool in fast' is",
+        ),
+        ({"BaselineSelector": "a=b,"}, "BaselineSelector a=b,: a condition is empty; write"),
+        ({"Tolerations": "dedicated:Never"}, "Tolerations dedicated:Never: 'Never' in"),
+        (
+            {"TreatmentSelector": "a=b,c=d", "BaselineSelector": "c == d, a == b"},
+            "it selects the same nodes as TreatmentSelector",
+        ),
+    ],
+)
+def test_what_selects_no_nodes_or_the_same_is_refused_by_its_parameters_name(properties, words):
+    (fault,) = existing(**properties)
+    assert words in fault
+
+
+def test_faults_of_selectors_are_told_with_a_missing_cluster():
+    assert len(existing(None, TreatmentSelector="=", Tolerations="=")) == 3
+
+
 def test_a_full_subnet_is_refused():
     full = {**SUBNET, "AvailableIpAddressCount": 3}
     (fault,) = existing(subnets=[full], PublicEndpoint="false", ExistingSubnetIds="subnet-1")
