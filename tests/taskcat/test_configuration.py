@@ -42,6 +42,8 @@ NOT_VARIED = {
     "VpcCniVersion": "a version is right only until EKS withdraws it",
     "KubeProxyVersion": "a version is right only until EKS withdraws it",
     "CoreDnsVersion": "a version is right only until EKS withdraws it",
+    "Tolerations": "an account's cluster may have no taints; the lab's pools have one",
+    "NodesOnDemand": "an account's cluster may have no autoscaler; the lab's pools are one",
 }
 
 

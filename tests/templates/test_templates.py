@@ -200,10 +200,6 @@ class TestRules:
                 {"ExistingClusterName": "mine", "IdleScaleToZero": "true"},
                 "IdleScaleToZero is for node groups the stack creates",
             ),
-            (
-                {"ExistingClusterName": "mine", "BaselineSelector": "placementGroup=true"},
-                "TreatmentSelector and BaselineSelector must differ",
-            ),
         ],
     )
     def test_what_cannot_work_is_refused_for_one_reason(self, parameters, said):

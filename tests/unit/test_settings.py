@@ -15,8 +15,8 @@ LABEL = "eks.amazonaws.com/nodegroup"
 CREATED = {
     "TreatmentNodeGroup": "one",
     "BaselineNodeGroup": "two",
-    "TreatmentSelector": f"{LABEL}=one",
-    "BaselineSelector": f"{LABEL}=two",
+    "TreatmentSelector": "placementGroup=true",
+    "BaselineSelector": "placementGroup=false",
     "TreatmentStrategy": "cluster",
     "EnaExpress": "none",
     "NodeCount": "3",
@@ -29,8 +29,6 @@ EXISTING = {
     **CREATED,
     "TreatmentNodeGroup": "",
     "BaselineNodeGroup": "",
-    "TreatmentSelector": "placementGroup=true",
-    "BaselineSelector": "placementGroup=false",
 }
 
 
@@ -52,6 +50,8 @@ def settings(given):
                 return values[name]
             case {"Fn::If": [name, yes, no]}:
                 return resolve(yes if condition(TEMPLATE["Conditions"][name]) else no)
+            case {"Fn::Sub": str(text)}:
+                return re.sub(r"\$\{(\w+)\}", lambda found: values[found[1]], text)
             case {"Fn::Sub": [text, more]}:
                 known = {**values, **{name: resolve(entry) for name, entry in more.items()}}
                 return re.sub(r"\$\{(\w+)\}", lambda found: known[found[1]], text)

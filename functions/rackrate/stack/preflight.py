@@ -63,6 +63,7 @@ class Request:
     treatment_selector: str
     baseline_selector: str
     tolerations: str
+    nodes_on_demand: bool
     public_endpoint: bool
     instance_type: str
     ami_type: str
@@ -98,6 +99,7 @@ class Request:
             treatment_selector=properties["TreatmentSelector"],
             baseline_selector=properties["BaselineSelector"],
             tolerations=properties["Tolerations"],
+            nodes_on_demand=properties["NodesOnDemand"] == "true",
             public_endpoint=properties["PublicEndpoint"] == "true",
             instance_type=properties["InstanceType"],
             ami_type=properties["AmiType"],
@@ -183,7 +185,15 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
         The zones, and every fault that was found. With faults the zones may be empty.
     """
     zones, faults = _choose_zones(request, facts, earlier)
-    faults = [*_name_faults(request), *faults]
+    faults = [*_name_faults(request), *_selection_faults(request), *faults]
+    if request.nodes_on_demand:
+        faults.append(
+            Fault(
+                "NodesOnDemand true",
+                "it is for an existing cluster with an autoscaler",
+                "set it to false, or set ExistingClusterName",
+            )
+        )
     if facts.instance_type is None:
         faults.append(
             Fault(

@@ -89,4 +89,7 @@ def test_a_duration_is_read_as_kubernetes_writes_it(text, expected):
 
 
 def test_only_a_pod_that_keeps_others_off_its_node_needs_one_of_its_own():
+    apart = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+    assert wants_to_be_alone({"spec": {"affinity": {"podAntiAffinity": required}}})
     assert not wants_to_be_alone(pod("team"))

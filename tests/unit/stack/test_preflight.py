@@ -39,6 +39,7 @@ PROPERTIES = {
     "TreatmentSelector": "placementGroup=true",
     "BaselineSelector": "placementGroup=false",
     "Tolerations": "",
+    "NodesOnDemand": "false",
     "InstanceType": "c5.large",
     "AmiType": "AL2023_x86_64_STANDARD",
     "NodeCount": "2",
@@ -497,6 +498,12 @@ def test_a_cluster_that_cannot_be_used_is_refused_with_the_remedy(cluster, prope
 def test_what_selects_no_nodes_or_the_same_is_refused_by_its_parameters_name(properties, words):
     (fault,) = existing(**properties)
     assert words in fault
+
+
+def test_only_an_existing_cluster_has_an_autoscaler_to_ask():
+    (fault,) = faults(NodesOnDemand="true")
+    assert fault.startswith("NodesOnDemand true: it is for an existing cluster")
+    assert existing(NodesOnDemand="true") == []
 
 
 def test_faults_of_selectors_are_told_with_a_missing_cluster():
