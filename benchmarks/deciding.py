@@ -280,7 +280,11 @@ def planner(
     """The planner's resources: a stack of `nodes` nodes in two arms."""
     arms = tuple(
         StackArm(
-            name, placement, name == "baseline", name, Selector.parse(f"{NODE_GROUP_LABEL}={name}")
+            name,
+            placement,
+            name == "baseline",
+            (name,),
+            Selector.parse(f"{NODE_GROUP_LABEL}={name}"),
         )
         for name, placement in (("treatment", "cluster"), ("baseline", "none"))
     )

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rackrate.selectors import Selector, Toleration, parse_tolerations
+from rackrate_text.words import listed
 
 #: EKS puts this label on every node of a managed node group.
 NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
+
+
+def named_groups(names: Sequence[str]) -> str:
+    """Node groups in words: `node group a`, or `node groups a and b`."""
+    return f"node group{'' if len(names) == 1 else 's'} {listed(names)}"
 
 
 @dataclass(frozen=True)
@@ -22,8 +28,8 @@ class StackArm:
         name: the arm's name in plans and results.
         placement: strategy of its placement group; `none` without one.
         baseline: whether it is the baseline unless the plan names another arm.
-        node_group: name of its EKS managed node group; empty when its selector names none, or
-            several.
+        node_groups: names of its EKS managed node groups, the largest first where the stack made
+            them; empty when only labels are known.
         selector: selects its nodes by their labels.
         ena_express: whether its network interfaces use ENA Express.
     """
@@ -31,7 +37,7 @@ class StackArm:
     name: str
     placement: str
     baseline: bool
-    node_group: str
+    node_groups: tuple[str, ...]
     selector: Selector
     ena_express: bool = False
 
@@ -39,13 +45,14 @@ class StackArm:
     def from_json(cls, value: Mapping[str, Any]) -> StackArm:
         """Read an arm of the environment variable `ARMS`."""
         selector = Selector.parse(value["selector"])
-        groups = selector.values_of(NODE_GROUP_LABEL)
+        names = value["node_groups"]
+        groups = tuple(names.split(",")) if names else selector.values_of(NODE_GROUP_LABEL)
         return cls(
             name=value["name"],
             placement=value["placement"],
             baseline=value["baseline"],
             # A selector on EKS's own label also names the node group.
-            node_group=value["node_group"] or (groups[0] if len(groups) == 1 else ""),
+            node_groups=groups,
             selector=selector,
             ena_express=value["ena_express"],
         )
@@ -53,8 +60,8 @@ class StackArm:
     @property
     def whereabouts(self) -> str:
         """A description of its nodes for a message."""
-        if self.node_group:
-            return f"node group {self.node_group}"
+        if self.node_groups:
+            return named_groups(self.node_groups)
         return f"nodes with the labels {self.selector}"
 
 

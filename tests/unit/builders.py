@@ -50,7 +50,7 @@ def arm(name: str, nodes: Iterable[str | Node] = (), **more: Any) -> Arm:
         "server_network": "pod",
         "placement": "none",
         "baseline": False,
-        "node_group": "",
+        "node_groups": (),
         "selector": Selector.parse("pool=any"),
         "ena_express": False,
         "network": C5_LARGE,
@@ -147,7 +147,7 @@ def usual_arm(name: str, nodes: Iterable[str | Node], **more: Any) -> Arm:
     fields = {
         "placement": PLACEMENTS[name],
         "baseline": name == "baseline",
-        "node_group": f"ng-{name}",
+        "node_groups": (f"ng-{name}",),
         "selector": Selector.parse(f"{NODE_GROUP_LABEL}=ng-{name}"),
     }
     return arm(name, nodes, **{**fields, **more})

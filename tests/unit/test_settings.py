@@ -13,8 +13,8 @@ from tests.templates.cloudformation import ROOT, load
 TEMPLATE = load(ROOT / "templates" / "benchmark.yaml")
 LABEL = "eks.amazonaws.com/nodegroup"
 CREATED = {
-    "TreatmentNodeGroup": "one",
-    "BaselineNodeGroup": "two",
+    "TreatmentNodeGroups": "one,three",
+    "BaselineNodeGroups": "two",
     "TreatmentSelector": "placementGroup=true",
     "BaselineSelector": "placementGroup=false",
     "TreatmentStrategy": "cluster",
@@ -27,8 +27,8 @@ CREATED = {
 }
 EXISTING = {
     **CREATED,
-    "TreatmentNodeGroup": "",
-    "BaselineNodeGroup": "",
+    "TreatmentNodeGroups": "",
+    "BaselineNodeGroups": "",
 }
 
 
@@ -64,9 +64,19 @@ def settings(given):
 def test_a_stack_with_node_groups_of_its_own():
     found = settings(CREATED)
     assert found.arms == (
-        StackArm("treatment", "cluster", False, "one", Selector.parse(f"{LABEL}=one")),
-        StackArm("baseline", "none", True, "two", Selector.parse(f"{LABEL}=two")),
+        StackArm(
+            "treatment",
+            "cluster",
+            False,
+            ("one", "three"),
+            Selector.parse("rackrate.dev/arm=treatment"),
+        ),
+        StackArm("baseline", "none", True, ("two",), Selector.parse("rackrate.dev/arm=baseline")),
     )
+    assert [arm.whereabouts for arm in found.arms] == [
+        "node groups one and three",
+        "node group two",
+    ]
     assert (found.node_count, found.idle_scale_to_zero) == (3, False)
     assert settings({**CREATED, "IdleScaleToZero": "true"}).idle_scale_to_zero is True
 
@@ -82,13 +92,13 @@ def test_a_cluster_that_exists_has_labels_instead():
         "placementGroup=true",
         "placementGroup=false",
     )
-    assert (treatment.node_group, baseline.node_group) == ("", "")
+    assert (treatment.node_groups, baseline.node_groups) == ((), ())
     assert treatment.whereabouts == "nodes with the labels placementGroup=true"
 
 
 def test_the_label_of_a_managed_node_group_names_the_node_group():
     arm = settings({**EXISTING, "TreatmentSelector": f"{LABEL}=mine"}).arms[0]
-    assert (arm.node_group, arm.whereabouts) == ("mine", "node group mine")
+    assert (arm.node_groups, arm.whereabouts) == (("mine",), "node group mine")
 
 
 @pytest.mark.parametrize(
@@ -105,9 +115,9 @@ def test_an_arm_has_any_label_selector(text):
     assert selector == Selector.parse(text)
 
 
-def test_a_selector_on_several_node_groups_names_none():
+def test_a_selector_on_several_node_groups_names_all():
     arm = settings({**EXISTING, "TreatmentSelector": f"{LABEL} in (one,two)"}).arms[0]
-    assert (arm.node_group, arm.whereabouts) == ("", f"nodes with the labels {LABEL} in (one,two)")
+    assert (arm.node_groups, arm.whereabouts) == (("one", "two"), "node groups one and two")
 
 
 def test_the_functions_of_campaigns_and_of_runs_have_the_same_environment():

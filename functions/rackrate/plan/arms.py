@@ -92,8 +92,8 @@ class Arm(Document):
     """The placement group's strategy; `none` without a group."""
     baseline: bool
     """Whether the others are compared with it."""
-    node_group: str
-    """Its EKS managed node group; empty when only a label is known."""
+    node_groups: tuple[str, ...]
+    """Its EKS managed node groups; empty when only a label is known."""
     selector: SelectorField
     """The label selector of its nodes."""
     ena_express: bool

@@ -89,7 +89,7 @@ class ArmOfResults(Document):
     """The stack's arm whose nodes it uses."""
     client_network: Network
     server_network: Network
-    node_group: str
+    node_groups: tuple[str, ...]
     selector: SelectorField
     """The label selector of its nodes."""
     ena_express: bool
@@ -107,7 +107,7 @@ class ArmOfResults(Document):
             stack_arm=arm.stack_arm,
             client_network=arm.client_network,
             server_network=arm.server_network,
-            node_group=arm.node_group,
+            node_groups=arm.node_groups,
             selector=arm.selector,
             ena_express=arm.ena_express,
             nodes=arm.node_names,
@@ -128,7 +128,7 @@ class ArmOfResults(Document):
             server_network=self.server_network,
             placement=self.placement,
             baseline=self.baseline,
-            node_group=self.node_group,
+            node_groups=self.node_groups,
             selector=self.selector,
             ena_express=self.ena_express,
             network=InstanceNetwork(

@@ -13,7 +13,7 @@ from typing import Any
 from rackrate.errors import Fault
 from rackrate.plan.capacity import SPREAD_INSTANCES, addresses_per_node
 from rackrate.selectors import Selector, Unparsable, parse_tolerations
-from rackrate.stack.quotas import Quotas, network_faults, vcpu_faults
+from rackrate.stack.quotas import Quotas, network_faults, node_group_faults, vcpu_faults
 from rackrate_text.words import listed
 
 Json = Mapping[str, Any]
@@ -68,6 +68,7 @@ class Request:
     instance_type: str
     ami_type: str
     node_count: int
+    node_groups_per_arm: int
     strategy: str
     partition_count: int
     spread_level: str
@@ -104,6 +105,7 @@ class Request:
             instance_type=properties["InstanceType"],
             ami_type=properties["AmiType"],
             node_count=int(properties["NodeCount"]),
+            node_groups_per_arm=int(properties["NodeGroupsPerArm"]),
             strategy=properties["TreatmentStrategy"],
             partition_count=int(properties["PartitionCount"]),
             spread_level=properties["SpreadLevel"],
@@ -205,6 +207,9 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     else:
         faults += _type_faults(request, facts.instance_type)
     faults += _group_faults(request)
+    faults += node_group_faults(
+        request.node_count, request.node_groups_per_arm, facts.quotas.nodes_per_group
+    )
     if request.existing_group:
         faults += _existing_group_faults(request, facts.group)
     faults += _reservation_faults(request, facts, zones)

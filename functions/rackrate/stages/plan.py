@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rackrate.document import Document
 from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
 from rackrate.measure.counters import Counters
-from rackrate.measure.node_groups import describe, health_issues
+from rackrate.measure.node_groups import describe, health_issues, sizes_of
 from rackrate.measure.nodes import (
     CNI_DAEMON_SET,
     cni,
@@ -352,14 +352,17 @@ def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:
 
 def placeholder_nodes(arm: StackArm, count: int, resources: Resources) -> list[Node]:
     """Stand-ins for the nodes that an arm will have, with the facts that are known beforehand."""
-    group = describe(resources.eks, resources.settings.cluster_name, arm.node_group)
+    cluster_name = resources.settings.cluster_name
+    sizes = sizes_of([arm], count)
+    groups = {name: describe(resources.eks, cluster_name, name) for name in sizes}
+    of_nodes = [(groups[name], name) for name, size in sizes.items() for _ in range(size)]
     return [
         Node(
             name=f"{arm.name}-{number}",
             instance_type=None if group is None else group.instance_type,
-            node_group=arm.node_group,
+            node_group=name,
         )
-        for number in range(1, count + 1)
+        for number, (group, name) in enumerate(of_nodes or [(None, None)] * count, start=1)
     ]
 
 
@@ -413,9 +416,9 @@ def _blame_node_groups(
 
 
 def _node_groups(arm: StackArm, resources: Resources) -> set[str]:
-    """The arm's node groups: the one in the stack's settings, or those in its nodes' labels."""
-    if arm.node_group:
-        return {arm.node_group}
+    """The arm's node groups: those in the stack's settings, or those in its nodes' labels."""
+    if arm.node_groups:
+        return set(arm.node_groups)
     nodes = map(node_of, nodes_of(resources.cluster, arm))
     return set(filter(None, (node.node_group for node in nodes)))
 
@@ -442,7 +445,7 @@ def _arms(
             server_network=choice.server_network,
             placement=stack_arm.placement,
             baseline=choice.name == plan.baseline,
-            node_group=stack_arm.node_group,
+            node_groups=stack_arm.node_groups,
             selector=stack_arm.selector,
             ena_express=stack_arm.ena_express,
             network=networks.get(found[0].instance_type or "", InstanceNetwork()),

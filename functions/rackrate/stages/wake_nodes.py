@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from rackrate.errors import NodesUnavailable
 from rackrate.measure.holders import hold, is_holding, why_no_node
-from rackrate.measure.node_groups import check_hope, groups_of, resize
+from rackrate.measure.node_groups import Sizes, check_hope, groups_of, resize, sizes_of
 from rackrate.measure.nodes import ready_nodes
 from rackrate.plan.check import check_plan
 from rackrate.resources import Resources
@@ -96,15 +96,11 @@ def _by_node_groups(
         # It replaces the nodes or changes their number. Take lease waits until it has ended, and
         # this step is repeated then.
         return Readiness(ready=True, wait_seconds=0)
+    sizes = sizes_of(arms, settings.node_count)
     for group in groups:
-        if group.desired != settings.node_count:
-            resize(
-                resources.eks,
-                settings.cluster_name,
-                group.name,
-                desired=settings.node_count,
-                maximum=settings.node_count,
-            )
+        size = sizes[group.name]
+        if group.desired != size:
+            resize(resources.eks, settings.cluster_name, group.name, Sizes(0, size, size))
     if run is None:
         # Wait even if the nodes are Ready. A run that ends now may have read the table before this
         # run was recorded, and may still scale the nodes down.
@@ -112,7 +108,7 @@ def _by_node_groups(
     cluster = resources.cluster
     found = sum(min(settings.node_count, len(ready_nodes(cluster, arm))) for arm in arms)
     wanted = settings.node_count * len(arms)
-    applied = all(g.desired == settings.node_count and not g.is_updating for g in groups)
+    applied = all(g.desired == sizes[g.name] and not g.is_updating for g in groups)
     if applied and found == wanted:
         return Readiness(ready=True, wait_seconds=0)
     check_hope(

@@ -46,7 +46,7 @@ ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
     "network of the clients": lambda arm: arm.client_network,
     "network of the servers": lambda arm: arm.server_network,
     "arm of the stack": lambda arm: arm.stack_arm,
-    "node group": lambda arm: arm.node_group,
+    "node groups": lambda arm: ", ".join(arm.node_groups),
 }
 #: The fields of a plan that decide how a run is measured or judged. Arms and tests are compared in
 #: detail. The seed and the earlier run to compare with are no differences.

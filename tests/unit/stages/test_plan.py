@@ -104,7 +104,7 @@ def test_nodes_that_are_missing_for_a_reason_eks_knows_are_not_the_users_fault(p
 def test_the_node_group_that_is_to_blame_is_named_by_its_nodes_where_only_a_label_is_known(
     plan, cluster
 ):
-    arms = tuple(replace(arm, node_group="") for arm in SETTINGS.arms)
+    arms = tuple(replace(arm, node_groups=()) for arm in SETTINGS.arms)
     cluster.nodes[0]["status"]["conditions"][0]["status"] = "False"
     eks = Eks(("Ec2SubnetInvalidConfiguration", "no addresses left"))
     with pytest.raises(NodesUnavailable, match=r"node group ng-1: .*no addresses left"):
@@ -114,7 +114,7 @@ def test_the_node_group_that_is_to_blame_is_named_by_its_nodes_where_only_a_labe
 
 def test_too_few_nodes_of_no_known_node_group_are_told_by_their_label(plan, cluster):
     arms = tuple(
-        replace(arm, node_group="", selector=Selector.parse(f"rack={arm.name}"))
+        replace(arm, node_groups=(), selector=Selector.parse(f"rack={arm.name}"))
         for arm in SETTINGS.arms
     )
     with pytest.raises(InvalidPlan, match="enlarge the nodes with the labels rack=treatment"):

@@ -299,10 +299,13 @@ class TestWake:
         with pytest.raises(NodesUnavailable, match="ng-1 cannot be resized: because"):
             wake()
 
-    @pytest.mark.parametrize("name", ["", "gone"])
-    def test_a_group_that_is_not_there_cannot_be_woken(self, wake, eks, name):
-        arms = (replace(IDLE.arms[0], node_group=name), IDLE.arms[1])
-        with pytest.raises(NodesUnavailable, match=f"treatment: there is no node group '{name}'"):
+    @pytest.mark.parametrize(
+        ("names", "told"),
+        [((), "knows no node group of it"), (("ng-1", "gone"), "there is no node group 'gone'")],
+    )
+    def test_a_group_that_is_not_there_cannot_be_woken(self, wake, eks, names, told):
+        arms = (replace(IDLE.arms[0], node_groups=names), IDLE.arms[1])
+        with pytest.raises(NodesUnavailable, match=f"arm treatment: .*{told}"):
             wake(settings=replace(IDLE, arms=arms))
         assert eks.updates == []
 

@@ -41,6 +41,7 @@ OTHERS = {
     "cpus": 4,
     "network_layers": ("two",),
     "ena_express": True,
+    "node_groups": ("one", "two"),
     "baseline": "treatment",
     "blocks": 12,
     "pause_seconds": 60,
@@ -110,7 +111,7 @@ def test_what_only_one_arm_has_otherwise_names_the_arm():
 
 
 FACTS_OF_ARMS = (
-    *("placement", "ena_express", "client_network", "server_network", "stack_arm", "node_group"),
+    *("placement", "ena_express", "client_network", "server_network", "stack_arm", "node_groups"),
 )
 
 
@@ -120,7 +121,7 @@ def test_every_fact_of_arms_is_told(fact):
     (difference,) = differences(with_arm(run(), 0, **{fact: other}), [run()]).found
     what, _, arm = difference.what.rpartition(" of ")
     assert (what in ARM_FACTS, arm) == (True, "treatment")
-    assert difference.run == {True: "true"}.get(other, other)
+    assert difference.run == {True: "true", ("one", "two"): "one, two"}.get(other, other)
 
 
 def test_no_fact_of_an_arm_is_forgotten():
