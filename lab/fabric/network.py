@@ -120,13 +120,12 @@ class Port:
 
     def sees(self, other: Port) -> Peer:
         """The other node as a peer in this node's classifier."""
-        same_zone = self.zone == other.zone
         return Peer(
             block=other.block,
             same_cluster_group=self.group is not None and self.group == other.group,
             ena_express=EnaExpress(
-                tcp=same_zone and self.ena_express.tcp and other.ena_express.tcp,
-                udp=same_zone and self.ena_express.udp and other.ena_express.udp,
+                tcp=self.ena_express.tcp and other.ena_express.tcp,
+                udp=self.ena_express.udp and other.ena_express.udp,
             ),
         )
 

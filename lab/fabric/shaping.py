@@ -1,9 +1,10 @@
 """EC2's two bandwidth limits as Linux queueing disciplines: one per flow and one per instance.
 
 EC2 limits a single flow (5-tuple) to 5 Gb/s, to 10 Gb/s between instances of one cluster placement
-group, and to 25 Gb/s between two instances of one zone that both have ENA Express. All flows
-together may use the instance's own bandwidth (AWS EC2 user guide, "Amazon EC2 instance network
-bandwidth"). Here the instance is an htb class. It has 256 leaves, each with the limit of a flow,
+group, and to 25 Gb/s between two instances that both have ENA Express, in one zone or across zones.
+All flows together may use the instance's own bandwidth (AWS EC2 user guide, "Amazon EC2 instance
+network bandwidth" and "Improve network performance between EC2 instances with ENA Express"). Here
+the instance is an htb class. It has 256 leaves, each with the limit of a flow,
 and a hash of a flow's ports chooses its leaf. There are three sets of leaves: for peers of the same
 cluster placement group, for peers with ENA Express, and for all other peers.
 """

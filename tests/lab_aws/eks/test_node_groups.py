@@ -323,6 +323,41 @@ def test_ena_express_is_refused_for_a_type_that_lacks_it(cluster: Setup) -> None
     assert "ENA Express is not supported for the instance type 'c5.large'" in message
 
 
+@pytest.mark.parametrize(
+    ("size", "weighting", "gigabits"),
+    [
+        # Documented: 40 Gb/s of baseline become 50 with vpc-1.
+        ("24xlarge", "vpc-1", 50),
+        # The volumes' 10 Gb/s become 12.5.
+        ("8xlarge", "ebs-1", 12.5),
+        # A burst stays what it is.
+        ("large", "vpc-1", 12.5),
+        ("8xlarge", None, 15),
+    ],
+)
+def test_a_bandwidth_weighting_changes_what_the_nodes_can_carry(
+    cluster: Setup, size: str, weighting: str | None, gigabits: float
+) -> None:
+    options = {"NetworkPerformanceOptions": {"BandwidthWeighting": weighting}} if weighting else {}
+    group = cluster.node_group(
+        instance_type=f"m8g.{size}", ami_type="AL2023_ARM_64_STANDARD", **options
+    )
+    nodes = cluster.nodes(group)
+    assert [node.instance_bits_per_second for node in nodes] == [gigabits * 1e9] * 2
+    told = cluster.ec2.describe_instances(InstanceIds=[node.instance_id for node in nodes])
+    assert {
+        instance["NetworkPerformanceOptions"]["BandwidthWeighting"]
+        for reservation in told["Reservations"]
+        for instance in reservation["Instances"]
+    } == {weighting or "default"}
+
+
+def test_a_bandwidth_weighting_is_refused_for_a_type_that_lacks_it(cluster: Setup) -> None:
+    code, message = cluster.issue(NetworkPerformanceOptions={"BandwidthWeighting": "vpc-1"})
+    assert code == "AsgInstanceLaunchFailures"
+    assert "'vpc-1' is not supported for the instance type 'c5.large'" in message
+
+
 def test_security_groups_belong_in_the_interfaces_when_there_are_some(cluster: Setup) -> None:
     own = interface(cluster)
     code, message = cluster.issue(
