@@ -6,13 +6,16 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from rackrate.selectors import Selector, Toleration, parse_tolerations
 from rackrate_text.words import listed
 
 #: EKS puts this label on every node of a managed node group.
 NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
+
+#: How an instance divides its bandwidth between its network and its volumes. EC2's words.
+BandwidthWeighting = Literal["default", "vpc-1", "ebs-1"]
 
 
 def named_groups(names: Sequence[str]) -> str:
@@ -82,6 +85,7 @@ class Settings:
             stack does not allow host networking.
         tolerations: the taints that the pods tolerate.
         nodes_on_demand: whether a run asks the cluster's autoscaler for its nodes with pods.
+        bandwidth_weighting: how the nodes divide their bandwidth between network and volumes.
         owns_nodes: whether the stack made the cluster and its nodes, so that a campaign may change
             them.
         max_pods: pods that a node may hold; None leaves it to EKS. Only `plan_campaign` knows it.
@@ -100,6 +104,7 @@ class Settings:
     host_namespace: str = ""
     tolerations: tuple[Toleration, ...] = ()
     nodes_on_demand: bool = False
+    bandwidth_weighting: BandwidthWeighting = "default"
     owns_nodes: bool = False
     max_pods: int | None = None
     prefix_delegation: bool = False
@@ -123,7 +128,13 @@ class Settings:
             host_namespace=environment["HOST_NAMESPACE"],
             tolerations=parse_tolerations(environment["TOLERATIONS"]),
             nodes_on_demand=environment["NODES_ON_DEMAND"] == "true",
+            bandwidth_weighting=_weighting(environment["BANDWIDTH_WEIGHTING"]),
             owns_nodes=environment["OWNS_NODES"] == "true",
             max_pods=int(pods) if (pods := environment.get("MAX_PODS")) else None,
             prefix_delegation=environment.get("PREFIX_DELEGATION") == "true",
         )
+
+
+def _weighting(text: str) -> BandwidthWeighting:
+    """The template allows no other values."""
+    return "vpc-1" if text == "vpc-1" else "ebs-1" if text == "ebs-1" else "default"

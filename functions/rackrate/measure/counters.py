@@ -1,16 +1,22 @@
-"""The counters of a node's network interfaces: the kernel's traffic, and ENA's allowances. Pure.
+"""The counters of a node's network interfaces: the kernel's traffic, and ENA's own. Pure.
 
 The inputs are the texts of `/proc/net/dev` and of `ethtool --statistics`. ENA's driver counts the
-packets that EC2 queued or dropped because the instance exceeded an allowance (EC2 user guide,
-"Monitor network performance for ENA settings on your EC2 instance").
+packets that EC2 queued or dropped because the instance exceeded an allowance, and those that went
+by ENA Express
+(https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-network-performance-ena.html).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Set
+
+from pydantic import Field
 
 from rackrate.document import Document
+from rackrate.measure.interfaces import Unreadable
+from rackrate.plan.arms import Arm, EnaExpressUse, Interface
 
 #: The programs that read ENA's counters, each with its Debian package.
 PROGRAMS: Mapping[str, str] = {"ethtool": "ethtool"}
@@ -23,6 +29,22 @@ ALLOWANCES = (
     "conntrack_allowance_exceeded",
     "linklocal_allowance_exceeded",
 )
+
+#: Packets that left by ENA Express (SRD), that could have, and that came by it.
+SRD_SENT, SRD_ELIGIBLE, SRD_RECEIVED = (
+    "ena_srd_tx_pkts",
+    "ena_srd_eligible_tx_pkts",
+    "ena_srd_rx_pkts",
+)
+#: Whether ENA Express is on: 1 for TCP, 3 for UDP too, otherwise off.
+SRD_MODE = "ena_srd_mode"
+#: How much of the memory for connections by ENA Express is used, in percent.
+SRD_UTILIZATION = "ena_srd_resource_utilization"
+#: How many more connections EC2 can track for the instance.
+CONNTRACK_AVAILABLE = "conntrack_allowance_available"
+#: Values that rise and fall. Their difference between two readings means nothing.
+GAUGES = (SRD_MODE, SRD_UTILIZATION, CONNTRACK_AVAILABLE)
+_ENA = frozenset({*ALLOWANCES, SRD_SENT, SRD_ELIGIBLE, SRD_RECEIVED, *GAUGES})
 
 # Interfaces that do not leave the node: those of the VPC CNI (`eni` and eleven digits, `dummy0`,
 # `vlan.eth.1`, `pod-id-link0`), Calico, Cilium, flannel, kube-proxy in IPVS mode, the node-local
@@ -44,6 +66,8 @@ _COLUMN_COUNT = 16
 _STATISTIC = re.compile(r"\s*(?P<name>[\w.\[\] -]+?)\s*:\s*(?P<value>[0-9]+)\s*", re.ASCII)
 
 
+#: The name of the run's object that has them.
+NAME = "counters.json"
 #: By node, interface and counter.
 Counts = dict[str, dict[str, dict[str, int]]]
 
@@ -53,6 +77,8 @@ class Counters(Document):
 
     before: Counts
     after: Counts
+    interfaces: dict[str, dict[str, Interface]] = Field(default_factory=dict)
+    """What the interfaces were before the trials, by node and name."""
     note: str | None
     """What was not read."""
 
@@ -61,9 +87,43 @@ class Counters(Document):
         """The value that is stored until the nodes are read, so that the object always exists."""
         return cls(before={}, after={}, note="not read before the trials")
 
+    def describe(self, arms: Iterable[Arm]) -> tuple[Arm, ...]:
+        """The arms with what was read: their nodes' interfaces, and their use of ENA Express."""
+        return tuple(
+            arm.model_copy(
+                update={
+                    "nodes": tuple(
+                        node.model_copy(update={"interfaces": self.interfaces.get(node.name)})
+                        for node in arm.nodes
+                    ),
+                    "ena_express_use": self._ena_express_use(arm) if arm.ena_express else None,
+                }
+            )
+            for arm in arms
+        )
 
-class Unreadable(ValueError):
-    """A text does not have the expected format."""
+    def sent_by_ena_express(self, node: str) -> int | None:
+        """How many packets a node sent by ENA Express; None unless it was read twice."""
+        return self._risen(node, SRD_SENT)
+
+    def _risen(self, node: str, name: str) -> int | None:
+        before, after = self.before.get(node), self.after.get(node)
+        if not before or not after or not any(name in counts for counts in after.values()):
+            return None
+        return risen(before, after, {name}).get(name, 0)
+
+    def _ena_express_use(self, arm: Arm) -> EnaExpressUse | None:
+        """What an arm's nodes sent by ENA Express; None unless all of them were read twice."""
+        sent = [self.sent_by_ena_express(node) for node in arm.node_names]
+        eligible = [self._risen(node, SRD_ELIGIBLE) for node in arm.node_names]
+        if None in sent or None in eligible:
+            return None
+        return EnaExpressUse(sent=sum(filter(None, sent)), eligible=sum(filter(None, eligible)))
+
+    def gauges(self, node: str, name: str) -> list[int]:
+        """All readings of a gauge on a node: of its interfaces, before the trials and after."""
+        readings = [*self.before.get(node, {}).values(), *self.after.get(node, {}).values()]
+        return [counts[name] for counts in readings if name in counts]
 
 
 def traffic(net_dev: str) -> dict[str, dict[str, int]]:
@@ -93,18 +153,45 @@ def traffic(net_dev: str) -> dict[str, dict[str, int]]:
     return found
 
 
-def allowances(statistics: str) -> dict[str, int]:
-    """How many packets an ENA interface held back, by `ALLOWANCES`; empty for other drivers.
+def ena(statistics: str) -> dict[str, int]:
+    """What ENA's driver tells of an interface beside its traffic; empty for other drivers.
 
     Args:
         statistics: the output of `ethtool --statistics <interface>`.
+
+    Returns:
+        `ALLOWANCES`, the counters of ENA Express and `GAUGES`, as far as the driver has them. It
+        has had ENA Express's since 2.8, and `conntrack_allowance_available` since 2.8.1.
     """
     found = {}
     for line in statistics.splitlines():
         match = _STATISTIC.fullmatch(line)
-        if match and match["name"] in ALLOWANCES:
+        if match and match["name"] in _ENA:
             found[match["name"]] = int(match["value"])
     return found
+
+
+def risen(
+    before: Mapping[str, Mapping[str, int]],
+    after: Mapping[str, Mapping[str, int]],
+    names: Set[str],
+) -> dict[str, int]:
+    """The increase of a node's counters, summed over its interfaces; only what has risen.
+
+    An interface that was added meanwhile counts from zero. A counter that fell was reset, and has
+    counted at least its present value.
+
+    Args:
+        before: the first reading, by interface and counter.
+        after: the second reading.
+        names: the counters.
+    """
+    total: dict[str, int] = defaultdict(int)
+    for interface, counts in after.items():
+        for name in names & counts.keys():
+            count, at_first = counts[name], before.get(interface, {}).get(name, 0)
+            total[name] += count - at_first if count >= at_first else count
+    return {name: count for name, count in total.items() if count > 0}
 
 
 def _is_count(text: str) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from rackrate.document import Document
 from rackrate.selectors import SelectorField
+from rackrate.settings import BandwidthWeighting
 from rackrate.tools.base import NAME_PATTERN
 
 #: The network that a pod uses: its own behind the cluster's CNI, or its node's.
@@ -35,16 +37,37 @@ class ArmChoice(Document):
 
 
 class InstanceNetwork(Document):
-    """The bandwidth of an instance type, in bit/s; None where EC2 does not say."""
+    """The bandwidth of an instance, in bit/s; None where EC2 does not say."""
 
     baseline_bits_per_second: float | None = None
     peak_bits_per_second: float | None = None
+    bandwidth_weighting: BandwidthWeighting = "default"
+    """The weighting that the bandwidth contains."""
 
     @property
     def bursts(self) -> bool:
         """Whether its peak is known to be higher than its baseline."""
         baseline, peak = self.baseline_bits_per_second, self.peak_bits_per_second
         return baseline is not None and peak is not None and baseline < peak
+
+
+class Interface(Document):
+    """The facts about a network interface that leaves a node; null where one is unknown."""
+
+    driver: str | None
+    driver_version: str | None
+    """As `ethtool --driver` prints it: the kernel's release where the driver has no own version."""
+    firmware: str | None
+    bus: str | None
+    """Its address on the bus."""
+    mtu: int | None
+    """The largest packet, in bytes."""
+    queues: int | None
+    """Pairs of queues in use."""
+    most_queues: int | None
+    """Pairs of queues that it can have."""
+    unknown: str | None
+    """Why some facts are unknown."""
 
 
 class Node(Document):
@@ -78,6 +101,46 @@ class Node(Document):
     """The partition that Karpenter's label names."""
     cni: str | None = None
     """Image of the VPC CNI with name and tag; null if there is none, or during its update."""
+    interfaces: dict[str, Interface] | None = None
+    """Its network interfaces by name; null if they were not read, as the counters' note says."""
+
+    @property
+    def drivers(self) -> str | None:
+        """The drivers of its interfaces with their versions, such as `ena 2.16.1g`."""
+        return self._of_interfaces(
+            lambda each: each.driver and f"{each.driver} {each.driver_version or ''}".rstrip()
+        )
+
+    @property
+    def mtus(self) -> str | None:
+        """The MTUs of its interfaces in bytes."""
+        return self._of_interfaces(lambda each: each.mtu)
+
+    @property
+    def queues(self) -> str | None:
+        """The numbers of queues that its interfaces use, such as `4 of 8`."""
+        return self._of_interfaces(
+            lambda each: each.queues and f"{each.queues} of {each.most_queues or 'unknown'}"
+        )
+
+    def _of_interfaces(self, fact: Callable[[Interface], str | int | None]) -> str | None:
+        """A known fact of all interfaces as one text, each value once."""
+        told = map(fact, (self.interfaces or {}).values())
+        return ", ".join(sorted({str(value) for value in told if value})) or None
+
+
+class EnaExpressUse(Document):
+    """The packets that an arm's nodes sent during a run with ENA Express switched on."""
+
+    eligible: int
+    """Packets that could have gone by ENA Express, those that did included."""
+    sent: int
+    """Packets that did."""
+
+    @property
+    def share(self) -> float | None:
+        """The share of the eligible packets that went by ENA Express; None if none was eligible."""
+        return min(self.sent / self.eligible, 1.0) if self.eligible else None
 
 
 class Arm(Document):
@@ -97,8 +160,11 @@ class Arm(Document):
     selector: SelectorField
     """The label selector of its nodes."""
     ena_express: bool
+    """Whether its nodes have ENA Express switched on."""
+    ena_express_use: EnaExpressUse | None = None
+    """How far they used it during the run; null if it is off or was not read."""
     network: InstanceNetwork
-    """The bandwidth of its instance type, unscaled."""
+    """The bandwidth of its instances, unscaled."""
     network_scale: float | None
     """Factor by which the lab scales the nodes' network; null on AWS."""
     nodes: tuple[Node, ...]
@@ -107,6 +173,12 @@ class Arm(Document):
     def node_names(self) -> tuple[str, ...]:
         """The names of its nodes."""
         return tuple(node.name for node in self.nodes)
+
+    @property
+    def ena_express_unused(self) -> bool:
+        """Whether its nodes are known not to have used the ENA Express that they have."""
+        use = self.ena_express_use
+        return self.ena_express and use is not None and use.sent == 0
 
     @property
     def scale(self) -> float:

@@ -1,4 +1,4 @@
-"""Count: read the nodes' network counters before and after the trials.
+"""Count: read the nodes' network counters before and after the trials, and what their cards are.
 
 Only a pod in a node's own network sees them, so they are read only where the stack allows host
 networking. Counters help to explain a result. A counter that cannot be read is noted and does not
@@ -15,17 +15,18 @@ from kubernetes.client import ApiException
 
 from rackrate.document import Document, Json
 from rackrate.errors import RackrateError
-from rackrate.measure import counters, manifests
+from rackrate.measure import counters, interfaces, manifests
 from rackrate.measure.cluster import Cluster
-from rackrate.measure.counters import Counters, Counts, Unreadable
+from rackrate.measure.counters import Counters, Counts
+from rackrate.measure.interfaces import Unreadable
 from rackrate.measure.pods import missing_program
 from rackrate.measure.servers import owner_of
+from rackrate.plan.arms import Interface
 from rackrate.resources import Resources
 from rackrate.settings import Settings
 
 When = Literal["before", "after"]
 
-NAME = "counters.json"
 READING = "rackrate.dev/reading"
 NOT_ALLOWED = "not read: the stack does not allow host networking (HostNetwork=true)"
 NO_ENA = "no interface has ENA's allowance counters"
@@ -38,7 +39,8 @@ WORKERS = 16
 _NAMED = 10
 _REASON_LENGTH = 300
 
-_TRAFFIC = "traffic"
+_TRAFFIC, _MTU = "traffic", "mtu"
+_STATISTICS = ("ethtool", "--statistics")
 
 
 class Counted(Document):
@@ -53,15 +55,18 @@ class Counted(Document):
 def count(run_id: str, when: When, resources: Resources) -> Counted:
     """Read the counters of the plan's nodes, and store them with the run.
 
+    The first reading also reads what the interfaces are, since a node may be gone afterwards.
+
     Args:
         run_id: the run.
         when: `before` the trials or `after` them; the second reading knows the interfaces.
         resources: the stack's resources.
     """
     store = resources.store
-    stored = store.get(run_id, NAME, Counters)
+    stored = store.get(run_id, counters.NAME, Counters)
     notes = [] if when == "before" or stored.note is None else [stored.note]
     read: Counts = {}
+    facts = stored.interfaces
     if not resources.settings.host_namespace:
         notes = [NOT_ALLOWED]
     else:
@@ -73,13 +78,14 @@ def count(run_id: str, when: When, resources: Resources) -> Counted:
         except (RackrateError, ApiException) as error:
             reading.note(f"not read {when} the trials: {error}")
         notes += reading.notes
+        facts = reading.facts if when == "before" else facts
     note = "; ".join(dict.fromkeys(notes)) or None
     counted = (
-        Counters(before=read, after=stored.after, note=note)
+        Counters(before=read, after=stored.after, interfaces=facts, note=note)
         if when == "before"
-        else Counters(before=stored.before, after=read, note=note)
+        else Counters(before=stored.before, after=read, interfaces=facts, note=note)
     )
-    store.put(run_id, NAME, counted)
+    store.put(run_id, counters.NAME, counted)
     return Counted(nodes=len(read), note=note)
 
 
@@ -92,12 +98,14 @@ class _Reading:
         self._settings = settings
         self._path = f"/api/v1/namespaces/{settings.host_namespace}/pods"
         self.notes: list[str] = []
+        #: What the interfaces are, by node and name; only of a reading before the trials.
+        self.facts: dict[str, dict[str, Interface]] = {}
 
     def note(self, text: str) -> None:
         """Note what was not read."""
         self.notes.append(text[:_REASON_LENGTH])
 
-    def read(self, cluster: Cluster, interfaces: Mapping[str, Sequence[str]]) -> Counts:
+    def read(self, cluster: Cluster, known: Mapping[str, Sequence[str]]) -> Counts:
         """Read each node's counters: node to interface to counter.
 
         Unknown interfaces are guessed first, because most nodes use one of a few names. A node that
@@ -105,12 +113,12 @@ class _Reading:
 
         Args:
             cluster: the cluster.
-            interfaces: the known interfaces of each node.
+            known: the known interfaces of each node.
 
         Raises:
             RackrateError, ApiException: errors of the cluster; nothing was read.
         """
-        asked = {node: list(names) or list(GUESSES) for node, names in interfaces.items()}
+        asked = {node: list(names) or list(GUESSES) for node, names in known.items()}
         read = self._of_pods(cluster, "first", asked)
         others = {
             node: list(found) for node, found in read.items() if set(found) - set(asked[node])
@@ -121,11 +129,9 @@ class _Reading:
             self.note(NO_ENA)
         return read
 
-    def _of_pods(
-        self, cluster: Cluster, step: str, interfaces: Mapping[str, Sequence[str]]
-    ) -> Counts:
+    def _of_pods(self, cluster: Cluster, step: str, names: Mapping[str, Sequence[str]]) -> Counts:
         """Run a pod on each node, and read what its containers printed, by node."""
-        if not interfaces:
+        if not names:
             return {}
         owner = owner_of(self._run_id, self._settings.host_namespace, cluster)
         labels = {
@@ -134,8 +140,8 @@ class _Reading:
             READING: f"{step}-{self._when}",
         }
         asked = {
-            node: self._pod(node, labels, owner["metadata"]["uid"], names)
-            for node, names in interfaces.items()
+            node: self._pod(node, labels, owner["metadata"]["uid"], of_node)
+            for node, of_node in names.items()
         }
         selector = manifests.selector(labels)
         wanted = {pod["metadata"]["name"] for pod in asked.values()}
@@ -155,8 +161,22 @@ class _Reading:
             self.note(f"not read {self._when} the trials: {', '.join(missing[:_NAMED])}{more}")
         return {node: found for node, (found, _) in results.items() if found}
 
+    def _commands(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """What a pod runs, by the container's name."""
+        commands = {_TRAFFIC: ["cat", "/proc/net/dev"]}
+        parts = {"statistics": _STATISTICS}
+        if self._when == "before":
+            commands[_MTU] = interfaces.mtu_command(names)
+            parts |= {"driver": interfaces.DRIVER, "queues": interfaces.QUEUES}
+        # Numbered, because an interface's name may be invalid as a container's name.
+        return commands | {
+            f"{part}-{number}": [*command, name]
+            for number, name in enumerate(names)
+            for part, command in parts.items()
+        }
+
     def _pod(
-        self, node: str, labels: Mapping[str, str], owner_uid: str, interfaces: Sequence[str]
+        self, node: str, labels: Mapping[str, str], owner_uid: str, names: Sequence[str]
     ) -> Json:
         image = self._settings.tool_image
         where = manifests.short_hash(node)
@@ -175,14 +195,8 @@ class _Reading:
                 "restartPolicy": "Never",
                 "activeDeadlineSeconds": SECONDS,
                 "containers": [
-                    manifests.container(_TRAFFIC, ["cat", "/proc/net/dev"], image),
-                    # Numbered, because an interface's name may be invalid as a container's name.
-                    *(
-                        manifests.container(
-                            f"interface-{number}", ["ethtool", "--statistics", interface], image
-                        )
-                        for number, interface in enumerate(interfaces)
-                    ),
+                    manifests.container(name, command, image)
+                    for name, command in self._commands(names).items()
                 ],
             },
         }
@@ -195,19 +209,44 @@ class _Reading:
         pod = pods.get(name)
         if pod is None or not _has_ended(pod):
             return {}, f"its pod had not ended after {SECONDS} s"
-        text = cluster.log(self._settings.host_namespace, name, _TRAFFIC)
+        printed = {
+            container["name"]: cluster.log(self._settings.host_namespace, name, container["name"])
+            for container in asked["spec"]["containers"]
+        }
         try:
-            found = counters.traffic(text or "")
+            found = counters.traffic(printed[_TRAFFIC] or "")
         except Unreadable as error:
             return {}, missing_program(pod, _TRAFFIC) or str(error)
-        lacking = None
-        for container in asked["spec"]["containers"][1:]:
-            text = cluster.log(self._settings.host_namespace, name, container["name"])
-            lacking = lacking or missing_program(pod, container["name"])
-            interface = container["command"][-1]
+        names = [
+            container["command"][-1]
+            for container in asked["spec"]["containers"]
+            if container["name"].startswith("statistics-")
+        ]
+        for number, interface in enumerate(names):
             if interface in found:
-                found[interface] |= counters.allowances(text or "")
+                found[interface] |= counters.ena(printed[f"statistics-{number}"] or "")
+        if self._when == "before":
+            facts = {n: each for n, each in _facts(names, printed).items() if n in found}
+            node = asked["spec"]["nodeName"]
+            self.facts[node] = self.facts.get(node, {}) | facts
+        lacking = next(filter(None, (missing_program(pod, each) for each in printed)), None)
         return found, lacking if found else "none of its interfaces leaves the node"
+
+
+def _facts(names: Sequence[str], printed: Mapping[str, str | None]) -> dict[str, Interface]:
+    """What the interfaces are, by name, as a pod's containers printed it."""
+    mtus: dict[str, int] = {}
+    reason = "there is no such file"
+    try:
+        mtus = interfaces.mtus(printed[_MTU] or "", names)
+    except Unreadable as error:
+        reason = str(error)
+    return {
+        name: interfaces.interface(
+            printed[f"driver-{number}"], printed[f"queues-{number}"], mtus.get(name, reason)
+        )
+        for number, name in enumerate(names)
+    }
 
 
 def _has_ended(pod: Mapping[str, Any]) -> bool:

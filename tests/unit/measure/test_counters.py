@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.measure.counters import ALLOWANCES, Unreadable, allowances, traffic
+from rackrate.measure.counters import ALLOWANCES, GAUGES, Counters, ena, traffic
+from rackrate.measure.interfaces import Unreadable
+from tests.unit import builders
 from tests.unit.samples import DATA
 
 TEXT = {path.stem: path.read_text() for path in (DATA / "counters").glob("*.txt")}
@@ -51,13 +53,25 @@ def test_what_may_be_a_card_is_kept(name):
     assert traffic(TEXT["eks-node"].replace("ens6", name)).keys() == {"ens5", name}
 
 
-def test_ena_tells_what_it_held_back():
-    assert allowances(TEXT["ena"]) == dict(zip(ALLOWANCES, (12, 4031, 7, 0, 1), strict=True))
+def test_ena_tells_what_it_held_back_and_what_is_left():
+    held_back = dict(zip(ALLOWANCES, (12, 4031, 7, 0, 1), strict=True))
+    assert ena(TEXT["ena"]) == held_back | {"conntrack_allowance_available": 136812}
+
+
+def test_ena_express_is_told_by_the_drivers_that_know_it():
+    found = ena(TEXT["ena-express"])
+    assert {name: found[name] for name in found if name.startswith("ena_srd")} == {
+        "ena_srd_mode": 1,
+        "ena_srd_tx_pkts": 90,
+        "ena_srd_eligible_tx_pkts": 100,
+        "ena_srd_rx_pkts": 80,
+        "ena_srd_resource_utilization": 3,
+    }
 
 
 @pytest.mark.parametrize("name", ["veth", "no-statistics", "no-such-device"])
 def test_what_is_not_ena_has_no_allowances_and_not_zero_of_them(name):
-    assert allowances(TEXT[name]) == {}
+    assert ena(TEXT[name]) == {}
 
 
 @pytest.mark.parametrize(
@@ -89,11 +103,60 @@ def test_the_readers_raise_nothing_but_their_own_error_and_invent_no_number(part
         found = list(traffic(text).values())
     except Unreadable:
         found = []
-    for counts in [*found, allowances(text)]:
+    for counts in [*found, ena(text)]:
         assert all(str(value) in text for value in counts.values())
 
 
-@given(st.dictionaries(st.sampled_from(ALLOWANCES), st.integers(0, 2**64 - 1)))
-def test_every_allowance_that_is_printed_is_read(values):
+@given(st.dictionaries(st.sampled_from((*ALLOWANCES, *GAUGES)), st.integers(0, 2**64 - 1)))
+def test_every_value_of_ena_that_is_printed_is_read(values):
     text = "NIC statistics:\n" + "".join(f"     {name}: {n}\n" for name, n in values.items())
-    assert allowances(text) == values
+    assert ena(text) == values
+
+
+def srd(sent, eligible, mode=1):
+    return {
+        "ens5": {
+            "ena_srd_mode": mode,
+            "ena_srd_tx_pkts": sent,
+            "ena_srd_eligible_tx_pkts": eligible,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"a": srd(5, 5), "b": srd(0, 0)}, {"a": srd(95, 105), "b": srd(10, 10)}, (100, 110)),
+        # A node that was restarted counts from zero.
+        ({"a": srd(50, 50), "b": srd(0, 0)}, {"a": srd(3, 4), "b": srd(0, 0)}, (3, 4)),
+        ({"a": srd(5, 5), "b": srd(7, 7)}, {"a": srd(5, 5), "b": srd(7, 7)}, (0, 0)),
+    ],
+)
+def test_the_use_of_ena_express_is_the_increase_of_all_nodes(before, after, expected):
+    (arm,) = Counters(before=before, after=after, note=None).describe(
+        [builders.arm("treatment", ["a", "b"], ena_express=True)]
+    )
+    assert (arm.ena_express_use.sent, arm.ena_express_use.eligible) == expected
+    assert arm.ena_express_unused == (expected[0] == 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"a": srd(1, 1), "b": srd(1, 1)}),
+        ({"a": srd(1, 1), "b": srd(1, 1)}, {"a": srd(1, 1)}),
+        ({"a": {"ens5": {"tx_bytes": 1}}}, {"a": {"ens5": {"tx_bytes": 2}}}),
+    ],
+)
+def test_the_use_of_ena_express_is_unknown_unless_every_node_was_read_twice(before, after):
+    (arm,) = Counters(before=before, after=after, note=None).describe(
+        [builders.arm("treatment", ["a", "b"], ena_express=True)]
+    )
+    assert arm.ena_express_use is None
+    assert not arm.ena_express_unused
+
+
+def test_an_arm_without_ena_express_uses_none():
+    counters = Counters(before={"a": srd(0, 0)}, after={"a": srd(9, 9)}, note=None)
+    (arm,) = counters.describe([builders.arm("baseline", ["a"])])
+    assert arm.ena_express_use is None

@@ -12,10 +12,12 @@ from rackrate.stages.count import NO_ENA, NOT_ALLOWED, Counted, count
 from tests.unit import builders
 from tests.unit.given import Given
 from tests.unit.measure.test_counters import TEXT
+from tests.unit.measure.test_interfaces import TEXT as CARD
 from tests.unit.samples import HOST_SETTINGS, NODES, SETTINGS
 
 RUN = "run-1"
 OWNER = f"/api/v1/namespaces/rackrate-host/configmaps/{manifests.owner_name(RUN)}"
+NO_DRIVER = CARD["driver-unsupported"]
 ALL_NODES = {name for names in NODES.values() for name in names}
 
 
@@ -30,6 +32,11 @@ def planned(store, cluster):
     return store
 
 
+def mtu_of(path):
+    """What `cat` prints of an interface's MTU."""
+    return "9001\n" if "/ens" in path else f"cat: {path}: No such file or directory\n"
+
+
 def answering(cluster, texts=TEXT, names="eks-node", silent=()):
     """Let pods print the tools' output, except on silent nodes."""
 
@@ -39,10 +46,15 @@ def answering(cluster, texts=TEXT, names="eks-node", silent=()):
         statuses = []
         for container in pod["spec"]["containers"]:
             command = container["command"]
-            if command[0] == "cat":
+            text = texts["ena"] if command[-1] == "ens5" else texts["no-statistics"]
+            if container["name"] == "traffic":
                 text = texts[names]
-            else:
-                text = texts["ena"] if command[-1] == "ens5" else texts["no-statistics"]
+            elif container["name"] == "mtu":
+                text = "".join(map(mtu_of, command[1:]))
+            elif command[1] == "--driver":
+                text = CARD["driver-ena-upstream"] if command[-1] == "ens5" else NO_DRIVER
+            elif command[1] == "--show-channels":
+                text = CARD["queues-ena-upstream"]
             cluster.logs[pod["metadata"]["name"], container["name"]] = text
             statuses.append({"name": container["name"], "state": {"terminated": {"exitCode": 0}}})
         pod["status"] = {"phase": "Running", "containerStatuses": statuses}
@@ -71,6 +83,16 @@ def test_every_node_is_read_before_and_after_and_further_interfaces_once_more(pl
     assert len(steps) == 8
     assert read(planned, cluster, "after") == Counted(nodes=4, note=None)
     assert len(steps) == 12
+    assert steps[-5] == [
+        ["cat", "/proc/net/dev"],
+        ["cat", "/sys/class/net/ens5/mtu", "/sys/class/net/ens6/mtu"],
+        ["ethtool", "--statistics", "ens5"],
+        ["ethtool", "--driver", "ens5"],
+        ["ethtool", "--show-channels", "ens5"],
+        ["ethtool", "--statistics", "ens6"],
+        ["ethtool", "--driver", "ens6"],
+        ["ethtool", "--show-channels", "ens6"],
+    ]
     assert steps[-1] == [
         ["cat", "/proc/net/dev"],
         ["ethtool", "--statistics", "ens5"],
@@ -84,6 +106,21 @@ def test_every_node_is_read_before_and_after_and_further_interfaces_once_more(pl
     assert node["ens5"]["rx_bytes"] == 9_000_000
     assert "bw_out_allowance_exceeded" not in node["ens6"]
     assert set(cluster.objects) == {OWNER}, "no pod is left"
+
+
+def test_what_the_interfaces_are_is_kept_from_the_first_reading(planned, cluster):
+    read(planned, cluster)
+    read(planned, cluster, "after")
+    kept = stored(planned).interfaces
+    assert kept.keys() == ALL_NODES
+    card, other = kept["node-a"]["ens5"], kept["node-a"]["ens6"]
+    assert (card.driver, card.driver_version, card.queues, card.mtu) == (
+        *("ena", "6.8.0-1044-aws", 4),
+        9001,
+    )
+    assert card.unknown is None
+    assert (other.driver, other.mtu) == (None, 9001)
+    assert other.unknown == "driver: Cannot get driver information: Operation not supported"
 
 
 def test_a_node_whose_interface_has_a_usual_name_is_read_in_one_go(planned, cluster):
