@@ -19,6 +19,7 @@ CREATED = {
     "BaselineSelector": "placementGroup=false",
     "TreatmentStrategy": "cluster",
     "EnaExpress": "none",
+    "BandwidthWeighting": "default",
     "NodeCount": "3",
     "IdleScaleToZero": "false",
     "HostNamespace": "",

@@ -4,9 +4,11 @@ Source of the per-flow limits: the EC2 user guide, "Amazon EC2 instance network 
 (5-tuple) gets 5 Gb/s outside a cluster placement group, and 10 Gb/s between instances in the same
 group. Many flows may use the instance's bandwidth. DescribeInstanceTypes reports it as a baseline
 and a peak, and it applies to each direction separately. Between instances that both have ENA
-Express one flow gets up to 25 Gb/s, in a placement group or not (the EC2 user guide, "Improve
-network performance between EC2 instances with ENA Express"). These limits apply to the instance, so
-pods in the nodes' own network namespace have the same limits.
+Express one flow gets up to 25 Gb/s, in a placement group or not, in one zone or, in most Regions,
+across zones (the EC2 user guide, "Improve network performance between EC2 instances with ENA
+Express"). A bandwidth weighting moves bandwidth between an instance's network and its volumes, and
+changes no limit of a flow. These limits apply to the instance, so pods in the nodes' own network
+namespace have the same limits.
 """
 
 from __future__ import annotations
@@ -17,16 +19,26 @@ from typing import Any
 
 from rackrate.document import Document
 from rackrate.plan.arms import Arm, InstanceNetwork
+from rackrate.settings import BandwidthWeighting
 from rackrate.tools import TestBase, Throughput
 from rackrate_text.units import percent, quantity
 
 GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html"
 ENA_EXPRESS_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ena-express.html"
+WEIGHTING_GUIDE = (
+    "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configure-bandwidth-weighting.html"
+)
+#: The Regions in which ENA Express works within a zone only (ENA_EXPRESS_GUIDE, 2026-08).
+ONE_ZONE_REGIONS = frozenset({"sa-east-1", "me-south-1", "me-central-1"})
+#: The share by which a weighting raises the baseline of what it favors. EC2 says "up to 25%"
+#: (API reference, InstanceNetworkPerformanceOptions).
+WEIGHTED_MORE = 0.25
 #: The source of a limit that is the test's own rate.
 PLAN = "the plan"
 FLOW_BITS_PER_SECOND = {"cluster": 10e9}
 DEFAULT_FLOW_BITS_PER_SECOND = 5e9
 ENA_EXPRESS_FLOW_BITS_PER_SECOND = 25e9
+_SMALL_SIZES = frozenset({"medium", "large", "xlarge", "2xlarge", "4xlarge"})
 #: An arm within this share of its limit counts as limited by it. Tools count payload: with an MTU
 #: of 1500, a frame takes 1538 bytes on the wire and carries 1448 bytes of TCP with timestamps,
 #: which is 94 %. TCP's control loop costs a little more. Published results are 9.50 of 10 Gb/s and
@@ -78,20 +90,69 @@ class Explanation:
     text: str
 
 
-def instance_network(description: Mapping[str, Any]) -> InstanceNetwork:
+def instance_network(
+    description: Mapping[str, Any], weighting: BandwidthWeighting = "default"
+) -> InstanceNetwork:
     """The bandwidth of the first network card, which carries an instance's primary interface.
+
+    With `vpc-1` the network's baseline is a quarter higher. With `ebs-1` the baseline of the
+    volumes is a quarter higher, and the network's is lower by as many bits per second, and so is
+    its peak. A peak is never below the baseline. Flex instances keep their peak up to the size
+    4xlarge, and in larger ones it changes with the baseline (WEIGHTING_GUIDE).
 
     Args:
         description: one element of `InstanceTypes` in the response of DescribeInstanceTypes.
+        weighting: the instance's bandwidth weighting.
     """
     cards = description.get("NetworkInfo", {}).get("NetworkCards", [])
     first: Mapping[str, Any] = next(
         (card for card in cards if card.get("NetworkCardIndex", 0) == 0), {}
     )
+    baseline = _bits(first.get("BaselineBandwidthInGbps"))
+    peak = _bits(first.get("PeakBandwidthInGbps"))
+    if weighting != "default":
+        baseline, peak = _weighted(description, weighting, baseline, peak)
     return InstanceNetwork(
-        baseline_bits_per_second=_bits(first.get("BaselineBandwidthInGbps")),
-        peak_bits_per_second=_bits(first.get("PeakBandwidthInGbps")),
+        baseline_bits_per_second=baseline,
+        peak_bits_per_second=peak,
+        bandwidth_weighting=weighting,
     )
+
+
+def _weighted(
+    description: Mapping[str, Any],
+    weighting: BandwidthWeighting,
+    baseline: float | None,
+    peak: float | None,
+) -> tuple[float | None, float | None]:
+    """The baseline and the peak with a weighting; None where EC2 does not report enough."""
+    volumes = description.get("EbsInfo", {}).get("EbsOptimizedInfo", {})
+    megabits = volumes.get("BaselineBandwidthInMbps")
+    if weighting == "vpc-1":
+        more = None if baseline is None else baseline * WEIGHTED_MORE
+    else:
+        more = None if megabits is None else -megabits * 1e6 * WEIGHTED_MORE
+    if baseline is None or more is None:
+        return None, None
+    weighted = baseline + more
+    if peak is None:
+        return weighted, None
+    family, _, size = str(description.get("InstanceType", "")).partition(".")
+    if family.endswith("-flex"):
+        peak += 0 if size in _SMALL_SIZES else more
+    elif more < 0:
+        peak += more
+    return weighted, max(peak, weighted)
+
+
+def bandwidth_weighting(instance: Mapping[str, Any]) -> BandwidthWeighting:
+    """An instance's bandwidth weighting.
+
+    Args:
+        instance: one element of `Instances` in the response of DescribeInstances.
+    """
+    found = instance.get("NetworkPerformanceOptions", {}).get("BandwidthWeighting")
+    return found if found in ("vpc-1", "ebs-1") else "default"
 
 
 def _bits(gigabits: float | None) -> float | None:
@@ -119,7 +180,7 @@ def arm_limit(arm: Arm, sent: Throughput) -> Limit:
 
 def _network_limit(arm: Arm, flows: int) -> tuple[str, float, str]:
     """Name, size in bit/s and source of the lowest limit of the network, unscaled."""
-    if arm.ena_express:
+    if _uses_ena_express(arm):
         name, source = "single-flow with ENA Express", ENA_EXPRESS_GUIDE
         one_flow = ENA_EXPRESS_FLOW_BITS_PER_SECOND
     else:
@@ -127,13 +188,25 @@ def _network_limit(arm: Arm, flows: int) -> tuple[str, float, str]:
         one_flow = FLOW_BITS_PER_SECOND.get(arm.placement, DEFAULT_FLOW_BITS_PER_SECOND)
     together = flows * one_flow
     peak = arm.network.peak_bits_per_second
-    if peak is not None and peak <= together and flows > 1:
-        # An instance without a burst sustains its peak, which is then its baseline.
-        steady = peak == arm.network.baseline_bits_per_second
-        return ("instance baseline" if steady else "instance peak"), peak, GUIDE
-    if peak is not None and peak < together:
-        return "instance peak", peak, GUIDE
-    return name, together, source
+    if peak is None or peak > together or (peak == together and flows == 1):
+        return name, together, source
+    # An instance without a burst sustains its peak, which is then its baseline.
+    steady = flows > 1 and peak == arm.network.baseline_bits_per_second
+    name = "instance baseline" if steady else "instance peak"
+    if arm.network.bandwidth_weighting == "default":
+        return name, peak, GUIDE
+    return f"{name} ({arm.network.bandwidth_weighting})", peak, WEIGHTING_GUIDE
+
+
+def _uses_ena_express(arm: Arm) -> bool:
+    """Whether an arm's flows may use ENA Express: it has it, can use it, and has not left it."""
+    zones = {node.zone for node in arm.nodes if node.zone}
+    regions = {node.region for node in arm.nodes}
+    return (
+        arm.ena_express
+        and not arm.ena_express_unused
+        and (len(zones) < 2 or regions.isdisjoint(ONE_ZONE_REGIONS))
+    )
 
 
 def limit_for(arm: Arm, test: TestBase) -> Limit | None:

@@ -74,6 +74,7 @@ class Request:
     spread_level: str
     existing_group: str
     ena_express: str
+    bandwidth_weighting: str
     max_pods: int | None
     prefix_delegation: bool
     treatment_reservation: str
@@ -111,6 +112,7 @@ class Request:
             spread_level=properties["SpreadLevel"],
             existing_group=properties["ExistingPlacementGroup"],
             ena_express=properties["EnaExpress"],
+            bandwidth_weighting=properties["BandwidthWeighting"],
             max_pods=int(properties["MaxPods"]) if properties["MaxPods"] else None,
             prefix_delegation=properties.get("PrefixDelegation") == "true",
             treatment_reservation=properties["TreatmentCapacityReservationId"],
@@ -330,6 +332,14 @@ def _type_faults(request: Request, described: Json) -> Iterator[Fault]:
             f"EnaExpress {request.ena_express}",
             f"{name} does not support ENA Express",
             "set EnaExpress to none, or choose a type that does, such as c6in.8xlarge",
+        )
+    weighting = request.bandwidth_weighting
+    weightings = described["NetworkInfo"].get("BandwidthWeightings") or ["default"]
+    if weighting not in weightings:
+        yield Fault(
+            f"BandwidthWeighting {weighting}",
+            f"{name} can have {listed(weightings, 'or')} only",
+            "set BandwidthWeighting to default, or choose a type that has it, such as m8g.large",
         )
     architecture = "arm64" if "ARM_64" in request.ami_type else "x86_64"
     supported = described["ProcessorInfo"]["SupportedArchitectures"]

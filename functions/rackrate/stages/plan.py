@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from rackrate.document import Document
 from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
+from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
 from rackrate.measure.node_groups import describe, health_issues, sizes_of
 from rackrate.measure.nodes import (
@@ -19,7 +20,7 @@ from rackrate.measure.nodes import (
     ready_nodes,
     untolerated_taints,
 )
-from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
+from rackrate.plan.arms import Arm, ArmChoice, Node
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
 from rackrate.plan.check import check_plan, earlier_path
@@ -36,7 +37,6 @@ from rackrate.plan.schedule import (
 )
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
-from rackrate.stages.count import NAME as COUNTERS
 from rackrate.stages.take_lease import held_by_campaign
 from rackrate.store import RunProgress, RunStatus, Store, now, seconds_between
 from rackrate_text.words import counted, listed
@@ -432,7 +432,7 @@ def _arms(
 ) -> list[Arm]:
     """The plan's arms with their nodes and the bandwidth of their instances."""
     used = [node for name in plan.stack_arms for node in nodes[name]]
-    networks = _networks(resources.ec2, used)
+    types = _instance_types(resources.ec2, used)
     network_plugin = None if placeholders else cni(resources.cluster.peek(CNI_PATH))
     stack_arms = {arm.name: arm for arm in resources.settings.arms}
 
@@ -448,7 +448,9 @@ def _arms(
             node_groups=stack_arm.node_groups,
             selector=stack_arm.selector,
             ena_express=stack_arm.ena_express,
-            network=networks.get(found[0].instance_type or "", InstanceNetwork()),
+            network=instance_network(
+                types.get(found[0].instance_type or "", {}), resources.settings.bandwidth_weighting
+            ),
             network_scale=found[0].network_scale,
             nodes=tuple(node.model_copy(update={"cni": network_plugin}) for node in found),
         )
@@ -456,12 +458,13 @@ def _arms(
     return [arm_of(choice) for choice in plan.arms]
 
 
-def _networks(ec2: Any, nodes: Sequence[Node]) -> dict[str, InstanceNetwork]:
+def _instance_types(ec2: Any, nodes: Sequence[Node]) -> dict[str, Any]:
+    """What EC2 tells of the nodes' instance types, by name."""
     types = sorted({node.instance_type for node in nodes if node.instance_type})
     if not types:
         return {}
     answer = ec2.describe_instance_types(InstanceTypes=types)
-    return {entry["InstanceType"]: instance_network(entry) for entry in answer["InstanceTypes"]}
+    return {entry["InstanceType"]: entry for entry in answer["InstanceTypes"]}
 
 
 # -- the run's item

@@ -7,13 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate import tools
+from rackrate.plan.arms import EnaExpressUse
 from rackrate.plan.ceilings import (
     ENA_EXPRESS_GUIDE,
     GUIDE,
     NEAR,
     PLAN,
+    WEIGHTING_GUIDE,
     Limit,
     arm_limit,
+    bandwidth_weighting,
     ceiling,
     explain,
     instance_network,
@@ -80,6 +83,37 @@ class TestWhichLimitBinds:
         self, flows, bandwidth, expected, placement
     ):
         assert of(flows, placement, bandwidth, ena_express=True) == expected
+
+    def test_ena_express_that_is_on_and_unused_leaves_the_limits_without_it(self):
+        unused, used = EnaExpressUse(eligible=9, sent=0), EnaExpressUse(eligible=9, sent=8)
+        plain = of(1, "cluster", STEADY)
+        assert of(1, "cluster", STEADY, ena_express=True, ena_express_use=unused) == plain
+        found = of(1, "cluster", STEADY, ena_express=True, ena_express_use=used)
+        assert found.bits_per_second == 25e9
+
+    @pytest.mark.parametrize(
+        ("region", "zones", "size"),
+        [
+            ("us-east-1", ("us-east-1a", "us-east-1b"), 25e9),
+            ("sa-east-1", ("sa-east-1a", "sa-east-1b"), 5e9),
+            ("sa-east-1", ("sa-east-1a", "sa-east-1a"), 25e9),
+        ],
+    )
+    def test_ena_express_works_across_zones_but_in_a_few_regions(self, region, zones, size):
+        spanning = arm("any", ["a", "b"], ena_express=True, network=STEADY)
+        nodes = tuple(
+            node.model_copy(update={"region": region, "zone": zone})
+            for node, zone in zip(spanning.nodes, zones, strict=True)
+        )
+        spanning = spanning.model_copy(update={"nodes": nodes})
+        assert arm_limit(spanning, Throughput(1)).bits_per_second == size
+
+    @pytest.mark.parametrize("weighting", ["vpc-1", "ebs-1"])
+    def test_a_bandwidth_weighting_names_itself_and_its_source(self, weighting):
+        weighted = STEADY.model_copy(update={"bandwidth_weighting": weighting})
+        found = of(32, "none", weighted)
+        assert found == Limit(f"instance baseline ({weighting})", 50e9, WEIGHTING_GUIDE)
+        assert of(1, "cluster", weighted) == of(1, "cluster", STEADY)
 
     def test_a_rate_the_test_limits_itself_to_binds_when_it_is_the_lowest(self):
         assert of(1, "none", STEADY, offered=1e9) == Limit("offered rate", 1e9, PLAN)
@@ -290,3 +324,54 @@ class TestWhatTheLimitsExplain:
         slower_share = one_share if one * one_share < other * other_share else other_share
         if slower_share < 1 - NEAR - 1e-6:
             assert not there.explains
+
+
+def described(name, baseline, peak, volumes=None):
+    """An entry of DescribeInstanceTypes; bandwidths in Gb/s."""
+    card = {"NetworkCardIndex": 0, "BaselineBandwidthInGbps": baseline, "PeakBandwidthInGbps": peak}
+    ebs = (
+        {} if volumes is None else {"EbsOptimizedInfo": {"BaselineBandwidthInMbps": volumes * 1e3}}
+    )
+    return {"InstanceType": name, "NetworkInfo": {"NetworkCards": [card]}, "EbsInfo": ebs}
+
+
+class TestBandwidthWeighting:
+    @pytest.mark.parametrize(
+        ("entry", "weighting", "baseline", "peak"),
+        [
+            # The documented example: 40 Gb/s become 50.
+            (described("m8g.24xlarge", 40, 40, 30), "vpc-1", 50e9, 50e9),
+            # 30 Gb/s of the volumes become 37.5.
+            (described("m8g.24xlarge", 40, 40, 30), "ebs-1", 32.5e9, 32.5e9),
+            (described("m8g.24xlarge", 40, 40, 30), "default", 40e9, 40e9),
+            # A burst stays for what is favored, and shrinks for the other.
+            (described("m8g.xlarge", 2, 12.5, 1), "vpc-1", 2.5e9, 12.5e9),
+            (described("m8g.xlarge", 2, 12.5, 1), "ebs-1", 1.75e9, 12.25e9),
+            # Flex instances: unchanged up to 4xlarge, with the baseline above.
+            (described("m8i-flex.large", 0.4, 12.5, 0.3), "ebs-1", 0.325e9, 12.5e9),
+            (described("m8i-flex.8xlarge", 8, 15, 4), "vpc-1", 10e9, 17e9),
+            (described("m8g.large", 0.4, 12.5), "ebs-1", None, None),
+        ],
+    )
+    def test_it_moves_bandwidth_between_network_and_volumes(self, entry, weighting, baseline, peak):
+        found = instance_network(entry, weighting)
+        assert found.bandwidth_weighting == weighting
+        assert found.baseline_bits_per_second == (baseline and pytest.approx(baseline))
+        assert found.peak_bits_per_second == (peak and pytest.approx(peak))
+
+    @given(
+        st.floats(0.1, 100),
+        st.floats(1, 30),
+        st.floats(0.05, 1),
+        st.sampled_from(["vpc-1", "ebs-1"]),
+    )
+    def test_the_peak_is_never_below_the_baseline(self, baseline, more, share, weighting):
+        entry = described("m8g.large", baseline, baseline * more, baseline * share)
+        found = instance_network(entry, weighting)
+        assert 0 < found.baseline_bits_per_second <= found.peak_bits_per_second
+
+    def test_an_instance_tells_its_own(self):
+        assert bandwidth_weighting(
+            {"NetworkPerformanceOptions": {"BandwidthWeighting": "vpc-1"}}
+        ) == ("vpc-1")
+        assert bandwidth_weighting({}) == "default"

@@ -49,6 +49,7 @@ PROPERTIES = {
     "SpreadLevel": "rack",
     "ExistingPlacementGroup": "",
     "EnaExpress": "none",
+    "BandwidthWeighting": "default",
     "MaxPods": "",
     "PrefixDelegation": "false",
     "TreatmentCapacityReservationId": "",
@@ -147,6 +148,14 @@ def test_ena_express_needs_a_type_that_has_it():
     (fault,) = faults(EnaExpress="treatment")
     assert fault.startswith("EnaExpress treatment: c5.large does not support ENA Express")
     assert faults(EnaExpress="both", InstanceType="c6in.8xlarge") == []
+
+
+@pytest.mark.parametrize("weighting", ["vpc-1", "ebs-1"])
+def test_a_bandwidth_weighting_needs_a_type_that_has_it(weighting):
+    (fault,) = faults(BandwidthWeighting=weighting)
+    assert fault.startswith(f"BandwidthWeighting {weighting}: c5.large can have default only")
+    graviton = {"InstanceType": "m8g.large", "AmiType": "AL2023_ARM_64_STANDARD"}
+    assert faults(BandwidthWeighting=weighting, **graviton) == []
 
 
 @pytest.mark.parametrize(
