@@ -19,6 +19,8 @@ from pydantic import TypeAdapter
 
 from rackrate.document import Document, Json
 from rackrate.errors import translated
+from rackrate.measure.counters import NAME as COUNTERS
+from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues, Trial, TrialState
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.schedule import (
@@ -687,7 +689,14 @@ class Store:
         before = answer.get("Attributes")
         return Replaced(True, None if before is None else _trial_state(from_item(before)))
 
-    def evidence(self, run_id: str, *, with_nodes: bool = False, with_raw: bool = True) -> Evidence:
+    def evidence(
+        self,
+        run_id: str,
+        *,
+        with_nodes: bool = False,
+        with_raw: bool = True,
+        with_counters: bool = True,
+    ) -> Evidence:
         """The evidence of a run, from which verdicts are computed.
 
         Args:
@@ -695,17 +704,23 @@ class Store:
             with_nodes: whether to read the facts about the trials' nodes too, which make up most of
                 an item.
             with_raw: whether to read the raw values too, which no verdict against other runs uses.
+            with_counters: whether to read the nodes' counters too, and what their interfaces were.
         """
         trials = self.trials(run_id) if with_nodes else self.trial_values(run_id)
         run, items = self.run(run_id), self.items(run_id)
         # A block that could not be launched was not announced, but has failed trials.
         block = max([0 if run is None else run.block, *(key.block for key in trials)])
         begun = up_to_batch(items, begun_batch(items, block))
+        planned = self.plan(run_id)
+        counters = self.find(run_id, COUNTERS, Counters) if with_counters else None
+        if counters is not None:
+            planned = planned.model_copy(update={"arms": counters.describe(planned.arms)})
         return Evidence(
-            planned_run=self.plan(run_id),
+            planned_run=planned,
             planned=tuple(planned_trials(begun)),
             trials=trials,
             raw=self.raw_values(trials.values()) if with_raw else {},
+            counters=counters,
         )
 
     def verdicts(self, run_id: str) -> list[Verdict]:

@@ -88,12 +88,14 @@ def measured_run(
     """
     planned, items, warm_ups = _planned(plan, run_id, nodes, tool_image)
     trials, raw = _trials(planned, [*warm_ups, *items], luck or {}, spoil)
-    evidence = Evidence(planned, tuple(planned_trials(items)), trials, raw)
+    if counters is not None:
+        planned = planned.model_copy(update={"arms": counters.describe(planned.arms)})
+    evidence = Evidence(planned, tuple(planned_trials(items)), trials, raw, counters)
     before = {run.recorded.id: run.recorded.evidence for run in earlier}
     since = None
     if before:
         since = against_earlier_runs(evidence, before, name=name_of_runs([*before], "main"))
-    analysis = analyze_run(evidence, since, counters=counters)
+    analysis = analyze_run(evidence, since)
     stored = [trial for _, trial in sorted(trials.items())]
     times = RunTimes("2026-11-21T16:12:58.352Z", "2026-11-21T16:22:31.004Z")
     results = build_results(

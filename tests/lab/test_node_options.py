@@ -256,6 +256,10 @@ class TestSpread:
         assert (group["Strategy"], group["SpreadLevel"]) == ("spread", "rack")
         assert len([i for i in instances(lab) if i["Placement"].get("GroupName")]) == 2
 
+    def test_every_node_has_the_bandwidth_weighting(self, lab: Lab, made: Deployment) -> None:
+        options = [instance["NetworkPerformanceOptions"] for instance in instances(lab)]
+        assert options == [{"BandwidthWeighting": "vpc-1"}] * 4
+
     def test_bottlerocket_nodes_hold_as_many_pods_as_their_settings_say(
         self, lab: Lab, made: Deployment
     ) -> None:
@@ -300,12 +304,29 @@ class TestSpread:
             assert boundary == "arn:aws:iam::aws:policy/PowerUserAccess"
 
 
-# -- ENA Express
+# -- ENA Express and bandwidth weighting
 
 
-def test_ena_express_lifts_the_limit_of_a_single_flow(lab: Lab, toggles: Toggles) -> None:
-    with toggles.deployed("ena-express") as made:
+def test_ena_express_lifts_the_limit_of_a_single_flow_and_a_weighting_that_of_the_instance(
+    lab: Lab, toggles: Toggles
+) -> None:
+    weighted = {
+        "BandwidthWeighting": "vpc-1",
+        "InstanceType": "c8i.12xlarge",
+        "AmiType": "AL2023_x86_64_STANDARD",
+        "HostNetwork": "true",
+    }
+    with toggles.deployed("ena-express", **weighted) as made:
         results = run_of(lab, made)
+        for arm in results["arms"]:
+            assert arm["network"]["bandwidth_weighting"] == "vpc-1"
+            # A quarter more than the 22.5 Gb/s of the type.
+            assert arm["network"]["peak_bits_per_second"] == 28.125e9
+            assert arm["ena_express_use"] is None, "a veth does not count what ENA Express carried"
+            for node in arm["node_facts"]:
+                (card,) = node["interfaces"].values()
+                assert card["unknown"] is None
+                assert (card["driver"], card["mtu"]) == ("veth", 9001)
         scale = float(lab.status["network_scale"])
         assert "ENA Express" in json.dumps(results["verdicts"])
         # 10 Gb/s without ENA Express, which the treatment alone has; the baseline's limit is 5.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rackrate.measure.counters import Counters
+from rackrate.measure.counters import GAUGES, Counters
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm, Node
 from rackrate.plan.planned_run import PlannedRun
@@ -16,6 +16,7 @@ from rackrate.results.campaign import CampaignStatus
 from rackrate.results.schema import (
     CounterIncreases,
     Failure,
+    Gauge,
     MetricOfTest,
     Results,
     Run,
@@ -131,6 +132,7 @@ def build_results(
         counters: the nodes' counters, or None when they were not read.
     """
     counts = count_trials(trials, planned=trials_planned)
+    arms = planned.arms if counters is None else counters.describe(planned.arms)
     return Results(
         run=Run(
             id=planned.run_id,
@@ -155,7 +157,7 @@ def build_results(
         plan=planned.plan,
         estimates=planned.estimates,
         metrics=metrics_of(planned.plan.tests),
-        arms=planned.arms,
+        arms=arms,
         trials=counts,
         warm_up=_warm_up([trial for trial in trials if trial.warm_up]),
         verdicts=analysis.verdicts,
@@ -166,7 +168,7 @@ def build_results(
         mark_notes=tuple(wording.mark_notes(analysis.marks, counts.measured)),
         warnings=tuple(dict.fromkeys([*warnings, *analysis.warnings])),
         counters=None if counters is None else _increases(counters),
-        versions=versions_of(planned, planned.arms, trials),
+        versions=versions_of(planned, arms, trials),
     )
 
 
@@ -238,18 +240,24 @@ def _warm_up(trials: Sequence[Trial]) -> WarmUp:
 
 
 def _increases(counters: Counters) -> CounterIncreases:
-    """The increases of the network interfaces' counters during the run.
+    """The increases of the network interfaces' counters during the run, and the gauges.
 
     A counter has no increase if it was read only once, or if it fell, as after a node's restart.
     """
     nodes: dict[str, dict[str, dict[str, int | None]]] = {}
+    gauges: dict[str, dict[str, dict[str, Gauge]]] = {}
     for node in sorted({*counters.before, *counters.after}):
         first, last = counters.before.get(node, {}), counters.after.get(node, {})
-        nodes[node] = {
-            interface: _increase(first.get(interface, {}), last.get(interface, {}))
-            for interface in sorted({*first, *last})
-        }
-    return CounterIncreases(note=counters.note, nodes=nodes)
+        nodes[node], gauges[node] = {}, {}
+        for interface in sorted({*first, *last}):
+            before, after = first.get(interface, {}), last.get(interface, {})
+            nodes[node][interface] = _increase(before, after)
+            gauges[node][interface] = {
+                name: Gauge(before=before.get(name), after=after.get(name))
+                for name in GAUGES
+                if name in before or name in after
+            }
+    return CounterIncreases(note=counters.note, nodes=nodes, gauges=gauges)
 
 
 def _increase(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int | None]:
@@ -257,7 +265,7 @@ def _increase(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, 
         name: after[name] - before[name]
         if name in before and name in after and after[name] >= before[name]
         else None
-        for name in sorted({*before, *after})
+        for name in sorted({*before, *after} - {*GAUGES})
     }
 
 
@@ -273,6 +281,7 @@ def versions_of(planned: PlannedRun, arms: Iterable[Arm], trials: Iterable[Trial
         image=planned.image,
         tools=tuple(sorted(filter(None, {trial.tool_version for trial in trials}))),
         kernels=distinct(lambda node: node.kernel),
+        network_drivers=distinct(lambda node: node.drivers),
         machine_images=distinct(lambda node: node.image),
         container_runtimes=distinct(lambda node: node.container_runtime),
         kubelets=distinct(lambda node: node.kubernetes),

@@ -14,7 +14,7 @@ from typing import Literal
 
 from rackrate import tools
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Node
+from rackrate.plan.arms import Interface, Node
 from rackrate.plan.ceilings import Ceiling
 from rackrate.plan.schedule import TrialKey
 from rackrate.results.schema import Results
@@ -69,6 +69,9 @@ _NODE_FACTS: Mapping[str, Callable[[Node], str | None]] = {
     "kubelet": lambda node: node.kubernetes,
     "container_runtime": lambda node: node.container_runtime,
     "cni": lambda node: node.cni,
+    "network_driver": lambda node: node.drivers,
+    "mtu": lambda node: node.mtus,
+    "network_queues": lambda node: node.queues,
 }
 
 VERDICTS = (
@@ -183,6 +186,8 @@ def _trial_rows(trials: Sequence[Trial], results: Results) -> list[Row]:
         (each.test, each.metric): metric_column(each.metric, each.unit) for each in results.metrics
     }
     baselines = {arm.name for arm in results.arms if arm.baseline}
+    # A trial is stored before its nodes' interfaces are told.
+    interfaces = {node.name: node.interfaces for arm in results.arms for node in arm.nodes}
     marks: dict[TrialKey, list[str]] = defaultdict(list)
     for mark in results.marks:
         marks[mark.key].append(mark.mark)
@@ -212,8 +217,8 @@ def _trial_rows(trials: Sequence[Trial], results: Results) -> list[Row]:
             "raw_key": trial.raw_key,
             "samples_key": trial.samples_key,
             **_quantities(trial, metrics),
-            **_facts("client", trial.client_node),
-            **_facts("server", trial.server_node),
+            **_facts("client", trial.client_node, interfaces.get(trial.client)),
+            **_facts("server", trial.server_node, interfaces.get(trial.server)),
         }
         for trial in trials
     ]
@@ -246,9 +251,10 @@ def _quantities(trial: Trial, metrics: Mapping[tuple[str, str], str]) -> Row:
     }
 
 
-def _facts(side: str, node: Node | None) -> Row:
+def _facts(side: str, node: Node | None, interfaces: dict[str, Interface] | None) -> Row:
     if node is None:
         return {}
+    node = node.model_copy(update={"interfaces": interfaces})
     return {f"{side}_{name}": fact(node) for name, fact in _NODE_FACTS.items()}
 
 

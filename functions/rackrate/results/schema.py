@@ -13,10 +13,17 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from rackrate.document import Document
 from rackrate.measure.trials import Status
-from rackrate.plan.arms import Arm, InstanceNetwork, Network, Node
+from rackrate.plan.arms import (
+    Arm,
+    EnaExpressUse,
+    InstanceNetwork,
+    Network,
+    Node,
+)
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
 from rackrate.selectors import SelectorField
+from rackrate.settings import BandwidthWeighting
 from rackrate.tools import Better
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Difference, Mark, Summary, Verdict
@@ -70,10 +77,11 @@ class MetricOfTest(Document):
 
 
 class ArmNetwork(Document):
-    """The bandwidth of an arm's instance type, unscaled, and the scale."""
+    """The bandwidth of an arm's instances, unscaled, and the scale."""
 
     baseline_bits_per_second: float | None
     peak_bits_per_second: float | None
+    bandwidth_weighting: BandwidthWeighting
     scale: float | None
 
 
@@ -93,6 +101,8 @@ class ArmOfResults(Document):
     selector: SelectorField
     """The label selector of its nodes."""
     ena_express: bool
+    ena_express_use: EnaExpressUse | None
+    """How far its nodes used ENA Express; null if it is off or was not read."""
     nodes: tuple[str, ...]
     node_facts: tuple[Node, ...]
     network: ArmNetwork
@@ -110,11 +120,13 @@ class ArmOfResults(Document):
             node_groups=arm.node_groups,
             selector=arm.selector,
             ena_express=arm.ena_express,
+            ena_express_use=arm.ena_express_use,
             nodes=arm.node_names,
             node_facts=arm.nodes,
             network=ArmNetwork(
                 baseline_bits_per_second=arm.network.baseline_bits_per_second,
                 peak_bits_per_second=arm.network.peak_bits_per_second,
+                bandwidth_weighting=arm.network.bandwidth_weighting,
                 scale=arm.network_scale,
             ),
         )
@@ -131,9 +143,11 @@ class ArmOfResults(Document):
             node_groups=self.node_groups,
             selector=self.selector,
             ena_express=self.ena_express,
+            ena_express_use=self.ena_express_use,
             network=InstanceNetwork(
                 baseline_bits_per_second=self.network.baseline_bits_per_second,
                 peak_bits_per_second=self.network.peak_bits_per_second,
+                bandwidth_weighting=self.network.bandwidth_weighting,
             ),
             network_scale=self.network.scale,
             nodes=self.node_facts,
@@ -190,6 +204,13 @@ class WarmUp(Document):
     trials: tuple[WarmUpTrial, ...]
 
 
+class Gauge(Document):
+    """The readings of a value that rises and falls; null where it was not read."""
+
+    before: int | None
+    after: int | None
+
+
 class CounterIncreases(Document):
     """The increase of the nodes' network counters during the run."""
 
@@ -197,6 +218,8 @@ class CounterIncreases(Document):
     """What could not be read."""
     nodes: dict[str, dict[str, dict[str, int | None]]]
     """Node to interface to counter; null if the counter was read only once or fell."""
+    gauges: dict[str, dict[str, dict[str, Gauge]]]
+    """Node to interface to gauge: what ENA's driver tells that is no counter."""
 
 
 class Versions(Document):
@@ -206,6 +229,7 @@ class Versions(Document):
     image: str
     tools: tuple[str, ...]
     kernels: tuple[str, ...]
+    network_drivers: tuple[str, ...]
     machine_images: tuple[str, ...]
     container_runtimes: tuple[str, ...]
     kubelets: tuple[str, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rackrate.document import Document
 from rackrate.errors import TrialsLost
-from rackrate.measure.counters import Counters
 from rackrate.resources import Resources
 from rackrate.stages.rest_nodes import RUN_LIMIT_SECONDS
 from rackrate.store import Store
@@ -42,12 +41,7 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
     warnings = _overlaps(evidence, store)
     if not after_failure:
         warnings += _not_looked(evidence, store)
-    analysis = analyze_run(
-        evidence,
-        _earlier(evidence, store, warnings),
-        warnings,
-        counters=store.find(run_id, "counters.json", Counters),
-    )
+    analysis = analyze_run(evidence, _earlier(evidence, store, warnings), warnings)
     store.put(run_id, "analysis.json", analysis)
     for verdict in analysis.verdicts:
         store.put_verdict(run_id, verdict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rackrate.document import Document
+from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
 from rackrate.report.page import render_page
 from rackrate.resources import Resources
@@ -41,7 +42,7 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         lab_scale=run.lab_scale,
         warnings=run.warnings,
         failure=failure,
-        counters=store.find(run_id, "counters.json", Counters),
+        counters=store.find(run_id, COUNTERS, Counters),
     )
     store.put(run_id, "results.json", results)
     store.put_text(run_id, "trials.csv", trials_csv(trials, results), "text/csv")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rackrate.measure.counters import Counters
 from rackrate.measure.trials import Trial
 from rackrate.plan.ceilings import ceiling, limit_for
 from rackrate.plan.looks import look_level, looks
@@ -26,6 +25,7 @@ from rackrate.verdict.model import (
     Summary,
     Verdict,
 )
+from rackrate.verdict.network_cards import network_card_warnings
 from rackrate_text.units import duration
 from rackrate_text.words import counted
 
@@ -50,8 +50,6 @@ def analyze_run(
     evidence: Evidence,
     earlier: EarlierRuns | None = None,
     warnings: Sequence[str] = (),
-    *,
-    counters: Counters | None = None,
 ) -> Analysis:
     """Compare each arm of a run with the baseline, and with itself in earlier runs.
 
@@ -59,13 +57,12 @@ def analyze_run(
         evidence: the run's evidence.
         earlier: the comparison with the earlier runs that the plan names, or None.
         warnings: deviations from the plan.
-        counters: the nodes' counters, or None when they were not read.
     """
     from rackrate.verdict.estimator import Question, answer
 
     plan = evidence.planned_run.plan
     trials = {key: evidence.trials[key] for key in evidence.planned if key in evidence.trials}
-    marks = mark_trials(evidence.planned_run, trials, evidence.raw, counters)
+    marks = mark_trials(evidence.planned_run, trials, evidence.raw, evidence.counters)
     chosen = [
         (test, metric, arm)
         for test in evidence.tests
@@ -112,7 +109,11 @@ def analyze_run(
         marks=tuple(marks),
         regressions=() if earlier is None else tuple(earlier.verdicts),
         regression_differences=None if earlier is None else tuple(earlier.differences),
-        warnings=(*warnings, *(() if earlier is None else earlier.warnings)),
+        warnings=(
+            *warnings,
+            *network_card_warnings([*evidence.arms.values()], evidence.counters),
+            *(() if earlier is None else earlier.warnings),
+        ),
     )
 
 

@@ -27,6 +27,9 @@ NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     "placement group (Karpenter's label)": lambda node: node.labelled_group_id,
     "partition (Karpenter's label)": lambda node: node.labelled_partition,
     "kernel": lambda node: node.kernel,
+    "network driver": lambda node: node.drivers,
+    "MTU": lambda node: node.mtus,
+    "network queues": lambda node: node.queues,
     # Without the lab's label a network is unscaled.
     "scale of the lab's network": lambda node: 1 if (s := node.network_scale) is None else s,
     "zone": lambda node: node.zone,
@@ -43,6 +46,7 @@ NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
 ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
     "placement": lambda arm: arm.placement,
     "ENA Express": lambda arm: arm.ena_express,
+    "bandwidth weighting": lambda arm: arm.network.bandwidth_weighting,
     "network of the clients": lambda arm: arm.client_network,
     "network of the servers": lambda arm: arm.server_network,
     "arm of the stack": lambda arm: arm.stack_arm,

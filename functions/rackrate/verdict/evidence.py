@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Arm
 from rackrate.plan.planned_run import PlannedRun
@@ -27,12 +28,14 @@ class Evidence:
         planned: the trials of the batches of blocks that it began, without the warm-up.
         trials: the stored trials, including the warm-up.
         raw: raw values of trials, by trial id.
+        counters: the nodes' counters, or None when they were not read.
     """
 
     planned_run: PlannedRun
     planned: tuple[TrialKey, ...]
     trials: Mapping[TrialKey, Trial]
     raw: Mapping[str, RawValues]
+    counters: Counters | None = None
 
     @functools.cached_property
     def measured(self) -> dict[TrialKey, Trial]:

@@ -10,13 +10,14 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from rackrate.measure.counters import ALLOWANCES, Counters
+from rackrate.measure.counters import ALLOWANCES, Counters, risen
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Arm
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Interval, TestBase
 from rackrate.verdict.model import Mark
+from rackrate.verdict.network_cards import few_connections_notes, unused_express_notes
 from rackrate_text.units import duration, percent, quantity
 from rackrate_text.words import listed
 
@@ -75,10 +76,10 @@ def mark_trials(
     drops = drops_across_blocks(measured, arms, tests)
     for mark in (*clocks_that_disagree(measured), *drops):
         marks[mark.key].append(mark)
-    notes = ena_allowance_notes(counters)
-    for key, _ in ordered if notes else ():
-        nodes = dict.fromkeys((key.client, key.server))
-        marks[key] += [Mark.of(key, "ena_allowance", notes[n]) for n in nodes if n in notes]
+    for mark_name, notes in network_card_notes(planned.arms, counters).items():
+        for key, _ in ordered if notes else ():
+            nodes = dict.fromkeys((key.client, key.server))
+            marks[key] += [Mark.of(key, mark_name, notes[n]) for n in nodes if n in notes]
     return [mark for _, found in sorted(marks.items()) for mark in found]
 
 
@@ -305,25 +306,19 @@ def ena_allowance_notes(counters: Counters | None) -> dict[str, str]:
     if counters is None:
         return notes
     for node in sorted(set(counters.before) & set(counters.after)):
-        risen = _risen(counters.before[node], counters.after[node])
-        if risen:
-            told = ", ".join(f"{name} by {count}" for name, count in sorted(risen.items()))
+        found = risen(counters.before[node], counters.after[node], {*ALLOWANCES})
+        if found:
+            told = ", ".join(f"{name} by {count}" for name, count in sorted(found.items()))
             notes[node] = (
                 f"on {node} the network card's allowances were exceeded during the run: {told}"
             )
     return notes
 
 
-def _risen(
-    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
-) -> dict[str, int]:
-    """The increase of each allowance counter, summed over all interfaces."""
-    risen: dict[str, int] = defaultdict(int)
-    for interface, counts in after.items():
-        for name, count in counts.items():
-            if name not in ALLOWANCES:
-                continue
-            at_first = before.get(interface, {}).get(name, 0)
-            # A counter that fell was reset, and has counted at least its present value.
-            risen[name] += count - at_first if count >= at_first else count
-    return {name: count for name, count in risen.items() if count > 0}
+def network_card_notes(arms: Sequence[Arm], counters: Counters | None) -> dict[str, dict[str, str]]:
+    """The sentences on the nodes' network cards: by mark, and by node."""
+    return {
+        "ena_allowance": ena_allowance_notes(counters),
+        "ena_express_unused": unused_express_notes(arms, counters),
+        "few_connections": few_connections_notes(counters),
+    }

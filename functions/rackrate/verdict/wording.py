@@ -26,6 +26,8 @@ MARKS = {
     "repeated": "were repeated later, together with those of the other arms",
     "repeated_alone": "were repeated later without those of the other arms",
     "ena_allowance": "ran on a node whose network card exceeded an allowance",
+    "ena_express_unused": "ran on a node that had ENA Express and did not use it",
+    "few_connections": "ran on a node for which EC2 could track few more connections",
 }
 #: The conclusion mentions a mark if at least this share of the measured trials has it.
 MANY_MARKED = 0.1

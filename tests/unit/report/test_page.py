@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackrate.document import Document
+from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.arms import Node
+from rackrate.plan.arms import EnaExpressUse, InstanceNetwork, Node
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.report.charts import canvas
 from rackrate.report.markup import MOST_ROWS
@@ -49,6 +50,7 @@ from tests.unit.report.pages import (
     undrawn,
     words,
 )
+from tests.unit.verdict.test_network_cards import CARD
 
 
 def planned(**changes: Any) -> PlannedRun:
@@ -205,6 +207,16 @@ def test_the_page_lists_warnings_warm_ups_counters_and_the_earlier_run():
 
 
 @NO_DRAWING
+def test_the_page_says_what_network_cards_are_and_why_it_does_not_know_more():
+    unread = CARD.model_copy(update={"queues": None, "unknown": "queues: not supported"})
+    cards = {"treatment-1": {"ens5": CARD}, "treatment-2": {"ens5": unread}}
+    text = words(counters=Counters(before={}, after={}, interfaces=cards, note=None))
+    assert "ena 2.16.1g" in text
+    assert "9001" in text
+    assert "Unknown of 1 interface: queues: not supported." in text
+
+
+@NO_DRAWING
 def test_an_arm_is_shown_with_what_distinguishes_it():
     treatment, baseline = samples.arms()
     express = treatment.model_copy(update={"ena_express": True})
@@ -212,6 +224,12 @@ def test_an_arm_is_shown_with_what_distinguishes_it():
     text = words(planned=planned(arms=(express, host)))
     assert "treatment (cluster, ENA Express)" in text
     assert "baseline (none, nodes of treatment, network host to pod)" in text
+    unused = express.model_copy(update={"ena_express_use": EnaExpressUse(eligible=9, sent=0)})
+    weighted = baseline.model_copy(update={"network": InstanceNetwork(bandwidth_weighting="vpc-1")})
+    text = words(planned=planned(arms=(unused, weighted)))
+    assert "treatment (cluster, ENA Express, not used)" in text
+    assert "treatment sent 0 packets by ENA Express, of 9 that were eligible." in text
+    assert "baseline (none, bandwidth weighting vpc-1)" in text
 
 
 @NO_DRAWING

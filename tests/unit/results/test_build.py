@@ -19,6 +19,7 @@ from rackrate.results.build import RunFailure, final_status
 from tests.unit import builders
 from tests.unit.plan.test_estimate import estimated
 from tests.unit.report import samples
+from tests.unit.verdict.test_network_cards import CARD
 
 # -- results.json
 
@@ -76,6 +77,30 @@ def test_counters_are_given_as_what_the_run_added_and_unknown_is_not_zero():
     assert found["nodes"]["baseline-1"]["eth0"] == {"bw_out_allowance_exceeded": None}
     assert found["note"] == "1 node could not be read after the run."
     assert results()["counters"] is None
+
+
+def test_a_gauge_keeps_both_readings_and_is_no_increase():
+    name = "conntrack_allowance_available"
+    read = Counters(
+        before={"n": {"e": {name: 9, "tx_bytes": 1}}},
+        after={"n": {"e": {name: 4, "tx_bytes": 3}}, "m": {"e": {name: 2}}},
+        note=None,
+    )
+    found = results(counters=read)["counters"]
+    assert found["nodes"]["n"]["e"] == {"tx_bytes": 2}
+    assert found["gauges"] == {
+        "n": {"e": {name: {"before": 9, "after": 4}}},
+        "m": {"e": {name: {"before": None, "after": 2}}},
+    }
+
+
+def test_a_node_tells_what_its_network_cards_were():
+    read = Counters(before={}, after={}, interfaces={"treatment-1": {"ens5": CARD}}, note=None)
+    found = results(counters=read)
+    first, *others = found["arms"][0]["node_facts"]
+    assert first["interfaces"]["ens5"]["driver_version"] == "2.16.1g"
+    assert all(node["interfaces"] is None for node in others)
+    assert found["versions"]["network_drivers"] == ["ena 2.16.1g"]
 
 
 def test_a_counter_that_fell_was_reset_and_has_no_increase():

@@ -16,6 +16,7 @@ PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())
 VALIDATOR = Draft202012Validator(PUBLISHED)
 #: The published results of an earlier run, and the fields that were added since.
 SINCE = {
+    *("bandwidth_weighting", "ena_express_use", "gauges", "interfaces", "network_drivers"),
     *(
         "at_least",
         "campaign",
@@ -65,7 +66,7 @@ def objects(value, path=()):
 
 
 #: Objects whose keys are names of nodes, interfaces, counters or marks.
-NAMED = {"bytes_per_node", "nodes", "marks"}
+NAMED = {"bytes_per_node", "gauges", "nodes", "marks"}
 PATHS = [path for path, _ in objects(results()) if not NAMED & set(path)]
 
 

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Arm, Node
+from rackrate.plan.arms import Arm, InstanceNetwork, Node
 from rackrate.plan.model import Plan
 from rackrate.verdict.differences import ARM_FACTS, NODE_FACTS, PLAN_FIELDS, differences
 from rackrate.verdict.model import Difference
 from tests.unit.verdict.test_analysis import RTT, TCP, VALUES, evidence
+from tests.unit.verdict.test_network_cards import CARD
 
 #: The facts of nodes in these tests, by field.
 FACTS = {
@@ -97,9 +98,29 @@ def test_every_fact_of_nodes_is_told_with_both_values(fact):
         assert all(str(part) in said for part in (value if isinstance(value, tuple) else [value]))
 
 
+#: The facts about interfaces that are compared, by the fact's name in a report.
+CARD_FACTS = {
+    "network driver": {"driver_version": "2.17.0g"},
+    "MTU": {"mtu": 1500},
+    "network queues": {"queues": 1},
+}
+
+
+@pytest.mark.parametrize("fact", CARD_FACTS)
+def test_what_the_network_cards_are_is_told_with_both_values(fact):
+    def having(**facts):
+        return of_every_node(run(), interfaces={"ens5": CARD.model_copy(update=facts)})
+
+    assert differences(having(), [having()]).found == []
+    (difference,) = differences(having(**CARD_FACTS[fact]), [having()]).found
+    assert difference.what == fact
+    assert difference.run != difference.other
+
+
 def test_no_fact_of_a_node_is_forgotten():
-    assert set(Node.model_fields) - {"name", "instance_id", "node_group"} == set(FACTS)
-    assert len(FACTS) == len(NODE_FACTS)
+    apart = {"name", "instance_id", "node_group", "interfaces"}
+    assert set(Node.model_fields) - apart == set(FACTS)
+    assert len(FACTS) + len(CARD_FACTS) == len(NODE_FACTS)
 
 
 def test_what_only_one_arm_has_otherwise_names_the_arm():
@@ -127,8 +148,15 @@ def test_every_fact_of_arms_is_told(fact):
 def test_no_fact_of_an_arm_is_forgotten():
     # Facts of the nodes or of the arm's instances are compared there.
     apart = {"name", "baseline", "selector", "network", "network_scale", "nodes"}
-    assert set(Arm.model_fields) - apart == set(FACTS_OF_ARMS)
-    assert len(FACTS_OF_ARMS) == len(ARM_FACTS)
+    measured = {"ena_express_use"}
+    assert set(Arm.model_fields) - apart - measured == set(FACTS_OF_ARMS)
+    assert len([*FACTS_OF_ARMS, "bandwidth weighting"]) == len(ARM_FACTS)
+
+
+def test_another_bandwidth_weighting_is_told():
+    weighted = InstanceNetwork(bandwidth_weighting="vpc-1")
+    found = differences(with_arm(run(), 0, network=weighted), [run()]).found
+    assert found == told(("bandwidth weighting of treatment", "vpc-1", "default"))
 
 
 @pytest.mark.parametrize("field", PLAN_FIELDS)

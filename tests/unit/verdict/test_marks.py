@@ -419,6 +419,13 @@ class TestAllowancesOfTheNetworkCard:
         assert ena_allowance_notes(counted(before, after)) == {}
 
 
+def test_trials_on_a_node_with_few_connections_left_are_marked():
+    left = {"a": {"eth0": {"conntrack_allowance_available": 9}}}
+    found = marked({key(): trial(), key(arm="baseline"): trial()}, counters=counted(left, left))
+    assert names(found[key()]) == ["few_connections"]
+    assert "only 9 more connections" in found[key()][0].text
+
+
 def test_marks_come_together_in_one_order_and_nothing_is_dropped():
     trials = {
         key(): trial(

@@ -38,6 +38,9 @@ _FACTS: Mapping[str, Callable[[Node], str | int | None]] = {
     "cpus": lambda node: node.cpus,
     "kubernetes": lambda node: node.kubernetes,
     "container runtime": lambda node: node.container_runtime,
+    "network driver": lambda node: node.drivers,
+    "MTU": lambda node: node.mtus,
+    "network queues": lambda node: node.queues,
     "network layers": lambda node: " / ".join(node.network_layers),
 }
 
@@ -52,7 +55,10 @@ def method_section(page: Material) -> str:
         ("Nodes", _nodes(results.arms)),
         ("Topology", _topology(results.arms)),
         ("Versions", _versions(results.versions)),
-        ("Counters of the interfaces", _counters(results.counters)),
+        (
+            "Counters of the interfaces",
+            _counters(results.counters) + _ena_express(results.arms) + _unknown(results.arms),
+        ),
     ]
     raw = (
         "the folders <code>raw</code> of the runs: they work where this page and the runs lie"
@@ -147,7 +153,9 @@ def _setting(arm: Arm) -> str:
     """The settings that distinguish the arm."""
     settings = [arm.placement]
     if arm.ena_express:
-        settings.append("ENA Express")
+        settings.append("ENA Express, not used" if arm.ena_express_unused else "ENA Express")
+    if arm.network.bandwidth_weighting != "default":
+        settings.append(f"bandwidth weighting {arm.network.bandwidth_weighting}")
     if arm.stack_arm != arm.name:
         settings.append(f"nodes of {arm.stack_arm}")
     if (arm.client_network, arm.server_network) != ("pod", "pod"):
@@ -207,4 +215,45 @@ def _counters(counters: CounterIncreases | None) -> str:
     silent = "<p>Read before and after the run; none has risen.</p>" if counters.nodes else ""
     heads = ("node", "interface", "counter", "increase")
     told = table(heads, rows, caption="Counters that rose during the run") if rows else silent
-    return note + told
+    return note + told + _gauges(counters)
+
+
+def _gauges(counters: CounterIncreases) -> str:
+    rows = [
+        [
+            row_head(text(node)),
+            cell(text(interface)),
+            cell(text(name)),
+            number(text(gauge.before)),
+            number(text(gauge.after)),
+        ]
+        for node, interfaces in counters.gauges.items()
+        for interface, gauges in interfaces.items()
+        for name, gauge in gauges.items()
+        if gauge.before != gauge.after
+    ]
+    heads = ("node", "interface", "value", "before", "after")
+    return table(heads, rows, caption="Values of ENA that changed during the run") if rows else ""
+
+
+def _ena_express(arms: Iterable[Arm]) -> str:
+    """How far the arms that have ENA Express used it."""
+    return items(
+        f"{escape(arm.name)} sent {text(use.sent)} packets by ENA Express, of"
+        f" {text(use.eligible)} that were eligible."
+        if (use := arm.ena_express_use)
+        else f"{escape(arm.name)} has ENA Express; whether it was used is unknown."
+        for arm in arms
+        if arm.ena_express
+    )
+
+
+def _unknown(arms: Iterable[Arm]) -> str:
+    """Why facts about interfaces are unknown, with the number of interfaces of each reason."""
+    nodes = {node.name: node for arm in arms for node in arm.nodes}.values()
+    cards = [card for node in nodes for card in (node.interfaces or {}).values()]
+    reasons = Counter(card.unknown for card in cards if card.unknown)
+    return items(
+        f"Unknown of {counted(number, 'interface')}: {escape(reason)}."
+        for reason, number in reasons.most_common()
+    )
