@@ -43,18 +43,13 @@ def lab(bare_lab: Lab) -> Lab:
     ("override", "message"),
     [
         (
-            {"InstanceType": "t3.large"},
-            "This instance type cannot be in a cluster placement group (T2, T3, T3a, T4g and flex"
-            " types cannot). Choose another type, such as c5.large, or another strategy.",
-        ),
-        (
             {"TreatmentStrategy": "spread", "NodeCount": "8"},
             "A spread placement group holds at most seven running instances in a zone. Choose a"
             " NodeCount of 2 to 7, or another strategy.",
         ),
         ({"PartitionCount": "8"}, "PartitionCount"),
     ],
-    ids=["burstable", "eight spread", "eight partitions"],
+    ids=["eight spread", "eight partitions"],
 )
 def test_what_the_parameters_alone_can_tell_is_refused_at_once(
     lab: Lab, override: Mapping[str, str], message: str, toggles: Toggles

@@ -179,8 +179,6 @@ class TestRules:
     @pytest.mark.parametrize(
         ("parameters", "said"),
         [
-            ({"InstanceType": "t3.large"}, "This instance type cannot be in a cluster placement"),
-            ({"InstanceType": "m7i-flex.large"}, "This instance type cannot be in a cluster"),
             ({"TreatmentStrategy": "spread", "NodeCount": "8"}, "at most seven running instances"),
             ({"AvailabilityZone": "us-east-1a"}, "Choose both zones"),
             ({"OtherAvailabilityZone": "us-east-1a"}, "Choose both zones"),
@@ -212,10 +210,8 @@ class TestRules:
         "parameters",
         [
             {},
-            {"TreatmentStrategy": "none", "InstanceType": "t3.large"},
             {"TreatmentStrategy": "spread", "NodeCount": "7"},
             {"TreatmentStrategy": "partition", "NodeCount": "1800"},
-            {"ExistingClusterName": "mine", "InstanceType": "t3.large"},
             {"AvailabilityZone": "us-east-1a", "OtherAvailabilityZone": "us-east-1b"},
             {"EncryptSecrets": "true", "EncryptionKey": "create"},
             {"Egress": "endpoints", "ToolImage": "build"},
