@@ -113,6 +113,10 @@ test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.
 .PHONY: test-lab
 test-lab: test-side-by-side test-measured ## The tests of the true system in the lab; those that measure run alone (root)
 
+.PHONY: test-updates
+test-updates: setup ## Change each parameter of a stack alone, in the emulated AWS (4 minutes)
+	@$(python) -m pytest tests/updates
+
 .PHONY: fuzz
 SECONDS ?= 600
 fuzz: setup ## Run the property tests with fresh seeds; SECONDS=600 is for how long

@@ -1,4 +1,7 @@
-"""Generate docs/parameters.md, the reference of the stack's parameters, from template.yaml."""
+"""Generate docs/parameters.md, the reference of the stack's parameters.
+
+Its sources are template.yaml, and docs/updates.yaml for what a change on an existing stack does.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from cfnlint.decode import decode
 
 from scripts.markdown import ROOT, bullet, prose, with_part
 
 TEMPLATE = ROOT / "template.yaml"
 REFERENCE = ROOT / "docs" / "parameters.md"
+UPDATES = ROOT / "docs" / "updates.yaml"
 
+#: What happens to a stack, in the words of the reference.
+_OUTCOMES = {"kept": "kept", "nodes": "replaced", "replaced": "replaced", "refused": "refused"}
 _INTERFACE = "AWS::CloudFormation::Interface"
 
 
@@ -28,11 +35,22 @@ def load(path: Path = TEMPLATE) -> dict[str, Any]:
     return dict(template)
 
 
-def render(template: Mapping[str, Any]) -> str:
-    """The reference as Markdown: a section for each group, the checks, and the form's order."""
+def load_updates(path: Path = UPDATES) -> dict[str, list[dict[str, Any]]]:
+    """Read what changes of each parameter do to a stack that exists."""
+    return dict(yaml.safe_load(path.read_text("utf-8")))
+
+
+def render(template: Mapping[str, Any], updates: Mapping[str, list[dict[str, Any]]]) -> str:
+    """The reference as Markdown: a section for each group, the checks, and the form's order.
+
+    Raises:
+        KeyError: `updates` lacks a parameter.
+    """
     parameters = template["Parameters"]
     parts = [
-        "\n\n".join([f"## {title}", *(_section(name, parameters[name]) for name in names)])
+        "\n\n".join(
+            [f"## {title}", *(_section(name, parameters[name], updates[name]) for name in names)]
+        )
         for title, names in groups(template)
     ]
     return "\n\n".join([*parts, _checks(template), "\n".join(form(template))]) + "\n"
@@ -65,13 +83,18 @@ def form(template: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _section(name: str, parameter: Mapping[str, Any]) -> str:
+def _section(name: str, parameter: Mapping[str, Any], updates: list[dict[str, Any]]) -> str:
     facts = [
         f"Default: {_code(parameter.get('Default'))} ({parameter['Type']})",
         f"Takes: {_takes(parameter)}",
     ]
     if "AllowedPattern" in parameter:
         facts.append(f"Pattern: {_code(parameter['AllowedPattern'])}")
+    facts += [
+        f"On an existing stack ({_OUTCOMES[change['outcome']]}): {change['effect']}"
+        for change in updates
+        if change["effect"]
+    ]
     texts = [prose(str(parameter.get("Description", ""))), "\n".join(map(bullet, facts))]
     return "\n\n".join([f"### `{name}`", *filter(None, texts)])
 
@@ -158,4 +181,8 @@ def _code(value: Any) -> str:
 
 def documents() -> dict[Path, str]:
     """The generated page by path."""
-    return {REFERENCE: with_part(REFERENCE.read_text("utf-8"), "parameters", render(load()))}
+    return {
+        REFERENCE: with_part(
+            REFERENCE.read_text("utf-8"), "parameters", render(load(), load_updates())
+        )
+    }

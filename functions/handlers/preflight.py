@@ -24,6 +24,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
             ec2=boto3.client("ec2"),
             eks=boto3.client("eks"),
             quotas=resources.quotas,
+            cloudformation=boto3.client("cloudformation"),
             patience=Patience(),
         ),
     )

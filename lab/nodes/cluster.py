@@ -16,7 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.aws.eks.infrastructure import AddonLaunchError, NodeLaunchError, NodeSpec
+from lab.aws.eks.infrastructure import (
+    AddonLaunchError,
+    ClusterLaunchError,
+    NodeLaunchError,
+    NodeSpec,
+)
 from lab.errors import LabError
 from lab.fabric.caps import Link
 from lab.fabric.luck import Luck
@@ -27,6 +32,7 @@ from lab.nodes.control_plane import ControlPlane, kubeconfig
 from lab.nodes.node import Node
 from lab.nodes.process import wait_until
 from lab.nodes.programs import Programs
+from lab.setup import kubernetes
 
 LOG = logging.getLogger(__name__)
 
@@ -152,6 +158,12 @@ class RunningCluster:
         for name in cni.nodes_with(self.control_plane, image) & nodes.keys():
             nodes[name].use_cni(version)
         return everywhere
+
+    def upgrade(self, version: str) -> None:
+        """Refuse any other version than the one that the lab builds; see `KubernetesCluster`."""
+        built = kubernetes.version()
+        if version.split(".")[:2] != built.split(".")[:2]:
+            raise ClusterLaunchError(f"The lab builds Kubernetes {built}, and runs no {version}.")
 
     def remove_cni(self) -> None:
         """Remove its pods; see `KubernetesCluster`."""

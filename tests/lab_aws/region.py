@@ -42,6 +42,7 @@ class RecordedCluster:
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
     terminated: list[str] = field(default_factory=list)
     stopped: bool = False
+    version: str | None = None
     fail_with: str | None = None
     # The VPC CNI's version and environment on its nodes; a rollout waits for the event.
     cni: tuple[str, dict[str, str]] | None = None
@@ -67,6 +68,9 @@ class RecordedCluster:
     def remove_cni(self) -> None:
         self.cni = None
 
+    def upgrade(self, version: str) -> None:
+        self.version = version
+
     def stop(self) -> None:
         self.stopped = True
 
@@ -80,6 +84,8 @@ class RecordedInfrastructure:
     _next: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     fail_nodes_with: str | None = None
+    #: The URL of the API of the clusters that are created; None for one that nobody serves.
+    endpoint: str | None = None
     images: list[str] = field(default_factory=list)
     released: list[ipaddress.IPv4Network] = field(default_factory=list)
 
@@ -92,16 +98,21 @@ class RecordedInfrastructure:
     def create_cluster(self, **request: Any) -> RecordedCluster:
         self.requests.append(request)
         cluster = RecordedCluster(request["name"], fail_with=self.fail_nodes_with)
+        cluster.endpoint = self.endpoint or cluster.endpoint
         self.clusters[request["name"]] = cluster
         return cluster
 
     def allocate_block(self, subnet_cidr: str) -> ipaddress.IPv4Network:
         with self._lock:
             number = self._next[subnet_cidr] = self._next.get(subnet_cidr, 0) + 1
-        blocks = list(ipaddress.IPv4Network(subnet_cidr).subnets(new_prefix=26))
-        if number >= len(blocks):
-            raise NodeLaunchError(f"Subnet {subnet_cidr} has no free block")
-        return blocks[number]
+            blocks = list(ipaddress.IPv4Network(subnet_cidr).subnets(new_prefix=26))
+            if number < len(blocks):
+                return blocks[number]
+            free = [block for block in self.released if block in blocks]
+            if not free:
+                raise NodeLaunchError(f"Subnet {subnet_cidr} has no free block")
+            self.released.remove(free[0])
+            return free[0]
 
 
 @dataclass

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
+from rackrate.errors import Fault
 from rackrate.stack.custom_resource import Answer
 from rackrate.stack.patience import Patience
 from rackrate.stack.preflight import (
@@ -21,6 +22,7 @@ from rackrate.stack.preflight import (
     check_new_cluster,
 )
 from rackrate.stack.quotas import Quotas, Use
+from rackrate.stack.updates import changes_cluster, replaces_node_groups, update_faults
 from rackrate_text.quotas import (
     COUNTED_INSTANCES,
     COUNTED_RESERVATIONS,
@@ -49,7 +51,13 @@ _COUNTED_GATEWAYS = ["pending", "available", "deleting"]
 
 
 def serve_request(
-    event: Mapping[str, Any], *, ec2: Any, eks: Any, quotas: Any, patience: Patience
+    event: Mapping[str, Any],
+    *,
+    ec2: Any,
+    eks: Any,
+    quotas: Any,
+    cloudformation: Any,
+    patience: Patience,
 ) -> Answer:
     """Handle CloudFormation's request.
 
@@ -58,6 +66,7 @@ def serve_request(
         ec2: a boto3 client.
         eks: a boto3 client.
         quotas: a boto3 client of Service Quotas.
+        cloudformation: a boto3 client.
         patience: for the function's role, which may be seconds old.
 
     Returns:
@@ -69,19 +78,32 @@ def serve_request(
     """
     if event["RequestType"] == "Delete":
         return Answer(event["PhysicalResourceId"])
-    request = Request.from_properties(event["ResourceProperties"])
-    if request.existing_cluster_name:
-        return patience.ask(lambda: _existing(request, ec2=ec2, eks=eks))
+    properties, old = event["ResourceProperties"], event.get("OldResourceProperties", {})
+    request = Request.from_properties(properties)
     earlier = Zones.from_text(event.get("PhysicalResourceId", ""))
-    old = event.get("OldResourceProperties", {})
-    facts = patience.ask(lambda: _facts(request, old, ec2))
+    if old and patience.ask(lambda: _is_rolled_back(event["StackId"], cloudformation)):
+        # These properties were accepted before. A refusal would leave the stack half-way.
+        if not request.existing_cluster_name:
+            return _answer(request, earlier, ())
+        return patience.ask(lambda: _of_existing(_described(request, eks)))
+    changed = update_faults(old, properties, earlier) if old else []
+    if changed and changes_cluster(old, properties):
+        raise PreflightFailed(changed)
+    if request.existing_cluster_name:
+        return patience.ask(lambda: _existing(request, changed, ec2=ec2, eks=eks))
+    is_replaced = replaces_node_groups(old, properties)
+    facts = patience.ask(lambda: _facts(request, old, ec2, is_replaced=is_replaced))
     looked = _Looking(ec2, quotas, patience, account=event["StackId"].split(":")[4])
-    facts = replace(facts, quotas=looked.at_quotas(request, facts, old))
-    zones, faults = check_new_cluster(request, facts, earlier)
+    found = looked.at_quotas(request, facts, old, is_replaced=is_replaced)
+    zones, faults = check_new_cluster(request, replace(facts, quotas=found), earlier)
     for warning in looked.warnings:
         logger.warning(warning)
-    if faults:
-        raise PreflightFailed(faults)
+    if changed or faults:
+        raise PreflightFailed([*changed, *faults])
+    return _answer(request, zones, looked.warnings)
+
+
+def _answer(request: Request, zones: Zones, warnings: Sequence[str]) -> Answer:
     return Answer(
         str(zones),
         {
@@ -91,9 +113,18 @@ def serve_request(
             "ClusterSecurityGroupId": "",
             "VpcId": "",
             "NodesOfGroups": ",".join(map(str, _nodes_of_groups(request))),
-            "Warnings": " ".join(looked.warnings) or _NO_WARNING,
+            "Warnings": " ".join(warnings) or _NO_WARNING,
         },
     )
+
+
+def _is_rolled_back(stack_id: str, cloudformation: Any) -> bool:
+    """Whether CloudFormation takes an update of the stack back.
+
+    It then sends an ordinary update with the old properties. Only the stack's status tells.
+    """
+    (stack,) = cloudformation.describe_stacks(StackName=stack_id)["Stacks"]
+    return bool(stack["StackStatus"].startswith("UPDATE_ROLLBACK"))
 
 
 def _nodes_of_groups(request: Request) -> list[int]:
@@ -102,7 +133,9 @@ def _nodes_of_groups(request: Request) -> list[int]:
     return sizes + [0] * (MOST_NODE_GROUPS - len(sizes))
 
 
-def _facts(request: Request, old: Mapping[str, Any], ec2: Any) -> Facts:
+def _facts(
+    request: Request, old: Mapping[str, Any], ec2: Any, *, is_replaced: bool = False
+) -> Facts:
     named = [{"Name": "instance-type", "Values": [request.instance_type]}]
     types = ec2.describe_instance_types(Filters=named)["InstanceTypes"]
     offerings = ec2.get_paginator("describe_instance_type_offerings").paginate(
@@ -118,7 +151,7 @@ def _facts(request: Request, old: Mapping[str, Any], ec2: Any) -> Facts:
             offer["Location"] for page in offerings for offer in page["InstanceTypeOfferings"]
         ),
         reservations={id_: _reservation(id_, ec2) for id_ in asked},
-        held=frozenset(asked & before),
+        held=frozenset() if is_replaced else frozenset(asked & before),
         group=_group(request.existing_group, ec2) if request.existing_group else None,
     )
 
@@ -131,32 +164,31 @@ class _Looking:
         self._account = account
         self.warnings: list[str] = []
 
-    def at_quotas(self, request: Request, facts: Facts, old: Mapping[str, Any]) -> Quotas:
+    def at_quotas(
+        self, request: Request, facts: Facts, old: Mapping[str, Any], *, is_replaced: bool
+    ) -> Quotas:
         """The quotas of what the deployment makes; an update makes only what it changes.
 
         Args:
             request: the stack's parameters.
             facts: the facts from EC2.
             old: the properties of the deployment before; empty when the stack is created.
+            is_replaced: whether new node groups start while the old ones exist.
         """
-        had_cluster = bool(old) and not old["ExistingClusterName"]
-        had_nodes = had_cluster and (old["InstanceType"], int(old["NodeCount"])) == (
-            request.instance_type,
-            request.node_count,
-        )
-        makes_gateway = request.egress == "nat" and not (had_cluster and old["Egress"] == "nat")
+        had_nodes = bool(old) and not is_replaced and int(old["NodeCount"]) == request.node_count
+        makes_gateway = request.egress == "nat" and old.get("Egress") != "nat"
         vcpus = nodes_per_group = vpcs = addresses = gateways = None
         if facts.instance_type is not None and not had_nodes:
             vcpus = self._look(
                 f"vCPUs (quota {quota_code(request.instance_type)} of EC2)",
-                lambda: self._vcpus(request),
+                lambda: self._vcpus(request, is_replaced=is_replaced),
             )
         if request.node_count > request.node_groups_per_arm * DEFAULT_NODES_PER_GROUP:
             nodes_per_group = self._look(
                 f"nodes of a node group (quota {NODES_PER_GROUP} of EKS)",
                 lambda: self._value("eks", NODES_PER_GROUP),
             )
-        if not had_cluster:
+        if not old:
             vpcs = self._look(f"VPCs (quota {VPCS} of VPC)", self._vpcs)
         if makes_gateway:
             addresses = self._look(
@@ -178,7 +210,7 @@ class _Looking:
             )
             return None
 
-    def _vcpus(self, request: Request) -> Vcpus:
+    def _vcpus(self, request: Request, *, is_replaced: bool) -> Vcpus:
         instances = [
             instance
             for reservation in self._listed(
@@ -198,7 +230,8 @@ class _Looking:
         described = self._listed("describe_instance_types", "InstanceTypes", Filters=named)
         return vcpu_use(
             Nodes(
-                request.stack_name,
+                # Nodes that run until the new ones do make no room for these.
+                "" if is_replaced else request.stack_name,
                 request.instance_type,
                 request.node_count,
                 (request.treatment_reservation, request.baseline_reservation),
@@ -262,23 +295,35 @@ def _group(name: str, ec2: Any) -> Json | None:
     return found[0] if found else None
 
 
-def _existing(request: Request, *, ec2: Any, eks: Any) -> Answer:
-    cluster: Json | None = None
+def _existing(request: Request, changed: Sequence[Fault], *, ec2: Any, eks: Any) -> Answer:
+    cluster = _described(request, eks)
     subnets: list[Json] = []
-    try:
-        cluster = eks.describe_cluster(name=request.existing_cluster_name)["cluster"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceNotFoundException":
-            raise
     if request.existing_subnet_ids:
         wanted = [{"Name": "subnet-id", "Values": list(request.existing_subnet_ids)}]
         subnets = ec2.describe_subnets(Filters=wanted)["Subnets"]
     faults = check_existing_cluster(request, cluster, {s["SubnetId"]: s for s in subnets})
-    if faults or cluster is None:
-        raise PreflightFailed(faults)
+    if changed or faults:
+        raise PreflightFailed([*changed, *faults])
+    return _of_existing(cluster)
+
+
+def _described(request: Request, eks: Any) -> Json | None:
+    """The existing cluster; None when no cluster has that name."""
+    try:
+        found: Json = eks.describe_cluster(name=request.existing_cluster_name)["cluster"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
+        return None
+    return found
+
+
+def _of_existing(cluster: Json | None) -> Answer:
+    if cluster is None:
+        raise LookupError("the existing cluster does not exist any more")
     network = cluster["resourcesVpcConfig"]
     return Answer(
-        request.existing_cluster_name,
+        cluster["name"],
         {
             "AvailabilityZone": "",
             "OtherAvailabilityZone": "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -15,7 +16,7 @@ from lab.aws.cloudformation.dependencies import active_resources, dependencies, 
 from lab.aws.cloudformation.failures import ResourceFailure, StackError
 from lab.aws.cloudformation.preparation import prepare, resolver_of
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
-from lab.aws.cloudformation.stacks import ResourceState, Stack, Stacks
+from lab.aws.cloudformation.stacks import STACK_TYPE, ResourceState, Stack, Stacks, Update
 from lab.aws.cloudformation.tagging import retag
 from lab.aws.cloudformation.template import TemplateError
 
@@ -185,24 +186,16 @@ class Engine:
     # -- updating
 
     def _update(self, stack: Stack, candidate: Stack) -> None:
-        before = Stack(
-            stack.stack_id,
-            stack.name,
-            stack.template_body,
-            stack.given_parameters,
-            stack.capabilities,
-            stack.tags,
-            template=stack.template,
-            parameters=stack.parameters,
-            conditions=stack.conditions,
-        )
         stack.tags_changed = candidate.tags != stack.tags
+        update = stack.update = Update(dependencies(stack))
+        before = _copy(stack)
+        update.reverts.append(lambda: _adopt(stack, before))
         _adopt(stack, candidate)
-        undo: list[Callable[[], None]] = []
-        retired: list[ResourceState] = []
+        for name, needs in dependencies(stack).items():
+            update.needs[name] = update.needs.get(name, set()) | needs
         failed = walk(
             dependencies(stack),
-            lambda name: self._update_resource(stack, name, undo, retired),
+            lambda name: self._update_resource(stack, name, update),
             stop=stack.cancelled,
         )
         if not failed:
@@ -212,91 +205,141 @@ class Engine:
                 failed = {"Outputs": error}
         if failed:
             names = ", ".join(sorted(failed))
-            stack.set_status(
-                "UPDATE_ROLLBACK_IN_PROGRESS",
-                f"The following resource(s) failed to update: [{names}].",
-            )
-            _adopt(stack, before)
-            problems = []
-            for step in reversed(undo):
-                try:
-                    step()
-                except Exception as error:
-                    problems.append(_reason(error))
-            _set_outputs(stack)
-            if problems:
-                stack.set_status("UPDATE_ROLLBACK_FAILED", "; ".join(problems))
-            else:
-                stack.set_status("UPDATE_ROLLBACK_COMPLETE")
+            self.take_back(stack, f"The following resource(s) failed to update: [{names}].")
+        else:
+            active = active_resources(stack)
+            gone = [name for name in stack.resources if name not in active]
+            update.retired |= {name: stack.resources.pop(name) for name in gone}
+            stack.set_status("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
+        # A nested stack keeps what it has replaced until all stacks of the root are updated, so
+        # that each can go back (https://repost.aws/knowledge-center/cloudformation-stack-cleanup-stuck).
+        if stack.parent_id is None and stack.status.endswith("CLEANUP_IN_PROGRESS"):
+            self._clean_up(stack)
+
+    def take_back(self, stack: Stack, reason: str | None = None) -> None:
+        """Give a stack back what it had before its update: all old resources still exist."""
+        update = stack.update
+        if update is None or update.is_taken_back:
             return
-        stack.set_status("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
-        active = active_resources(stack)
-        for name in reversed(list(stack.resources)):
-            if name not in active:
-                retired.append(stack.resources.pop(name))
-        for state in retired:
+        stack.set_status("UPDATE_ROLLBACK_IN_PROGRESS", reason)
+        update.is_taken_back = True
+        for name, state in update.retired.items():
+            stack.resources.setdefault(name, state)
+        problems = []
+        for step in update.reverts:
             try:
-                self._delete_resource(stack, state)
+                step()
+            except Exception as error:
+                LOG.exception("rolling back %s", stack.name)
+                problems.append(_reason(error))
+        _set_outputs(stack)
+        if problems:
+            stack.set_status("UPDATE_ROLLBACK_FAILED", "; ".join(problems))
+        else:
+            stack.set_status("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
+
+    def _clean_up(self, stack: Stack) -> None:
+        """Delete what a stack's update leaves over, in it and in its nested stacks."""
+        update, stack.update = stack.update, None
+        if update is None:
+            return
+        left_over = update.made if update.is_taken_back else update.retired
+        needed_by: dict[str, set[str]] = {name: set() for name in update.needs}
+        for name, needs in update.needs.items():
+            for need in needs:
+                needed_by[need].add(name)
+
+        def clean(name: str) -> None:
+            state = stack.resources.get(name)
+            if state is not None and state.type == STACK_TYPE:
+                self._clean_up(self._stacks.find(str(state.physical_id)))
+            if name in left_over:
+                self._try_to_delete(stack, left_over[name], rollback=update.is_taken_back)
+
+        failed = walk(needed_by, clean, stop=None, keep_going=True)
+        status = "UPDATE_ROLLBACK_COMPLETE" if update.is_taken_back else "UPDATE_COMPLETE"
+        reason = "Update successful. One or more resources could not be deleted."
+        stack.set_status(status, reason if failed else None)
+
+    def _try_to_delete(self, stack: Stack, state: ResourceState, *, rollback: bool) -> None:
+        """Delete what is left over, in three attempts as CloudFormation.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-monitor-stack.html
+        """
+        for attempts_left in (2, 1, 0):
+            try:
+                self._delete_resource(stack, state, rollback=rollback)
             except Exception:
                 LOG.exception("cleaning up %s of %s", state.logical_id, stack.name)
-        stack.set_status("UPDATE_COMPLETE")
+                if not attempts_left:
+                    raise
+            else:
+                return
 
-    def _update_resource(
-        self,
-        stack: Stack,
-        name: str,
-        undo: list[Callable[[], None]],
-        retired: list[ResourceState],
-    ) -> None:
+    def _update_resource(self, stack: Stack, name: str, update: Update) -> None:
         resource = stack.template["Resources"][name]
         state = stack.resources.get(name)
         if state is None:
-            undo.append(lambda: self._forget(stack, name))
-            self._create_resource(stack, name)
+            update.reverts.append(lambda: _forget(stack, name, None))
+            self._make(stack, name, update)
             return
         state.deletion_policy = resource.get("DeletionPolicy", "Delete")
-        old = state.properties
         new = resolver_of(stack).resolve(resource.get("Properties") or {})
-        context = ResourceContext(self._clients, stack, state)
-        if new == old and resource["Type"] == state.type:
-            self._retag(stack, context, undo)
+        if new == state.properties and resource["Type"] == state.type:
+            self._retag(stack, ResourceContext(self._clients, stack, state), update)
             return
         if resource["Type"] == state.type:
-            stack.set_resource_status(state, "UPDATE_IN_PROGRESS")
-            try:
-                handler = self._handler(state.type)
-                handler.check(new)
-                changed = handler.update(context, old, new)
-            except Exception as error:
-                stack.set_resource_status(state, "UPDATE_FAILED", _reason(error))
-                raise
-            if changed is not None:
-                undo.append(lambda: self._revert(stack, state, new, old))
-                state.properties = new
-                _apply(state, changed)
-                self._retag(stack, context, undo)
-                stack.set_resource_status(state, "UPDATE_COMPLETE")
+            if self._update_in_place(stack, state, new, update):
                 return
+            _refuse_fixed_name(self._handler(state.type), stack, state, new)
             stack.set_resource_status(
                 state,
                 "UPDATE_IN_PROGRESS",
                 "Requested update requires the creation of a new physical resource; hence"
                 " creating one.",
             )
+        policy = resource.get("UpdateReplacePolicy", "Delete")
+        update.reverts.append(lambda: _forget(stack, name, state))
+        self._make(stack, name, update)
+        update.retired[name] = replace(state, deletion_policy=policy)
 
-        def restore() -> None:
-            self._forget(stack, name)
-            stack.resources[name] = state
+    def _make(self, stack: Stack, name: str, update: Update) -> None:
+        try:
+            self._create_resource(stack, name)
+        finally:
+            update.made[name] = stack.resources[name]
 
-        undo.append(restore)
-        self._create_resource(stack, name)
-        retired.append(state)
+    def _update_in_place(
+        self, stack: Stack, state: ResourceState, new: dict[str, Any], update: Update
+    ) -> bool:
+        """Update a resource. Returns False when it has to be replaced."""
+        handler, old = self._handler(state.type), state.properties
+        context = ResourceContext(self._clients, stack, state)
+        stack.set_resource_status(state, "UPDATE_IN_PROGRESS")
+        try:
+            handler.check(new)
+            changed = handler.update(context, old, new)
+        except Exception as error:
+            stack.set_resource_status(state, "UPDATE_FAILED", _reason(error))
+            if handler.reverts_failed_update:
+                update.reverts.append(lambda: self._revert(stack, state, new, old))
+            raise
+        if changed is None:
+            return False
+        if changed.physical_id != state.physical_id:
+            # A custom resource that answers with another id has replaced what it stands for.
+            policy = stack.template["Resources"][state.logical_id].get("UpdateReplacePolicy")
+            update.retired[state.logical_id] = replace(state, deletion_policy=policy or "Delete")
+        update.reverts.append(lambda: self._revert(stack, state, new, old))
+        state.properties = new
+        _apply(state, changed)
+        self._retag(stack, context, update)
+        stack.set_resource_status(state, "UPDATE_COMPLETE")
+        return True
 
-    def _retag(
-        self, stack: Stack, context: ResourceContext, undo: list[Callable[[], None]]
-    ) -> None:
+    def _retag(self, stack: Stack, context: ResourceContext, update: Update) -> None:
         if stack.tags_changed:
-            undo.append(lambda: self._tag(context))
+            update.reverts.append(lambda: self._tag(context))
             self._tag(context)
 
     @staticmethod
@@ -307,16 +350,19 @@ class Engine:
         self, stack: Stack, state: ResourceState, new: dict[str, Any], old: dict[str, Any]
     ) -> None:
         context = ResourceContext(self._clients, stack, state)
-        made = self._handler(state.type).update(context, new, old)
+        stack.set_resource_status(state, "UPDATE_IN_PROGRESS")
+        try:
+            made = self._handler(state.type).revert(context, new, old)
+        except Exception as error:
+            stack.set_resource_status(state, "UPDATE_FAILED", _reason(error))
+            raise
+        later = replace(state)
         state.properties = old
         if made is not None:
             _apply(state, made)
         stack.set_resource_status(state, "UPDATE_COMPLETE")
-
-    def _forget(self, stack: Stack, name: str) -> None:
-        state = stack.resources.pop(name, None)
-        if state is not None and state.physical_id is not None:
-            self._delete_resource(stack, state)
+        if later.physical_id != state.physical_id and stack.update is not None:
+            stack.update.made[state.logical_id] = later
 
     # -- deleting
 
@@ -389,6 +435,28 @@ def _set_outputs(stack: Stack) -> None:
     stack.outputs = outputs
 
 
+def _forget(stack: Stack, name: str, old: ResourceState | None) -> None:
+    """Give a stack its old resource back, or none."""
+    stack.resources.pop(name, None)
+    if old is not None:
+        stack.resources[name] = old
+
+
+def _copy(stack: Stack) -> Stack:
+    """The stack's template and parameters, without its resources."""
+    return Stack(
+        stack.stack_id,
+        stack.name,
+        stack.template_body,
+        stack.given_parameters,
+        stack.capabilities,
+        stack.tags,
+        template=stack.template,
+        parameters=stack.parameters,
+        conditions=stack.conditions,
+    )
+
+
 def _adopt(stack: Stack, source: Stack) -> None:
     for field in (
         "template_body",
@@ -400,6 +468,24 @@ def _adopt(stack: Stack, source: Stack) -> None:
         "conditions",
     ):
         setattr(stack, field, getattr(source, field))
+
+
+def _refuse_fixed_name(
+    handler: ResourceType, stack: Stack, state: ResourceState, new: Mapping[str, Any]
+) -> None:
+    """Refuse to replace a resource whose name the template sets and does not change.
+
+    https://repost.aws/knowledge-center/cloudformation-custom-name
+    """
+    name = handler.name_property
+    if name is None or name not in new or new[name] != state.properties.get(name):
+        return
+    failure = ResourceFailure(
+        "CloudFormation cannot update a stack when a custom-named resource requires replacing."
+        f" Rename {new[name]} and update the stack again."
+    )
+    stack.set_resource_status(state, "UPDATE_FAILED", str(failure))
+    raise failure
 
 
 def _busy(stack: Stack) -> bool:

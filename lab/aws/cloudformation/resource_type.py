@@ -80,6 +80,11 @@ class ResourceType(ABC):
     type: ClassVar[str]
     # Properties that the type supports; None for a type whose properties are the user's own.
     properties: ClassVar[frozenset[str] | None] = frozenset()
+    # The property with the resource's name, where a template may set one.
+    name_property: ClassVar[str | None] = None
+    # Whether a rollback gives the resource its old properties also if its own update failed: some
+    # of the new ones may be in effect.
+    reverts_failed_update: ClassVar[bool] = False
 
     @classmethod
     def check(cls, properties: Mapping[str, Any]) -> None:
@@ -101,6 +106,12 @@ class ResourceType(ABC):
     ) -> Created | None:
         """Update the resource in place. Returns None when it must be replaced."""
         return None
+
+    def revert(
+        self, context: ResourceContext, new: dict[str, Any], old: dict[str, Any]
+    ) -> Created | None:
+        """Take an update from `old` to `new` back."""
+        return self.update(context, new, old)
 
     @abstractmethod
     def delete(self, context: ResourceContext) -> None:

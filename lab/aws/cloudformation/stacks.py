@@ -6,6 +6,7 @@ import datetime
 import json
 import threading
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +54,22 @@ class StackEvent:
 
 
 @dataclass
+class Update:
+    """An update of a stack that can be taken back.
+
+    `needs` has what each resource needs, before or after the update. `reverts` has the steps that
+    take the update back, in their order. `retired` has the old resources that the update replaced
+    or removed, and `made` the new ones; the clean-up deletes the ones or the others.
+    """
+
+    needs: dict[str, set[str]]
+    reverts: list[Callable[[], None]] = field(default_factory=list)
+    retired: dict[str, ResourceState] = field(default_factory=dict)
+    made: dict[str, ResourceState] = field(default_factory=dict)
+    is_taken_back: bool = False
+
+
+@dataclass
 class Stack:
     """A stack and its history."""
 
@@ -79,6 +96,8 @@ class Stack:
     events: list[StackEvent] = field(default_factory=list)
     # Whether the current update changes the tags.
     tags_changed: bool = False
+    # The current update, until it is cleaned up or rolled back.
+    update: Update | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     cancelled: threading.Event = field(default_factory=threading.Event)
 

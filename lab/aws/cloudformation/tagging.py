@@ -33,10 +33,7 @@ def _pairs(tags: Tags, key: str = "Key", value: str = "Value") -> list[dict[str,
 
 def _ec2(context: ResourceContext, tags: Tags) -> None:
     attributes, physical_id = context.state.attributes, str(context.state.physical_id)
-    identity = {
-        "AWS::EC2::EIP": attributes.get("AllocationId"),
-        "AWS::EC2::PlacementGroup": attributes.get("GroupId"),
-    }.get(context.state.type, physical_id)
+    identity = attributes["AllocationId"] if context.state.type == "AWS::EC2::EIP" else physical_id
     context.client("ec2").create_tags(Resources=[identity], Tags=_pairs(tags))
 
 
@@ -58,6 +55,12 @@ def _queue(context: ResourceContext, tags: Tags) -> None:
     context.client("sqs").tag_queue(QueueUrl=context.state.physical_id, Tags=tags)
 
 
+def _eks(context: ResourceContext, tags: Tags) -> None:
+    attributes = context.state.attributes
+    arn = attributes.get("Arn") or attributes["AccessEntryArn"]
+    context.client("eks").tag_resource(resourceArn=arn, tags=tags)
+
+
 def _by_arn(
     service: str, parameter: str, form: Callable[[Tags], Any], tags_parameter: str = "Tags"
 ) -> Callable[[ResourceContext, Tags], None]:
@@ -68,6 +71,7 @@ def _by_arn(
     return put
 
 
+# CloudFormation cannot change the tags of a placement group (tagUpdatable in its schema).
 _EC2_TYPES = {
     f"AWS::EC2::{name}"
     for name in (
@@ -75,7 +79,6 @@ _EC2_TYPES = {
         "InternetGateway",
         "LaunchTemplate",
         "NatGateway",
-        "PlacementGroup",
         "RouteTable",
         "SecurityGroup",
         "Subnet",
@@ -87,6 +90,10 @@ _BY_TYPE: dict[str, Callable[[ResourceContext, Tags], None]] = {
     "AWS::CloudWatch::Alarm": _by_arn("cloudwatch", "ResourceARN", _pairs),
     "AWS::DynamoDB::Table": _by_arn("dynamodb", "ResourceArn", _pairs),
     "AWS::ECR::Repository": _by_arn("ecr", "resourceArn", _pairs, "tags"),
+    "AWS::EKS::AccessEntry": _eks,
+    "AWS::EKS::Addon": _eks,
+    "AWS::EKS::Cluster": _eks,
+    "AWS::EKS::Nodegroup": _eks,
     "AWS::Events::Rule": _by_arn("events", "ResourceARN", _pairs),
     "AWS::IAM::Role": _role,
     "AWS::KMS::Key": _by_arn("kms", "KeyId", lambda tags: _pairs(tags, "TagKey", "TagValue")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lab.aws.account import arn
@@ -27,13 +27,7 @@ def create(cluster: Cluster, request: Mapping[str, Any]) -> AccessEntry:
         )
     kind = request.get("type") or "STANDARD"
     groups = request.get("kubernetesGroups") or []
-    if kind != "STANDARD" and groups:
-        raise invalid(f"Access entries of type {kind} take no kubernetesGroups")
-    reserved = [group for group in groups if group.startswith("system:")]
-    if reserved:
-        raise invalid(
-            f"The kubernetes group name {reserved[0]} is invalid, it cannot start with system:"
-        )
+    _check_groups(kind, groups)
     return put(
         cluster,
         principal,
@@ -42,6 +36,29 @@ def create(cluster: Cluster, request: Mapping[str, Any]) -> AccessEntry:
         tags=request.get("tags"),
         kind=kind,
     )
+
+
+def update(cluster: Cluster, request: Mapping[str, Any]) -> AccessEntry:
+    """Change an entry's groups or user name. Raises ApiError for what EKS refuses."""
+    entry = find(cluster, request["principalArn"])
+    groups = request.get("kubernetesGroups")
+    if groups is not None:
+        _check_groups(entry.description["type"], groups)
+        entry.description["kubernetesGroups"] = groups
+    if request.get("username"):
+        entry.description["username"] = request["username"]
+    entry.description["modifiedAt"] = now()
+    return entry
+
+
+def _check_groups(kind: str, groups: Sequence[str]) -> None:
+    if kind != "STANDARD" and groups:
+        raise invalid(f"Access entries of type {kind} take no kubernetesGroups")
+    reserved = [group for group in groups if group.startswith("system:")]
+    if reserved:
+        raise invalid(
+            f"The kubernetes group name {reserved[0]} is invalid, it cannot start with system:"
+        )
 
 
 def put(

@@ -39,6 +39,13 @@ class EksResponse(BaseResponse):
     def delete_cluster(self) -> ActionResult:
         return ActionResult({"cluster": self._control_planes.delete(self._get_param("name"))})
 
+    def update_cluster_config(self) -> ActionResult:
+        return ActionResult({"update": self._control_planes.update_config(self._get_params())})
+
+    def update_cluster_version(self) -> ActionResult:
+        name, version = self._get_param("name"), self._get_param("version")
+        return ActionResult({"update": self._control_planes.update_version(name, version)})
+
     def describe_cluster_versions(self) -> ActionResult:
         # The lab lists the versions of its clusters, without dates of their support.
         wanted = self._get_param("clusterVersions")
@@ -74,20 +81,20 @@ class EksResponse(BaseResponse):
         return ActionResult({"nodegroups": sorted(cluster.node_groups)})
 
     def update_nodegroup_config(self) -> ActionResult:
-        update = self._node_groups.resize(
-            self._get_param("clusterName"),
-            self._get_param("nodegroupName"),
-            self._get_param("scalingConfig"),
-        )
-        return ActionResult({"update": update})
+        return ActionResult({"update": self._node_groups.configure(self._get_params())})
+
+    def update_nodegroup_version(self) -> ActionResult:
+        return ActionResult({"update": self._node_groups.update_version(self._get_params())})
 
     def describe_update(self) -> ActionResult:
         name, update_id = self._get_param("name"), self._get_param("updateId")
-        addon = self._get_param("addonName")
+        addon, group = self._get_param("addonName"), self._get_param("nodegroupName")
         if addon:
             update = addons.find_update(self._clusters.find(name), addon, update_id)
+        elif group:
+            update = self._node_groups.update(name, group, update_id)
         else:
-            update = self._node_groups.update(name, self._get_param("nodegroupName"), update_id)
+            update = self._control_planes.update(name, update_id)
         return ActionResult({"update": update})
 
     def delete_nodegroup(self) -> ActionResult:
@@ -138,6 +145,14 @@ class EksResponse(BaseResponse):
         cluster = self._cluster()
         return ActionResult({"accessEntries": sorted(cluster.access_entries)})
 
+    def update_access_entry(self) -> ActionResult:
+        entry = access_entries.update(self._cluster(), self._get_params())
+        return ActionResult({"accessEntry": entry.description})
+
+    def disassociate_access_policy(self) -> ActionResult:
+        self._entry().policies.pop(self._get_param("policyArn"), None)
+        return ActionResult({})
+
     def delete_access_entry(self) -> ActionResult:
         entry = self._entry()
         del self._cluster().access_entries[entry.description["principalArn"]]
@@ -165,6 +180,12 @@ class EksResponse(BaseResponse):
                 "associatedAccessPolicies": list(entry.policies.values()),
             }
         )
+
+    # -- tags
+
+    def tag_resource(self) -> ActionResult:
+        self._clusters.tags(self._get_param("resourceArn")).update(self._get_param("tags"))
+        return ActionResult({})
 
     def _cluster(self) -> Cluster:
         return self._clusters.find(self._get_param("clusterName"))

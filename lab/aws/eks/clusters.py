@@ -5,7 +5,9 @@ Descriptions are kept in the API's own form.
 
 from __future__ import annotations
 
+import json
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
+from lab.aws.clock import now
 from lab.aws.eks.infrastructure import KubernetesCluster
 from lab.aws.eks.instances import Instance
 from lab.aws.eks.validation import invalid
@@ -22,6 +25,24 @@ from lab.aws.eks.validation import invalid
 def in_background(work: Callable[[], None]) -> None:
     """Do slow work in a thread; a description's `status` shows its progress, as with EKS."""
     threading.Thread(target=work, name="eks", daemon=True).start()
+
+
+def new_update(kind: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """An update that has begun, as DescribeUpdate shows it."""
+    return {
+        "id": str(uuid.uuid4()),
+        "status": "InProgress",
+        "type": kind,
+        "params": [
+            {
+                "type": key[0].upper() + key[1:],
+                "value": value if isinstance(value, str) else json.dumps(value),
+            }
+            for key, value in parameters.items()
+        ],
+        "createdAt": now(),
+        "errors": [],
+    }
 
 
 def subnets_of(clients: ClientFactory, subnet_ids: list[str]) -> list[dict[str, Any]]:
@@ -64,6 +85,7 @@ class Cluster:
     node_groups: dict[str, NodeGroup] = field(default_factory=dict)
     addons: dict[str, dict[str, Any]] = field(default_factory=dict)
     addon_updates: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    updates: dict[str, dict[str, Any]] = field(default_factory=dict)
     access_entries: dict[str, AccessEntry] = field(default_factory=dict)
     # Names of nodes that take no pods any more.
     draining: set[str] = field(default_factory=set)
@@ -108,6 +130,23 @@ class Clusters:
         if found is None:
             raise ApiError("ResourceNotFoundException", f"No node group found for name: {name}.")
         return found
+
+    def tags(self, resource_arn: str) -> dict[str, str]:
+        """The tags of a cluster or of what belongs to one. Raises NotFoundException."""
+        for cluster in self.all():
+            found = [
+                cluster.description,
+                *(group.description for group in cluster.node_groups.values()),
+                *cluster.addons.values(),
+                *(entry.description for entry in cluster.access_entries.values()),
+            ]
+            for one in found:
+                if resource_arn in (
+                    one.get(key) for key in ("nodegroupArn", "addonArn", "accessEntryArn", "arn")
+                ):
+                    tags: dict[str, str] = one["tags"]
+                    return tags
+        raise ApiError("NotFoundException", f"Resource not found: {resource_arn}")
 
     def node_group_arn(self, cluster_name: str, name: str) -> str | None:
         """The ARN of a node group, whose last part only EKS knows; None for an unknown group."""

@@ -1,4 +1,4 @@
-"""Creates and deletes clusters: starts and stops their control planes in the background."""
+"""Creates, updates and deletes clusters, with work on their control planes in the background."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
 from lab.aws.eks import access_entries, control_plane_logs, validation
-from lab.aws.eks.clusters import Cluster, Clusters, in_background, subnets_of
+from lab.aws.eks.clusters import Cluster, Clusters, in_background, new_update, subnets_of
 from lab.aws.eks.infrastructure import ClusterLaunchError, Infrastructure
 from lab.aws.eks.validation import invalid
 
@@ -25,7 +25,7 @@ _PLATFORM_VERSION = "eks.1"
 
 
 class ControlPlanes:
-    """Creates and deletes clusters."""
+    """Creates, updates and deletes clusters."""
 
     def __init__(
         self,
@@ -41,11 +41,8 @@ class ControlPlanes:
         name = request["name"]
         vpc = request.get("resourcesVpcConfig") or {}
         subnets = subnets_of(self._clients, vpc.get("subnetIds") or [])
-        if len({subnet["AvailabilityZone"] for subnet in subnets}) < 2:
-            raise invalid("Subnets specified must be in at least two different AZs")
         vpc_id = subnets[0]["VpcId"]
-        if any(subnet["VpcId"] != vpc_id for subnet in subnets):
-            raise invalid("Subnets specified must belong to the same VPC")
+        validation.cluster_subnets(vpc_id, subnets)
         ec2 = self._clients.get("ec2")
         found = ec2.describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]
         vpc_cidr = found["CidrBlock"]
@@ -145,6 +142,79 @@ class ControlPlanes:
             "data": base64.b64encode(plane.certificate_authority.encode()).decode()
         }
         description["status"] = "ACTIVE"
+
+    def update_config(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Change a cluster's endpoints or subnets, its logs, or how it authenticates users."""
+        cluster = self._updatable(request["name"])
+        kinds = [
+            key for key in ("resourcesVpcConfig", "logging", "accessConfig") if request.get(key)
+        ]
+        if len(kinds) != 1:
+            raise invalid("Only one type of update can be allowed.")
+        (kind,), description = kinds, cluster.description
+        wanted = request[kind]
+        if kind == "logging":
+            merged = validation.changed_logging(description["logging"], wanted)
+            return self._begin(cluster, "LoggingUpdate", wanted, {"logging": merged})
+        if kind == "accessConfig":
+            mode = wanted["authenticationMode"]
+            validation.authentication_mode(description["accessConfig"]["authenticationMode"], mode)
+            changed = {**description["accessConfig"], "authenticationMode": mode}
+            return self._begin(cluster, "AccessConfigUpdate", wanted, {"accessConfig": changed})
+        network = description["resourcesVpcConfig"]
+        validation.cluster_network(network, wanted)
+        if "subnetIds" in wanted:
+            subnets = subnets_of(self._clients, wanted["subnetIds"])
+            validation.cluster_subnets(network["vpcId"], subnets)
+        kind = "VpcConfigUpdate" if "subnetIds" in wanted else "EndpointAccessUpdate"
+        return self._begin(cluster, kind, wanted, {"resourcesVpcConfig": {**network, **wanted}})
+
+    def update_version(self, name: str, version: str) -> dict[str, Any]:
+        """Give a control plane the next Kubernetes version."""
+        cluster = self._updatable(name)
+        validation.cluster_version(cluster.description["version"], version)
+        wanted = {"version": version}
+        return self._begin(cluster, "VersionUpdate", wanted, wanted)
+
+    def update(self, name: str, update_id: str) -> dict[str, Any]:
+        """One update of a cluster. Raises ResourceNotFoundException."""
+        found = self._clusters.find(name).updates.get(update_id)
+        if found is None:
+            raise ApiError("ResourceNotFoundException", f"No update found for ID: {update_id}")
+        return found
+
+    def _updatable(self, name: str) -> Cluster:
+        cluster = self._clusters.find(name)
+        if cluster.description["status"] != "ACTIVE":
+            raise ApiError(
+                "ResourceInUseException",
+                f"Cluster {name} is {cluster.description['status']} and cannot be updated",
+            )
+        return cluster
+
+    def _begin(
+        self, cluster: Cluster, kind: str, parameters: Mapping[str, Any], changes: dict[str, Any]
+    ) -> dict[str, Any]:
+        change = new_update(kind, parameters)
+        answer = dict(change)
+        cluster.updates[change["id"]] = change
+        cluster.description["status"] = "UPDATING"
+
+        def run() -> None:
+            try:
+                if "version" in changes and cluster.control_plane is not None:
+                    cluster.control_plane.upgrade(changes["version"])
+            except ClusterLaunchError as error:
+                change["errors"] = [
+                    {"errorCode": "Unknown", "errorMessage": str(error), "resourceIds": []}
+                ]
+            else:
+                cluster.description.update(changes)
+            cluster.description["status"] = "ACTIVE"
+            change["status"] = "Failed" if change["errors"] else "Successful"
+
+        in_background(run)
+        return answer
 
     def delete(self, name: str) -> dict[str, Any]:
         """Stop a control plane that has no node groups left."""

@@ -88,6 +88,9 @@ class KubernetesCluster(Protocol):
     def remove_cni(self) -> None:
         """Remove the VPC CNI's pods. Nodes keep its configuration, as on EKS."""
 
+    def upgrade(self, version: str) -> None:
+        """Give the control plane a version such as 1.37. Raises ClusterLaunchError."""
+
     def request(
         self,
         path: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -15,7 +15,14 @@ from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
 from lab.aws.eks import access_entries, draining, validation
-from lab.aws.eks.clusters import Cluster, Clusters, NodeGroup, in_background, subnets_of
+from lab.aws.eks.clusters import (
+    Cluster,
+    Clusters,
+    NodeGroup,
+    in_background,
+    new_update,
+    subnets_of,
+)
 from lab.aws.eks.infrastructure import Infrastructure, NodeLaunchError
 from lab.aws.eks.instances import Instance, launch_instances, node_spec
 from lab.aws.eks.launch_templates import instance_types, launch_template
@@ -26,11 +33,13 @@ LOG = logging.getLogger(__name__)
 
 # The codes of health issues that an update's errors have too.
 _UPDATE_ERRORS = {"InsufficientFreeAddresses", "NodeCreationFailure"}
+# The most nodes that an update replaces at once.
+_MOST_AT_ONCE = 100
 _DEFAULT_AMI_TYPE = "AL2023_x86_64_STANDARD"
 
 
 class NodeGroups:
-    """Makes, resizes and deletes node groups."""
+    """Makes, updates and deletes node groups."""
 
     def __init__(
         self,
@@ -104,21 +113,31 @@ class NodeGroups:
                 description, {**template, "InstanceType": types[0]}
             )
         access_entries.ensure_node_role(cluster, request["nodeRole"])
-        in_background(lambda: self._scale(cluster, group, "CREATE_FAILED"))
+        in_background(lambda: self._carry_out(cluster, group, "CREATE_FAILED", self._resize))
         return description
 
-    def _scale(self, cluster: Cluster, group: NodeGroup, failure: str) -> None:
+    def _resize(self, cluster: Cluster, group: NodeGroup) -> None:
         """Bring a node group to its desired size."""
+        wanted = group.description["scalingConfig"]["desiredSize"]
+        surplus = group.instances[wanted:]
+        if surplus:
+            self._remove(cluster, group, surplus)
+        missing = wanted - len(group.instances)
+        if missing > 0:
+            self._launch(cluster, group, missing)
+
+    def _carry_out(
+        self,
+        cluster: Cluster,
+        group: NodeGroup,
+        failure: str,
+        work: Callable[[Cluster, NodeGroup], None],
+    ) -> None:
+        """Work on a node group, and report in its description how it went."""
         description = group.description
         try:
             with group.busy:
-                wanted = description["scalingConfig"]["desiredSize"]
-                surplus = group.instances[wanted:]
-                if surplus:
-                    self._remove(cluster, group, surplus)
-                missing = wanted - len(group.instances)
-                if missing > 0:
-                    self._launch(cluster, group, missing)
+                work(cluster, group)
         except _NodeGroupIssue as issue:
             self._report(group, failure, issue.code, str(issue), issue.resources)
         except Exception as error:
@@ -222,41 +241,66 @@ class NodeGroups:
         group.instances = [i for i in group.instances if i not in instances]
         cluster.draining.difference_update(instance.name for instance in instances)
 
-    def resize(
-        self, cluster_name: str, name: str, scaling: Mapping[str, int] | None
-    ) -> dict[str, Any]:
-        """Change a node group's size."""
-        cluster, group = (
-            self._clusters.find(cluster_name),
-            self._clusters.node_group(cluster_name, name),
-        )
+    def configure(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Change a node group's size, its labels, or how a new version comes to it."""
+        cluster, group = self._updatable(request)
+        description = group.description
+        scaling, labels = request.get("scalingConfig"), request.get("labels") or {}
+        wanted = {**description["scalingConfig"], **(scaling or {})}
+        validation.scaling(wanted)
+        description["scalingConfig"] = wanted
+        description["updateConfig"] = request.get("updateConfig") or description["updateConfig"]
+        description["labels"] = {
+            key: value
+            for key, value in description["labels"].items()
+            if key not in (labels.get("removeLabels") or [])
+        } | (labels.get("addOrUpdateLabels") or {})
+        return self._begin(cluster, group, new_update("ConfigUpdate", scaling or {}), self._resize)
+
+    def update_version(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace a node group's nodes by nodes of another version or launch template version."""
+        cluster, group = self._updatable(request)
+        description = group.description
+        version = request.get("version") or description["version"]
+        validation.node_group_version(cluster.description["version"], version)
+        wanted = request.get("launchTemplate")
+        if wanted:
+            template, found = launch_template(self._clients, request)
+            types = instance_types({"instanceTypes": description["instanceTypes"]}, template)
+            group.template = {**template, "InstanceType": types[0]}
+            description["launchTemplate"] = {
+                **description["launchTemplate"],
+                "version": str(found["VersionNumber"]),
+            }
+        description["version"] = version
+        change = new_update("VersionUpdate", {"version": version, "launchTemplate": wanted or {}})
+        return self._begin(cluster, group, change, self._roll)
+
+    def _updatable(self, request: Mapping[str, Any]) -> tuple[Cluster, NodeGroup]:
+        cluster_name, name = request["clusterName"], request["nodegroupName"]
+        group = self._clusters.node_group(cluster_name, name)
         if group.description["status"] not in ("ACTIVE", "DEGRADED"):
             raise ApiError(
                 "ResourceInUseException",
                 "Nodegroup cannot be updated as it is currently not in Active State",
             )
-        wanted = {**group.description["scalingConfig"], **(scaling or {})}
-        validation.scaling(wanted)
-        update: dict[str, Any] = {
-            "id": str(uuid.uuid4()),
-            "status": "InProgress",
-            "type": "ConfigUpdate",
-            "params": [
-                {"type": key[0].upper() + key[1:], "value": str(value)}
-                for key, value in (scaling or {}).items()
-            ],
-            "createdAt": now(),
-            "errors": [],
-        }
-        asked = dict(update)
-        group.updates[update["id"]] = update
-        group.description["scalingConfig"] = wanted
+        return self._clusters.find(cluster_name), group
+
+    def _begin(
+        self,
+        cluster: Cluster,
+        group: NodeGroup,
+        change: dict[str, Any],
+        work: Callable[[Cluster, NodeGroup], None],
+    ) -> dict[str, Any]:
+        answer = dict(change)
+        group.updates[change["id"]] = change
         group.description["status"] = "UPDATING"
 
-        def scale() -> None:
-            self._scale(cluster, group, "DEGRADED")
+        def run() -> None:
+            self._carry_out(cluster, group, "DEGRADED", work)
             issues = group.description["health"]["issues"]
-            update["errors"] = [
+            change["errors"] = [
                 {
                     "errorCode": issue["code"] if issue["code"] in _UPDATE_ERRORS else "Unknown",
                     "errorMessage": issue["message"],
@@ -264,10 +308,29 @@ class NodeGroups:
                 }
                 for issue in issues
             ]
-            update["status"] = "Failed" if issues else "Successful"
+            change["status"] = "Failed" if issues else "Successful"
 
-        in_background(scale)
-        return asked
+        in_background(run)
+        return answer
+
+    def _roll(self, cluster: Cluster, group: NodeGroup) -> None:
+        """Replace every node, as many at once as the update's configuration says.
+
+        The strategy DEFAULT first launches more nodes, up to two in each zone, and MINIMAL none.
+        https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+        """
+        config, old = group.description["updateConfig"], list(group.instances)
+        percentage = config.get("maxUnavailablePercentage")
+        share = len(old) * percentage // 100 if percentage else config.get("maxUnavailable", 1)
+        at_once = min(max(share, 1), _MOST_AT_ONCE)
+        if old and config.get("updateStrategy") != "MINIMAL":
+            zones = len({instance.zone for instance in old})
+            self._launch(cluster, group, max(2 * zones, at_once))
+        while old:
+            leaving, old = old[:at_once], old[at_once:]
+            self._remove(cluster, group, leaving)
+            self._launch(cluster, group, len(leaving))
+        self._resize(cluster, group)
 
     def update(self, cluster_name: str, group_name: str | None, update_id: str) -> dict[str, Any]:
         """One update of a node group. Raises ResourceNotFoundException."""

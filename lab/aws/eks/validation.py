@@ -77,6 +77,57 @@ def cluster(request: Mapping[str, Any], kms: Any) -> None:
         _encryption_key((configuration.get("provider") or {}).get("keyArn"), kms)
 
 
+def cluster_subnets(vpc_id: str, subnets: Sequence[Mapping[str, Any]]) -> None:
+    """Check a cluster's subnets, as DescribeSubnets shows them. Raises ApiError."""
+    if len({subnet["AvailabilityZone"] for subnet in subnets}) < 2:
+        raise invalid("Subnets specified must be in at least two different AZs")
+    if any(subnet["VpcId"] != vpc_id for subnet in subnets):
+        raise invalid("Subnets specified must belong to the same VPC")
+
+
+def cluster_network(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Check a change of a cluster's endpoints or subnets. Raises ApiError."""
+    if "subnetIds" in wanted and set(wanted) - {"subnetIds", "securityGroupIds"}:
+        raise invalid("Only one type of update can be allowed.")
+    after = {**found, **wanted}
+    if after == found:
+        state = ", ".join(f"{key}: {value}" for key, value in wanted.items())
+        raise invalid(f"Cluster is already at the desired configuration with {state}")
+    if not after["endpointPublicAccess"] and not after["endpointPrivateAccess"]:
+        raise invalid("Private and public endpoint access cannot both be disabled")
+    _public_cidrs(wanted.get("publicAccessCidrs") or [])
+
+
+def authentication_mode(found: str, wanted: str) -> None:
+    """Check a change of the authentication mode, which goes one way. Raises ApiError.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/setting-up-access-entries.html
+    """
+    order = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
+    if wanted not in order or order.index(wanted) != order.index(found) + 1:
+        raise invalid(f"Unsupported authentication mode update from {found} to {wanted}")
+
+
+def cluster_version(found: str, wanted: str) -> None:
+    """Check a control plane's next version. Raises ApiError.
+
+    EKS goes up one minor version at a time. It goes back one within seven days, after all nodes
+    (https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html), which CloudFormation
+    updates after the control plane. So the lab never goes back.
+    """
+    before, after = (int(version.partition(".")[2]) for version in (found, wanted))
+    if after != before + 1:
+        raise invalid(f"Unsupported Kubernetes minor version update from {found} to {wanted}")
+
+
+def node_group_version(cluster_version: str, wanted: str) -> None:
+    """Check that nodes are not newer than their control plane. Raises ApiError."""
+    before, after = (int(version.partition(".")[2]) for version in (cluster_version, wanted))
+    if after > before:
+        # The rule is Kubernetes' version skew policy. The words are the lab's.
+        raise invalid(f"Nodegroup version {wanted} is newer than the cluster's {cluster_version}")
+
+
 def _public_cidrs(cidrs: Sequence[str]) -> None:
     if len(cidrs) > _MOST_PUBLIC_CIDRS:
         raise invalid(f"At most {_MOST_PUBLIC_CIDRS} publicAccessCidrs may be given")
@@ -120,6 +171,19 @@ def logging(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
         for on in (True, False)
     ]
     return {"clusterLogging": [part for part in parts if part["types"]]}
+
+
+def changed_logging(found: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Which logs are on and off after a change. Raises ApiError."""
+    logging(wanted)
+    before = {kind: part["enabled"] for part in found["clusterLogging"] for kind in part["types"]}
+    after = dict(before)
+    for setup in (wanted or {}).get("clusterLogging") or []:
+        after |= dict.fromkeys(setup.get("types") or [], bool(setup.get("enabled")))
+    if after == before:
+        raise invalid("No changes needed for the logging config provided")
+    enabled = [kind for kind, on in after.items() if on]
+    return logging({"clusterLogging": [{"types": enabled, "enabled": True}]})
 
 
 def scaling(wanted: Mapping[str, int]) -> None:

@@ -29,7 +29,7 @@ from rackrate.stack.preflight import (
 )
 from rackrate.stages import preflight as stage
 from tests.templates.cloudformation import ROOT, load
-from tests.unit.stack.custom_resources import Context, listener, only
+from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request
 
 PROPERTIES = {
@@ -60,6 +60,11 @@ PROPERTIES = {
     "SecondaryCidr": "",
     "Egress": "nat",
     "PublicEndpoint": "true",
+    "KubernetesVersion": "1.36",
+    "AuthenticationMode": "API",
+    "EncryptSecrets": "false",
+    "EncryptionKey": "aws",
+    "RetainResults": "true",
 }
 
 
@@ -533,7 +538,19 @@ def test_a_full_subnet_is_refused():
 def clients(aws):
     capacity_reservations.install()
     lab_quotas.install()
-    return {name: aws.client(name) for name in ("ec2", "eks", "service-quotas")}
+    known = {name: aws.client(name) for name in ("ec2", "eks", "service-quotas")}
+    return known | {"cloudformation": StackOf("UPDATE_IN_PROGRESS")}
+
+
+class StackOf:
+    """CloudFormation with a stack of this status."""
+
+    def __init__(self, status):
+        self.status = status
+
+    def describe_stacks(self, StackName):
+        assert StackName == STACK_ID
+        return {"Stacks": [{"StackStatus": self.status}]}
 
 
 def ask(clients, kind="Create", changes=None, patience=None, **extra):
@@ -543,6 +560,7 @@ def ask(clients, kind="Create", changes=None, patience=None, **extra):
         ec2=clients["ec2"],
         eks=clients["eks"],
         quotas=clients["service-quotas"],
+        cloudformation=clients["cloudformation"],
         patience=patience or Patience([]),
     )
 
@@ -579,6 +597,42 @@ def test_an_update_is_checked_again_and_a_deletion_never(clients):
     with pytest.raises(PreflightFailed, match=r"t3\.large"):
         update(clients, bad)
     assert ask(clients, "Delete", bad, PhysicalResourceId="nothing").physical_id == "nothing"
+
+
+def test_an_update_tells_its_refused_changes_and_other_faults_in_one_message(clients):
+    with pytest.raises(PreflightFailed) as refused:
+        update(clients, {"VpcCidr": "10.1.0.0/16", "RetainResults": "false", "EnaExpress": "both"})
+    told = [str(fault).partition(":")[0] for fault in refused.value.faults]
+    assert told == [
+        "RetainResults true -> false",
+        "VpcCidr 10.0.0.0/16 -> 10.1.0.0/16",
+        "EnaExpress both",
+    ]
+
+
+def test_another_cluster_is_refused_before_anything_is_asked_of_it(clients):
+    with pytest.raises(PreflightFailed, match=r"\(empty\) -> house: a stack stays"):
+        update({**clients, "eks": None}, {"ExistingClusterName": "house"})
+
+
+@pytest.mark.parametrize("before", [{"VpcCidr": "10.1.0.0/16"}, {"InstanceType": "t3.large"}])
+def test_a_rollback_is_never_refused_and_gives_the_zones_back(clients, before):
+    rolled_back = {**clients, "cloudformation": StackOf("UPDATE_ROLLBACK_IN_PROGRESS")}
+    answer = update(rolled_back, {"InstanceType": "t3.large"}, before=before)
+    assert answer.physical_id == "us-east-1c,us-east-1d"
+    assert answer.data["AvailabilityZone"] == "us-east-1c"
+
+
+def test_node_groups_that_are_replaced_need_vcpus_and_reservations_beside_the_old_ones(
+    clients, allow
+):
+    allow(STANDARD, 7.0)
+    with pytest.raises(PreflightFailed, match="= 8; 0 of 7 vCPUs"):
+        update(clients, {"AmiType": "BOTTLEROCKET_x86_64"})
+    reserved = {"BaselineCapacityReservationId": "cr-0123456789abcdef0"}
+    request = Request.from_properties({**PROPERTIES, **reserved})
+    assert stage._facts(request, reserved, clients["ec2"]).held == set(reserved.values())
+    assert stage._facts(request, reserved, clients["ec2"], is_replaced=True).held == frozenset()
 
 
 def test_an_unknown_reservation_is_a_fault_and_no_crash(clients):
@@ -740,8 +794,6 @@ def test_an_update_asks_only_for_what_it_changes(clients, allow):
         update(clients, {"NodeCount": "3"})
     with pytest.raises(PreflightFailed, match=r"\AEgress nat: its NAT gateway needs"):
         update(clients, {}, before={"Egress": "endpoints"})
-    with pytest.raises(PreflightFailed, match="ExistingClusterName: it is empty"):
-        update(clients, {}, before={"ExistingClusterName": "theirs"})
 
 
 class Refusing:

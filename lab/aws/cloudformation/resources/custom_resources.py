@@ -60,6 +60,7 @@ class CustomResource(ResourceType):
 
     type = "AWS::CloudFormation::CustomResource"
     properties = None
+    reverts_failed_update = True
 
     def __init__(self, runtime: LambdaRuntime, responses: CustomResourceResponses) -> None:
         self._runtime, self._responses = runtime, responses
@@ -72,12 +73,7 @@ class CustomResource(ResourceType):
     ) -> Created | None:
         if old.get("ServiceToken") != new.get("ServiceToken"):
             return None
-        before = context.state.physical_id
-        made = self._ask(context, "Update", new, {"OldResourceProperties": _words(old)})
-        if made.physical_id != before:
-            # A new id means a replacement, so CloudFormation deletes the old one.
-            self._ask(context, "Delete", old)
-        return made
+        return self._ask(context, "Update", new, {"OldResourceProperties": _words(old)})
 
     def delete(self, context: ResourceContext) -> None:
         self._ask(context, "Delete", context.state.properties)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from lab.aws.cloudformation.coercion import camel_case
+from lab.aws.cloudformation.coercion import camel_case, is_true
 from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
@@ -74,20 +74,38 @@ class EksCluster(ResourceType):
             "Version",
         }
     )
+    name_property = "Name"
+    reverts_failed_update = True
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         eks = context.client("eks")
         name = properties.get("Name") or context.physical_name(100)
         request = _request(properties, "Name", "Tags")
         if "logging" in request:
-            enabled = request["logging"].get("clusterLogging", {}).get("enabledTypes", [])
-            types = [item["type"] for item in enabled]
+            types = _enabled_logs(properties)
             request["logging"] = {"clusterLogging": [{"types": types, "enabled": True}]}
         tags = context.tags(properties.get("Tags"))
         context.call("eks", "CreateCluster", {**request, "name": name, "tags": tags})
         context.begin(name)
         cluster = _await(context, lambda: eks.describe_cluster(name=name)["cluster"])
         return Created(name, _cluster_attributes(cluster))
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if _cluster_replacement(old) != _cluster_replacement(new):
+            return None
+        for section, key in _KEPT_IN_TEMPLATES:
+            if key in (old.get(section) or {}) and key not in (new.get(section) or {}):
+                raise ResourceFailure(
+                    f"When updating a resource, you must include {section}.{key} if the previous"
+                    " template of the resource had it"
+                )
+        eks, name = context.client("eks"), str(context.state.physical_id)
+        for operation, request in _cluster_changes(eks.describe_cluster(name=name)["cluster"], new):
+            change = context.call("eks", operation, {"name": name, **request})["update"]
+            _await_update(context, {"name": name, "updateId": change["id"]})
+        return Created(name, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         eks, name = context.client("eks"), context.state.physical_id
@@ -96,6 +114,73 @@ class EksCluster(ResourceType):
             lambda: eks.describe_cluster(name=name)["cluster"],
             eks.exceptions.ResourceNotFoundException,
         )
+
+
+# What a template must keep if it once had it.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-eks-cluster-resourcesvpcconfig.html
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-eks-cluster-clusterlogging.html
+_KEPT_IN_TEMPLATES = (
+    ("ResourcesVpcConfig", "EndpointPublicAccess"),
+    ("ResourcesVpcConfig", "EndpointPrivateAccess"),
+    ("ResourcesVpcConfig", "PublicAccessCidrs"),
+    ("Logging", "ClusterLogging"),
+)
+
+
+def _cluster_replacement(properties: dict[str, Any]) -> list[Any]:
+    """The properties that only another cluster can have.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html
+    """
+    names = ("BootstrapSelfManagedAddons", "EncryptionConfig", "Name", "RoleArn")
+    access = properties.get("AccessConfig") or {}
+    return [
+        *(properties.get(name) for name in names),
+        access.get("BootstrapClusterCreatorAdminPermissions"),
+    ]
+
+
+def _cluster_changes(
+    found: dict[str, Any], new: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The updates that give a cluster its new properties, one kind in each, in order."""
+    network = camel_case(new.get("ResourcesVpcConfig") or {})
+    endpoint = {
+        key: is_true(value) if key != "publicAccessCidrs" else value
+        for key, value in network.items()
+        if key in ("endpointPrivateAccess", "endpointPublicAccess", "publicAccessCidrs")
+    }
+    if any(found["resourcesVpcConfig"][key] != value for key, value in endpoint.items()):
+        yield "UpdateClusterConfig", {"resourcesVpcConfig": endpoint}
+    subnets = network.get("subnetIds", [])
+    if sorted(subnets) != sorted(found["resourcesVpcConfig"]["subnetIds"]):
+        yield "UpdateClusterConfig", {"resourcesVpcConfig": {"subnetIds": subnets}}
+    logs, wanted = found["logging"]["clusterLogging"], set(_enabled_logs(new))
+    states = {name: setup["enabled"] for setup in logs for name in setup["types"]}
+    changed = [
+        {"types": types, "enabled": on}
+        for on in (True, False)
+        if (types := [n for n, is_on in states.items() if (n in wanted) == on and is_on != on])
+    ]
+    if changed:
+        yield "UpdateClusterConfig", {"logging": {"clusterLogging": changed}}
+    mode = (new.get("AccessConfig") or {}).get("AuthenticationMode")
+    if mode and mode != found["accessConfig"]["authenticationMode"]:
+        yield "UpdateClusterConfig", {"accessConfig": {"authenticationMode": mode}}
+    version = str(new.get("Version") or found["version"])
+    if version != found["version"]:
+        yield "UpdateClusterVersion", {"version": version}
+
+
+def _enabled_logs(properties: dict[str, Any]) -> list[str]:
+    setup = (properties.get("Logging") or {}).get("ClusterLogging") or {}
+    return [item["Type"] for item in setup.get("EnabledTypes") or []]
+
+
+def _await_update(context: ResourceContext, request: dict[str, str]) -> None:
+    """Wait for an update of a cluster, node group or add-on. Raises ResourceFailure."""
+    eks = context.client("eks")
+    _await(context, lambda: _as_resource(eks.describe_update(**request)["update"]))
 
 
 def _as_resource(update: dict[str, Any]) -> dict[str, Any]:
@@ -136,9 +221,12 @@ class Nodegroup(ResourceType):
             "ScalingConfig",
             "Subnets",
             "Tags",
+            "UpdateConfig",
             "Version",
         }
     )
+    name_property = "NodegroupName"
+    reverts_failed_update = True
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         eks = context.client("eks")
@@ -168,20 +256,19 @@ class Nodegroup(ResourceType):
     def update(
         self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
     ) -> Created | None:
-        if {key for key in {*old, *new} if old.get(key) != new.get(key)} != {"ScalingConfig"}:
+        if any(old.get(key) != new.get(key) for key in _NODE_GROUP_REPLACEMENT):
             return None
         eks = context.client("eks")
         cluster, name = str(context.state.physical_id).split("/", 1)
-        request = {
-            "clusterName": cluster,
-            "nodegroupName": name,
-            "scalingConfig": camel_case(new["ScalingConfig"]),
-        }
-        context.call("eks", "UpdateNodegroupConfig", request)
-        _await(
-            context,
-            lambda: eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"],
-        )
+        group = {"clusterName": cluster, "nodegroupName": name}
+        found = eks.describe_nodegroup(**group)["nodegroup"]
+        for operation, request in _node_group_changes(found, old, new):
+            change = context.call("eks", operation, {**group, **request})["update"]
+            _await_update(
+                context, {"name": cluster, "nodegroupName": name, "updateId": change["id"]}
+            )
+        if old.get("Tags") != new.get("Tags"):
+            eks.tag_resource(resourceArn=found["nodegroupArn"], tags=context.tags(new.get("Tags")))
         return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
@@ -192,6 +279,41 @@ class Nodegroup(ResourceType):
             lambda: eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"],
             eks.exceptions.ResourceNotFoundException,
         )
+
+
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-nodegroup.html
+_NODE_GROUP_REPLACEMENT = (
+    "AmiType",
+    "ClusterName",
+    "InstanceTypes",
+    "NodeRole",
+    "NodegroupName",
+    "Subnets",
+)
+
+
+def _node_group_changes(
+    found: dict[str, Any], old: dict[str, Any], new: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The updates that give a node group its new properties, in order."""
+    config: dict[str, Any] = {}
+    for key, name in (("ScalingConfig", "scalingConfig"), ("UpdateConfig", "updateConfig")):
+        if new.get(key) and old.get(key) != new.get(key):
+            config[name] = camel_case(new[key])
+    labels, before = new.get("Labels") or {}, found["labels"]
+    if labels != before:
+        gone = [key for key in before if key not in labels]
+        config["labels"] = {"addOrUpdateLabels": labels, "removeLabels": gone}
+    if config:
+        yield "UpdateNodegroupConfig", config
+    version: dict[str, Any] = {}
+    if new.get("Version") and str(new["Version"]) != found["version"]:
+        version["version"] = str(new["Version"])
+    template = camel_case(new.get("LaunchTemplate") or {})
+    if template and str(template["version"]) != str(found["launchTemplate"]["version"]):
+        version["launchTemplate"] = {key: str(value) for key, value in template.items()}
+    if version:
+        yield "UpdateNodegroupVersion", version
 
 
 class Addon(ResourceType):
@@ -226,12 +348,7 @@ class Addon(ResourceType):
         eks = context.client("eks")
         cluster, name = new["ClusterName"], new["AddonName"]
         change = eks.update_addon(**_request(new, "Tags"))["update"]
-
-        def outcome() -> dict[str, Any]:
-            found = eks.describe_update(name=cluster, addonName=name, updateId=change["id"])
-            return _as_resource(found["update"])
-
-        _await(context, outcome)
+        _await_update(context, {"name": cluster, "addonName": name, "updateId": change["id"]})
         return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
@@ -268,6 +385,25 @@ class EksAccessEntry(ResourceType):
         return Created(
             f"{principal}|{cluster}", {"AccessEntryArn": entry["accessEntry"]["accessEntryArn"]}
         )
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if any(old.get(key) != new.get(key) for key in ("ClusterName", "PrincipalArn", "Type")):
+            return None
+        eks = context.client("eks")
+        entry = {"clusterName": new["ClusterName"], "principalArn": new["PrincipalArn"]}
+        if "Username" in new or "KubernetesGroups" in {*old, *new}:
+            named = {"username": new["Username"]} if "Username" in new else {}
+            groups = new.get("KubernetesGroups") or []
+            eks.update_access_entry(**entry, **named, kubernetesGroups=groups)
+        kept = [policy["PolicyArn"] for policy in new.get("AccessPolicies", [])]
+        for policy in old.get("AccessPolicies", []):
+            if policy["PolicyArn"] not in kept:
+                eks.disassociate_access_policy(**entry, policyArn=policy["PolicyArn"])
+        for policy in new.get("AccessPolicies", []):
+            eks.associate_access_policy(**entry, **camel_case(policy))
+        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         principal, cluster = str(context.state.physical_id).rsplit("|", 1)

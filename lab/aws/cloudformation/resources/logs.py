@@ -41,6 +41,7 @@ class LogGroup(ResourceType):
 
     type = "AWS::Logs::LogGroup"
     properties = frozenset({"KmsKeyId", "LogGroupName", "RetentionInDays", "Tags"})
+    name_property = "LogGroupName"
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         logs = context.client("logs")

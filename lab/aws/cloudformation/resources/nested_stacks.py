@@ -88,12 +88,22 @@ class NestedStack(ResourceType):
                 wait_for=True,
             )
         except StackError as error:
-            if "No updates are to be performed" not in error.message:
-                raise ResourceFailure(error.message) from error
-        if stack.status not in ("UPDATE_COMPLETE", "CREATE_COMPLETE"):
+            if "No updates are to be performed" in error.message:
+                return self._made(stack)
+            raise ResourceFailure(error.message) from error
+        if stack.status != "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS":
             raise ResourceFailure(
                 f"Embedded stack {stack.stack_id} was not successfully updated: {_failure(stack)}"
             )
+        return self._made(stack)
+
+    def revert(
+        self, context: ResourceContext, new: dict[str, Any], old: dict[str, Any]
+    ) -> Created | None:
+        stack = self._stacks.find(str(context.state.physical_id))
+        self._engine.take_back(stack)
+        if stack.status == "UPDATE_ROLLBACK_FAILED":
+            raise ResourceFailure(f"Embedded stack {stack.stack_id}: {stack.status_reason}")
         return self._made(stack)
 
     def delete(self, context: ResourceContext) -> None:
