@@ -106,9 +106,6 @@ class Trial(TrialState):
     def to_item(self) -> Json:
         """The trial as an item of the table, without unknown fields."""
         item = self.model_dump(mode="json", exclude_none=True)
-        for side in ("client_node", "server_node"):
-            if side in item and not item[side]["network_layers"]:
-                del item[side]["network_layers"]
         for name in ("warm_up", "repeated_together"):
             if not item[name]:
                 del item[name]

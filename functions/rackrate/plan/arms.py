@@ -46,6 +46,23 @@ class InstanceNetwork(Document):
         return baseline is not None and peak is not None and baseline < peak
 
 
+class InstancePlacement(Document):
+    """Where EC2 says that a node's instance is, and how it was bought."""
+
+    group: str | None = None
+    """The name of its placement group; null if it is in none."""
+    group_id: str | None = None
+    strategy: str | None = None
+    """The strategy of its group; null without a group, or if EC2 did not tell."""
+    partition: int | None = None
+    """Its partition, from 1, in a partition placement group."""
+    tenancy: str | None = None
+    lifecycle: str = "on-demand"
+    """`on-demand`, `spot`, `capacity-block`, or another word of EC2's."""
+    capacity_reservation: str | None = None
+    """The id of the capacity reservation in which it runs."""
+
+
 class Node(Document):
     """The facts about a node; null where the node does not report one."""
 
@@ -53,6 +70,9 @@ class Node(Document):
     instance_id: str | None = None
     instance_type: str | None = None
     zone: str | None = None
+    """As EC2 says, or the node's label where EC2 did not tell."""
+    placement: InstancePlacement | None = None
+    """Null if EC2 did not tell it."""
     region: str | None = None
     image: str | None = None
     """The machine image."""
@@ -65,8 +85,9 @@ class Node(Document):
     container_runtime: str | None = None
     cpus: int | None = None
     network_scale: float | None = None
-    network_layers: tuple[str, ...] = ()
-    """The node's location in EC2's network, from the top; empty if EC2 does not report it."""
+    network_layers: tuple[str, ...] | None = None
+    """Its location in EC2's network, from the top; empty if EC2 reports none for it; null if EC2
+    did not tell."""
     cni: str | None = None
     """Image of the VPC CNI with name and tag; null if there is none, or during its update."""
 

@@ -62,6 +62,18 @@ _CONFOUNDS = (
     ),
     Confound("images", "AMI", lambda node: node.image, _ONE_RELEASE),
     Confound("kernels", "kernel", lambda node: node.kernel, _ONE_RELEASE),
+    Confound(
+        "capacity_types",
+        "capacity type",
+        lambda node: None if node.placement is None else node.placement.lifecycle,
+        "buy the nodes of all arms in one way: all on demand, or all as spot instances",
+    ),
+    Confound(
+        "tenancies",
+        "tenancy",
+        lambda node: None if node.placement is None else node.placement.tenancy,
+        "use one tenancy for all arms",
+    ),
 )
 
 
@@ -102,6 +114,8 @@ def planned_guards(outlook: Outlook) -> list[Guard]:
         few_pairs(outlook),
         *(confound(outlook, about) for about in _CONFOUNDS),
         one_thread(outlook),
+        placements(outlook),
+        topology(outlook),
         placeholder_nodes(outlook),
     ]
 
@@ -262,10 +276,64 @@ def _each_once(about: Mapping[str, tuple[str, str]], part: int) -> str:
     return "; ".join(dict.fromkeys(words[part] for words in about.values()))
 
 
+def placements(outlook: Outlook) -> Guard:
+    """Warn if EC2 did not say whether nodes are in the placement group that their arm claims."""
+    nodes = _nodes_there(outlook)
+    unknown = [n.name for n in nodes if n.placement is None]
+    unsure = [
+        n.name
+        for n in nodes
+        if n.placement is not None and n.placement.group is not None and not n.placement.strategy
+    ]
+    text = "EC2 says that every node is in the placement group that its arm claims, or in none"
+    if unknown:
+        text = (
+            f"EC2 did not say where {counted(len(unknown), 'node')} of {len(nodes)} are, so nothing"
+            " shows that their placement is what their arm claims"
+        )
+    elif unsure:
+        text = (
+            f"EC2 did not say which strategy the group of {counted(len(unsure), 'node')} has, so"
+            " nothing shows that it is what their arm claims"
+        )
+    return _guard(
+        "placements",
+        bool(unknown or unsure),
+        text if nodes else "no node is there yet",
+        "let the role of the plan function call ec2:DescribeInstances and"
+        " ec2:DescribePlacementGroups, and look for its warnings in the log",
+    )
+
+
+def topology(outlook: Outlook) -> Guard:
+    """Say where the nodes' location in EC2's network is known. It never trips."""
+    nodes = _nodes_there(outlook)
+    without = [node for node in nodes if node.network_layers == ()]
+    unknown = [node for node in nodes if node.network_layers is None]
+    told = []
+    if len(without) + len(unknown) < len(nodes):
+        told.append(f"known for {len(nodes) - len(without) - len(unknown)} of {len(nodes)} nodes")
+    if without:
+        types = sorted({node.instance_type or "instances of an unknown type" for node in without})
+        told.append(f"EC2 reports no topology for {listed(types)}")
+    if unknown:
+        told.append(f"EC2 did not answer for {counted(len(unknown), 'node')}")
+    return _guard("topology", False, "; ".join(told) or "no node is there yet", "")
+
+
+def _nodes_there(outlook: Outlook) -> list[Node]:
+    """The nodes that exist, each once."""
+    nodes = {node.name: node for arm in outlook.arms for node in arm.nodes}
+    return [node for node in nodes.values() if not _is_placeholder(node)]
+
+
+def _is_placeholder(node: Node) -> bool:
+    return (node.instance_id or node.kubernetes) is None
+
+
 def placeholder_nodes(outlook: Outlook) -> Guard:
     """Warn if the plan uses placeholders for nodes that do not exist yet."""
-    there = [node.instance_id or node.kubernetes for arm in outlook.arms for node in arm.nodes]
-    missing = there.count(None)
+    missing = sum(_is_placeholder(node) for arm in outlook.arms for node in arm.nodes)
     return _guard(
         "placeholder_nodes",
         missing > 0,

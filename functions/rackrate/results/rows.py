@@ -63,6 +63,8 @@ _NODE_FACTS: Mapping[str, Callable[[Node], str | None]] = {
     "instance_type": lambda node: node.instance_type,
     "instance_id": lambda node: node.instance_id,
     "zone": lambda node: node.zone,
+    "placement_group": lambda node: None if node.placement is None else node.placement.group,
+    "capacity_type": lambda node: None if node.placement is None else node.placement.lifecycle,
     "node_group": lambda node: node.node_group,
     "machine_image": lambda node: node.image,
     "kernel": lambda node: node.kernel,

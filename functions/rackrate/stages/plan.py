@@ -11,10 +11,12 @@ from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
 from rackrate.measure.counters import Counters
 from rackrate.measure.node_groups import describe, health_issues
 from rackrate.measure.nodes import CNI_DAEMON_SET, cni, node_of, nodes_of, ready_nodes
+from rackrate.measure.placement import placed
 from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
 from rackrate.plan.check import check_plan, earlier_path
+from rackrate.plan.claims import placement_faults
 from rackrate.plan.estimate import Estimates, EstimateSummary, estimate
 from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.plan.model import Plan
@@ -71,12 +73,11 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     """
     settings, store = resources.settings, resources.store
     placeholders = _needs_no_nodes(raw, run_id, resources)
-    nodes = {
-        arm.name: placeholder_nodes(arm, settings.node_count, resources)
+    nodes = (
+        {arm.name: placeholder_nodes(arm, settings.node_count, resources) for arm in settings.arms}
         if placeholders
-        else ready_nodes(resources.cluster, arm)
-        for arm in settings.arms
-    }
+        else _found_nodes(resources)
+    )
     counts = {name: len(found) for name, found in nodes.items()}
     try:
         checked = check_plan(
@@ -165,8 +166,14 @@ def lay_out(
         nodes: the nodes of each of the stack's arms.
         resources: the stack's resources.
         placeholders: whether the nodes are not there yet.
+
+    Raises:
+        InvalidPlan: an arm is not what it claims to be.
     """
     arms = _arms(plan, nodes, resources, placeholders=placeholders)
+    whereabouts = {arm.name: arm.whereabouts for arm in resources.settings.arms}
+    if faults := placement_faults(arms, whereabouts):
+        raise InvalidPlan(faults)
     items = build_schedule(plan, arms)
     warm_ups = build_warm_up(plan, arms) if plan.warm_up else []
     estimates = estimate(
@@ -320,6 +327,14 @@ def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
 
 
 # -- nodes and arms
+
+
+def _found_nodes(resources: Resources) -> dict[str, list[Node]]:
+    """The Ready nodes of each of the stack's arms, with what EC2 says of them."""
+    found = {arm.name: ready_nodes(resources.cluster, arm) for arm in resources.settings.arms}
+    every = {node.name: node for nodes in found.values() for node in nodes}
+    told = {node.name: node for node in placed(resources.ec2, list(every.values()))}
+    return {arm: [told[node.name] for node in nodes] for arm, nodes in found.items()}
 
 
 def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:

@@ -26,6 +26,7 @@ NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     # Without the lab's label a network is unscaled.
     "scale of the lab's network": lambda node: 1 if (s := node.network_scale) is None else s,
     "zone": lambda node: node.zone,
+    "capacity type": lambda node: None if node.placement is None else node.placement.lifecycle,
     "Region": lambda node: node.region,
     "machine image": lambda node: node.image,
     "operating system": lambda node: node.os_image,
@@ -33,7 +34,7 @@ NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     "CPUs": lambda node: node.cpus,
     "kubelet": lambda node: node.kubernetes,
     "container runtime": lambda node: node.container_runtime,
-    "place in the network (network node layers)": lambda node: list(node.network_layers),
+    "place in the network (network node layers)": lambda node: list(node.network_layers or ()),
 }
 #: The facts about arms by name.
 ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
