@@ -70,7 +70,7 @@ def _placed(
     return node.model_copy(
         update={
             "zone": where.get("AvailabilityZone") or node.zone,
-            "placement": InstancePlacement(
+            "ec2_placement": InstancePlacement(
                 group=group,
                 group_id=where.get("GroupId") or None,
                 strategy=None if group is None else strategies.get(group),

@@ -11,6 +11,8 @@ from rackrate.tools.base import NAME_PATTERN
 
 #: The network that a pod uses: its own behind the cluster's CNI, or its node's.
 Network = Literal["pod", "host"]
+#: Which pairs of its nodes an arm may have.
+PairZones = Literal["any", "within-zone", "across-zones"]
 
 
 class ArmChoice(Document):
@@ -26,6 +28,9 @@ class ArmChoice(Document):
     `host`: the network of the node; the stack needs `HostNetwork=true`."""
     server_network: Annotated[Network, Field(examples=["host"])] = "pod"
     """Network of its server pods, with the same choices."""
+    pairs: Annotated[PairZones, Field(examples=["across-zones"])] = "any"
+    """Which of its nodes may be a pair. `any`: any two. `within-zone`: two of one Availability
+    Zone. `across-zones`: two of different zones, whose traffic AWS bills."""
 
     @property
     def is_plain(self) -> bool:
@@ -71,7 +76,7 @@ class Node(Document):
     instance_type: str | None = None
     zone: str | None = None
     """As EC2 says, or the node's label where EC2 did not tell."""
-    placement: InstancePlacement | None = None
+    ec2_placement: InstancePlacement | None = None
     """Null if EC2 did not tell it."""
     region: str | None = None
     image: str | None = None
@@ -91,6 +96,37 @@ class Node(Document):
     cni: str | None = None
     """Image of the VPC CNI with name and tag; null if there is none, or during its update."""
 
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether it stands for a node that does not exist yet."""
+        return (self.instance_id or self.kubernetes) is None
+
+    @property
+    def capacity_type(self) -> str | None:
+        """How its instance was bought, such as `spot`; None if EC2 did not tell."""
+        return None if self.ec2_placement is None else self.ec2_placement.lifecycle
+
+    @property
+    def partition(self) -> str | None:
+        """Its partition, as text; None if it is in none, or EC2 did not tell."""
+        where = self.ec2_placement
+        return None if where is None or where.partition is None else str(where.partition)
+
+    @property
+    def tenancy(self) -> str | None:
+        """The tenancy of its instance, such as `default`; None if EC2 did not tell."""
+        return None if self.ec2_placement is None else self.ec2_placement.tenancy
+
+    def shares_partition(self, other: Node) -> bool | None:
+        """Whether both are in one partition of one group; None where that has no meaning."""
+        ours, theirs = self.ec2_placement, other.ec2_placement
+        if ours is None or theirs is None or ours.group != theirs.group:
+            return None
+        if ours.partition is None or theirs.partition is None:
+            return None
+        # A partition of a group has racks of its own in each zone.
+        return (self.zone, ours.partition) == (other.zone, theirs.partition)
+
 
 class Arm(Document):
     """An arm of a run with its nodes."""
@@ -100,6 +136,8 @@ class Arm(Document):
     """The stack's arm whose nodes it uses."""
     client_network: Network
     server_network: Network
+    pairs: PairZones = "any"
+    """Which of its nodes may be a pair."""
     placement: str
     """The placement group's strategy; `none` without a group."""
     baseline: bool

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from rackrate.errors import Fault
 from rackrate.plan.arms import Arm, InstancePlacement, Node
+from rackrate.plan.schedule import Pairing
 from rackrate_text.words import counted, listed
 
 #: How many nodes of an arm a fault names.
@@ -54,9 +55,45 @@ def placement_faults(arms: Sequence[Arm], whereabouts: Mapping[str, str]) -> lis
     return faults
 
 
+def pair_faults(
+    arms: Sequence[Arm], pairing: Pairing, whereabouts: Mapping[str, str]
+) -> list[Fault]:
+    """The arms whose nodes do not make the pairs of zones that the plan asks for.
+
+    Nodes that do not exist yet have no zone; a run checks them when they are there.
+
+    Args:
+        arms: the plan's arms in its order, with their nodes.
+        pairing: the plan's choice of pairs.
+        whereabouts: a description of the nodes of each of the stack's arms.
+    """
+    faults = []
+    for index, arm in enumerate(arms):
+        if arm.pairs == "any" or any(node.is_placeholder for node in arm.nodes):
+            continue
+        path, nowhere = f"arms[{index}].pairs", [n.name for n in arm.nodes if n.zone is None]
+        where = arm.pairs.replace("-", " ")
+        if nowhere:
+            names = listed(nowhere, most=_MOST_NAMED)
+            problem = f"the zone of {names} of the arm {arm.name!r} is not known"
+            faults.append(Fault(path, problem, f"label it topology.kubernetes.io/zone: {names}"))
+            continue
+        made = sum(map(len, Pairing("mesh").edges(arm, 0)))
+        zones = listed(sorted({node.zone or "" for node in arm.nodes}))
+        told = f"the {len(arm.nodes)} nodes of the arm {arm.name!r}, in {zones}, make"
+        if not made:
+            several = "one zone twice" if arm.pairs == "within-zone" else "several zones"
+            remedy = f"let the {whereabouts[arm.stack_arm]} be in {several}, or write 'any'"
+            faults.append(Fault(path, f"{told} no pair {where}", remedy))
+        elif pairing.kind == "random" and pairing.count > made:
+            problem = f"{told} {counted(made, 'pair')} {where}, fewer than {pairing.count}"
+            faults.append(Fault("pairing.random", problem, "ask for fewer, or for 'mesh'"))
+    return faults
+
+
 def _placements(arm: Arm) -> list[_Placed]:
     """The nodes whose placement is known."""
-    return [(node, node.placement) for node in arm.nodes if node.placement is not None]
+    return [(node, node.ec2_placement) for node in arm.nodes if node.ec2_placement is not None]
 
 
 def _group_of_most(arm: Arm) -> str | None:

@@ -43,17 +43,25 @@ class Confound:
         called: the fact's name in messages.
         of: returns the fact of a node.
         remedy: what to do if arms differ.
+        intended: why an arm differs because the plan asks for it, and None for other arms.
     """
 
     guard: str
     called: str
     of: Callable[[Node], str | None]
     remedy: str
+    intended: Callable[[Arm], str | None] = lambda _: None
 
 
 _ONE_RELEASE = "bring all node groups to one release of the AMI"
 _CONFOUNDS = (
-    Confound("zones", "zone", lambda node: node.zone, "put the nodes of all arms in one zone"),
+    Confound(
+        "zones",
+        "zone",
+        lambda node: node.zone,
+        "put the nodes of all arms in one zone",
+        lambda arm: f"{arm.name} is across zones" if arm.pairs == "across-zones" else None,
+    ),
     Confound(
         "instance_types",
         "instance type",
@@ -65,13 +73,13 @@ _CONFOUNDS = (
     Confound(
         "capacity_types",
         "capacity type",
-        lambda node: None if node.placement is None else node.placement.lifecycle,
+        lambda node: node.capacity_type,
         "buy the nodes of all arms in one way: all on demand, or all as spot instances",
     ),
     Confound(
         "tenancies",
         "tenancy",
-        lambda node: None if node.placement is None else node.placement.tenancy,
+        lambda node: node.tenancy,
         "use one tenancy for all arms",
     ),
 )
@@ -233,20 +241,23 @@ def confound(outlook: Outlook, about: Confound) -> Guard:
     values = {
         arm.name: sorted(filter(None, {about.of(node) for node in arm.nodes}))
         for arm in outlook.arms
+        if about.intended(arm) is None
     }
     distinct = {value for of_arm in values.values() for value in of_arm}
+    if intended := listed(filter(None, map(about.intended, outlook.arms))):
+        intended = f"{intended}, as the plan asks"
+    if not distinct and intended:
+        return _guard(about.guard, False, intended, "")
     if not distinct:
         return _guard(about.guard, False, f"the nodes do not tell their {about.called}", "")
     told = "; ".join(f"{arm}: {', '.join(of_arm) or 'unknown'}" for arm, of_arm in values.items())
     trips = len(distinct) > 1
-    return _guard(
-        about.guard,
-        trips,
+    found = (
         f"nodes differ in their {about.called} ({told}), which may make a difference by itself"
         if trips
-        else f"all nodes have the {about.called} {distinct.pop()}",
-        about.remedy,
+        else f"all {'other ' if intended else ''}nodes have the {about.called} {distinct.pop()}"
     )
+    return _guard(about.guard, trips, "; ".join(filter(None, (found, intended))), about.remedy)
 
 
 def one_thread(outlook: Outlook) -> Guard:
@@ -279,11 +290,13 @@ def _each_once(about: Mapping[str, tuple[str, str]], part: int) -> str:
 def placements(outlook: Outlook) -> Guard:
     """Warn if EC2 did not say whether nodes are in the placement group that their arm claims."""
     nodes = _nodes_there(outlook)
-    unknown = [n.name for n in nodes if n.placement is None]
+    unknown = [n.name for n in nodes if n.ec2_placement is None]
     unsure = [
         n.name
         for n in nodes
-        if n.placement is not None and n.placement.group is not None and not n.placement.strategy
+        if n.ec2_placement is not None
+        and n.ec2_placement.group is not None
+        and not n.ec2_placement.strategy
     ]
     text = "EC2 says that every node is in the placement group that its arm claims, or in none"
     if unknown:
@@ -324,16 +337,12 @@ def topology(outlook: Outlook) -> Guard:
 def _nodes_there(outlook: Outlook) -> list[Node]:
     """The nodes that exist, each once."""
     nodes = {node.name: node for arm in outlook.arms for node in arm.nodes}
-    return [node for node in nodes.values() if not _is_placeholder(node)]
-
-
-def _is_placeholder(node: Node) -> bool:
-    return (node.instance_id or node.kubernetes) is None
+    return [node for node in nodes.values() if not node.is_placeholder]
 
 
 def placeholder_nodes(outlook: Outlook) -> Guard:
     """Warn if the plan uses placeholders for nodes that do not exist yet."""
-    missing = sum(_is_placeholder(node) for arm in outlook.arms for node in arm.nodes)
+    missing = sum(node.is_placeholder for arm in outlook.arms for node in arm.nodes)
     return _guard(
         "placeholder_nodes",
         missing > 0,

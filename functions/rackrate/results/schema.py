@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from rackrate.document import Document
 from rackrate.measure.trials import Status
-from rackrate.plan.arms import Arm, InstanceNetwork, Network, Node
+from rackrate.plan.arms import Arm, InstanceNetwork, Network, Node, PairZones
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
 from rackrate.tools import Better
@@ -88,6 +88,8 @@ class ArmOfResults(Document):
     """The stack's arm whose nodes it uses."""
     client_network: Network
     server_network: Network
+    pairs: PairZones = "any"
+    """Which of its nodes may be a pair."""
     node_group: str
     ena_express: bool
     nodes: tuple[str, ...]
@@ -104,6 +106,7 @@ class ArmOfResults(Document):
             stack_arm=arm.stack_arm,
             client_network=arm.client_network,
             server_network=arm.server_network,
+            pairs=arm.pairs,
             node_group=arm.node_group,
             ena_express=arm.ena_express,
             nodes=arm.node_names,
@@ -122,6 +125,7 @@ class ArmOfResults(Document):
             stack_arm=self.stack_arm,
             client_network=self.client_network,
             server_network=self.server_network,
+            pairs=self.pairs,
             placement=self.placement,
             baseline=self.baseline,
             node_group=self.node_group,

@@ -16,13 +16,14 @@ from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
 from rackrate.plan.check import check_plan, earlier_path
-from rackrate.plan.claims import placement_faults
+from rackrate.plan.claims import pair_faults, placement_faults
 from rackrate.plan.estimate import Estimates, EstimateSummary, estimate
 from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.plan.model import Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.plan.schedule import (
     Item,
+    Pairing,
     batch_name,
     build_schedule,
     build_warm_up,
@@ -172,7 +173,8 @@ def lay_out(
     """
     arms = _arms(plan, nodes, resources, placeholders=placeholders)
     whereabouts = {arm.name: arm.whereabouts for arm in resources.settings.arms}
-    if faults := placement_faults(arms, whereabouts):
+    faults = placement_faults(arms, whereabouts)
+    if faults := [*faults, *pair_faults(arms, Pairing.of(plan.pairing), whereabouts)]:
         raise InvalidPlan(faults)
     items = build_schedule(plan, arms)
     warm_ups = build_warm_up(plan, arms) if plan.warm_up else []
@@ -289,8 +291,8 @@ def _faults_of_earlier(plan: Plan, earlier: PlannedRun, path: str) -> list[Fault
             Fault(
                 path,
                 f"the run {earlier.run_id!r} has none of this plan's arms",
-                f"use one of {', '.join(arm.name for arm in earlier.arms)}, in the same networks as"
-                " there",
+                f"use one of {', '.join(arm.name for arm in earlier.arms)}, in the same networks"
+                " and zones as there",
             )
         )
     return faults
@@ -318,10 +320,10 @@ def _faults_together(plan: Plan, earlier: Mapping[str, PlannedRun]) -> list[Faul
 
 
 def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
-    """Whether an earlier run has the arm, in the same networks."""
+    """Whether an earlier run has the arm, in the same networks and zones."""
     return any(
-        (arm.name, arm.client_network, arm.server_network)
-        == (other.name, other.client_network, other.server_network)
+        (arm.name, arm.client_network, arm.server_network, arm.pairs)
+        == (other.name, other.client_network, other.server_network, other.pairs)
         for other in earlier.arms
     )
 
@@ -408,6 +410,7 @@ def _arms(
             stack_arm=stack_arm.name,
             client_network=choice.client_network,
             server_network=choice.server_network,
+            pairs=choice.pairs,
             placement=stack_arm.placement,
             baseline=choice.name == plan.baseline,
             node_group=stack_arm.node_group,

@@ -26,7 +26,7 @@ NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     # Without the lab's label a network is unscaled.
     "scale of the lab's network": lambda node: 1 if (s := node.network_scale) is None else s,
     "zone": lambda node: node.zone,
-    "capacity type": lambda node: None if node.placement is None else node.placement.lifecycle,
+    "capacity type": lambda node: node.capacity_type,
     "Region": lambda node: node.region,
     "machine image": lambda node: node.image,
     "operating system": lambda node: node.os_image,
@@ -42,6 +42,7 @@ ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
     "ENA Express": lambda arm: arm.ena_express,
     "network of the clients": lambda arm: arm.client_network,
     "network of the servers": lambda arm: arm.server_network,
+    "zones of the pairs": lambda arm: arm.pairs,
     "arm of the stack": lambda arm: arm.stack_arm,
     "node group": lambda arm: arm.node_group,
 }

@@ -68,7 +68,7 @@ def test_a_node_has_the_group_partition_zone_and_capacity_type_of_its_instance(e
     tell_group(ec2, "racks", "partition")
     no_topology(ec2, "i-a", "i-b")
     a, b, c = placed(ec2, NODES)
-    assert a.placement == InstancePlacement(
+    assert a.ec2_placement == InstancePlacement(
         group="racks",
         group_id="pg-1",
         strategy="partition",
@@ -76,7 +76,7 @@ def test_a_node_has_the_group_partition_zone_and_capacity_type_of_its_instance(e
         tenancy="default",
         lifecycle="spot",
     )
-    assert b.placement == InstancePlacement(
+    assert b.ec2_placement == InstancePlacement(
         tenancy="dedicated", lifecycle="on-demand", capacity_reservation="cr-1"
     )
     assert (a.zone, b.zone) == ("us-east-1b", "us-east-1c"), "EC2 knows better than a label"
@@ -93,7 +93,10 @@ def test_a_group_whose_strategy_ec2_refuses_to_say_keeps_its_name(ec2):
     refuse(ec2, "describe_placement_groups")
     refuse(ec2, "describe_instance_topology")
     a, b, _ = placed(ec2, NODES)
-    assert a.placement is not None and (a.placement.group, a.placement.strategy) == ("racks", None)
+    assert a.ec2_placement is not None and (a.ec2_placement.group, a.ec2_placement.strategy) == (
+        "racks",
+        None,
+    )
     assert (a.zone, a.network_layers) == ("us-east-1a", None)
     assert b == NODES[1], "an instance that EC2 does not list is unknown"
 
@@ -113,12 +116,15 @@ def test_all_pages_of_many_nodes_are_read():
             found = [instance(one, placement={"GroupName": ""}) for one in half]
             return {"Reservations": [{"Instances": found}], **more}
 
+        def describe_placement_groups(self):
+            """Asked for nothing, since no instance is in a group."""
+
         def describe_instance_topology(self, *, InstanceIds):
             asked.append(-len(InstanceIds))
             return {"Instances": []}
 
     found = placed(Paging(), many)
-    assert all(node.placement is not None for node in found)
+    assert all(node.ec2_placement is not None for node in found)
     assert asked == [MOST_VALUES, MOST_VALUES, MOST_VALUES, MOST_VALUES, 50, 50, -MOST_INSTANCES]
     assert {node.network_layers for node in found} == {()}, "one empty answer settles the type"
 

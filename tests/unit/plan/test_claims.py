@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.plan.arms import InstancePlacement
-from rackrate.plan.claims import placement_faults
+from rackrate.plan.claims import pair_faults, placement_faults
+from rackrate.plan.schedule import Pairing
 from tests.unit.builders import arm, node
 
 WHERE = {"treatment": "nodes labelled a=b", "baseline": "nodes labelled a=c", "other": "x"}
@@ -19,7 +20,7 @@ def inside(group, strategy="cluster", **more):
 
 
 def treatment(*placements, placement="cluster", name="treatment", **more):
-    nodes = [node(f"{name}-{n}", placement=each) for n, each in enumerate(placements)]
+    nodes = [node(f"{name}-{n}", ec2_placement=each) for n, each in enumerate(placements)]
     return arm(name, nodes, placement=placement, **more)
 
 
@@ -114,3 +115,50 @@ def test_an_arm_passes_only_if_all_known_nodes_are_in_one_group_of_its_strategy(
         and len({where.group for where in known}) <= 1
     )
     assert (problems(treatment(*found, placement=strategy)) == []) == fits
+
+
+def zoned(pairs, *zones, **facts):
+    nodes = [node(f"n{n}", zone=zone, **facts) for n, zone in enumerate(zones)]
+    return arm("baseline", nodes, pairs=pairs)
+
+
+ONE = Pairing("one")
+
+
+def pair_problems(*arms, pairing=ONE):
+    return [(fault.path, str(fault)) for fault in pair_faults(arms, pairing, WHERE)]
+
+
+def test_nodes_of_one_zone_make_no_pair_across_zones():
+    ((path, said),) = pair_problems(GOOD, zoned("across-zones", "us-east-1a", "us-east-1a"))
+    assert path == "arms[1].pairs"
+    assert "in us-east-1a, make no pair across zones" in said
+    assert "let the nodes labelled a=c be in several zones" in said
+
+
+def test_nodes_of_different_zones_make_no_pair_within_one():
+    ((_, said),) = pair_problems(zoned("within-zone", "us-east-1a", "us-east-1b"))
+    assert "in us-east-1a and us-east-1b, make no pair within zone" in said
+
+
+def test_nodes_of_two_zones_make_both_kinds_of_pairs():
+    zones = ("us-east-1a", "us-east-1b", "us-east-1a")
+    assert pair_problems(zoned("across-zones", *zones), zoned("within-zone", *zones)) == []
+
+
+def test_more_random_pairs_than_there_are_across_zones_are_refused():
+    far = zoned("across-zones", "us-east-1a", "us-east-1b", "us-east-1b")
+    ((path, said),) = pair_problems(far, pairing=Pairing("random", 3))
+    assert path == "pairing.random"
+    assert "2 pairs across zones, fewer than 3" in said
+
+
+def test_a_node_without_a_known_zone_is_named():
+    ((path, said),) = pair_problems(zoned("across-zones", "us-east-1a", None))
+    assert path == "arms[0].pairs"
+    assert "the zone of n1" in said
+
+
+def test_nodes_that_do_not_exist_yet_have_no_zone_and_are_not_refused():
+    nobody = {"instance_id": None, "kubernetes": None}
+    assert pair_problems(zoned("across-zones", None, None, **nobody)) == []

@@ -221,13 +221,17 @@ def test_the_topology_tells_where_the_nodes_of_an_arm_are():
         node.model_copy(update={"network_layers": ("nn-1", "nn-2", f"nn-3{n}")})
         for n, node in enumerate(treatment.nodes)
     )
-    arms = (treatment.model_copy(update={"nodes": placed}), baseline)
+    without = tuple(node.model_copy(update={"network_layers": ()}) for node in baseline.nodes)
+    arms = (
+        treatment.model_copy(update={"nodes": placed}),
+        baseline.model_copy(update={"nodes": without}),
+    )
     text = words(planned=planned(arms=arms))
     assert (
         "treatment: 2 nodes in us-east-1a; EC2's network nodes, layer 1: 1 network node,"
         " layer 2: 1 network node, layer 3: 2 network nodes" in text
     )
-    assert "baseline: 2 nodes in us-east-1a; EC2 told nothing of network nodes" in text
+    assert "baseline: 2 nodes in us-east-1a; EC2 reports no topology for c5n.9xlarge" in text
 
 
 @NO_DRAWING

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Arm, Node
+from rackrate.plan.arms import Arm, InstancePlacement, Node
 from rackrate.plan.model import Plan
 from rackrate.verdict.differences import ARM_FACTS, NODE_FACTS, PLAN_FIELDS, differences
 from rackrate.verdict.model import Difference
@@ -37,6 +37,7 @@ OTHERS = {
     "cpus": 4,
     "network_layers": ("two",),
     "ena_express": True,
+    "pairs": "across-zones",
     "baseline": "treatment",
     "blocks": 12,
     "pause_seconds": 60,
@@ -93,8 +94,17 @@ def test_every_fact_of_nodes_is_told_with_both_values(fact):
 
 
 def test_no_fact_of_a_node_is_forgotten():
-    assert set(Node.model_fields) - {"name", "instance_id", "node_group"} == set(FACTS)
-    assert len(FACTS) == len(NODE_FACTS)
+    apart = {"name", "instance_id", "node_group", "ec2_placement"}
+    assert set(Node.model_fields) - apart == set(FACTS)
+    assert len(FACTS) + len(["capacity type"]) == len(NODE_FACTS)
+
+
+def test_a_change_from_on_demand_to_spot_instances_is_told():
+    ours, before = (
+        of_every_node(run(), ec2_placement=InstancePlacement(lifecycle=each))
+        for each in ("spot", "on-demand")
+    )
+    assert differences(ours, [before]).found == told(("capacity type", "spot", "on-demand"))
 
 
 def test_what_only_one_arm_has_otherwise_names_the_arm():
@@ -107,6 +117,7 @@ def test_what_only_one_arm_has_otherwise_names_the_arm():
 
 FACTS_OF_ARMS = (
     *("placement", "ena_express", "client_network", "server_network", "stack_arm", "node_group"),
+    "pairs",
 )
 
 

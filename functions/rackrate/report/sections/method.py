@@ -31,8 +31,8 @@ _FACTS: Mapping[str, Callable[[Node], str | int | None]] = {
     "instance type": lambda node: node.instance_type,
     "instance id": lambda node: node.instance_id,
     "zone": lambda node: node.zone,
-    "placement group": lambda node: _group(node.placement),
-    "capacity type": lambda node: None if node.placement is None else node.placement.lifecycle,
+    "placement group": lambda node: _group(node.ec2_placement),
+    "capacity type": lambda node: node.capacity_type,
     "image": lambda node: node.image,
     "kernel": lambda node: node.kernel,
     "cpus": lambda node: node.cpus,
@@ -160,6 +160,8 @@ def _setting(arm: Arm) -> str:
         settings.append(f"nodes of {arm.stack_arm}")
     if (arm.client_network, arm.server_network) != ("pod", "pod"):
         settings.append(f"network {arm.client_network} to {arm.server_network}")
+    if arm.pairs != "any":
+        settings.append(f"pairs {arm.pairs.replace('-', ' ')}")
     return ", ".join(settings)
 
 
