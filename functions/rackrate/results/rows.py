@@ -127,9 +127,9 @@ VERDICTS = (
     Column("tool_image", "string", "the image of the pods"),
     Column("more_runs", "bigint", "how many more earlier runs a verdict needs"),
     Column("pairs_within_partition", "bigint", "the arm's pairs within one partition"),
+    Column("median_within_partition", "double", "their median in `unit`"),
     Column("pairs_across_partitions", "bigint", "the arm's pairs across partitions"),
-    Column("median_within_partition", "double", "median of the pairs within one partition, in `unit`"),
-    Column("median_across_partitions", "double", "median of the pairs across partitions, in `unit`"),
+    Column("median_across_partitions", "double", "their median in `unit`"),
 )
 
 

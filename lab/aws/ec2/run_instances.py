@@ -65,6 +65,8 @@ def _run_instances(self: EC2Response) -> ActionResult:
                 instance.placement.group_id = group.id
                 instance.placement.partition_number = partition
             instance.capacity_reservation_id = reservation_id
+            # moto does not tell what EC2 calls this.
+            instance.instance_lifecycle = instance.lifecycle
             _note_interfaces(instance, interfaces)
     return result
 

@@ -104,6 +104,8 @@ def launch_instances(
             request["Placement"] = {"GroupName": group}
             if placement.get("PartitionNumber"):
                 request["Placement"]["PartitionNumber"] = placement["PartitionNumber"]
+        if description["capacityType"] == "SPOT":
+            request["InstanceMarketOptions"] = {"MarketType": "spot"}
         for key in ("UserData", "MetadataOptions", "CapacityReservationSpecification"):
             if template.get(key):
                 request[key] = template[key]

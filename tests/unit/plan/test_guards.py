@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate import tools
+from rackrate.plan import guards
 from rackrate.plan.arms import InstancePlacement
 from rackrate.plan.guards import (
     Confound,
@@ -201,15 +202,14 @@ class TestConfounds:
         assert "treatment: on-demand; baseline: spot" in found["capacity_types"].text
 
     def test_an_arm_that_is_to_span_zones_is_no_confound_and_other_arms_still_are(self):
+        (zones,) = [about for about in guards._CONFOUNDS if about.guard == "zones"]
         far = arm("far", ["c", node("d", zone="us-east-1b")], pairs="across-zones")
-        both = outlook(arms=[TREATMENT, far], baseline="far")
-        zones = {g.guard: g for g in planned_guards(both)}["zones"]
-        assert not zones.would_trip
-        assert "far is across zones, as the plan asks" in zones.text
+        found = confound(outlook(arms=[TREATMENT, far]), zones)
+        assert not found.would_trip
+        assert "far is across zones, as the plan asks" in found.text
         other = arm("other", ["e", node("f", zone="us-east-1b")])
-        mixed = outlook(arms=[TREATMENT, far, other], baseline="far")
-        assert {g.guard: g for g in planned_guards(mixed)}["zones"].would_trip
-        alone = {g.guard: g for g in planned_guards(outlook(arms=[far], baseline="far"))}["zones"]
+        assert confound(outlook(arms=[TREATMENT, far, other]), zones).would_trip
+        alone = confound(outlook(arms=[far]), zones)
         assert not alone.would_trip
         assert "far is across zones" in alone.text
 
