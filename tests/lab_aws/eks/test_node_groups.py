@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from lab.aws import quotas
 from tests.lab_aws.region import Lab, RecordedCluster, eventually
 from tests.templates.cloudformation import ROOT
 
@@ -301,14 +302,19 @@ def test_ec2_tells_of_each_instance_its_group_zone_and_capacity_type(cluster: Se
     assert [found[id_].get("InstanceLifecycle") for id_ in ids] == [None, "spot"]
 
 
-def test_ec2_tells_the_topology_of_few_instance_types_only(cluster: Setup) -> None:
+def test_ec2_tells_the_topology_of_few_instance_types_only(
+    cluster: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    g_and_vt = ("ec2", "L-DB2E81BA")
+    monkeypatch.setitem(quotas.QUOTAS, g_and_vt, quotas.Quota("of G", 96.0))
     name = cluster.placement_group("cluster")
     plain = cluster.nodes(cluster.node_group(desired=1))
     large = cluster.nodes(
-        cluster.node_group(desired=2, instance_type="hpc7a.12xlarge", Placement={"GroupName": name})
+        cluster.node_group(desired=2, instance_type="g6e.xlarge", Placement={"GroupName": name})
     )
     ids = [node.instance_id for node in (*plain, *large)]
     told = cluster.ec2.describe_instance_topology(InstanceIds=ids)["Instances"]
+    assert len(large) == 2
     assert {one["InstanceId"] for one in told} == set(ids[1:])
     assert len({tuple(one["NetworkNodes"]) for one in told}) == 1, "they share a rack"
 
