@@ -32,7 +32,14 @@ from rackrate.results.schema import (
     Findings,
     Results,
 )
-from rackrate.verdict.model import Baseline, Difference, Steadiness, Verdict
+from rackrate.verdict.model import (
+    Baseline,
+    Difference,
+    KindOfPairs,
+    PartitionPairs,
+    Steadiness,
+    Verdict,
+)
 from tests.unit.report import samples as samples
 from tests.unit.report.pages import (
     FAILURE,
@@ -212,6 +219,20 @@ def test_an_arm_is_shown_with_what_distinguishes_it():
     text = words(planned=planned(arms=(express, host)))
     assert "treatment (cluster, ENA Express)" in text
     assert "baseline (none, nodes of treatment, network host to pod)" in text
+
+
+@NO_DRAWING
+def test_pairs_of_a_partition_arm_are_told_by_kind_with_their_medians():
+    kinds = PartitionPairs(
+        within=KindOfPairs(pairs=1, median=9.8e9), across=KindOfPairs(pairs=5, median=9.1e9)
+    )
+    first, *others = samples.analysis().verdicts
+    verdicts = (first.model_copy(update={"partitions": kinds}), *others)
+    analysis = samples.analysis().model_copy(update={"verdicts": verdicts})
+    assert (
+        "Partitions of treatment: 1 pair within one partition, median 9.80 Gbit/s; 5 pairs across"
+        " partitions, median 9.10 Gbit/s." in words(analysis=analysis)
+    )
 
 
 @NO_DRAWING
