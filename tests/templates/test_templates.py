@@ -255,7 +255,15 @@ class TestArms:
             for key in treatment["Parameters"]
             if treatment["Parameters"][key] != baseline["Parameters"][key]
         }
-        assert different == {"PlacementGroupName", "CapacityReservationId", "EnaExpress"}
+        assert different == {
+            "PlacementGroupName",
+            "CapacityReservationId",
+            "EnaExpress",
+            "SubnetIds",
+        }
+        other_zone = baseline["Parameters"]["SubnetIds"]["Fn::If"]
+        assert other_zone[0] == "BaselineSpansZones"
+        assert other_zone[2] == treatment["Parameters"]["SubnetIds"]
         assert baseline["Parameters"]["PlacementGroupName"] == ""
 
     def test_nodes_are_closed_and_encrypted(self):

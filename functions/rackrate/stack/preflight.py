@@ -74,6 +74,7 @@ class Request:
     baseline_reservation: str
     zone: str
     other_zone: str
+    baseline_zones: str
     vpc_cidr: str
     secondary_cidr: str
     egress: str
@@ -106,6 +107,8 @@ class Request:
             baseline_reservation=properties["BaselineCapacityReservationId"],
             zone=properties["AvailabilityZone"],
             other_zone=properties["OtherAvailabilityZone"],
+            # Stacks of earlier releases have no such property.
+            baseline_zones=properties.get("BaselineZones", "one"),
             vpc_cidr=properties["VpcCidr"],
             secondary_cidr=properties["SecondaryCidr"],
             egress=properties["Egress"],
@@ -244,7 +247,13 @@ def _choose_zones(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones
         )
     other = request.other_zone or earlier.other
     if not other or (other == first and not request.other_zone):
-        other = next((name for name in names if name != first), "")
+        others = [name for name in names if name != first]
+        if request.baseline_zones == "two":
+            # EKS takes any zone; nodes need one that offers their type.
+            others.sort(key=lambda name: name not in facts.offered)
+        other = others[0] if others else ""
+    if request.baseline_zones == "two" and facts.instance_type is not None:
+        faults += _second_zone_faults(request, facts, other, [n for n in names if n != first])
     if first and first == other:
         faults.append(
             Fault(
@@ -254,6 +263,23 @@ def _choose_zones(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones
             )
         )
     return Zones(first, other), faults
+
+
+def _second_zone_faults(
+    request: Request, facts: Facts, other: str, names: Sequence[str]
+) -> Iterator[Fault]:
+    """The fault of a second zone that lacks the type of the baseline's nodes there."""
+    if other in facts.offered:
+        return
+    offering = [name for name in names if name in facts.offered]
+    yield Fault(
+        f"BaselineZones {request.baseline_zones}",
+        f"the second zone, {other}, does not offer {request.instance_type}",
+        f"choose as OtherAvailabilityZone one that does ({listed(offering)}), or set BaselineZones"
+        " to one"
+        if offering
+        else "set BaselineZones to one, or choose another InstanceType",
+    )
 
 
 def _is_usable(zone: Json) -> bool:

@@ -226,12 +226,10 @@ def test_pairs_of_a_partition_arm_are_told_by_kind_with_their_medians():
     kinds = PartitionPairs(
         within=KindOfPairs(pairs=1, median=9.8e9), across=KindOfPairs(pairs=5, median=9.1e9)
     )
-    first, *others = samples.analysis().verdicts
-    verdicts = (first.model_copy(update={"partitions": kinds}), *others)
-    analysis = samples.analysis().model_copy(update={"verdicts": verdicts})
+    verdicts = (samples.verdict(partitions=kinds),)
     assert (
         "Partitions of treatment: 1 pair within one partition, median 9.80 Gbit/s; 5 pairs across"
-        " partitions, median 9.10 Gbit/s." in words(analysis=analysis)
+        " partitions, median 9.10 Gbit/s." in words(verdicts=verdicts)
     )
 
 
