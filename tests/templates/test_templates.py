@@ -261,9 +261,10 @@ class TestArms:
             "EnaExpress",
             "SubnetIds",
         }
-        other_zone = baseline["Parameters"]["SubnetIds"]["Fn::If"]
-        assert other_zone[0] == "BaselineSpansZones"
-        assert other_zone[2] == treatment["Parameters"]["SubnetIds"]
+        outputs = LOADED[ROOT / "templates" / "network.yaml"]["Outputs"]
+        spans, _, of_one_zone = outputs["BaselineSubnetIds"]["Value"]["Fn::If"]
+        assert spans == "BaselineSpansZones"
+        assert of_one_zone == outputs["NodeSubnetId"]["Value"]
         assert baseline["Parameters"]["PlacementGroupName"] == ""
 
     def test_nodes_are_closed_and_encrypted(self):

@@ -268,7 +268,17 @@ def _choose_zones(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones
 def _second_zone_faults(
     request: Request, facts: Facts, other: str, names: Sequence[str]
 ) -> Iterator[Fault]:
-    """The fault of a second zone that lacks the type of the baseline's nodes there."""
+    """What keeps the baseline's nodes out of the second zone."""
+    of_one_zone = {
+        "SecondaryCidr": request.secondary_cidr,
+        "BaselineCapacityReservationId": request.baseline_reservation,
+    }
+    for parameter, value in of_one_zone.items():
+        if value:
+            problem = "it is in one zone, and BaselineZones is two"
+            yield Fault(
+                f"{parameter} {value}", problem, "leave it empty, or set BaselineZones to one"
+            )
     if other in facts.offered:
         return
     offering = [name for name in names if name in facts.offered]

@@ -247,6 +247,11 @@ def test_a_second_zone_with_nodes_has_to_offer_their_type():
     assert "us-east-1d" in fault
 
 
+def test_a_second_range_of_addresses_is_in_one_zone_and_so_are_the_nodes():
+    (fault,) = faults(SecondaryCidr="100.64.0.0/16", BaselineZones="two")
+    assert fault.startswith("SecondaryCidr 100.64.0.0/16: it is in one zone")
+
+
 def test_a_type_that_one_zone_offers_has_no_second_zone_for_its_nodes():
     some = region()
     facts = Facts(some.instance_type, some.zones, frozenset({"us-east-1b"}))
