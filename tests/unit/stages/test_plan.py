@@ -21,6 +21,7 @@ HOST = {
     "nodes": "treatment",
     "client_network": "host",
     "server_network": "pod",
+    "pairs": "any",
 }
 
 
