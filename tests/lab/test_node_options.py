@@ -14,7 +14,7 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from lab.fabric.luck import BETWEEN_ZONES_SECONDS
+from lab.fabric.luck import BETWEEN_ZONES_SECONDS, NEAREST_SECONDS
 from tests.lab.account import holdings, instances
 from tests.lab.bare_iperf3 import iperf3
 from tests.lab.running import SHORT, Lab
@@ -146,7 +146,8 @@ class TestPartition:
         results = json.loads(found["Body"].read())
         treatment, far = sorted(results["verdicts"], key=lambda v: v["arm"], reverse=True)
         assert (far["pairs"], far["partitions"]) == ({"arm": 2, "baseline": 1}, None)
-        assert far["arm_median"] > far["baseline_median"] + BETWEEN_ZONES_SECONDS
+        # A busy machine makes every way longer, and none shorter.
+        assert far["arm_median"] > 2 * (2 * NEAREST_SECONDS + BETWEEN_ZONES_SECONDS)
         assert "far: 2 of 2 pairs across zones" in far["claim"]
         kinds = {kind: of["pairs"] for kind, of in treatment["partitions"].items()}
         assert kinds == {"within": 0, "across": 3}
