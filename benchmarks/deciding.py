@@ -34,6 +34,7 @@ from urllib.parse import unquote, urlsplit
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.schedule import block_items, planned_trials
 from rackrate.resources import Resources
+from rackrate.selectors import Selector
 from rackrate.settings import NODE_GROUP_LABEL, Settings, StackArm
 from rackrate.stages.collect import Drafts
 from rackrate.stages.plan import plan as plan_run
@@ -278,7 +279,13 @@ def planner(
 ) -> Resources:
     """The planner's resources: a stack of `nodes` nodes in two arms."""
     arms = tuple(
-        StackArm(name, placement, name == "baseline", name, {NODE_GROUP_LABEL: name})
+        StackArm(
+            name,
+            placement,
+            name == "baseline",
+            (name,),
+            Selector.parse(f"{NODE_GROUP_LABEL}={name}"),
+        )
         for name, placement in (("treatment", "cluster"), ("baseline", "none"))
     )
     found = Resources()

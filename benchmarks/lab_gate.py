@@ -50,7 +50,7 @@ def main() -> int:
                 run(status, PLAN | {"seed": seed}, run_id, out)
             gate = PLAN | {"compare_with": list(BASELINE)}
             for run_id, slowed in (("gate-unchanged", False), ("gate-lowered", True)):
-                with caps_of_baseline(status, LOWERED) if slowed else contextlib.nullcontext():
+                with caps_of_baseline(LOWERED) if slowed else contextlib.nullcontext():
                     run(status, gate, run_id, out)
                 results = json.loads((out / run_id / "results.json").read_text("utf-8"))
                 good = holds(results["regressions"], slowed=slowed)

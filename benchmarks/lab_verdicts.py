@@ -46,7 +46,8 @@ DIFFERENCES = ("better", "worse")
 DECISIVE = ("tcp-1", "throughput")
 #: Host networking is off, because the run would read network counters that the lab lacks.
 PARAMETERS = {"TreatmentStrategy": "none", "NodeCount": "2", "HostNetwork": "false"}
-NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
+#: The label of the baseline's nodes (templates/nodegroup.yaml).
+BASELINE_NODES = "rackrate.dev/arm=baseline"
 ABOUT = "about.json"
 
 #: Short tests suffice: one second has about 2000 of the lab's round trips. TCP needs a few dozen of
@@ -242,31 +243,15 @@ def run(status: Mapping[str, Any], plan: Mapping[str, Any], run_id: str, out: Pa
         print(f"{run_id} ended with {done.returncode}: {done.stderr.strip()[-800:]}", flush=True)
 
 
-def baseline_selector(status: Mapping[str, Any]) -> str:
-    """Find the label of the baseline's nodes with a dry run. Raises LabError."""
-    with tempfile.TemporaryDirectory() as directory:
-        run_id = f"dry-{time.time_ns()}"
-        run(status, PLAN | {"dry_run": True}, run_id, Path(directory))
-        try:
-            text = Path(directory, run_id, "plan.json").read_text("utf-8")
-        except FileNotFoundError:
-            raise LabError(
-                "The dry run that names the baseline's nodes failed: see above."
-            ) from None
-    (baseline,) = (arm for arm in json.loads(text)["arms"] if arm["baseline"])
-    return f"{NODE_GROUP_LABEL}={baseline['node_group']}"
-
-
 @contextlib.contextmanager
-def caps_of_baseline(status: Mapping[str, Any], factor: float) -> Iterator[None]:
+def caps_of_baseline(factor: float) -> Iterator[None]:
     """Multiply the caps of the baseline's nodes by a factor within the `with` block."""
-    selector = baseline_selector(status)
-    for link in caps.change(selector, factor):
+    for link in caps.change(BASELINE_NODES, factor):
         print(f"{link.node}: {link.limits.flow / 1e6:.1f} Mb/s per flow", flush=True)
     try:
         yield
     finally:
-        caps.change(selector, 1)
+        caps.change(BASELINE_NODES, 1)
 
 
 def measure(status: Mapping[str, Any] | None, series: Series, runs: int, kept: Kept) -> bool:
@@ -280,7 +265,7 @@ def measure(status: Mapping[str, Any] | None, series: Series, runs: int, kept: K
     found = []
     with contextlib.ExitStack() as leaving:
         if status is not None and not kept.has_all(series, runs):
-            leaving.enter_context(caps_of_baseline(status, series.baseline_factor))
+            leaving.enter_context(caps_of_baseline(series.baseline_factor))
         for seed in series.seeds(runs):
             if status is not None and kept.results(series, seed) is None:
                 run(status, PLAN | {"seed": seed}, run_name(series, seed), kept.directory)

@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import urllib.request
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -114,6 +115,18 @@ def caps(
             " Mb/s per flow within a cluster group",
             soft_wrap=True,
         )
+
+
+@app.command()
+def karpenter() -> None:
+    """Let the cluster have Karpenter's NodePool and EC2NodeClass, whose nodes come on demand."""
+    status = _status()
+    name = stack.outputs(status)["ClusterName"]
+    route = f"{status['endpoint_url']}/_lab/eks/{name}/karpenter"
+    urllib.request.urlopen(urllib.request.Request(route, method="PUT"), timeout=60).close()
+    console.print(
+        f"{name} has Karpenter: apply a NodePool and its EC2NodeClass (docs/start-lab.md)."
+    )
 
 
 @app.command()

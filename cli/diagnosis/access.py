@@ -95,7 +95,7 @@ def access_check(
     said = "the functions see " + " and ".join(
         f"{count} Ready nodes of the {name}" for name, count in counts.items()
     )
-    if wanted and planned["arms"][0].get("node_group") and min(counts.values()) < int(wanted):
+    if wanted and planned["arms"][0].get("node_groups") and min(counts.values()) < int(wanted):
         return Check(
             _NAME,
             "warning",

@@ -9,6 +9,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from rackrate_text.quotas import divided
+
 from ..errors import error_code
 from ..stack import Stack
 from .check import Check, told
@@ -79,17 +81,23 @@ def version_support(stack: Stack) -> Check:
 def node_groups(stack: Stack) -> Iterator[Check]:
     """Check that each arm has its nodes."""
     if stack.parameters.get("ExistingClusterName"):
-        labels = (stack.parameters.get(f"{arm}Label", "?") for arm in ("Treatment", "Baseline"))
+        selectors = (
+            stack.parameters.get(f"{arm}Selector", "?") for arm in ("Treatment", "Baseline")
+        )
         yield Check(
-            "node groups", "ok", f"the cluster's own nodes, by the labels {' and '.join(labels)}"
+            "node groups", "ok", f"the cluster's own nodes, by the labels {' and '.join(selectors)}"
         )
         return
+    nodes = int(stack.parameters.get("NodeCount", "0"))
     for arm in ("treatment", "baseline"):
-        yield _node_group(stack, arm, told(stack.outputs, f"{arm.capitalize()}NodeGroup"))
+        names = told(stack.outputs, f"{arm.capitalize()}NodeGroups").split(",")
+        sizes = divided(nodes, len(names))
+        for number, (name, wanted) in enumerate(zip(names, sizes, strict=True), start=1):
+            which = f", group {number} of {len(names)}" if len(names) > 1 else ""
+            yield _node_group(stack, f"{arm} nodes{which}", name, wanted)
 
 
-def _node_group(stack: Stack, arm: str, name: str) -> Check:
-    title = f"{arm} nodes"
+def _node_group(stack: Stack, title: str, name: str, wanted: int) -> Check:
     try:
         found = stack.client("eks").describe_nodegroup(
             clusterName=told(stack.outputs, "ClusterName"), nodegroupName=name
@@ -101,7 +109,7 @@ def _node_group(stack: Stack, arm: str, name: str) -> Check:
     return node_group_check(
         title,
         found,
-        wanted=int(stack.parameters.get("NodeCount", "0")),
+        wanted=wanted,
         rests=stack.parameters.get("IdleScaleToZero") == "true",
     )
 
@@ -121,7 +129,7 @@ def node_group_check(title: str, found: Mapping[str, Any], *, wanted: int, rests
     if rests and desired == 0:
         return Check(title, "ok", f"{found['nodegroupName']}, ACTIVE, at rest until a run wakes it")
     if desired < wanted:
-        return Check(title, "failed", said, "set its desired size to NodeCount, or deploy again")
+        return Check(title, "failed", said, f"set its desired size to {wanted}, or deploy again")
     return Check(title, "ok", f"{found['nodegroupName']}, ACTIVE, {desired} nodes")
 
 

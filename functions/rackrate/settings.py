@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rackrate.selectors import Selector, Toleration, parse_tolerations
+from rackrate_text.words import listed
+
 #: EKS puts this label on every node of a managed node group.
 NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
+
+
+def named_groups(names: Sequence[str]) -> str:
+    """Node groups in words: `node group a`, or `node groups a and b`."""
+    return f"node group{'' if len(names) == 1 else 's'} {listed(names)}"
 
 
 @dataclass(frozen=True)
@@ -20,38 +28,41 @@ class StackArm:
         name: the arm's name in plans and results.
         placement: strategy of its placement group; `none` without one.
         baseline: whether it is the baseline unless the plan names another arm.
-        node_group: name of its EKS managed node group; empty when the stack knows only a label.
-        selector: node labels that select its nodes.
+        node_groups: names of its EKS managed node groups, the largest first where the stack made
+            them; empty when only labels are known.
+        selector: selects its nodes by their labels.
         ena_express: whether its network interfaces use ENA Express.
     """
 
     name: str
     placement: str
     baseline: bool
-    node_group: str
-    selector: Mapping[str, str]
+    node_groups: tuple[str, ...]
+    selector: Selector
     ena_express: bool = False
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> StackArm:
         """Read an arm of the environment variable `ARMS`."""
+        selector = Selector.parse(value["selector"])
+        names = value["node_groups"]
+        groups = tuple(names.split(",")) if names else selector.values_of(NODE_GROUP_LABEL)
         return cls(
             name=value["name"],
             placement=value["placement"],
             baseline=value["baseline"],
             # A selector on EKS's own label also names the node group.
-            node_group=value["node_group"] or value["selector"].get(NODE_GROUP_LABEL, ""),
-            selector=dict(value["selector"]),
+            node_groups=groups,
+            selector=selector,
             ena_express=value["ena_express"],
         )
 
     @property
     def whereabouts(self) -> str:
         """A description of its nodes for a message."""
-        if self.node_group:
-            return f"node group {self.node_group}"
-        labels = ", ".join(f"{label}={value}" for label, value in self.selector.items())
-        return f"nodes labelled {labels}"
+        if self.node_groups:
+            return named_groups(self.node_groups)
+        return f"nodes with the labels {self.selector}"
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,8 @@ class Settings:
         idle_scale_to_zero: whether the node groups have zero nodes between runs.
         host_namespace: the Kubernetes namespace of pods in the nodes' own network; empty when the
             stack does not allow host networking.
+        tolerations: the taints that the pods tolerate.
+        nodes_on_demand: whether a run asks the cluster's autoscaler for its nodes with pods.
         owns_nodes: whether the stack made the cluster and its nodes, so that a campaign may change
             them.
         max_pods: pods that a node may hold; None leaves it to EKS. Only `plan_campaign` knows it.
@@ -85,6 +98,8 @@ class Settings:
     node_count: int
     idle_scale_to_zero: bool
     host_namespace: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    nodes_on_demand: bool = False
     owns_nodes: bool = False
     max_pods: int | None = None
     prefix_delegation: bool = False
@@ -106,6 +121,8 @@ class Settings:
             node_count=int(environment["NODE_COUNT"]),
             idle_scale_to_zero=environment["IDLE_SCALE_TO_ZERO"] == "true",
             host_namespace=environment["HOST_NAMESPACE"],
+            tolerations=parse_tolerations(environment["TOLERATIONS"]),
+            nodes_on_demand=environment["NODES_ON_DEMAND"] == "true",
             owns_nodes=environment["OWNS_NODES"] == "true",
             max_pods=int(pods) if (pods := environment.get("MAX_PODS")) else None,
             prefix_delegation=environment.get("PREFIX_DELEGATION") == "true",

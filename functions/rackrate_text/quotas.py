@@ -19,6 +19,8 @@ STANDARD = "L-1216C47A"
 #: Amazon EKS and Fargate service quotas").
 NODES_PER_GROUP = "L-BD136A63"
 DEFAULT_NODES_PER_GROUP = 450
+#: The most node groups of an arm, as in templates/nodegroup.yaml.
+MOST_NODE_GROUPS = 4
 #: VPCs per Region and NAT gateways per Availability Zone, of the service `vpc` (Amazon VPC user
 #: guide, "Amazon VPC quotas"), and EC2-VPC Elastic IPs, of the service `ec2`.
 VPCS = "L-F678F1CE"
@@ -57,6 +59,12 @@ COUNTED_INSTANCES = ("pending", "running")
 #: States of capacity reservations that count against it (EC2 user guide, "Reserve compute capacity
 #: with EC2 On-Demand Capacity Reservations").
 COUNTED_RESERVATIONS = ("assessing", "scheduled", "pending", "active", "delayed")
+
+
+def divided(nodes: int, groups: int) -> list[int]:
+    """The number of nodes of each of an arm's node groups, the larger numbers first."""
+    each, more = divmod(nodes, groups)
+    return [each + (number < more) for number in range(groups)]
 
 
 def quota_code(instance_type: str) -> str:

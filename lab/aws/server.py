@@ -49,6 +49,7 @@ from lab.aws.eks.api import EksResponse
 from lab.aws.eks.clusters import Clusters
 from lab.aws.eks.control_planes import ControlPlanes
 from lab.aws.eks.infrastructure import Infrastructure
+from lab.aws.eks.karpenter import Karpenter
 from lab.aws.eks.node_groups import NodeGroups
 from lab.aws.eks.token_review import review
 from lab.aws.event_bridge import EventRouter
@@ -161,7 +162,8 @@ def serve(
     apis = _apis(clients, stacks, clusters, runtime, responses, infrastructure)
     dispatcher = DomainDispatcherApplication(lambda service: _create_app(service, apis))
     log = RequestLog(state_directory / "requests.log")
-    application = log.around(_lab_routes(clusters, responses, endpoint_url, dispatcher))
+    karpenter = Karpenter(clients, infrastructure)
+    application = log.around(_lab_routes(clusters, karpenter, responses, endpoint_url, dispatcher))
     servers = []
     for listener in listeners:
         host, port = listener.getsockname()[:2]
@@ -264,6 +266,7 @@ class _RequestHandler(MotoRequestHandler):
 
 def _lab_routes(
     clusters: Clusters,
+    karpenter: Karpenter,
     responses: CustomResourceResponses,
     endpoint_url: str,
     application: Application,
@@ -277,6 +280,8 @@ def _lab_routes(
                 if not answer["status"]["authenticated"]:
                     LOG.warning("cluster %s refused a token: %s", name, answer["status"]["error"])
                 return "200 OK", answer
+            case ["PUT", "eks", name, "karpenter"]:
+                return "200 OK", karpenter.start(clusters.find(name))
             case ["PUT", "cloudformation", "responses", request_id]:
                 if not responses.deliver(request_id, body):
                     return "404 Not Found", {"error": f"nobody waits for {request_id}"}

@@ -175,6 +175,16 @@ class RunningCluster:
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             list(pool.map(self._terminate, names))
 
+    def request(
+        self,
+        path: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        """Send a request to the Kubernetes API as its administrator. Raises OSError."""
+        return self.control_plane.request(path, method, body, content_type)
+
     def stop(self) -> None:
         """Stop the whole cluster, so that another can start."""
         self.terminate_nodes(list(self._nodes))

@@ -102,7 +102,9 @@ def test_without_a_region_nothing_else_is_looked_at(
 def test_the_dry_run_shows_which_nodes_the_functions_see(
     stack: DeployedStack, rackrate: Rackrate
 ) -> None:
-    arms = [{"name": arm, "node_group": "g", "nodes": [1, 2]} for arm in ("treatment", "baseline")]
+    arms = [
+        {"name": arm, "node_groups": ["g"], "nodes": [1, 2]} for arm in ("treatment", "baseline")
+    ]
     plan = {
         "Type": "Task",
         "Resource": "arn:aws:states:::aws-sdk:s3:putObject",
@@ -150,7 +152,7 @@ def test_a_dry_run_that_ends_badly_says_why() -> None:
 
 def test_fewer_ready_nodes_than_deployed_are_a_warning() -> None:
     ended = Outcome("doctor-1", Execution("SUCCEEDED", "", ""), None)
-    arms = [{"name": "a", "node_group": "g", "nodes": [1, 2, 3]}]
+    arms = [{"name": "a", "node_groups": ["g"], "nodes": [1, 2, 3]}]
     assert access_check("d", ended, {"arms": arms}, wanted="4").state == "warning"
     assert access_check("d", ended, {"arms": arms}, wanted="3").state == "ok"
 

@@ -41,8 +41,8 @@ def account(stack: DeployedStack) -> Iterator[Stack]:
         "TableName": stack.table,
         "BucketName": stack.bucket,
         "ClusterName": name,
-        "TreatmentNodeGroup": "treatment",
-        "BaselineNodeGroup": "baseline",
+        "TreatmentNodeGroups": "treatment",
+        "BaselineNodeGroups": "baseline",
         "ToolImage": "public.example/tools:1",
     }
     parameters = {"NodeCount": "2", "InstanceType": "c5.large", "TreatmentStrategy": "cluster"}
@@ -67,21 +67,41 @@ def changed(stack: Stack, *, outputs: dict[str, str] | None = None, **parameters
 def test_a_cluster_and_its_node_groups_are_found_and_missed(account: Stack) -> None:
     assert cluster.cluster(account).state == "ok"
     assert [check.state for check in cluster.node_groups(account)] == ["ok", "ok"]
-    gone = changed(account, outputs={"TreatmentNodeGroup": "gone", "ClusterName": "elsewhere"})
+    gone = changed(account, outputs={"TreatmentNodeGroups": "gone", "ClusterName": "elsewhere"})
     assert cluster.cluster(gone).state == "failed"
-    gone = changed(account, outputs={"TreatmentNodeGroup": "gone"})
+    gone = changed(account, outputs={"TreatmentNodeGroups": "gone"})
     states = {check.name: check.state for check in cluster.node_groups(gone)}
     assert states == {"treatment nodes": "failed", "baseline nodes": "ok"}
     grown = changed(account, NodeCount="3")
     assert {check.state for check in cluster.node_groups(grown)} == {"failed"}
 
 
+def test_each_node_group_of_an_arm_is_compared_with_its_share_of_the_nodes(account: Stack) -> None:
+    shared = {"TreatmentNodeGroups": "treatment,baseline,gone"}
+    states = {
+        nodes: {check.name: check.state for check in checks}
+        for nodes in ("4", "8")
+        if (checks := list(cluster.node_groups(changed(account, outputs=shared, NodeCount=nodes))))
+    }
+    first, second, third = (f"treatment nodes, group {number} of 3" for number in (1, 2, 3))
+    # Two nodes are there of each: 2 + 1 + 1 nodes are enough, and 3 + 3 + 2 are not.
+    assert states["4"] == {first: "ok", second: "ok", third: "failed", "baseline nodes": "failed"}
+    assert (states["8"][first], states["8"][second]) == ("failed", "failed")
+    [lacking] = [
+        check
+        for check in cluster.node_groups(changed(account, outputs=shared, NodeCount="8"))
+        if check.name == second
+    ]
+    assert "2 of 3 nodes wanted" in lacking.found
+    assert "desired size to 3" in lacking.remedy
+
+
 def test_a_cluster_that_exists_has_no_node_groups_of_ours(account: Stack) -> None:
     existing = changed(
         account,
         ExistingClusterName=account.name,
-        TreatmentLabel="pool=fast",
-        BaselineLabel="pool=plain",
+        TreatmentSelector="pool=fast",
+        BaselineSelector="pool=plain",
     )
     [found] = cluster.node_groups(existing)
     assert found.state == "ok"

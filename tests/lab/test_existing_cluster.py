@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
 
 from kubernetes import client as kubernetes
 
 from lab import stack
 from tests.lab.account import cluster_logs, holdings, instances
-from tests.lab.running import Lab
+from tests.lab.running import SHORT, Lab
 from tests.lab.toggles import Toggles, nodes, run_of
+from tests.lab.waiting import eventually
 from tests.taskcat.deploying import Deployment
 
 
@@ -36,18 +41,24 @@ class Guest:
         self.rules = lab.aws("ec2").describe_security_groups(GroupIds=[group])["SecurityGroups"]
 
 
-def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
-    lab: Lab, toggles: Toggles
-) -> None:
+def tell(lab: Lab, toggles: Toggles) -> str:
+    """Tell taskcat what it may measure in. Returns a topic for alarms."""
     cluster = lab.aws("eks").describe_cluster(name=lab.outputs["ClusterName"])["cluster"]
-    topic = lab.aws("sns").create_topic(Name="on-call")["TopicArn"]
+    topic = str(lab.aws("sns").create_topic(Name="on-call")["TopicArn"])
     toggles.tell(
         cluster=cluster["name"],
         subnets=",".join(cluster["resourcesVpcConfig"]["subnetIds"]),
-        treatment_label="placementGroup=true",
-        baseline_label="placementGroup=false",
+        treatment_selector="placementGroup=true",
+        baseline_selector="placementGroup=false",
         alarm_topic=topic,
     )
+    return topic
+
+
+def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
+    lab: Lab, toggles: Toggles
+) -> None:
+    topic = tell(lab, toggles)
     before = Guest(lab)
     with toggles.deployed("existing-cluster") as made:
         during = Guest(lab)
@@ -104,6 +115,90 @@ def _refuse_wrong_labels(lab: Lab, made: Deployment) -> None:
     assert f"({outside}) is in none" in said
     assert "the arm 'baseline' is to be in no placement group" in said
     assert f"({inside}) is in the cluster placement group" in said
+
+
+@contextlib.contextmanager
+def pools(lab: Lab) -> Iterator[str]:
+    """Two Karpenter pools without nodes, `fast` in a placement group and tainted, and `plain`.
+
+    Yields the group's id.
+    """
+    subprocess.run([sys.executable, "-m", "lab", "karpenter"], env=lab.environment, check=True)
+    ec2, api = lab.aws("ec2"), kubernetes.CustomObjectsApi(lab.core.api_client)
+    described = lab.aws("eks").describe_cluster(name=lab.outputs["ClusterName"])["cluster"]
+    subnet = described["resourcesVpcConfig"]["subnetIds"][0]
+    group = ec2.create_placement_group(GroupName="fast", Strategy="cluster")["PlacementGroup"]
+    taint = {"key": "dedicated", "value": "bench", "effect": "NoSchedule"}
+    made = []
+    for name, placement, taints in (
+        ("fast", {"placementGroupSelector": {"name": "fast"}}, [taint]),
+        ("plain", {}, []),
+    ):
+        requirement = {
+            "key": "node.kubernetes.io/instance-type",
+            "operator": "In",
+            "values": ["c5.large"],
+        }
+        reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": name}
+        node_class = {"subnetSelectorTerms": [{"id": subnet}], **placement}
+        pool = {
+            "template": {
+                "spec": {
+                    "nodeClassRef": reference,
+                    "requirements": [requirement],
+                    "taints": taints,
+                }
+            },
+            "disruption": {
+                "consolidationPolicy": "WhenEmptyOrUnderutilized",
+                "consolidateAfter": "3s",
+            },
+        }
+        for kind, spec in (("EC2NodeClass", node_class), ("NodePool", pool)):
+            owner = "karpenter.k8s.aws" if kind == "EC2NodeClass" else "karpenter.sh"
+            manifest = {"apiVersion": f"{owner}/v1", "kind": kind, "metadata": {"name": name}}
+            plural = f"{kind.lower()}es" if kind == "EC2NodeClass" else f"{kind.lower()}s"
+            api.create_cluster_custom_object(owner, "v1", plural, {**manifest, "spec": spec})
+            made.append((owner, "v1", plural, name))
+    try:
+        yield group["GroupId"]
+    finally:
+        for each in made:
+            api.delete_cluster_custom_object(*each)
+        ec2.delete_placement_group(GroupName="fast")
+
+
+def test_a_guest_brings_the_nodes_of_tainted_pools_keeps_them_for_its_run_and_lets_them_go(
+    lab: Lab, toggles: Toggles
+) -> None:
+    tell(lab, toggles)
+    before = {node.metadata.name for node in nodes(lab)}
+    pausing = {**SHORT, "pause_seconds": 8}
+    with (
+        pools(lab) as group,
+        toggles.deployed(
+            "existing-cluster",
+            TreatmentSelector="karpenter.sh/nodepool in (fast)",
+            BaselineSelector="karpenter.sh/nodepool,karpenter.sh/nodepool!=fast",
+            Tolerations="dedicated=bench:NoSchedule",
+            NodesOnDemand="true",
+            RunOnCreate=json.dumps(pausing),
+            AlarmTopicArn="",
+        ) as made,
+    ):
+        results = run_of(lab, made)
+        assert results["run"]["status"] == "succeeded"
+        facts = {arm["name"]: arm["node_facts"] for arm in results["arms"]}
+        for arm, pool, of_group in (("treatment", "fast", group), ("baseline", "plain", None)):
+            assert len(facts[arm]) == 2
+            for fact in facts[arm]:
+                assert fact["name"] not in before
+                told = (fact["node_pool"], fact["capacity_type"], fact["labelled_group_id"])
+                assert told == (pool, "on-demand", of_group)
+        eventually(
+            lambda: {node.metadata.name for node in nodes(lab)} == before,
+            seconds=30,
+        )
 
 
 def test_a_namespace_of_somebody_else_is_neither_taken_nor_deleted(

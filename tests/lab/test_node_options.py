@@ -155,6 +155,26 @@ class TestPartition:
         assert not guards["placements"]["would_trip"]
         assert guards["topology"]["text"] == "EC2 reports no topology for c6g.large"
 
+    def test_the_node_groups_of_an_arm_share_its_nodes_and_all_else(
+        self, lab: Lab, made: Deployment
+    ) -> None:
+        eks, cluster = lab.aws("eks"), made.outputs["ClusterName"]
+        for arm in ("treatment", "baseline"):
+            names = made.outputs[f"{arm.capitalize()}NodeGroups"].split(",")
+            groups = [
+                eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
+                for name in names
+            ]
+            assert [group["scalingConfig"]["desiredSize"] for group in groups] == [2, 1]
+            shared = [(group["launchTemplate"], group["subnets"]) for group in groups]
+            assert shared[0] == shared[1]
+            selected = {
+                node.metadata.labels["eks.amazonaws.com/nodegroup"]
+                for node in nodes(lab)
+                if node.metadata.labels["rackrate.dev/arm"] == arm
+            }
+            assert selected == set(names)
+
     def test_the_outputs_lead_to_what_the_stack_made(self, lab: Lab, made: Deployment) -> None:
         namespaces = {found.metadata.name for found in lab.core.list_namespace().items}
         assert {name for name in namespaces if name.startswith("rackrate")} == {"rackrate"}

@@ -117,6 +117,19 @@ def at_rest(lab: Lab) -> bool:
     )
 
 
+def sizes_of_groups(arm: dict[str, Any]) -> list[int]:
+    """The number of measured nodes of each node group of an arm of a plan, in the arm's order."""
+    return [sum(node["node_group"] == name for node in arm["nodes"]) for name in arm["node_groups"]]
+
+
+def placement_groups(lab: Lab, node_groups: list[str]) -> set[str]:
+    """The placement groups of all instances that node groups ever launched; empty for none."""
+    found = lab.aws("ec2").describe_instances(
+        Filters=[{"Name": "tag:eks:nodegroup-name", "Values": node_groups}]
+    )["Reservations"]
+    return {one["Placement"].get("GroupName", "") for each in found for one in each["Instances"]}
+
+
 def test_a_stack_takes_other_parameters_and_keeps_its_results(
     lab: Lab, earlier: str, updated: Stack
 ) -> None:
@@ -124,7 +137,13 @@ def test_a_stack_takes_other_parameters_and_keeps_its_results(
     stores = {name: updated.output(name) for name in ("BucketName", "TableName")}
     assert before["items"] and "results.json" in before["objects"]
 
-    updated.update(NodeCount="3", HostNetwork="false", ToolImage="build", IdleScaleToZero="true")
+    updated.update(
+        NodeCount="3",
+        NodeGroupsPerArm="2",
+        HostNetwork="false",
+        ToolImage="build",
+        IdleScaleToZero="true",
+    )
     image = updated.output("ToolImage")
     assert ".dkr.ecr." in image
     assert host_namespace(lab) is False
@@ -132,12 +151,22 @@ def test_a_stack_takes_other_parameters_and_keeps_its_results(
     plan = lab.document("updated", "plan.json")
     assert plan["image"] == image
     assert [len(arm["nodes"]) for arm in plan["arms"]] == [3, 3]
+    treatment, baseline = (updated.output(f"{arm}NodeGroups") for arm in ("Treatment", "Baseline"))
+    assert [",".join(arm["node_groups"]) for arm in plan["arms"]] == [treatment, baseline]
+    assert [sizes_of_groups(arm) for arm in plan["arms"]] == [[2, 1], [2, 1]]
+    # Both node groups of the treatment arm launch into its placement group, and those of the
+    # baseline into none.
+    placed = placement_groups(lab, treatment.split(","))
+    assert len(placed) == 1 and placed != {""}
+    assert placement_groups(lab, baseline.split(",")) == {""}
     # Only pods in the network of their node read what its interfaces have counted.
     assert not lab.document("updated", "counters.json").get("before")
     eventually(lambda: at_rest(lab), seconds=60)
 
     updated.update(**updated.given)
     assert host_namespace(lab) is True
+    eks, cluster = lab.aws("eks"), lab.outputs["ClusterName"]
+    assert len(eks.list_nodegroups(clusterName=cluster)["nodegroups"]) == 2
     assert lab.rackrate(SHORT, "restored").returncode == 0
     assert len(lab.document("restored", "counters.json")["before"]) == 4
 

@@ -32,8 +32,8 @@ IN_AN_ACCOUNT = {
     "/rackrate/taskcat/other-zone": "us-east-1b",
     "/rackrate/taskcat/cluster": "platform",
     "/rackrate/taskcat/subnets": "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
-    "/rackrate/taskcat/treatment-label": "eks.amazonaws.com/nodegroup=fast",
-    "/rackrate/taskcat/baseline-label": "eks.amazonaws.com/nodegroup=plain",
+    "/rackrate/taskcat/treatment-selector": "eks.amazonaws.com/nodegroup=fast",
+    "/rackrate/taskcat/baseline-selector": "eks.amazonaws.com/nodegroup=plain",
     "/rackrate/taskcat/alarm-topic": "arn:aws:sns:us-east-1:123456789012:alarms",
 }
 # Parameters that no test varies, and the reason.
@@ -42,6 +42,8 @@ NOT_VARIED = {
     "VpcCniVersion": "a version is right only until EKS withdraws it",
     "KubeProxyVersion": "a version is right only until EKS withdraws it",
     "CoreDnsVersion": "a version is right only until EKS withdraws it",
+    "Tolerations": "an account's cluster may have no taints; the lab's pools have one",
+    "NodesOnDemand": "an account's cluster may have no autoscaler; the lab's pools are one",
 }
 
 

@@ -10,9 +10,11 @@ import re
 import pytest
 
 from lab.aws.cloudformation.dependencies import dependencies
+from lab.aws.cloudformation.intrinsics import Resolver
 from lab.aws.cloudformation.stacks import Stack
 from lab.setup import kubernetes
 from rackrate.stack.preflight import STACK_NAME_CHARACTERS
+from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP, MOST_NODE_GROUPS, divided
 from tests.templates.cloudformation import ROOT, TEMPLATES, load, resolver, walk
 
 ROOT_TEMPLATE = load(ROOT / "template.yaml")
@@ -200,10 +202,6 @@ class TestRules:
                 {"ExistingClusterName": "mine", "IdleScaleToZero": "true"},
                 "IdleScaleToZero is for node groups the stack creates",
             ),
-            (
-                {"ExistingClusterName": "mine", "BaselineLabel": "placementGroup=true"},
-                "TreatmentLabel and BaselineLabel must differ",
-            ),
         ],
     )
     def test_what_cannot_work_is_refused_for_one_reason(self, parameters, said):
@@ -216,7 +214,7 @@ class TestRules:
             {},
             {"TreatmentStrategy": "none", "InstanceType": "t3.large"},
             {"TreatmentStrategy": "spread", "NodeCount": "7"},
-            {"TreatmentStrategy": "partition", "NodeCount": "450"},
+            {"TreatmentStrategy": "partition", "NodeCount": "1800"},
             {"ExistingClusterName": "mine", "InstanceType": "t3.large"},
             {"AvailabilityZone": "us-east-1a", "OtherAvailabilityZone": "us-east-1b"},
             {"EncryptSecrets": "true", "EncryptionKey": "create"},
@@ -256,6 +254,7 @@ class TestArms:
             if treatment["Parameters"][key] != baseline["Parameters"][key]
         }
         assert different == {
+            "Arm",
             "PlacementGroupName",
             "CapacityReservationId",
             "EnaExpress",
@@ -275,13 +274,64 @@ class TestArms:
         assert disks and all(disk["Encrypted"] is True for disk in disks)
         assert all(i["AssociatePublicIpAddress"] is False for i in data["NetworkInterfaces"])
 
-    def test_the_number_of_nodes_is_fixed_unless_they_idle(self):
-        group = LOADED[ROOT / "templates" / "nodegroup.yaml"]["Resources"]["NodeGroup"]
-        assert group["Properties"]["ScalingConfig"] == {
-            "MinSize": {"Fn::If": ["IsIdleAtTimes", 0, {"Ref": "NodeCount"}]},
-            "DesiredSize": {"Ref": "NodeCount"},
-            "MaxSize": {"Ref": "NodeCount"},
+    @pytest.mark.parametrize("idles", ["false", "true"])
+    @pytest.mark.parametrize("number", [1, 2, 3, 4])
+    def test_the_node_groups_of_an_arm_differ_only_in_their_fixed_numbers_of_nodes(
+        self, number, idles
+    ):
+        template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
+        sizes = divided(9, number) + [0] * (4 - number)
+        values = {
+            **dict.fromkeys(template["Parameters"], ""),
+            "Arm": "treatment",
+            "NodeGroups": str(number),
+            "ScalesToZero": idles,
+            "NodesOfGroups": [str(size) for size in sizes],
         }
+        known = Resolver(
+            template,
+            reference=lambda name: values.get(name, name),
+            attribute=lambda resource, name: f"{name} of {resource}",
+        )
+        known.evaluate_conditions()
+        groups = {
+            name: known.resolve(resource["Properties"])
+            for name, resource in template["Resources"].items()
+            if resource["Type"] == "AWS::EKS::Nodegroup"
+            and ("Condition" not in resource or known.conditions[resource["Condition"]])
+        }
+        scaling = [group.pop("ScalingConfig") for group in groups.values()]
+        assert [int(size["DesiredSize"]) for size in scaling] == sizes[:number]
+        assert all(size["MaxSize"] == size["DesiredSize"] for size in scaling)
+        assert all(
+            size["MinSize"] == (0 if idles == "true" else size["MaxSize"]) for size in scaling
+        )
+        first, *others = groups.values()
+        assert all(other == first for other in others)
+        outputs = {name: known.resolve(out["Value"]) for name, out in template["Outputs"].items()}
+        assert outputs == {
+            "Names": ",".join(f"NodegroupName of {name}" for name in groups),
+            "Arns": ",".join(f"Arn of {name}" for name in groups),
+        }
+
+    def test_an_arm_may_have_as_many_nodes_as_its_node_groups_hold_by_default(self):
+        parameters = ROOT_TEMPLATE["Parameters"]
+        assert parameters["NodeGroupsPerArm"]["MaxValue"] == MOST_NODE_GROUPS
+        most = MOST_NODE_GROUPS * DEFAULT_NODES_PER_GROUP
+        assert parameters["NodeCount"]["MaxValue"] == most
+
+    def test_the_functions_select_the_nodes_of_an_arm_by_the_label_that_they_carry(self):
+        group = LOADED[ROOT / "templates" / "nodegroup.yaml"]["Resources"]["NodeGroup"]
+        assert group["Properties"]["Labels"]["rackrate.dev/arm"] == {"Ref": "Arm"}
+        for arm in ("Treatment", "Baseline"):
+            name = NESTED[f"{arm}Nodes"]["Parameters"]["Arm"]
+            for stack in ("benchmark", "campaign"):
+                functions = LOADED[ROOT / "templates" / f"{stack}.yaml"]["Globals"]["Function"]
+                _, known = functions["Environment"]["Variables"]["ARMS"]["Fn::Sub"]
+                assert known[f"{arm}Nodes"]["Fn::If"][:2] == [
+                    "KnowsNodeGroups",
+                    f"rackrate.dev/arm={name}",
+                ]
 
     def test_nodes_and_group_carry_the_label_and_tag_of_their_placement(self):
         template = LOADED[ROOT / "templates" / "nodegroup.yaml"]["Resources"]

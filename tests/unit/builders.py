@@ -13,6 +13,7 @@ from rackrate.plan.fields import DEFAULT_TESTS
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.plan.schedule import TrialKey
+from rackrate.selectors import Selector
 from rackrate.settings import NODE_GROUP_LABEL
 from rackrate.tools import TestBase, load_test
 from rackrate.verdict.model import Baseline, Pairs, Verdict
@@ -37,6 +38,7 @@ def node(name: str, **facts: Any) -> Node:
         "image": "ami-1",
         "kernel": "6.12",
         "kubernetes": "v1.36",
+        "capacity_type": "on-demand",
         "ec2_placement": InstancePlacement(tenancy="default"),
     }
     return Node(name=name, **{**told, **facts})
@@ -50,8 +52,8 @@ def arm(name: str, nodes: Iterable[str | Node] = (), **more: Any) -> Arm:
         "server_network": "pod",
         "placement": "none",
         "baseline": False,
-        "node_group": "",
-        "selector": {},
+        "node_groups": (),
+        "selector": Selector.parse("pool=any"),
         "ena_express": False,
         "network": C5_LARGE,
         "network_scale": None,
@@ -147,8 +149,8 @@ def usual_arm(name: str, nodes: Iterable[str | Node], **more: Any) -> Arm:
     fields = {
         "placement": PLACEMENTS[name],
         "baseline": name == "baseline",
-        "node_group": f"ng-{name}",
-        "selector": {NODE_GROUP_LABEL: f"ng-{name}"},
+        "node_groups": (f"ng-{name}",),
+        "selector": Selector.parse(f"{NODE_GROUP_LABEL}=ng-{name}"),
     }
     return arm(name, nodes, **{**fields, **more})
 

@@ -6,14 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rackrate.selectors import Selector
 from rackrate.settings import Settings, StackArm
 
 DATA = Path(__file__).parent / "data"
 
 LABEL = "eks.amazonaws.com/nodegroup"
 ARMS = (
-    StackArm("treatment", "cluster", False, "ng-1", {LABEL: "ng-1"}),
-    StackArm("baseline", "none", True, "ng-2", {LABEL: "ng-2"}),
+    StackArm("treatment", "cluster", False, ("ng-1",), Selector.parse(f"{LABEL}=ng-1")),
+    StackArm("baseline", "none", True, ("ng-2",), Selector.parse(f"{LABEL}=ng-2")),
 )
 SETTINGS = Settings(
     "results", "results", "house", "rackrate", "example.test/tools:1", ARMS, 2, False

@@ -6,28 +6,29 @@ import re
 
 import pytest
 
+from rackrate.selectors import Selector
 from rackrate.settings import Settings, StackArm
 from tests.templates.cloudformation import ROOT, load
 
 TEMPLATE = load(ROOT / "templates" / "benchmark.yaml")
 LABEL = "eks.amazonaws.com/nodegroup"
 CREATED = {
-    "TreatmentNodeGroup": "one",
-    "BaselineNodeGroup": "two",
-    "TreatmentSelector": f"{LABEL}=one",
-    "BaselineSelector": f"{LABEL}=two",
+    "TreatmentNodeGroups": "one,three",
+    "BaselineNodeGroups": "two",
+    "TreatmentSelector": "placementGroup=true",
+    "BaselineSelector": "placementGroup=false",
     "TreatmentStrategy": "cluster",
     "EnaExpress": "none",
     "NodeCount": "3",
     "IdleScaleToZero": "false",
     "HostNamespace": "",
+    "Tolerations": "",
+    "NodesOnDemand": "false",
 }
 EXISTING = {
     **CREATED,
-    "TreatmentNodeGroup": "",
-    "BaselineNodeGroup": "",
-    "TreatmentSelector": "placementGroup=true",
-    "BaselineSelector": "placementGroup=false",
+    "TreatmentNodeGroups": "",
+    "BaselineNodeGroups": "",
 }
 
 
@@ -49,10 +50,8 @@ def settings(given):
                 return values[name]
             case {"Fn::If": [name, yes, no]}:
                 return resolve(yes if condition(TEMPLATE["Conditions"][name]) else no)
-            case {"Fn::Split": [separator, text]}:
-                return resolve(text).split(separator)
-            case {"Fn::Select": [index, entries]}:
-                return resolve(entries)[int(index)]
+            case {"Fn::Sub": str(text)}:
+                return re.sub(r"\$\{(\w+)\}", lambda found: values[found[1]], text)
             case {"Fn::Sub": [text, more]}:
                 known = {**values, **{name: resolve(entry) for name, entry in more.items()}}
                 return re.sub(r"\$\{(\w+)\}", lambda found: known[found[1]], text)
@@ -65,9 +64,19 @@ def settings(given):
 def test_a_stack_with_node_groups_of_its_own():
     found = settings(CREATED)
     assert found.arms == (
-        StackArm("treatment", "cluster", False, "one", {LABEL: "one"}),
-        StackArm("baseline", "none", True, "two", {LABEL: "two"}),
+        StackArm(
+            "treatment",
+            "cluster",
+            False,
+            ("one", "three"),
+            Selector.parse("rackrate.dev/arm=treatment"),
+        ),
+        StackArm("baseline", "none", True, ("two",), Selector.parse("rackrate.dev/arm=baseline")),
     )
+    assert [arm.whereabouts for arm in found.arms] == [
+        "node groups one and three",
+        "node group two",
+    ]
     assert (found.node_count, found.idle_scale_to_zero) == (3, False)
     assert settings({**CREATED, "IdleScaleToZero": "true"}).idle_scale_to_zero is True
 
@@ -79,17 +88,17 @@ def test_the_host_namespace_is_known_where_the_stack_has_one():
 
 def test_a_cluster_that_exists_has_labels_instead():
     treatment, baseline = settings(EXISTING).arms
-    assert (treatment.selector, baseline.selector) == (
-        {"placementGroup": "true"},
-        {"placementGroup": "false"},
+    assert (str(treatment.selector), str(baseline.selector)) == (
+        "placementGroup=true",
+        "placementGroup=false",
     )
-    assert (treatment.node_group, baseline.node_group) == ("", "")
-    assert treatment.whereabouts == "nodes labelled placementGroup=true"
+    assert (treatment.node_groups, baseline.node_groups) == ((), ())
+    assert treatment.whereabouts == "nodes with the labels placementGroup=true"
 
 
 def test_the_label_of_a_managed_node_group_names_the_node_group():
     arm = settings({**EXISTING, "TreatmentSelector": f"{LABEL}=mine"}).arms[0]
-    assert (arm.node_group, arm.whereabouts) == ("mine", "node group mine")
+    assert (arm.node_groups, arm.whereabouts) == (("mine",), "node group mine")
 
 
 @pytest.mark.parametrize(
@@ -100,8 +109,15 @@ def test_ena_express_of_each_arm(choice, expected):
     assert [a.ena_express for a in settings({**CREATED, "EnaExpress": choice}).arms] == expected
 
 
-def test_the_label_may_have_no_value():
-    assert settings({**EXISTING, "TreatmentSelector": "fast="}).arms[0].selector == {"fast": ""}
+@pytest.mark.parametrize("text", ["fast=", "fast", "!slow,fast", "fast in (a,b)"])
+def test_an_arm_has_any_label_selector(text):
+    selector = settings({**EXISTING, "TreatmentSelector": text}).arms[0].selector
+    assert selector == Selector.parse(text)
+
+
+def test_a_selector_on_several_node_groups_names_all():
+    arm = settings({**EXISTING, "TreatmentSelector": f"{LABEL} in (one,two)"}).arms[0]
+    assert (arm.node_groups, arm.whereabouts) == (("one", "two"), "node groups one and two")
 
 
 def test_the_functions_of_campaigns_and_of_runs_have_the_same_environment():

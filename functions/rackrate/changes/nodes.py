@@ -89,7 +89,8 @@ def _room(resources: Resources) -> Room:
         described, max_pods=settings.max_pods, prefix_delegation=settings.prefix_delegation
     )
     return Room(
-        arms=len(groups),
+        arms=len(settings.arms),
+        groups_per_arm=len(settings.arms[0].node_groups),
         nodes=sum(group.desired for group in groups),
         instance_type=instance_type,
         vcpus=int(described["VCpuInfo"]["DefaultVCpus"]),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from rackrate.changes.base import Made
 from rackrate.document import Json
-from rackrate.measure.node_groups import NodeGroup, Sizes, check_hope, groups_of, set_sizes
+from rackrate.measure.node_groups import (
+    NodeGroup,
+    Sizes,
+    check_hope,
+    groups_of,
+    resize,
+    sizes_of,
+)
 from rackrate.measure.nodes import is_ready, nodes_of
 from rackrate.resources import Resources
 from rackrate.store import now, seconds_between
@@ -25,6 +32,8 @@ def sizes_before(resources: Resources) -> Json:
 def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
     """Give every arm so many nodes, all arms at the same time, and say whether all are Ready.
 
+    The node groups of an arm share its nodes, so that some may have none.
+
     Args:
         count: the number of nodes of each arm; with 0 it is done when no node is left.
         progress: what the last call returned; empty at the first call.
@@ -38,11 +47,12 @@ def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
     if not progress:
         complaints = [complaint for group in groups for complaint in group.complaints]
         progress = {"since": now(), "complaints_before": complaints}
-    most = max(count, settings.node_count)
-    wanted = Sizes(0, count, most)
+    desired = sizes_of(settings.arms, count)
+    most = sizes_of(settings.arms, max(count, settings.node_count))
+    wanted = {name: Sizes(0, desired[name], most[name]) for name in desired}
     for group in groups:
-        if group.sizes != wanted:
-            set_sizes(resources.eks, settings.cluster_name, group.name, wanted)
+        if group.sizes != wanted[group.name]:
+            resize(resources.eks, settings.cluster_name, group.name, wanted[group.name])
     found = [nodes_of(resources.cluster, arm) for arm in settings.arms]
     there = sum(map(len, found))
     ready = sum(sum(map(is_ready, of_arm)) for of_arm in found)
@@ -52,7 +62,7 @@ def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
         told = f"{counted(surplus, 'node')} {'is' if surplus == 1 else 'are'} to leave"
     else:
         told = f"{ready} of {all_wanted} nodes are Ready" if count else "the last node has left"
-    applied = all(group.sizes == wanted and not group.is_updating for group in groups)
+    applied = all(group.sizes == wanted[group.name] and not group.is_updating for group in groups)
     if applied and all(len(of_arm) == count and all(map(is_ready, of_arm)) for of_arm in found):
         return Made(True, progress, told)
     check_hope(
@@ -68,7 +78,7 @@ def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
 def put_back(before: Json, resources: Resources) -> Made:
     """Put the sizes of the node groups back.
 
-    If the stack was updated to another number of nodes meanwhile, they get that one.
+    If the stack was updated to other numbers of nodes or node groups meanwhile, they get those.
 
     In a stack that idles at zero they stay as they are, because other runs may wait for the nodes:
     such a stack puts its nodes to rest when no run needs them.
@@ -84,13 +94,13 @@ def put_back(before: Json, resources: Resources) -> Made:
     settings = resources.settings
     if settings.idle_scale_to_zero:
         return Made(True, {}, phase)
-    count = settings.node_count
-    updated = Sizes(count, count, count) if count != before["node_count"] else None
+    usual = sizes_of(settings.arms, settings.node_count)
+    updated = settings.node_count != before["node_count"] or usual.keys() != before["groups"].keys()
     done = True
     for group in _groups(resources):
-        wanted = updated or Sizes(*before["groups"].get(group.name, group.sizes))
+        wanted = Sizes(*([usual[group.name]] * 3 if updated else before["groups"][group.name]))
         if group.sizes != wanted:
-            set_sizes(resources.eks, settings.cluster_name, group.name, wanted)
+            resize(resources.eks, settings.cluster_name, group.name, wanted)
         done = done and group.sizes == wanted and not group.is_updating
     return Made(done, {}, phase)
 

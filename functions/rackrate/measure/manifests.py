@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from rackrate.document import Json
 from rackrate.plan.arms import Arm, Network
 from rackrate.plan.schedule import BlockItem, Pair, traffic_seconds
+from rackrate.selectors import Toleration
+from rackrate.settings import StackArm
 from rackrate.tools import TestBase
 from rackrate.tools.base import Server
 
@@ -25,6 +27,15 @@ BLOCK, ROUND, ATTEMPT = "rackrate.dev/block", "rackrate.dev/round", "rackrate.de
 RUN_ID, EXECUTION = "rackrate.dev/run-id", "rackrate.dev/execution"
 #: Names the stack that created an object. Objects without it belong to somebody else.
 STACK = "rackrate.dev/stack"
+#: Annotations of every pod of a run. They keep its node until the run ends. Karpenter does not
+#: disrupt a node with such a pod, not even with one of a DaemonSet; it still expires nodes, and
+#: follows EC2's interruptions (https://karpenter.sh/docs/concepts/disruption/). Cluster Autoscaler
+#: ignores the pods of DaemonSets, so that client pods and holders hold its nodes
+#: (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md).
+HOLD = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
 CLIENT_NODE, SERVER_NODE = "rackrate.dev/client-node", "rackrate.dev/server-node"
 
 #: The user "nonroot" of the distroless images. Any user other than root would work.
@@ -106,6 +117,7 @@ def servers(
     arm: Arm,
     tests: Sequence[TestBase],
     image: str,
+    tolerations: Sequence[Toleration] = (),
 ) -> Json:
     """A DaemonSet that runs the servers of the tests on every node of an arm.
 
@@ -118,6 +130,7 @@ def servers(
         arm: an arm; its servers use its `server_network`.
         tests: the plan's tests.
         image: the tools' image.
+        tolerations: the taints that its pods tolerate.
     """
     network = arm.server_network
     labels = {RUN: run_label(run_id), ROLE: "server", ARM: arm.stack_arm, NETWORK: network}
@@ -132,10 +145,10 @@ def servers(
         "spec": {
             "selector": {"matchLabels": labels},
             "template": {
-                "metadata": {"labels": labels},
+                "metadata": {"labels": labels, "annotations": HOLD},
                 "spec": {
-                    **pod_spec(network),
-                    "nodeSelector": arm.selector,
+                    **pod_spec(network, tolerations),
+                    "affinity": arm.selector.affinity,
                     "containers": [_server(server, image) for server in servers_of(tests)],
                 },
             },
@@ -183,6 +196,7 @@ def client(
     attempt: int,
     server_address: str,
     image: str,
+    tolerations: Sequence[Toleration] = (),
 ) -> Json:
     """A pod that runs tests one after the other against one server.
 
@@ -198,6 +212,7 @@ def client(
         attempt: 1, or more for a repetition.
         server_address: IP address of the server's pod.
         image: the tools' image.
+        tolerations: the taints that it tolerates.
     """
     containers = [container(test.name, test.argv(server_address), image) for test in tests]
     sysctls: dict[str, str] = {}
@@ -211,11 +226,11 @@ def client(
         "metadata": {
             "name": name,
             "labels": {**client_labels(run_id, item, attempt), ARM: pair.arm},
-            "annotations": {CLIENT_NODE: pair.client, SERVER_NODE: pair.server},
+            "annotations": {**HOLD, CLIENT_NODE: pair.client, SERVER_NODE: pair.server},
             "ownerReferences": owned_by(run_id, owner_uid),
         },
         "spec": {
-            **pod_spec(pair.client_network, sysctls),
+            **pod_spec(pair.client_network, tolerations, sysctls),
             # The plan chose the node, so the pod skips the scheduler.
             "nodeName": pair.client,
             "restartPolicy": "Never",
@@ -231,11 +246,58 @@ def active_deadline_seconds(tests: Sequence[TestBase]) -> int:
     return round(traffic_seconds(tests) * 1.5 + GRACE_SECONDS)
 
 
-def pod_spec(network: Network, sysctls: Mapping[str, str] | None = None) -> Json:
+def holder(
+    *,
+    run_id: str,
+    owner_uid: str,
+    arm: StackArm,
+    number: int,
+    image: str,
+    tolerations: Sequence[Toleration],
+) -> Json:
+    """A pod that idles on a node of an arm, alone among the run's holders.
+
+    While no such node has room, it waits, and the cluster's autoscaler brings a node for it. It
+    keeps the node until the run ends.
+
+    Args:
+        run_id: the run.
+        owner_uid: the UID of its owner object.
+        arm: the arm.
+        number: tells it from the arm's other holders.
+        image: the tools' image.
+        tolerations: the taints that it tolerates.
+    """
+    labels = {RUN: run_label(run_id), ROLE: "holder", ARM: arm.name}
+    apart = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{owner_name(run_id)}-{arm.name}-holder-{number}",
+            "labels": labels,
+            "annotations": HOLD,
+            "ownerReferences": owned_by(run_id, owner_uid),
+        },
+        "spec": {
+            **pod_spec("pod", tolerations),
+            "affinity": {**arm.selector.affinity, "podAntiAffinity": {required: [apart]}},
+            "containers": [container(_IDLE.name, _IDLE.argv, image)],
+        },
+    }
+
+
+def pod_spec(
+    network: Network,
+    tolerations: Sequence[Toleration],
+    sysctls: Mapping[str, str] | None = None,
+) -> Json:
     """The part of a pod's spec that all pods share.
 
     Args:
         network: the network that the pod uses, `pod` or `host`.
+        tolerations: the taints that the pod tolerates.
         sysctls: kernel settings of the pod's own network namespace. Kubernetes refuses them for
             host networking, where the node's settings apply. On nodes with systemd 243 or later,
             such as Amazon Linux 2023, ordinary users may ping (its `sysctl.d/50-default.conf` opens
@@ -251,6 +313,7 @@ def pod_spec(network: Network, sysctls: Mapping[str, str] | None = None) -> Json
         security["sysctls"] = [{"name": k, "value": v} for k, v in sorted(sysctls.items())]
     return {
         **({"hostNetwork": True} if network == "host" else {}),
+        "tolerations": [each.manifest for each in tolerations],
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "dnsPolicy": "Default",  # the tools get IP addresses and look up no names

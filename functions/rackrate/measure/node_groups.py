@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from rackrate.errors import NodesUnavailable, translated
 from rackrate.settings import StackArm
+from rackrate_text.quotas import divided
 from rackrate_text.units import duration
 
 #: Statuses from which a node group does not recover by itself.
@@ -63,14 +64,22 @@ class NodeGroup:
         return tuple(found)
 
 
+def sizes_of(arms: Iterable[StackArm], count: int) -> dict[str, int]:
+    """The number of nodes of each node group when each of the arms has `count`, by name."""
+    return {
+        name: size
+        for arm in arms
+        if arm.node_groups
+        for name, size in zip(arm.node_groups, divided(count, len(arm.node_groups)), strict=True)
+    }
+
+
 def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
-    """A node group, or None when no group has that name or the name is empty.
+    """A node group, or None when no group has that name.
 
     Raises:
         Throttled: EKS throttled the request.
     """
-    if not name:
-        return None
     try:
         with translated():
             answer = eks.describe_nodegroup(clusterName=cluster_name, nodegroupName=name)
@@ -92,18 +101,21 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
 
 
 def groups_of(eks: Any, cluster_name: str, arms: Iterable[StackArm]) -> list[NodeGroup]:
-    """The node groups of arms, in the same order.
+    """All node groups of arms, in the same order.
 
     Raises:
-        NodesUnavailable: an arm's node group is gone, or its name is not known.
+        NodesUnavailable: a node group of an arm is gone, or an arm has none that is known.
         Throttled: EKS throttled the request.
     """
     found: list[NodeGroup] = []
     for arm in arms:
-        group = describe(eks, cluster_name, arm.node_group)
-        if group is None:
-            raise NodesUnavailable(f"arm {arm.name}: there is no node group {arm.node_group!r}")
-        found.append(group)
+        if not arm.node_groups:
+            raise NodesUnavailable(f"arm {arm.name}: the stack knows no node group of it")
+        for name in arm.node_groups:
+            group = describe(eks, cluster_name, name)
+            if group is None:
+                raise NodesUnavailable(f"arm {arm.name}: there is no node group {name!r}")
+            found.append(group)
     return found
 
 
@@ -153,8 +165,8 @@ def check_hope(
         raise NodesUnavailable("\n".join([f"{told} after {duration(seconds)}", *reasons]))
 
 
-def resize(eks: Any, cluster_name: str, name: str, *, desired: int, maximum: int) -> bool:
-    """Set a node group's desired number of nodes, with a minimum of zero and a maximum.
+def resize(eks: Any, cluster_name: str, name: str, sizes: Sizes) -> bool:
+    """Set the sizes of a node group.
 
     Returns:
         Whether EKS accepted it. EKS refuses while another update of the node group is in progress.
@@ -163,11 +175,6 @@ def resize(eks: Any, cluster_name: str, name: str, *, desired: int, maximum: int
         NodesUnavailable: EKS reports that the node group cannot be resized in its state.
         Throttled: EKS throttled the request.
     """
-    return set_sizes(eks, cluster_name, name, Sizes(0, desired, maximum))
-
-
-def set_sizes(eks: Any, cluster_name: str, name: str, sizes: Sizes) -> bool:
-    """Set the sizes of a node group. Returns and raises the same as `resize`."""
     try:
         with translated():
             eks.update_nodegroup_config(

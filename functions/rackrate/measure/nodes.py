@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rackrate.document import Json
 from rackrate.measure.cluster import Cluster
-from rackrate.measure.manifests import selector
 from rackrate.plan.arms import Node
+from rackrate.selectors import Toleration, taint_text
 from rackrate.settings import NODE_GROUP_LABEL, StackArm
 
 #: The label of nodes whose network is scaled down on purpose. Results report the scale.
@@ -28,6 +28,19 @@ def is_ready(node: Mapping[str, Any]) -> bool:
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
     leaving = "deletionTimestamp" in node["metadata"]
     return ready and not leaving and not node.get("spec", {}).get("unschedulable", False)
+
+
+def untolerated_taints(node: Mapping[str, Any], tolerations: Sequence[Toleration]) -> list[str]:
+    """The node's taints that keep pods with these tolerations away, such as `key=value:NoSchedule`.
+
+    Taints that only ask to prefer other nodes keep no pod away.
+    """
+    return [
+        taint_text(taint)
+        for taint in node.get("spec", {}).get("taints", [])
+        if taint["effect"] != "PreferNoSchedule"
+        and not any(toleration.covers(taint) for toleration in tolerations)
+    ]
 
 
 def node_of(node: Mapping[str, Any]) -> Node:
@@ -55,6 +68,10 @@ def node_of(node: Mapping[str, Any]) -> Node:
         cpus=_cpus(node.get("status", {}).get("capacity", {}).get("cpu")),
         network_scale=_scale(labels.get(NETWORK_SCALE_LABEL)),
         network_layers=tuple(topology[layer] for layer in sorted(topology)) or None,
+        node_pool=labels.get("karpenter.sh/nodepool"),
+        capacity_type=_capacity_type(labels),
+        labelled_group_id=labels.get("karpenter.k8s.aws/placement-group-id"),
+        labelled_partition=labels.get("karpenter.k8s.aws/placement-group-partition"),
     )
 
 
@@ -77,6 +94,12 @@ def cni(daemon_set: Mapping[str, Any] | None) -> str | None:
     containers = daemon_set["spec"]["template"]["spec"]["containers"]
     images = [each["image"] for each in containers if each["name"] == CNI_DAEMON_SET]
     return images[0].rpartition("/")[2] if images else None
+
+
+def _capacity_type(labels: Mapping[str, str]) -> str | None:
+    """`on-demand`, `spot` or `reserved` in Karpenter's spelling; EKS writes `ON_DEMAND`."""
+    found = labels.get("karpenter.sh/capacity-type") or labels.get("eks.amazonaws.com/capacityType")
+    return found and found.lower().replace("_", "-")
 
 
 def _cpus(quantity: str | None) -> int | None:
@@ -104,10 +127,16 @@ def _scale(label: str | None) -> float | None:
 
 def nodes_of(cluster: Cluster, arm: StackArm) -> list[Json]:
     """An arm's nodes as the API returns them, Ready or not."""
-    return cluster.list("/api/v1/nodes", selector(arm.selector))
+    return cluster.list("/api/v1/nodes", str(arm.selector))
 
 
-def ready_nodes(cluster: Cluster, arm: StackArm) -> list[Node]:
-    """An arm's Ready nodes, sorted by name."""
-    found = (node_of(node) for node in nodes_of(cluster, arm) if is_ready(node))
+def ready_nodes(
+    cluster: Cluster, arm: StackArm, tolerations: Sequence[Toleration] = ()
+) -> list[Node]:
+    """An arm's Ready nodes that take pods with these tolerations, sorted by name."""
+    found = (
+        node_of(node)
+        for node in nodes_of(cluster, arm)
+        if is_ready(node) and not untolerated_taints(node, tolerations)
+    )
     return sorted(found, key=lambda node: node.name)

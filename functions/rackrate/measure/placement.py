@@ -67,6 +67,8 @@ def _placed(
     layers: Mapping[str, tuple[str, ...]],
 ) -> Node:
     where, group = instance.get("Placement", {}), _group(instance)
+    # EC2 leaves it out for an instance that is bought on demand.
+    lifecycle = instance.get("InstanceLifecycle") or "on-demand"
     return node.model_copy(
         update={
             "zone": where.get("AvailabilityZone") or node.zone,
@@ -76,10 +78,10 @@ def _placed(
                 strategy=None if group is None else strategies.get(group),
                 partition=where.get("PartitionNumber"),
                 tenancy=where.get("Tenancy"),
-                # EC2 leaves it out for an instance that is bought on demand.
-                lifecycle=instance.get("InstanceLifecycle") or "on-demand",
+                lifecycle=lifecycle,
                 capacity_reservation=instance.get("CapacityReservationId") or None,
             ),
+            "capacity_type": lifecycle,
             "network_layers": node.network_layers or layers.get(node.name),
         }
     )

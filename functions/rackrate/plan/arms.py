@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rackrate.document import Document
+from rackrate.selectors import SelectorField
 from rackrate.tools.base import NAME_PATTERN
 
 #: The network that a pod uses: its own behind the cluster's CNI, or its node's.
@@ -93,6 +94,15 @@ class Node(Document):
     network_layers: tuple[str, ...] | None = None
     """Its location in EC2's network, from the top; empty if EC2 reports none for it; null if EC2
     did not tell."""
+    node_pool: str | None = None
+    """The Karpenter node pool, as in Auto Mode too."""
+    capacity_type: str | None = None
+    """`on-demand`, `spot`, `reserved` or `capacity-block`, as EC2 says, or the
+    node's labels where EC2 did not tell."""
+    labelled_group_id: str | None = None
+    """The id of the placement group that Karpenter's label names."""
+    labelled_partition: str | None = None
+    """The partition that Karpenter's label names."""
     cni: str | None = None
     """Image of the VPC CNI with name and tag; null if there is none, or during its update."""
 
@@ -100,11 +110,6 @@ class Node(Document):
     def is_placeholder(self) -> bool:
         """Whether it stands for a node that does not exist yet."""
         return (self.instance_id or self.kubernetes) is None
-
-    @property
-    def capacity_type(self) -> str | None:
-        """How its instance was bought, such as `spot`; None if EC2 did not tell."""
-        return None if self.ec2_placement is None else self.ec2_placement.lifecycle
 
     @property
     def partition(self) -> str | None:
@@ -142,10 +147,10 @@ class Arm(Document):
     """The placement group's strategy; `none` without a group."""
     baseline: bool
     """Whether the others are compared with it."""
-    node_group: str
-    """Its EKS managed node group; empty when only a label is known."""
-    selector: dict[str, str]
-    """The labels that select its nodes."""
+    node_groups: tuple[str, ...]
+    """Its EKS managed node groups; empty when only a label is known."""
+    selector: SelectorField
+    """The label selector of its nodes."""
     ena_express: bool
     network: InstanceNetwork
     """The bandwidth of its instance type, unscaled."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from rackrate.errors import Fault
 from rackrate_text.quotas import NODES_PER_GROUP
+from rackrate_text.words import counted
 
 #: A pair needs two nodes.
 LEAST_NODES = 2
@@ -69,6 +70,22 @@ def addresses_per_node(
     )
 
 
+def too_many_for_groups(nodes: int, groups: int, nodes_per_group: int) -> str:
+    """Why an arm's node groups do not hold so many nodes; empty if they do.
+
+    Args:
+        nodes: the nodes of the arm.
+        groups: its node groups.
+        nodes_per_group: the account's quota `NODES_PER_GROUP`.
+    """
+    if nodes <= groups * nodes_per_group:
+        return ""
+    return (
+        f"and its {counted(groups, 'node group')} can have {groups * nodes_per_group}: this account"
+        f" allows {nodes_per_group} in each (the quota {NODES_PER_GROUP} of EKS)"
+    )
+
+
 @dataclass(frozen=True)
 class Room:
     """What limits the number of nodes of the arms that a stack made.
@@ -81,6 +98,7 @@ class Room:
         vcpu_quota: most vCPUs of running instances under the quota `vcpu_quota_code`; None if that
             is not known.
         vcpu_quota_code: the quota that counts the nodes' vCPUs.
+        groups_per_arm: the number of node groups of an arm.
         nodes_per_group: most nodes of a node group.
         subnet: id of the nodes' subnet.
         free_addresses: its free addresses.
@@ -95,6 +113,7 @@ class Room:
     vcpus: int
     vcpu_quota: float | None
     vcpu_quota_code: str
+    groups_per_arm: int
     nodes_per_group: int
     subnet: str
     free_addresses: int
@@ -127,11 +146,11 @@ def _obstacles(count: int, room: Room) -> Iterator[tuple[str, str]]:
             " instances in a zone",
             f"name {SPREAD_INSTANCES} or fewer",
         )
-    if count > room.nodes_per_group:
+    if too_many := too_many_for_groups(count, room.groups_per_arm, room.nodes_per_group):
         yield (
-            f"{count} in each arm, and this account allows {room.nodes_per_group} nodes in a node"
-            f" group (the quota {NODES_PER_GROUP} of EKS)",
-            "name fewer, or ask for more in the Service Quotas console",
+            f"{count} in each arm, {too_many}",
+            f"name {room.groups_per_arm * room.nodes_per_group} or fewer, deploy the stack with a"
+            " larger NodeGroupsPerArm, or ask for more in the Service Quotas console",
         )
     together = count * room.arms
     needed = (together - room.nodes) * room.addresses

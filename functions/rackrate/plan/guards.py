@@ -346,8 +346,8 @@ def placeholder_nodes(outlook: Outlook) -> Guard:
     return _guard(
         "placeholder_nodes",
         missing > 0,
-        f"{missing} nodes are not there yet, since the stack idles without any; their number and"
-        " type are taken from the node groups, the rest is not known"
+        f"{missing} nodes are not there yet; NodeCount is their number, node groups tell their"
+        " type, and the rest is not known"
         if missing
         else "all nodes are there",
         "nothing to do: a run wakes the nodes and plans anew with what is there",

@@ -29,7 +29,7 @@ class PlannedRun(Document):
     metrics: tuple[ComparedMetric, ...]
     arms: tuple[Arm, ...]
     placeholder_nodes: bool
-    """Are the nodes not there yet, since the stack idles without any?"""
+    """Are the nodes not there yet, since only a run asks for them?"""
     image: str
     """The tools' image."""
     kubernetes_version: str | None

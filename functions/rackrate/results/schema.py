@@ -16,6 +16,7 @@ from rackrate.measure.trials import Status
 from rackrate.plan.arms import Arm, InstanceNetwork, Network, Node, PairZones
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
+from rackrate.selectors import SelectorField
 from rackrate.tools import Better
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Difference, Mark, Summary, Verdict
@@ -90,7 +91,9 @@ class ArmOfResults(Document):
     server_network: Network
     pairs: PairZones = "any"
     """Which of its nodes may be a pair."""
-    node_group: str
+    node_groups: tuple[str, ...]
+    selector: SelectorField
+    """The label selector of its nodes."""
     ena_express: bool
     nodes: tuple[str, ...]
     node_facts: tuple[Node, ...]
@@ -107,7 +110,8 @@ class ArmOfResults(Document):
             client_network=arm.client_network,
             server_network=arm.server_network,
             pairs=arm.pairs,
-            node_group=arm.node_group,
+            node_groups=arm.node_groups,
+            selector=arm.selector,
             ena_express=arm.ena_express,
             nodes=arm.node_names,
             node_facts=arm.nodes,
@@ -119,7 +123,7 @@ class ArmOfResults(Document):
         )
 
     def arm(self) -> Arm:
-        """The arm again. The labels that selected its nodes are not in the results."""
+        """The arm again."""
         return Arm(
             name=self.name,
             stack_arm=self.stack_arm,
@@ -128,8 +132,8 @@ class ArmOfResults(Document):
             pairs=self.pairs,
             placement=self.placement,
             baseline=self.baseline,
-            node_group=self.node_group,
-            selector={},
+            node_groups=self.node_groups,
+            selector=self.selector,
             ena_express=self.ena_express,
             network=InstanceNetwork(
                 baseline_bits_per_second=self.network.baseline_bits_per_second,

@@ -12,7 +12,8 @@ from typing import Any
 
 from rackrate.errors import Fault
 from rackrate.plan.capacity import SPREAD_INSTANCES, addresses_per_node
-from rackrate.stack.quotas import Quotas, network_faults, vcpu_faults
+from rackrate.selectors import Selector, Unparsable, parse_tolerations
+from rackrate.stack.quotas import Quotas, network_faults, node_group_faults, vcpu_faults
 from rackrate_text.words import listed
 
 Json = Mapping[str, Any]
@@ -59,10 +60,15 @@ class Request:
     stack_name: str
     existing_cluster_name: str
     existing_subnet_ids: tuple[str, ...]
+    treatment_selector: str
+    baseline_selector: str
+    tolerations: str
+    nodes_on_demand: bool
     public_endpoint: bool
     instance_type: str
     ami_type: str
     node_count: int
+    node_groups_per_arm: int
     strategy: str
     partition_count: int
     spread_level: str
@@ -92,10 +98,15 @@ class Request:
             stack_name=properties["StackName"],
             existing_cluster_name=properties["ExistingClusterName"],
             existing_subnet_ids=tuple(name.strip() for name in given if name.strip()),
+            treatment_selector=properties["TreatmentSelector"],
+            baseline_selector=properties["BaselineSelector"],
+            tolerations=properties["Tolerations"],
+            nodes_on_demand=properties["NodesOnDemand"] == "true",
             public_endpoint=properties["PublicEndpoint"] == "true",
             instance_type=properties["InstanceType"],
             ami_type=properties["AmiType"],
             node_count=int(properties["NodeCount"]),
+            node_groups_per_arm=int(properties["NodeGroupsPerArm"]),
             strategy=properties["TreatmentStrategy"],
             partition_count=int(properties["PartitionCount"]),
             spread_level=properties["SpreadLevel"],
@@ -179,7 +190,15 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
         The zones, and every fault that was found. With faults the zones may be empty.
     """
     zones, faults = _choose_zones(request, facts, earlier)
-    faults = [*_name_faults(request), *faults]
+    faults = [*_name_faults(request), *_selection_faults(request), *faults]
+    if request.nodes_on_demand:
+        faults.append(
+            Fault(
+                "NodesOnDemand true",
+                "it is for an existing cluster with an autoscaler",
+                "set it to false, or set ExistingClusterName",
+            )
+        )
     if facts.instance_type is None:
         faults.append(
             Fault(
@@ -191,6 +210,9 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     else:
         faults += _type_faults(request, facts.instance_type)
     faults += _group_faults(request)
+    faults += node_group_faults(
+        request.node_count, request.node_groups_per_arm, facts.quotas.nodes_per_group
+    )
     if request.existing_group:
         faults += _existing_group_faults(request, facts.group)
     faults += _reservation_faults(request, facts, zones)
@@ -547,8 +569,8 @@ def check_existing_cluster(
     where = f"ExistingClusterName {name}"
     if cluster is None:
         fault = Fault(where, "this Region has no such cluster", "check the name and the Region")
-        return [*_name_faults(request), fault]
-    faults = list(_name_faults(request))
+        return [*_name_faults(request), fault, *_selection_faults(request)]
+    faults = [*_name_faults(request), *_selection_faults(request)]
     if cluster["status"] != "ACTIVE":
         faults.append(
             Fault(where, f"the cluster is {cluster['status']}", "wait until it is ACTIVE")
@@ -569,6 +591,30 @@ def check_existing_cluster(
     else:
         faults += _private_endpoint_faults(request, network, subnets)
     return faults
+
+
+def _selection_faults(request: Request) -> Iterator[Fault]:
+    """The faults of what selects the nodes. Only the cluster knows if the arms share a node."""
+    selectors = {
+        "TreatmentSelector": request.treatment_selector,
+        "BaselineSelector": request.baseline_selector,
+    }
+    read = []
+    for parameter, text in selectors.items():
+        try:
+            read.append(Selector.parse(text))
+        except Unparsable as error:
+            yield Fault(f"{parameter} {text}", error.problem, error.remedy)
+    if len(read) == len(selectors) > len(set(read)):
+        yield Fault(
+            f"BaselineSelector {request.baseline_selector}",
+            "it selects the same nodes as TreatmentSelector",
+            "select other nodes for one arm",
+        )
+    try:
+        parse_tolerations(request.tolerations)
+    except Unparsable as error:
+        yield Fault(f"Tolerations {request.tolerations}", error.problem, error.remedy)
 
 
 def _public_endpoint_faults(network: Json) -> Iterator[Fault]:

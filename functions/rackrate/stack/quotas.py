@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rackrate.errors import Fault
-from rackrate.plan.capacity import LEAST_NODES
+from rackrate.plan.capacity import LEAST_NODES, too_many_for_groups
 from rackrate_text.quotas import (
     ELASTIC_ADDRESSES,
+    MOST_NODE_GROUPS,
     NAT_GATEWAYS_PER_ZONE,
+    NODES_PER_GROUP,
     VPCS,
     Vcpus,
     quota_code,
     request_command,
     vcpu_quota_name,
 )
+from rackrate_text.words import listed
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Quotas:
 
     Attributes:
         vcpus: vCPUs of the nodes.
+        nodes_per_group: most nodes of a node group.
         vpcs: VPCs of the Region.
         addresses: elastic IP addresses of the Region.
         nat_gateways: NAT gateways by zone; a zone that is missing has none.
@@ -44,6 +49,7 @@ class Quotas:
     """
 
     vcpus: Vcpus | None = None
+    nodes_per_group: float | None = None
     vpcs: Use | None = None
     addresses: Use | None = None
     nat_gateways: Mapping[str, int] = field(default_factory=dict)
@@ -66,6 +72,36 @@ def vcpu_faults(found: Vcpus, instance_type: str, node_count: int) -> Iterator[F
         f" ({request_command('ec2', code, found.needed_quota)}), or choose an InstanceType with"
         f" fewer vCPUs{' or a smaller NodeCount' if node_count > LEAST_NODES else ''}",
     )
+
+
+def node_group_faults(nodes: int, groups: int, nodes_per_group: float | None) -> Iterator[Fault]:
+    """The faults of an arm whose nodes cannot be divided into its node groups.
+
+    Args:
+        nodes: NodeCount.
+        groups: NodeGroupsPerArm.
+        nodes_per_group: most nodes of a node group; None if AWS's default suffices, or it is not
+            known.
+    """
+    if nodes < groups:
+        yield Fault(
+            f"NodeGroupsPerArm {groups}",
+            f"NodeCount is {nodes}, and each node group of an arm has at least one of its nodes",
+            f"set NodeGroupsPerArm to {nodes} or less, or NodeCount to {groups} or more",
+        )
+    if nodes_per_group is None:
+        return
+    most = int(nodes_per_group)
+    if too_many := too_many_for_groups(nodes, groups, most):
+        needed, each = math.ceil(nodes / most), math.ceil(nodes / groups)
+        fewer = f"set NodeCount to {groups * most} or less"
+        enough = [f"set NodeGroupsPerArm to {needed}"] if needed <= MOST_NODE_GROUPS else []
+        command = request_command("eks", NODES_PER_GROUP, each)
+        yield Fault(
+            f"NodeCount {nodes}",
+            f"{nodes} nodes in each arm, {too_many}",
+            listed([*enough, fewer, f"ask Service Quotas for {each} or more ({command})"], "or"),
+        )
 
 
 def network_faults(quotas: Quotas, zone: str) -> Iterator[Fault]:

@@ -251,6 +251,8 @@ def _runner(namespace: str, group: str, marks: Mapping[str, str]) -> list[Json]:
                     "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"],
                 },
                 {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+                # Why no node comes for a pod.
+                {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
                 {
                     "apiGroups": ["apps"],
                     "resources": ["daemonsets"],

@@ -23,6 +23,7 @@ from rackrate.measure.servers import (
 from rackrate.plan.arms import Network
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.resources import Resources
+from rackrate.settings import named_groups
 from rackrate.stages.take_lease import keep_lease
 
 #: How long a server may take to start, including the pull of the tools' image.
@@ -94,9 +95,10 @@ def _check_nodes(missing: Sequence[str], planned: PlannedRun, resources: Resourc
     for arm in planned.arms:
         lost = [node for node in arm.nodes if node.name in missing and node.name not in ready]
         if lost:
-            groups = sorted({node.node_group or arm.node_group for node in lost} - {""})
+            groups = sorted({node.node_group for node in lost if node.node_group})
             issues = health_issues(resources.eks, resources.settings.cluster_name, groups)
-            healthy = " of node group ".join(["EKS reports no health issue", *groups])
+            of_groups = f" of {named_groups(groups)}" if groups else ""
+            healthy = f"EKS reports no health issue{of_groups}"
             lines.append(
                 f"arm {arm.name}: {', '.join(node.name for node in lost)} not Ready;"
                 f" {'; '.join(issues) or healthy}"

@@ -166,10 +166,11 @@ class _Reading:
             "metadata": {
                 "name": f"{manifests.owner_name(self._run_id)}-{labels[READING]}-{where}",
                 "labels": dict(labels),
+                "annotations": manifests.HOLD,
                 "ownerReferences": manifests.owned_by(self._run_id, owner_uid),
             },
             "spec": {
-                **manifests.pod_spec("host"),
+                **manifests.pod_spec("host", self._settings.tolerations),
                 "nodeName": node,
                 "restartPolicy": "Never",
                 "activeDeadlineSeconds": SECONDS,

@@ -40,6 +40,7 @@ def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
                 arm=arm,
                 tests=planned.plan.tests,
                 image=settings.tool_image,
+                tolerations=settings.tolerations,
             ),
         )
     return Deployed(daemon_sets=len(wanted))

@@ -91,6 +91,7 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
             attempt=attempt,
             server_address=address,
             image=settings.tool_image,
+            tolerations=settings.tolerations,
         )
         pods.append((pods_path(pair.client_network, settings), pod))
     with ThreadPoolExecutor(WORKERS) as pool:

@@ -9,8 +9,16 @@ from typing import Any, NamedTuple
 from rackrate.document import Document
 from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
 from rackrate.measure.counters import Counters
-from rackrate.measure.node_groups import describe, health_issues
-from rackrate.measure.nodes import CNI_DAEMON_SET, cni, node_of, nodes_of, ready_nodes
+from rackrate.measure.node_groups import describe, health_issues, sizes_of
+from rackrate.measure.nodes import (
+    CNI_DAEMON_SET,
+    cni,
+    is_ready,
+    node_of,
+    nodes_of,
+    ready_nodes,
+    untolerated_taints,
+)
 from rackrate.measure.placement import placed
 from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
 from rackrate.plan.capacity import LEAST_NODES
@@ -34,6 +42,7 @@ from rackrate.settings import StackArm
 from rackrate.stages.count import NAME as COUNTERS
 from rackrate.stages.take_lease import held_by_campaign
 from rackrate.store import RunProgress, RunStatus, Store, now, seconds_between
+from rackrate_text.words import counted, listed
 
 #: The statuses with which a run can be compared.
 COMPARABLE = frozenset({"succeeded", "degraded"})
@@ -79,6 +88,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         if placeholders
         else _found_nodes(resources)
     )
+    check_apart(nodes)
     counts = {name: len(found) for name, found in nodes.items()}
     try:
         checked = check_plan(
@@ -89,6 +99,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
             run_id=run_id,
         )
     except InvalidPlan as invalid:
+        _blame_taints(invalid, counts, resources)
         _blame_node_groups(invalid, counts, resources)
         raise
     check_campaign(checked, run_id, resources)
@@ -333,7 +344,8 @@ def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
 
 def _found_nodes(resources: Resources) -> dict[str, list[Node]]:
     """The Ready nodes of each of the stack's arms, with what EC2 says of them."""
-    found = {arm.name: ready_nodes(resources.cluster, arm) for arm in resources.settings.arms}
+    settings, cluster = resources.settings, resources.cluster
+    found = {arm.name: ready_nodes(cluster, arm, settings.tolerations) for arm in settings.arms}
     every = {node.name: node for nodes in found.values() for node in nodes}
     told = {node.name: node for node in placed(resources.ec2, list(every.values()))}
     return {arm: [told[node.name] for node in nodes] for arm, nodes in found.items()}
@@ -342,11 +354,12 @@ def _found_nodes(resources: Resources) -> dict[str, list[Node]]:
 def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:
     """Whether to plan with stand-ins for nodes.
 
-    A dry run does not start the nodes of a stack that idles at zero. While a campaign holds the
+    A dry run starts no nodes. While a campaign holds the
     nodes, it replaces them; a run that waits for its end is planned anew then.
     """
     given: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
-    if resources.settings.idle_scale_to_zero and given.get("dry_run") is True:
+    starts_nodes = resources.settings.idle_scale_to_zero or resources.settings.nodes_on_demand
+    if starts_nodes and given.get("dry_run") is True:
         return True
     if not resources.settings.owns_nodes:
         return False
@@ -357,15 +370,53 @@ def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:
 
 def placeholder_nodes(arm: StackArm, count: int, resources: Resources) -> list[Node]:
     """Stand-ins for the nodes that an arm will have, with the facts that are known beforehand."""
-    group = describe(resources.eks, resources.settings.cluster_name, arm.node_group)
+    cluster_name = resources.settings.cluster_name
+    sizes = sizes_of([arm], count)
+    groups = {name: describe(resources.eks, cluster_name, name) for name in sizes}
+    of_nodes = [(groups[name], name) for name, size in sizes.items() for _ in range(size)]
     return [
         Node(
             name=f"{arm.name}-{number}",
             instance_type=None if group is None else group.instance_type,
-            node_group=arm.node_group,
+            node_group=name,
         )
-        for number in range(1, count + 1)
+        for number, (group, name) in enumerate(of_nodes or [(None, None)] * count, start=1)
     ]
+
+
+def check_apart(nodes: Mapping[str, Sequence[Node]]) -> None:
+    """Check that no node is in two of the stack's arms.
+
+    Args:
+        nodes: the nodes of each arm, by the arm's name.
+
+    Raises:
+        InvalidPlan: some are.
+    """
+    for one, other in itertools.combinations(nodes, 2):
+        names = {node.name for node in nodes[one]} & {node.name for node in nodes[other]}
+        if names:
+            shown = listed(sorted(names)[:3], "and")
+            problem = f"{one} and {other} share {counted(len(names), 'node')}, such as {shown}"
+            remedy = "change the stack's TreatmentSelector or BaselineSelector so that they differ"
+            raise InvalidPlan([Fault("arms", problem, remedy)])
+
+
+def _blame_taints(invalid: InvalidPlan, counts: Mapping[str, int], resources: Resources) -> None:
+    """Raise the error with one more fault for each arm whose Ready nodes have other taints."""
+    settings = resources.settings
+    faults = list(invalid.faults)
+    for arm in settings.arms:
+        if counts[arm.name] >= LEAST_NODES or not any("Ready node" in f.problem for f in faults):
+            continue
+        nodes = [node for node in nodes_of(resources.cluster, arm) if is_ready(node)]
+        taints = {t for node in nodes for t in untolerated_taints(node, settings.tolerations)}
+        if taints:
+            problem = f"nodes of the arm {arm.name!r} have the taints {', '.join(sorted(taints))}"
+            remedy = "update the stack with these in Tolerations, separated by commas"
+            faults.append(Fault("arms", problem, remedy))
+    if len(faults) > len(invalid.faults):
+        raise InvalidPlan(faults) from invalid
 
 
 def _blame_node_groups(
@@ -383,9 +434,9 @@ def _blame_node_groups(
 
 
 def _node_groups(arm: StackArm, resources: Resources) -> set[str]:
-    """The arm's node groups: the one in the stack's settings, or those in its nodes' labels."""
-    if arm.node_group:
-        return {arm.node_group}
+    """The arm's node groups: those in the stack's settings, or those in its nodes' labels."""
+    if arm.node_groups:
+        return set(arm.node_groups)
     nodes = map(node_of, nodes_of(resources.cluster, arm))
     return set(filter(None, (node.node_group for node in nodes)))
 
@@ -413,8 +464,8 @@ def _arms(
             pairs=choice.pairs,
             placement=stack_arm.placement,
             baseline=choice.name == plan.baseline,
-            node_group=stack_arm.node_group,
-            selector=dict(stack_arm.selector),
+            node_groups=stack_arm.node_groups,
+            selector=stack_arm.selector,
             ena_express=stack_arm.ena_express,
             network=networks.get(found[0].instance_type or "", InstanceNetwork()),
             network_scale=found[0].network_scale,

@@ -24,12 +24,16 @@ from rackrate.stack.quotas import Quotas, Use
 from rackrate_text.quotas import (
     COUNTED_INSTANCES,
     COUNTED_RESERVATIONS,
+    DEFAULT_NODES_PER_GROUP,
     ELASTIC_ADDRESSES,
+    MOST_NODE_GROUPS,
     NAT_GATEWAYS_PER_ZONE,
+    NODES_PER_GROUP,
     VPCS,
     Nodes,
     Vcpus,
     counted_types,
+    divided,
     quota_code,
     vcpu_use,
 )
@@ -86,9 +90,16 @@ def serve_request(
             "ClusterArn": "",
             "ClusterSecurityGroupId": "",
             "VpcId": "",
+            "NodesOfGroups": ",".join(map(str, _nodes_of_groups(request))),
             "Warnings": " ".join(looked.warnings) or _NO_WARNING,
         },
     )
+
+
+def _nodes_of_groups(request: Request) -> list[int]:
+    """The nodes of each node group that an arm can have; 0 for those that it does not have."""
+    sizes = divided(request.node_count, request.node_groups_per_arm)
+    return sizes + [0] * (MOST_NODE_GROUPS - len(sizes))
 
 
 def _facts(request: Request, old: Mapping[str, Any], ec2: Any) -> Facts:
@@ -134,11 +145,16 @@ class _Looking:
             request.node_count,
         )
         makes_gateway = request.egress == "nat" and not (had_cluster and old["Egress"] == "nat")
-        vcpus = vpcs = addresses = gateways = None
+        vcpus = nodes_per_group = vpcs = addresses = gateways = None
         if facts.instance_type is not None and not had_nodes:
             vcpus = self._look(
                 f"vCPUs (quota {quota_code(request.instance_type)} of EC2)",
                 lambda: self._vcpus(request),
+            )
+        if request.node_count > request.node_groups_per_arm * DEFAULT_NODES_PER_GROUP:
+            nodes_per_group = self._look(
+                f"nodes of a node group (quota {NODES_PER_GROUP} of EKS)",
+                lambda: self._value("eks", NODES_PER_GROUP),
             )
         if not had_cluster:
             vpcs = self._look(f"VPCs (quota {VPCS} of VPC)", self._vpcs)
@@ -150,7 +166,7 @@ class _Looking:
                 f"NAT gateways (quota {NAT_GATEWAYS_PER_ZONE} of VPC)", self._nat_gateways
             )
         nat_gateway_quota, nat_gateways = gateways or (None, {})
-        return Quotas(vcpus, vpcs, addresses, nat_gateways, nat_gateway_quota)
+        return Quotas(vcpus, nodes_per_group, vpcs, addresses, nat_gateways, nat_gateway_quota)
 
     def _look[Found](self, what: str, question: Callable[[], Found]) -> Found | None:
         try:
@@ -269,6 +285,7 @@ def _existing(request: Request, *, ec2: Any, eks: Any) -> Answer:
             "ClusterArn": cluster["arn"],
             "ClusterSecurityGroupId": network.get("clusterSecurityGroupId", ""),
             "VpcId": network["vpcId"],
+            "NodesOfGroups": "",
             "Warnings": _NO_WARNING,
         },
     )

@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 from rackrate.campaign_store import CampaignRecord
 from rackrate.document import Document
-from rackrate.measure.node_groups import describe, resize
+from rackrate.measure.node_groups import Sizes, describe, resize, sizes_of
 from rackrate.resources import Resources
 from rackrate.store import RunRecord, now, seconds_between
 
@@ -64,11 +64,11 @@ def rest_unneeded(resources: Resources, *, apart_from: Collection[str] = ()) -> 
     if needed_by:
         return Rested(needed_by=tuple(needed_by))
     deadline = time.monotonic() + PATIENCE_SECONDS
-    names = [arm.node_group for arm in settings.arms if arm.node_group]
-    scaled = {name: _scale_to_zero(name, deadline, resources) for name in names}
+    most = sizes_of(settings.arms, settings.node_count)
+    scaled = {name: _scale_to_zero(name, most[name], deadline, resources) for name in most}
     return Rested(
-        rested=tuple(name for name in names if scaled[name]),
-        busy=tuple(name for name in names if not scaled[name]),
+        rested=tuple(name for name in scaled if scaled[name]),
+        busy=tuple(name for name in scaled if not scaled[name]),
     )
 
 
@@ -83,13 +83,13 @@ def _changes(campaign: CampaignRecord) -> bool:
     return bool(campaign.stack_arms) and age < CAMPAIGN_LIMIT_SECONDS
 
 
-def _scale_to_zero(name: str, deadline: float, resources: Resources) -> bool:
+def _scale_to_zero(name: str, most: int, deadline: float, resources: Resources) -> bool:
     eks, settings = resources.eks, resources.settings
     while True:
         group = describe(eks, settings.cluster_name, name)
         if group is None or group.desired == 0:
             return True
-        if resize(eks, settings.cluster_name, name, desired=0, maximum=settings.node_count):
+        if resize(eks, settings.cluster_name, name, Sizes(0, 0, most)):
             return True
         if time.monotonic() + _POLL_SECONDS > deadline:
             return False

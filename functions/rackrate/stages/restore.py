@@ -98,9 +98,11 @@ def _nodes_are_ready(record: CampaignRecord, resources: Resources) -> bool:
     groups = groups_of(resources.eks, settings.cluster_name, settings.arms)
     if any(group.complaints for group in groups):
         return True
-    for arm, group in zip(settings.arms, groups, strict=True):
+    desired = {group.name: group.desired for group in groups}
+    for arm in settings.arms:
         nodes = nodes_of(resources.cluster, arm)
-        if len(nodes) != group.desired or not all(map(is_ready, nodes)):
+        wanted = sum(desired[name] for name in arm.node_groups)
+        if len(nodes) != wanted or not all(map(is_ready, nodes)):
             return False
     return True
 

@@ -1,4 +1,7 @@
-"""Wake nodes: scale up the node groups of a stack that idles at zero nodes, until nodes are Ready.
+"""Wake nodes: ask for the nodes of a run until they are Ready.
+
+A stack that idles at zero nodes scales its node groups up. In an existing cluster with
+`NodesOnDemand`, pods ask the cluster's autoscaler for nodes, such as Karpenter.
 
 A run that waited for a campaign wakes them again, because the campaign may have put them to rest.
 
@@ -8,14 +11,20 @@ scales nothing down while another run is recorded there.
 
 from __future__ import annotations
 
-from rackrate.measure.node_groups import check_hope, groups_of, resize
+from collections.abc import Sequence
+
+from rackrate.errors import NodesUnavailable
+from rackrate.measure.holders import hold, is_holding, why_no_node
+from rackrate.measure.node_groups import Sizes, check_hope, groups_of, resize, sizes_of
 from rackrate.measure.nodes import ready_nodes
 from rackrate.plan.check import check_plan
 from rackrate.resources import Resources
+from rackrate.settings import StackArm
 from rackrate.stages.await_servers import Readiness
 from rackrate.stages.plan import check_campaign
 from rackrate.stages.take_lease import held_by_campaign
-from rackrate.store import now, seconds_between
+from rackrate.store import Store, now, seconds_between
+from rackrate_text.units import duration
 
 #: How long nodes may take to become Ready after the request.
 WAKING_SECONDS = 20 * 60
@@ -30,9 +39,10 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
     Raises:
         InvalidPlan: the plan cannot run on the stack's nodes, or names a campaign that has not
             started this run; no node was started.
-        NodesUnavailable: a node group reports a new health issue, or `WAKING_SECONDS` are over.
+        NodesUnavailable: a node group reports a new health issue, or `WAKING_SECONDS` are over. The
+            message has the reasons of the node groups, or of the pods that found no node.
     """
-    settings, store = resources.settings, resources.store
+    settings = resources.settings
     plan = check_plan(
         raw,
         stack_arms=settings.arms,
@@ -41,36 +51,56 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
         run_id=run_id,
     )
     check_campaign(plan, run_id, resources)
-    # A campaign takes care of the nodes of its runs.
-    if plan.dry_run or plan.campaign is not None:
+    if plan.dry_run:
         return Readiness(ready=True, wait_seconds=0)
     arms = [arm for arm in settings.arms if arm.name in plan.stack_arms]
+    if settings.nodes_on_demand:
+        return _by_pods(arms, resources, run_id=run_id, execution_arn=execution_arn)
+    # A campaign takes care of the nodes of its runs.
+    if plan.campaign is not None:
+        return Readiness(ready=True, wait_seconds=0)
+    return _by_node_groups(arms, resources, run_id=run_id, execution_arn=execution_arn)
+
+
+def _by_pods(
+    arms: Sequence[StackArm], resources: Resources, *, run_id: str, execution_arn: str
+) -> Readiness:
+    settings, store, cluster = resources.settings, resources.store, resources.cluster
+    run = store.run(run_id)
+    if run is None:
+        _record(run_id, execution_arn, arms, (), store)
+    holders = hold(run_id, execution_arn, arms, settings, cluster)
+    waiting = [pod for pod in holders if not is_holding(pod)]
+    if not waiting:
+        return Readiness(ready=True, wait_seconds=0)
+    told = f"{len(holders) - len(waiting)} of {len(holders)} nodes are Ready"
+    seconds = 0.0 if run is None else seconds_between(run.started_at, now())
+    if seconds > WAKING_SECONDS:
+        reasons = why_no_node(waiting, settings, cluster) or ["the cluster names no reason"]
+        raise NodesUnavailable("\n".join([f"{told} after {duration(seconds)}", *reasons]))
+    store.update_run(run_id, phase=f"asking for nodes, {told}")
+    return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+
+
+def _by_node_groups(
+    arms: Sequence[StackArm], resources: Resources, *, run_id: str, execution_arn: str
+) -> Readiness:
+    settings, store = resources.settings, resources.store
+    names = [arm.name for arm in arms]
     groups = groups_of(resources.eks, settings.cluster_name, arms)
     complaints = [complaint for group in groups for complaint in group.complaints]
     run = store.run(run_id)
     if run is None:
-        store.start_run(
-            run_id,
-            "running",
-            now(),
-            phase="waking nodes",
-            execution_arn=execution_arn,
-            stack_arms=plan.stack_arms,
-            complaints_before=complaints,
-        )
-    if held_by_campaign(plan.stack_arms, run_id, resources):
+        _record(run_id, execution_arn, arms, complaints, store)
+    if held_by_campaign(names, run_id, resources):
         # It replaces the nodes or changes their number. Take lease waits until it has ended, and
         # this step is repeated then.
         return Readiness(ready=True, wait_seconds=0)
+    sizes = sizes_of(arms, settings.node_count)
     for group in groups:
-        if group.desired != settings.node_count:
-            resize(
-                resources.eks,
-                settings.cluster_name,
-                group.name,
-                desired=settings.node_count,
-                maximum=settings.node_count,
-            )
+        size = sizes[group.name]
+        if group.desired != size:
+            resize(resources.eks, settings.cluster_name, group.name, Sizes(0, size, size))
     if run is None:
         # Wait even if the nodes are Ready. A run that ends now may have read the table before this
         # run was recorded, and may still scale the nodes down.
@@ -78,7 +108,7 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
     cluster = resources.cluster
     found = sum(min(settings.node_count, len(ready_nodes(cluster, arm))) for arm in arms)
     wanted = settings.node_count * len(arms)
-    applied = all(g.desired == settings.node_count and not g.is_updating for g in groups)
+    applied = all(g.desired == sizes[g.name] and not g.is_updating for g in groups)
     if applied and found == wanted:
         return Readiness(ready=True, wait_seconds=0)
     check_hope(
@@ -90,3 +120,21 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
     )
     store.update_run(run_id, phase=f"waking nodes, {found} of {wanted} Ready")
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+
+
+def _record(
+    run_id: str,
+    execution_arn: str,
+    arms: Sequence[StackArm],
+    complaints: Sequence[str],
+    store: Store,
+) -> None:
+    store.start_run(
+        run_id,
+        "running",
+        now(),
+        phase="waking nodes",
+        execution_arn=execution_arn,
+        stack_arms=tuple(arm.name for arm in arms),
+        complaints_before=list(complaints),
+    )

@@ -22,6 +22,9 @@ ByArm = Mapping[str | None, Told]
 NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     "instance type": lambda node: node.instance_type,
     "CNI": lambda node: node.cni,
+    "node pool": lambda node: node.node_pool,
+    "placement group (Karpenter's label)": lambda node: node.labelled_group_id,
+    "partition (Karpenter's label)": lambda node: node.labelled_partition,
     "kernel": lambda node: node.kernel,
     # Without the lab's label a network is unscaled.
     "scale of the lab's network": lambda node: 1 if (s := node.network_scale) is None else s,
@@ -44,7 +47,7 @@ ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
     "network of the servers": lambda arm: arm.server_network,
     "zones of the pairs": lambda arm: arm.pairs,
     "arm of the stack": lambda arm: arm.stack_arm,
-    "node group": lambda arm: arm.node_group,
+    "node groups": lambda arm: ", ".join(arm.node_groups),
 }
 #: The fields of a plan that decide how a run is measured or judged. Arms and tests are compared in
 #: detail. The seed and the earlier run to compare with are no differences.

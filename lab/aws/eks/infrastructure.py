@@ -88,6 +88,15 @@ class KubernetesCluster(Protocol):
     def remove_cni(self) -> None:
         """Remove the VPC CNI's pods. Nodes keep its configuration, as on EKS."""
 
+    def request(
+        self,
+        path: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        """Send a request to the Kubernetes API as its administrator. Raises OSError."""
+
     def stop(self) -> None:
         """Stop the control plane."""
 

@@ -157,7 +157,7 @@ def node_spec(
             {
                 "key": taint["key"],
                 "value": taint.get("value") or "",
-                "effect": _TAINT_EFFECTS[taint["effect"]],
+                "effect": _TAINT_EFFECTS.get(taint["effect"], taint["effect"]),
             }
             for taint in taints
         ],
@@ -219,9 +219,11 @@ def _tags(description: Mapping[str, Any], template: Mapping[str, Any]) -> list[d
     cluster = description["clusterName"]
     tags = {
         "eks:cluster-name": cluster,
-        "eks:nodegroup-name": description["nodegroupName"],
         f"kubernetes.io/cluster/{cluster}": "owned",
     }
+    # Karpenter launches instances without a node group.
+    if "nodegroupName" in description:
+        tags["eks:nodegroup-name"] = description["nodegroupName"]
     for specification in template.get("TagSpecifications", []):
         if specification["ResourceType"] == "instance":
             tags.update({tag["Key"]: tag["Value"] for tag in specification["Tags"]})

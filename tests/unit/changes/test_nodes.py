@@ -11,6 +11,7 @@ from moto import mock_aws
 
 from rackrate.changes.nodes import NodeCount
 from rackrate.errors import NodesUnavailable
+from rackrate.selectors import Selector
 from rackrate.settings import StackArm
 from rackrate_text.quotas import NODES_PER_GROUP, STANDARD
 from tests.unit.given import Given
@@ -84,7 +85,9 @@ class TestFaults:
         found = faults([2, 15, 60, 501], resources)
         assert {fault.path for fault in found} == {"sweep.nodes[3]"}
         told = " ".join(fault.problem for fault in found)
-        assert "allows 450 nodes in a node group" in told, "AWS's default, as the account has none"
+        assert "can have 450: this account allows 450 in each" in told, (
+            "AWS's default, as the account has none"
+        )
         assert "need 29940 more addresses, 30 each" in told
         assert "need 2004 vCPUs, and this account allows 640" in told
 
@@ -113,7 +116,7 @@ class TestFaults:
         assert small.path == "sweep.nodes[2]", "all are told at once"
 
     def test_a_spread_group_stays_small(self, resources):
-        spread = StackArm("treatment", "spread", False, "ng-1", {LABEL: "ng-1"})
+        spread = StackArm("treatment", "spread", False, ("ng-1",), Selector.parse(f"{LABEL}=ng-1"))
         settings = replace(SETTINGS, arms=(spread, ARMS[1]))
         [fault] = faults([7, 8], resources.but(settings=settings))
         assert fault.path == "sweep.nodes[1]"
@@ -130,7 +133,7 @@ class TestFaults:
 
         [fault] = faults([60, 451], resources.but(quotas=Unreachable()))[:1]
         assert fault.path == "sweep.nodes[1]"
-        assert "allows 450 nodes in a node group" in fault.problem
+        assert "this account allows 450 in each" in fault.problem
 
     def test_other_errors_of_service_quotas_are_not_taken_for_no_quota(self, resources):
         class Refuses:

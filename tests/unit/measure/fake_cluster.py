@@ -139,10 +139,12 @@ class FakeCluster:
 
     def _start_servers(self, daemon_set: dict[str, Any]) -> None:
         template, namespace = daemon_set["spec"]["template"], daemon_set["metadata"]["namespace"]
-        wanted = template["spec"]["nodeSelector"]
+        affinity = template["spec"]["affinity"]["nodeAffinity"]
+        (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         network = "192.0.2" if template["spec"].get("hostNetwork") else "10.0.0"
         for number, found in enumerate(self.nodes):
-            if wanted.items() <= found["metadata"]["labels"].items():
+            labels = found["metadata"]["labels"]
+            if all(labels.get(e["key"]) in e["values"] for e in term["matchExpressions"]):
                 name = found["metadata"]["name"]
                 ready = "True" if self.servers_ready else "False"
                 meta = {**template["metadata"], "name": f"server-{name}", "namespace": namespace}

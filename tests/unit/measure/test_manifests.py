@@ -10,10 +10,11 @@ import pytest
 
 from rackrate.measure import manifests
 from rackrate.plan.schedule import BlockItem, Pair
+from rackrate.selectors import Selector, parse_tolerations
 from rackrate.tools import load_test
 from rackrate.tools.base import Port, Server
 from tests.unit.builders import arm
-from tests.unit.samples import LABEL
+from tests.unit.samples import ARMS, LABEL
 
 PAIR = Pair(
     arm="treatment",
@@ -41,6 +42,9 @@ ITEM = BlockItem(
 )
 
 
+TOLERATED = parse_tolerations("dedicated=bench:NoSchedule")
+
+
 def client(tests=TESTS, run_id="run-1", attempt=1, **pair):
     return manifests.client(
         run_id=run_id,
@@ -51,6 +55,7 @@ def client(tests=TESTS, run_id="run-1", attempt=1, **pair):
         attempt=attempt,
         server_address="10.0.0.9",
         image="tools:1",
+        tolerations=TOLERATED,
     )
 
 
@@ -58,9 +63,26 @@ def servers(tests=TESTS, network="pod", stack_arm="treatment"):
     return manifests.servers(
         run_id="run-1",
         owner_uid="uid-1",
-        arm=arm("any", stack_arm=stack_arm, server_network=network, selector={LABEL: "ng-1"}),
+        arm=arm(
+            "any",
+            stack_arm=stack_arm,
+            server_network=network,
+            selector=Selector.parse(f"{LABEL}=ng-1"),
+        ),
         tests=tests,
         image="tools:1",
+        tolerations=TOLERATED,
+    )
+
+
+def holder(number=1, stack_arm=ARMS[0]):
+    return manifests.holder(
+        run_id="run-1",
+        owner_uid="uid-1",
+        arm=stack_arm,
+        number=number,
+        image="tools:1",
+        tolerations=TOLERATED,
     )
 
 
@@ -71,8 +93,8 @@ def pod_specs(network="pod"):
 
 ALL_PODS = pytest.mark.parametrize(
     "spec",
-    [*pod_specs("pod"), *pod_specs("host")],
-    ids=["client", "server", "host client", "host server"],
+    [*pod_specs("pod"), *pod_specs("host"), holder()["spec"]],
+    ids=["client", "server", "host client", "host server", "holder"],
 )
 
 
@@ -198,7 +220,8 @@ def test_servers_of_the_same_nodes_in_two_networks_do_not_collide():
 
 
 def test_servers_run_on_the_nodes_of_their_arm():
-    assert servers()["spec"]["template"]["spec"]["nodeSelector"] == {LABEL: "ng-1"}
+    affinity = servers()["spec"]["template"]["spec"]["affinity"]
+    assert affinity == Selector.parse(f"{LABEL}=ng-1").affinity
     labels = servers()["spec"]["selector"]["matchLabels"]
     assert labels == servers()["spec"]["template"]["metadata"]["labels"]
     assert labels[manifests.ARM] == "treatment"
@@ -230,3 +253,26 @@ def test_any_execution_name_makes_valid_names_and_labels(run_id):
     assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", pod["name"])
     for value in pod["labels"].values():
         assert re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", value)
+
+
+def test_every_pod_tolerates_the_taints_and_holds_its_node():
+    template = servers()["spec"]["template"]
+    for pod in (client(), template, holder()):
+        assert pod["spec"]["tolerations"] == [each.manifest for each in TOLERATED]
+        notes = pod["metadata"]["annotations"]
+        assert notes["karpenter.sh/do-not-disrupt"] == "true"
+        assert notes["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+
+
+def test_holders_of_an_arm_take_one_node_each_of_its_own():
+    first, second, other = holder(1), holder(2), holder(1, ARMS[1])
+    affinity = first["spec"]["affinity"]
+    assert affinity["nodeAffinity"] == ARMS[0].selector.affinity["nodeAffinity"]
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    (apart,) = affinity["podAntiAffinity"][required]
+    assert apart["topologyKey"] == "kubernetes.io/hostname"
+    wanted = apart["labelSelector"]["matchLabels"].items()
+    assert wanted <= second["metadata"]["labels"].items()
+    assert not wanted <= other["metadata"]["labels"].items()
+    names = {each["metadata"]["name"] for each in (first, second, other)}
+    assert len(names) == 3

@@ -71,3 +71,29 @@ def test_a_node_that_leaves_or_takes_no_pods_is_not_ready():
     leaving = node("a", "ng-1")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert not is_ready(leaving)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({}, (None, None, None, None)),
+        (
+            {
+                "karpenter.sh/nodepool": "fast",
+                "karpenter.sh/capacity-type": "spot",
+                "karpenter.k8s.aws/placement-group-id": "pg-0123",
+                "karpenter.k8s.aws/placement-group-partition": "2",
+            },
+            ("fast", "spot", "pg-0123", "2"),
+        ),
+        ({"eks.amazonaws.com/capacityType": "ON_DEMAND"}, (None, "on-demand", None, None)),
+    ],
+)
+def test_a_nodes_pool_is_what_its_labels_say(labels, expected):
+    found = node_of(node("a", "ng-1", **labels))
+    assert (
+        found.node_pool,
+        found.capacity_type,
+        found.labelled_group_id,
+        found.labelled_partition,
+    ) == expected

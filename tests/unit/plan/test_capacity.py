@@ -32,6 +32,7 @@ ROOM = Room(
     vcpus=2,
     vcpu_quota=640.0,
     vcpu_quota_code="L-1216C47A",
+    groups_per_arm=1,
     nodes_per_group=450,
     subnet="subnet-1",
     free_addresses=3900,
@@ -65,7 +66,12 @@ def test_numbers_that_fit_have_no_fault():
     [
         (1, ROOM, "1 in each arm; a pair needs 2"),
         (8, replace(ROOM, is_spread=True), "a spread placement group holds at most 7"),
-        (451, replace(ROOM, vcpu_quota=None, addresses=1), "allows 450 nodes in a node group"),
+        (451, replace(ROOM, vcpu_quota=None, addresses=1), "this account allows 450 in each"),
+        (
+            901,
+            replace(ROOM, groups_per_arm=2, vcpu_quota=None, addresses=1),
+            "901 in each arm, and its 2 node groups can have 900",
+        ),
         (
             68,
             ROOM,
@@ -108,6 +114,7 @@ def test_addresses_of_the_nodes_there_are_count_only_once():
         nodes=st.integers(0, 900),
         vcpus=st.integers(1, 192),
         vcpu_quota=st.none() | st.floats(0, 10_000),
+        groups_per_arm=st.integers(1, 4),
         nodes_per_group=st.integers(2, 600),
         free_addresses=st.integers(0, 130_000),
         addresses=st.integers(1, 350),

@@ -13,6 +13,7 @@ from rackrate.errors import InvalidPlan
 from rackrate.plan.check import MAX_PLAN_BYTES, check_plan
 from rackrate.plan.fields import Blocks
 from rackrate.plan.model import CATALOGUE, Plan
+from rackrate.selectors import Selector
 from rackrate.settings import StackArm
 from tests.templates.cloudformation import ROOT
 from tests.unit.samples import ARMS
@@ -335,7 +336,7 @@ def test_one_ready_node_is_not_a_pair():
 
 
 def test_an_arm_that_is_not_measured_may_lack_nodes():
-    arms = [*ARMS, StackArm("third", "spread", False, "ng-3", {})]
+    arms = [*ARMS, StackArm("third", "spread", False, "ng-3", Selector.parse("third"))]
     raw = {"arms": ["treatment", "baseline"]}
     nodes = {**NODES, "third": 0}
     assert check_plan(raw, stack_arms=arms, nodes=nodes, host_network=False, run_id="r")

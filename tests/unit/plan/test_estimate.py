@@ -42,7 +42,7 @@ def estimated(raw=None, *, zones=None, scale=None, bandwidth=C5_LARGE, region="u
     def arm(choice):
         stack_arm = stack_arms[choice.nodes]
         nodes = [
-            node_of(node(name, stack_arm.node_group, **labels)).model_copy(
+            node_of(node(name, stack_arm.node_groups[0], **labels)).model_copy(
                 update={"zone": (zones or {}).get(name, "us-east-1a"), **facts}
             )
             for name in NODES[choice.nodes]

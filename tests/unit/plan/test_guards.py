@@ -195,8 +195,7 @@ class TestConfounds:
         assert not any(found[name].would_trip for name in others)
 
     def test_spot_and_on_demand_instances_are_told_apart(self):
-        spot = InstancePlacement(lifecycle="spot", tenancy="default")
-        other = arm("baseline", [node(name, ec2_placement=spot) for name in ("c", "d")])
+        other = arm("baseline", [node(name, capacity_type="spot") for name in ("c", "d")])
         found = {g.guard: g for g in planned_guards(outlook(arms=[TREATMENT, other]))}
         assert {"capacity_types"} == {n for n, g in found.items() if g.would_trip} - {"few_pairs"}
         assert "treatment: on-demand; baseline: spot" in found["capacity_types"].text

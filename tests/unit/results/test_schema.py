@@ -19,7 +19,11 @@ SINCE = {
     *(
         "at_least",
         "campaign",
+        "capacity_type",
         "cni",
+        "labelled_group_id",
+        "labelled_partition",
+        "node_pool",
         "intervals",
         "drift",
         "ec2_placement",
@@ -28,7 +32,8 @@ SINCE = {
         "more_runs",
         "pause_seconds",
     ),
-    *("partitions", "prospect", "regression_differences", "span_seconds", "stack", "stopped"),
+    *("partitions", "prospect", "regression_differences", "selector", "span_seconds", "stack"),
+    "stopped",
 }
 SINCE_OF_ARMS = {"pairs"}
 EARLIER = json.loads((ROOT / "tests" / "docs" / "data" / "demo.results.json").read_text())

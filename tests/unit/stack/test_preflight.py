@@ -36,9 +36,14 @@ PROPERTIES = {
     "StackName": "bench",
     "ExistingClusterName": "",
     "ExistingSubnetIds": "",
+    "TreatmentSelector": "placementGroup=true",
+    "BaselineSelector": "placementGroup=false",
+    "Tolerations": "",
+    "NodesOnDemand": "false",
     "InstanceType": "c5.large",
     "AmiType": "AL2023_x86_64_STANDARD",
     "NodeCount": "2",
+    "NodeGroupsPerArm": "1",
     "TreatmentStrategy": "cluster",
     "PartitionCount": "2",
     "SpreadLevel": "rack",
@@ -500,6 +505,36 @@ def test_a_cluster_that_cannot_be_used_is_refused_with_the_remedy(cluster, prope
     assert words in fault
 
 
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        (
+            {"TreatmentSelector": "pool in fast"},
+            "TreatmentSelector pool in fast: 'pool in fast' is",
+        ),
+        ({"BaselineSelector": "a=b,"}, "BaselineSelector a=b,: a condition is empty; write"),
+        ({"Tolerations": "dedicated:Never"}, "Tolerations dedicated:Never: 'Never' in"),
+        (
+            {"TreatmentSelector": "a=b,c=d", "BaselineSelector": "c == d, a == b"},
+            "it selects the same nodes as TreatmentSelector",
+        ),
+    ],
+)
+def test_what_selects_no_nodes_or_the_same_is_refused_by_its_parameters_name(properties, words):
+    (fault,) = existing(**properties)
+    assert words in fault
+
+
+def test_only_an_existing_cluster_has_an_autoscaler_to_ask():
+    (fault,) = faults(NodesOnDemand="true")
+    assert fault.startswith("NodesOnDemand true: it is for an existing cluster")
+    assert existing(NodesOnDemand="true") == []
+
+
+def test_faults_of_selectors_are_told_with_a_missing_cluster():
+    assert len(existing(None, TreatmentSelector="=", Tolerations="=")) == 3
+
+
 def test_a_full_subnet_is_refused():
     full = {**SUBNET, "AvailableIpAddressCount": 3}
     (fault,) = existing(subnets=[full], PublicEndpoint="false", ExistingSubnetIds="subnet-1")
@@ -544,6 +579,7 @@ def test_it_answers_with_the_zones_it_chose(clients):
         "ClusterArn": "",
         "ClusterSecurityGroupId": "",
         "VpcId": "",
+        "NodesOfGroups": "2,0,0,0",
         "Warnings": "none",
     }
 
@@ -636,6 +672,63 @@ def test_the_quota_of_another_family_is_asked_for_its_own_types(clients):
     gpus = {"InstanceType": "g4dn.xlarge"}
     named = 'the quota L-DB2E81BA ("Running On-Demand G and VT instances")'
     assert named in refusal(clients, changes=gpus)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "groups", "answer"),
+    [("450", "1", "450,0,0,0"), ("4", "4", "1,1,1,1"), ("818", "2", "409,409,0,0")],
+)
+def test_the_nodes_of_an_arm_are_divided_into_its_node_groups(
+    clients, allow, nodes, groups, answer
+):
+    allow(STANDARD, 4000.0)
+    changes = {"NodeCount": nodes, "NodeGroupsPerArm": groups, **WIDE}
+    assert ask(clients, changes=changes).data["NodesOfGroups"] == answer
+
+
+#: Room for the addresses of about 800 nodes of c5.large in each arm.
+WIDE = {"SecondaryCidr": "100.64.0.0/16", "MaxPods": "11"}
+NODES_PER_GROUP = ("eks", "L-BD136A63")
+
+
+def test_more_nodes_than_the_node_groups_hold_are_refused_with_the_arithmetic(clients, allow):
+    allow(STANDARD, 4000.0)
+    allow(NODES_PER_GROUP, None)
+    assert refusal(clients, changes={"NodeCount": "501", **WIDE}) == (
+        "NodeCount 501: 501 nodes in each arm, and its 1 node group can have 450: this account"
+        " allows 450 in each (the quota L-BD136A63 of EKS); set NodeGroupsPerArm to 2, set"
+        " NodeCount to 450 or less or ask Service Quotas for 501 or more (aws service-quotas"
+        " request-service-quota-increase --service-code eks --quota-code L-BD136A63"
+        " --desired-value 501)"
+    )
+    ask(clients, changes={"NodeCount": "501", "NodeGroupsPerArm": "2", **WIDE})
+    # An update that changes no number of nodes finds the account's own quota too.
+    allow(NODES_PER_GROUP, 600.0)
+    ask(clients, changes={"NodeCount": "501", **WIDE})
+    update(clients, {"NodeCount": "501", **WIDE}, before={"NodeCount": "501", **WIDE})
+
+
+def test_no_number_of_node_groups_is_advised_that_the_stack_does_not_have(clients, allow):
+    allow(STANDARD, 8000.0)
+    small = {"TreatmentStrategy": "none", "InstanceType": "t3.nano", **WIDE}
+    told = refusal(clients, changes={"NodeCount": "1801", "NodeGroupsPerArm": "4", **small})
+    assert "its 4 node groups can have 1800" in told
+    assert "set NodeGroupsPerArm" not in told
+
+
+def test_what_service_quotas_does_not_tell_of_node_groups_is_a_warning(clients):
+    refusing = Refusing(clients["service-quotas"], "AccessDeniedException")
+    changes = {"NodeCount": "501", **WIDE}
+    warnings = ask({**clients, "service-quotas": refusing}, changes=changes).data["Warnings"]
+    assert "L-BD136A63" in warnings
+
+
+def test_every_node_group_needs_a_node_of_its_own():
+    assert faults(NodeCount="2", NodeGroupsPerArm="3") == [
+        "NodeGroupsPerArm 3: NodeCount is 2, and each node group of an arm has at least one of its"
+        " nodes; set NodeGroupsPerArm to 2 or less, or NodeCount to 3 or more"
+    ]
+    assert faults(NodeCount="3", NodeGroupsPerArm="3") == []
 
 
 def test_a_full_region_is_refused_with_every_quota_that_is_in_the_way(clients, allow):

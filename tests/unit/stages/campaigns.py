@@ -25,19 +25,23 @@ NO_CAPACITY = {"code": "InsufficientInstanceCapacity", "message": "no c5.large i
 
 
 class NodeGroups:
-    """EKS with two node groups, whose nodes come and go as soon as their size is set.
+    """EKS with node groups, whose nodes come and go as soon as their size is set.
 
-    A test may hold them up, refuse an update, or report health issues.
+    The nodes carry their group's name up to its last hyphen as the label of their arm. A test may
+    hold nodes up, refuse an update, or report health issues.
     """
 
-    def __init__(self, cluster, desired=2):
+    def __init__(self, cluster, usual=None, *, at_rest=False):
         self.cluster = cluster
         self.held = False
         self.refusals = []
         self.issues = []
         self.updates = []
         self._numbers = itertools.count(1)
-        self.sizes = dict.fromkeys(GROUPS, Sizes(2 if desired else 0, desired, 2))
+        self.sizes = {
+            name: Sizes(0, 0, nodes) if at_rest else Sizes(nodes, nodes, nodes)
+            for name, nodes in (usual or dict.fromkeys(GROUPS, 2)).items()
+        }
         self.boot()
 
     def describe_nodegroup(self, *, clusterName, nodegroupName):
@@ -68,7 +72,11 @@ class NodeGroups:
             there = [each for each in self.cluster.nodes if _group_of(each) == group]
             kept = there[: sizes.desired]
             new = [
-                node(f"{group}-{next(self._numbers)}", group)
+                node(
+                    f"{group}-{next(self._numbers)}",
+                    group,
+                    **{"rackrate.dev/arm": group.rpartition("-")[0]},
+                )
                 for _ in range(sizes.desired - len(kept))
             ]
             others = [each for each in self.cluster.nodes if _group_of(each) != group]

@@ -658,7 +658,7 @@ class TestIdle:
     @pytest.fixture
     def eks(self, cluster):
         cluster.nodes = []
-        return NodeGroups(cluster, desired=0)
+        return NodeGroups(cluster, at_rest=True)
 
     def test_its_nodes_are_put_to_rest_at_the_end(self, machine, eks):
         machine.begin(draws(1))

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from rackrate.errors import NodesUnavailable, ServersNotReady
+from rackrate.selectors import Selector
 from rackrate.stages import await_servers as awaiting
 from rackrate.stages.await_servers import Readiness, await_servers
 from rackrate.stages.deploy import deploy as deploy_servers
-from tests.unit.samples import SETTINGS
+from tests.unit.samples import NODES, SETTINGS
 from tests.unit.stages.runs import ARN, PODS, RUN, Eks
 
 
@@ -83,8 +84,12 @@ def test_a_server_that_the_image_lacks_is_not_waited_for(deploy, cluster, wait):
 def test_a_lost_node_that_no_node_group_manages_is_named_without_one(deploy, cluster, wait):
     for found in cluster.nodes:
         del found["metadata"]["labels"]["eks.amazonaws.com/nodegroup"]
-        found["metadata"]["labels"]["rack"] = "any"
-    arms = tuple(replace(arm, node_group="", selector={"rack": "any"}) for arm in SETTINGS.arms)
+        is_treatment = found["metadata"]["name"] in NODES["treatment"]
+        found["metadata"]["labels"]["rack"] = "treatment" if is_treatment else "baseline"
+    arms = tuple(
+        replace(arm, node_groups=(), selector=Selector.parse(f"rack={arm.name}"))
+        for arm in SETTINGS.arms
+    )
     deploy(settings=replace(SETTINGS, arms=arms))
     cluster.nodes = cluster.nodes[1:]
     cluster.objects.pop(f"{PODS}/server-node-a")

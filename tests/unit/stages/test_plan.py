@@ -12,6 +12,7 @@ from rackrate.errors import InvalidPlan, NodesUnavailable
 from rackrate.measure.nodes import cni
 from rackrate.plan.estimate import EstimateSummary, Traffic
 from rackrate.plan.schedule import block_items
+from rackrate.selectors import Selector, parse_tolerations
 from tests.unit import builders
 from tests.unit.samples import HOST_SETTINGS, NODES, SETTINGS
 from tests.unit.stages.runs import PLAN, RUN, Eks
@@ -104,7 +105,7 @@ def test_nodes_that_are_missing_for_a_reason_eks_knows_are_not_the_users_fault(p
 def test_the_node_group_that_is_to_blame_is_named_by_its_nodes_where_only_a_label_is_known(
     plan, cluster
 ):
-    arms = tuple(replace(arm, node_group="") for arm in SETTINGS.arms)
+    arms = tuple(replace(arm, node_groups=()) for arm in SETTINGS.arms)
     cluster.nodes[0]["status"]["conditions"][0]["status"] = "False"
     eks = Eks(("Ec2SubnetInvalidConfiguration", "no addresses left"))
     with pytest.raises(NodesUnavailable, match=r"node group ng-1: .*no addresses left"):
@@ -113,9 +114,52 @@ def test_the_node_group_that_is_to_blame_is_named_by_its_nodes_where_only_a_labe
 
 
 def test_too_few_nodes_of_no_known_node_group_are_told_by_their_label(plan, cluster):
-    arms = tuple(replace(arm, node_group="", selector={"rack": arm.name}) for arm in SETTINGS.arms)
-    with pytest.raises(InvalidPlan, match="enlarge the nodes labelled rack=treatment"):
+    arms = tuple(
+        replace(arm, node_groups=(), selector=Selector.parse(f"rack={arm.name}"))
+        for arm in SETTINGS.arms
+    )
+    with pytest.raises(InvalidPlan, match="enlarge the nodes with the labels rack=treatment"):
         plan(eks=Eks(), settings=replace(SETTINGS, arms=arms))
+
+
+def tainted(cluster, effect="NoSchedule"):
+    for found in cluster.nodes[:2]:
+        found["spec"]["taints"] = [{"key": "dedicated", "value": "bench", "effect": effect}]
+
+
+def test_nodes_with_a_taint_that_no_pod_tolerates_are_named_with_the_remedy(plan, cluster):
+    tainted(cluster)
+    with pytest.raises(InvalidPlan, match=r"dedicated=bench:NoSchedule.*Tolerations") as refused:
+        plan(eks=Eks())
+    assert any("0 Ready nodes" in fault.problem for fault in refused.value.faults)
+
+
+@pytest.mark.parametrize(
+    "text", ["dedicated", "dedicated=bench:NoSchedule", "x,dedicated:NoSchedule"]
+)
+def test_nodes_whose_taints_the_pods_tolerate_are_used(plan, cluster, store, text):
+    tainted(cluster)
+    plan(settings=replace(SETTINGS, tolerations=parse_tolerations(text)))
+    assert store.plan(RUN).arms[0].node_names == ("node-a", "node-b")
+
+
+def test_a_taint_that_only_asks_for_preference_keeps_no_node_out(plan, cluster):
+    tainted(cluster, "PreferNoSchedule")
+    plan()
+
+
+def test_arms_that_share_a_node_are_refused(plan, cluster):
+    arms = tuple(replace(a, selector=Selector.parse("rack=any")) for a in SETTINGS.arms)
+    for found in cluster.nodes:
+        found["metadata"]["labels"]["rack"] = "any"
+    with pytest.raises(InvalidPlan, match=r"share 4 nodes, such as node-a.*TreatmentSelector"):
+        plan(settings=replace(SETTINGS, arms=arms))
+
+
+def test_a_dry_run_of_a_stack_whose_nodes_come_on_demand_needs_none(plan, cluster, store):
+    cluster.nodes = []
+    plan({"dry_run": True}, eks=Eks(), settings=replace(SETTINGS, nodes_on_demand=True))
+    assert store.plan(RUN).placeholder_nodes
 
 
 def test_ena_express_of_an_arm_is_stored(plan, store):

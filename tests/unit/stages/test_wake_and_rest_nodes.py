@@ -9,11 +9,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from rackrate.errors import InvalidPlan, NodesUnavailable, Throttled
+from rackrate.measure.manifests import ARM
 from rackrate.stages import rest_nodes as resting
 from rackrate.stages.await_servers import Readiness
 from rackrate.stages.finish import finish
 from rackrate.stages.rest_nodes import RUN_LIMIT_SECONDS, rest_nodes
-from rackrate.stages.teardown import sweep, teardown_stopped
+from rackrate.stages.teardown import sweep, teardown, teardown_stopped
 from rackrate.stages.wake_nodes import WAKING_SECONDS, wake_nodes
 from tests.unit.samples import SETTINGS, node
 from tests.unit.stages.runs import ARN, EXECUTIONS, RUN, States
@@ -104,6 +105,80 @@ def let_pass(store, seconds, run=RUN):
     """Move the run's start `seconds` into the past."""
     began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
     store.update_run(run, started_at=began.isoformat())
+
+
+ON_DEMAND = replace(SETTINGS, nodes_on_demand=True, node_count=3)
+
+
+class TestOnDemand:
+    """Pods ask the autoscaler of an existing cluster for nodes."""
+
+    @pytest.fixture
+    def ask(self, wake, cluster):
+        cluster.on_client = lambda pod: None
+        return lambda raw=None: wake(raw, settings=ON_DEMAND)
+
+    @staticmethod
+    def holders(cluster):
+        return {pod["metadata"]["name"]: pod for pod in cluster.of_role("holder")}
+
+    def test_a_pod_asks_for_each_node_until_all_run(self, ask, cluster, store):
+        assert ask() == Readiness(ready=False, wait_seconds=10)
+        found = self.holders(cluster)
+        assert len(found) == 6
+        assert store.run(RUN).phase == "asking for nodes, 0 of 6 nodes are Ready"
+        for pod in list(found.values())[:5]:
+            pod["status"] = {"phase": "Running"}
+        assert not ask().ready
+        for pod in found.values():
+            pod["status"] = {"phase": "Running"}
+        assert ask().ready
+        assert self.holders(cluster).keys() == found.keys()
+
+    def test_only_the_arms_of_the_plan_are_asked_for(self, ask, wake, cluster):
+        arms = ["baseline", {"name": "host", "nodes": "baseline", "client_network": "host"}]
+        with pytest.raises(InvalidPlan):
+            ask({"arms": ["nothing"]})
+        assert self.holders(cluster) == {}
+        wake({"arms": arms}, settings=replace(ON_DEMAND, host_namespace="rackrate-host"))
+        assert {pod["metadata"]["labels"][ARM] for pod in self.holders(cluster).values()} == {
+            "baseline"
+        }
+
+    def test_a_dry_run_asks_for_no_node(self, ask, cluster, store):
+        assert ask({"dry_run": True}).ready
+        assert (self.holders(cluster), store.run(RUN)) == ({}, None)
+
+    def test_when_none_come_the_scheduler_and_the_autoscaler_are_quoted(self, ask, cluster, store):
+        ask()
+        name, pod = next(iter(self.holders(cluster).items()))
+        unschedulable = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/4 nodes are available",
+        }
+        pod["status"] = {"phase": "Pending", "conditions": [unschedulable]}
+        for number, about in enumerate((name, "somebody-else")):
+            cluster.objects[f"/api/v1/namespaces/rackrate/events/{number}"] = {
+                "metadata": {"name": str(number), "labels": {}, "namespace": "rackrate"},
+                "involvedObject": {"name": about},
+                "type": "Warning",
+                "reason": "FailedScheduling",
+                "message": f"incompatible with nodepool fast, for {about}",
+            }
+        let_pass(store, WAKING_SECONDS + 1)
+        with pytest.raises(NodesUnavailable) as failed:
+            ask()
+        assert "0 of 6 nodes are Ready after" in str(failed.value)
+        assert "Unschedulable: 0/4 nodes are available" in str(failed.value)
+        assert f"incompatible with nodepool fast, for {name}" in str(failed.value)
+        assert "somebody-else" not in str(failed.value)
+
+    def test_the_nodes_are_let_go_with_the_runs_other_objects(self, ask, cluster, resources):
+        ask()
+        teardown(RUN, resources)
+        assert cluster.objects == {}
 
 
 class TestWake:
@@ -224,10 +299,13 @@ class TestWake:
         with pytest.raises(NodesUnavailable, match="ng-1 cannot be resized: because"):
             wake()
 
-    @pytest.mark.parametrize("name", ["", "gone"])
-    def test_a_group_that_is_not_there_cannot_be_woken(self, wake, eks, name):
-        arms = (replace(IDLE.arms[0], node_group=name), IDLE.arms[1])
-        with pytest.raises(NodesUnavailable, match=f"treatment: there is no node group '{name}'"):
+    @pytest.mark.parametrize(
+        ("names", "told"),
+        [((), "knows no node group of it"), (("ng-1", "gone"), "there is no node group 'gone'")],
+    )
+    def test_a_group_that_is_not_there_cannot_be_woken(self, wake, eks, names, told):
+        arms = (replace(IDLE.arms[0], node_groups=names), IDLE.arms[1])
+        with pytest.raises(NodesUnavailable, match=f"arm treatment: .*{told}"):
             wake(settings=replace(IDLE, arms=arms))
         assert eks.updates == []
 

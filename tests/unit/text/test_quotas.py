@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rackrate_text.quotas import Nodes, counted_types, quota_code, vcpu_quota_name, vcpu_use
+from rackrate_text.quotas import (
+    Nodes,
+    counted_types,
+    divided,
+    quota_code,
+    vcpu_quota_name,
+    vcpu_use,
+)
 
 ACCOUNT = "123456789012"
 VCPUS = {"c5.large": 2, "m5.xlarge": 4}
@@ -107,3 +116,11 @@ def test_only_types_of_the_same_quota_are_looked_up():
 )
 def test_every_family_has_its_quota(kind, name):
     assert vcpu_quota_name(quota_code(kind)) == f"Running On-Demand {name} instances"
+
+
+@given(st.integers(0, 5000), st.integers(1, 12))
+def test_node_groups_share_an_arms_nodes_evenly_and_lose_none(nodes, groups):
+    sizes = divided(nodes, groups)
+    assert (len(sizes), sum(sizes)) == (groups, nodes)
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] - sizes[-1] <= 1

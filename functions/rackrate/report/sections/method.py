@@ -29,6 +29,7 @@ from rackrate_text.words import counted, listed, span
 
 _FACTS: Mapping[str, Callable[[Node], str | int | None]] = {
     "instance type": lambda node: node.instance_type,
+    "node pool": lambda node: node.node_pool,
     "instance id": lambda node: node.instance_id,
     "zone": lambda node: node.zone,
     "placement group": lambda node: _group(node.ec2_placement),
