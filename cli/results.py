@@ -47,6 +47,14 @@ class Steadiness:
 
 
 @dataclass(frozen=True)
+class KindOfPairs:
+    """Pairs of one kind, and the median of their trials."""
+
+    pairs: int
+    median: float | None
+
+
+@dataclass(frozen=True)
 class Stack:
     """What a verdict's pairs say about the stack's placement."""
 
@@ -59,6 +67,7 @@ class Verdict:
     """One arm against the baseline on one metric of one test. None means not measured.
 
     `earlier_runs` are the earlier runs with which the arm is compared; empty for another arm.
+    `partitions` has the arm's pairs `within` a partition and `across` partitions, if it has any.
     `interval` is the one that the verdict depends on. It is adjusted for the number of tests.
     """
 
@@ -81,6 +90,7 @@ class Verdict:
     more_runs: int | None
     stack: Stack | None
     more_pairs: int | None
+    partitions: Mapping[str, KindOfPairs]
     ceiling: Ceiling | None
     steadiness: Steadiness | None
 
@@ -126,7 +136,8 @@ class Failure:
 class Results:
     """A run's results.
 
-    `placements` maps an arm's name to its placement strategy. `started_at` is ISO 8601.
+    `placements` maps an arm's name to its placement strategy, and the zones of its pairs if the
+    plan asked for some. `started_at` is ISO 8601.
     `regressions` compare each arm with itself in an earlier run. `stopped` says why the run
     measured no more blocks; it is None for a fixed number of blocks and for a comparison.
     """
@@ -170,7 +181,7 @@ class Results:
                 started_at=run["started_at"],
                 seconds=run["seconds"],
                 lab_scale=run["lab_scale"],
-                placements={arm["name"]: arm["placement"] for arm in document["arms"]},
+                placements={arm["name"]: _placement(arm) for arm in document["arms"]},
                 planned=trials["planned"],
                 measured=trials["measured"],
                 failed=trials["failed"],
@@ -218,9 +229,24 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         more_runs=document.get("more_runs"),  # results of earlier versions lack it
         stack=_stack(document.get("stack")),
         more_pairs=document["more_pairs"],
+        partitions=_partitions(document.get("partitions")),
         ceiling=_ceiling(document["ceiling"]),
         steadiness=_steadiness(document["steadiness"]),
     )
+
+
+def _placement(arm: Mapping[str, Any]) -> str:
+    """An arm's placement strategy, and the zones of its pairs if the plan asked for some."""
+    pairs = arm.get("pairs", "any")  # results of earlier versions lack it
+    placement = str(arm["placement"])
+    return placement if pairs == "any" else f"{placement}, pairs {pairs.replace('-', ' ')}"
+
+
+def _partitions(document: Mapping[str, Any] | None) -> dict[str, KindOfPairs]:
+    return {
+        kind: KindOfPairs(found["pairs"], found["median"])
+        for kind, found in (document or {}).items()
+    }
 
 
 def _stack(document: Mapping[str, Any] | None) -> Stack | None:

@@ -126,6 +126,7 @@ def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
             Text(_word(verdict), style=STYLES.get(verdict.verdict, "")),
         )
         _add_stack(table, verdict)
+        _add_partitions(table, verdict)
         _add_ceiling(table, verdict)
         _add_steadiness(table, verdict.steadiness)
     return table
@@ -146,6 +147,14 @@ def _add_stack(table: Table, verdict: Verdict) -> None:
     if verdict.more_pairs:
         word += f", about {counted(verdict.more_pairs, 'more pair')}"
     table.add_row("  this stack", "", "", "", interval(stack.interval), Text(word), style="dim")
+
+
+def _add_partitions(table: Table, verdict: Verdict) -> None:
+    """The arm's pairs within a partition and across partitions, with their medians."""
+    for kind, found in verdict.partitions.items():
+        pairs = f"{counted(found.pairs, 'pair')} {'in one' if kind == 'within' else kind}"
+        level = quantity(found.median, verdict.unit)
+        table.add_row("  partition", level, "", "", "", Text(pairs), style="dim")
 
 
 def _add_ceiling(table: Table, verdict: Verdict) -> None:

@@ -43,7 +43,7 @@ from lab.aws.cloudformation.resources.custom_resources import CustomResourceResp
 from lab.aws.cloudformation.stacks import Stacks
 from lab.aws.codebuild.api import CodeBuildResponse
 from lab.aws.codebuild.builds import CodeBuild
-from lab.aws.ec2 import capacity_reservations, limits, placement_groups, run_instances
+from lab.aws.ec2 import capacity_reservations, limits, placement_groups, run_instances, topology
 from lab.aws.eks import control_plane_logs
 from lab.aws.eks.api import EksResponse
 from lab.aws.eks.clusters import Clusters
@@ -147,6 +147,7 @@ def serve(
     capacity_reservations.install()
     limits.install()
     placement_groups.install()
+    topology.install()
     run_instances.install()
     ecr.install(infrastructure.publish_image)
     lambda_api.install(runtime, archives)

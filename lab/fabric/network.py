@@ -3,9 +3,10 @@
 One namespace holds the fabric: a bridge per rack, and the spine that joins the bridges. Every node
 is a namespace of its own with one link, `eth0`, to its rack's bridge. Nodes of one cluster
 placement group share a rack, and so do nodes of one partition of a partition placement group. Every
-other node has its own rack. The spine carries frames between racks after the delays of both, which
-luck decides (`lab.fabric.luck`). All addresses of the VPC are on one link, as they seem to be on
-EC2. A node routes to its own pods.
+other node has its own rack. No rack is in two zones, and partitions share none. The spine carries
+frames between racks after the delays of both, which luck decides (`lab.fabric.luck`), and between
+zones after a longer one. All addresses of the VPC are on one link, as they seem to be on EC2. A
+node routes to its own pods.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pathlib import Path
 from pyroute2 import NetNS, netns
 
 from lab.errors import LabError
-from lab.fabric.luck import MEAN_RACK, Luck, RackLuck
+from lab.fabric.luck import BETWEEN_ZONES_SECONDS, MEAN_RACK, Luck, RackLuck
 from lab.fabric.shaping import (
     EnaExpress,
     Limits,
@@ -55,13 +56,16 @@ class Placement:
     part: str = ""
 
     @classmethod
-    def of(cls, strategy: str | None, group: str | None, partition: int | None) -> Placement:
+    def of(
+        cls, strategy: str | None, group: str | None, partition: int | None, zone: str = ""
+    ) -> Placement:
         """The placement of an instance in a placement group, or in none."""
         if strategy == "cluster":
             return cls(f"group-{group}", cluster_group=group, part="cluster")
         if strategy == "partition":
+            # A group has up to seven partitions in each zone; zones share no rack.
             part = f"partition-{partition}"
-            return cls(f"group-{group}-{part}", part=part)
+            return cls(f"group-{group}-{zone}-{part}", part=part)
         return cls()
 
 
@@ -82,6 +86,7 @@ class Rack:
 
     number: int
     luck: RackLuck
+    zone: str = ""
 
     @property
     def bridge(self) -> str:
@@ -143,6 +148,7 @@ class Network:
         self._numbers = itertools.count()
         self._racks: dict[str, Rack] = {}
         self._empty_racks: list[Rack] = []
+        self._zone_numbers = itertools.count()
         self._rack_numbers = itertools.count()
         self._times_opened: Counter[str] = Counter()
         self._classifiers: dict[str, str] = {}
@@ -172,7 +178,7 @@ class Network:
     def attach_services(self, address: ipaddress.IPv4Address) -> None:
         """Join the calling process's namespace, which has the control plane, to the VPC."""
         with self._lock:
-            rack = self._rack(SERVICES_RACK, MEAN_RACK)
+            rack = self._rack(SERVICES_RACK, MEAN_RACK, zone="")
             with NetNS(FABRIC) as fabric:
                 fabric.link(
                     "add",
@@ -219,7 +225,7 @@ class Network:
         with self._lock:
             own = self._cidr_of(next(block.hosts()))
             number = next(self._numbers)
-            rack = self._rack_of(name, placement, kin)
+            rack = self._rack_of(name, placement, kin, zone)
             limits = limits.times(rack.luck.share * self.luck.host(f"{kin.kind}/{kin.number}"))
             port = Port(
                 namespace=name,
@@ -311,23 +317,25 @@ class Network:
                 _tc(port.namespace, [command])
                 self._classifiers[port.namespace] = command
 
-    def _rack_of(self, name: str, placement: Placement, kin: Kin) -> Rack:
+    def _rack_of(self, name: str, placement: Placement, kin: Kin, zone: str) -> Rack:
         """The rack of a node: its group's, or its own. An empty group draws another place."""
         if placement.rack is None:
-            return self._rack(f"alone-{name}", self.luck.rack(f"{kin.kind}/{kin.number}"))
+            return self._rack(f"alone-{name}", self.luck.rack(f"{kin.kind}/{kin.number}"), zone)
         if placement.rack in self._racks:
             return self._racks[placement.rack]
         drawn = f"{kin.kind}/{placement.part}"
         self._times_opened[drawn] += 1
-        return self._rack(placement.rack, self.luck.rack(f"{drawn}/{self._times_opened[drawn]}"))
+        luck = self.luck.rack(f"{drawn}/{self._times_opened[drawn]}")
+        return self._rack(placement.rack, luck, zone)
 
-    def _rack(self, key: str, luck: RackLuck) -> Rack:
+    def _rack(self, key: str, luck: RackLuck, zone: str) -> Rack:
         """A rack with this luck: an empty bridge, or a new one that is joined to the spine."""
         if self._empty_racks:
-            rack = dataclasses.replace(self._empty_racks.pop(), luck=luck)
+            rack = dataclasses.replace(self._empty_racks.pop(), luck=luck, zone=zone)
+            self._join_zone(rack)
             self._delay(rack)
         else:
-            rack = Rack(next(self._rack_numbers), luck)
+            rack = Rack(next(self._rack_numbers), luck, zone)
             self._build(rack)
         self._racks[key] = rack
         return rack
@@ -338,10 +346,31 @@ class Network:
             if self._netem:
                 peer = {"ifname": rack.downlink, "mtu": MTU_BYTES}
                 fabric.link("add", ifname=rack.uplink, kind="veth", mtu=MTU_BYTES, peer=peer)
-                _enslave(fabric, rack.downlink, "spine")
+            self._join_zone(rack)
             self._delay(rack)
             fabric.link("set", index=fabric.link_lookup(ifname=rack.uplink)[0], mtu=MTU_BYTES)
             _enslave(fabric, rack.uplink, rack.bridge)
+
+    def _join_zone(self, rack: Rack) -> None:
+        """With netem, plug the rack into its zone's part of the spine; the relay knows zones."""
+        if not self._netem:
+            return
+        part = f"spine-{rack.zone}" if rack.zone else "spine"
+        with NetNS(FABRIC) as fabric:
+            if not fabric.link_lookup(ifname=part):
+                self._add_zone(fabric, part)
+            _enslave(fabric, rack.downlink, part)
+
+    def _add_zone(self, fabric: NetNS, part: str) -> None:
+        """Add a zone's part of the spine, whose frames to other zones are delayed as they leave."""
+        number = next(self._zone_numbers)
+        near, far = f"zone{number}", f"region{number}"
+        peer = {"ifname": far, "mtu": MTU_BYTES}
+        _add_bridge(fabric, part)
+        fabric.link("add", ifname=near, kind="veth", mtu=MTU_BYTES, peer=peer)
+        _enslave(fabric, near, part)
+        _enslave(fabric, far, "spine")
+        _tc(FABRIC, [_netem_command(near, BETWEEN_ZONES_SECONDS)])
 
     def _delay(self, rack: Rack) -> None:
         """Give the rack's uplink its delay; without netem, the relay makes the uplink first."""
@@ -350,7 +379,7 @@ class Network:
             return
         assert self._relay.stdin is not None
         assert self._relay.stdout is not None
-        self._relay.stdin.write(f"{rack.uplink} {rack.luck.uplink_seconds * 1e9:.0f}\n")
+        self._relay.stdin.write(f"{rack.uplink} {rack.luck.uplink_seconds * 1e9:.0f} {rack.zone}\n")
         self._relay.stdin.flush()
         if self._relay.stdout.readline().strip() != "ok":
             raise LabError(
@@ -361,11 +390,12 @@ class Network:
 
 def delay_commands(rack: Rack) -> list[str]:
     """The lines for `tc -batch` that delay what leaves a rack and what enters it."""
-    microseconds = rack.luck.uplink_seconds * 1e6
-    return [
-        f"qdisc replace dev {device} root netem delay {microseconds:.0f}us limit 20000"
-        for device in (rack.uplink, rack.downlink)
-    ]
+    ends = (rack.uplink, rack.downlink)
+    return [_netem_command(device, rack.luck.uplink_seconds) for device in ends]
+
+
+def _netem_command(device: str, seconds: float) -> str:
+    return f"qdisc replace dev {device} root netem delay {seconds * 1e6:.0f}us limit 20000"
 
 
 @contextlib.contextmanager

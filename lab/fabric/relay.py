@@ -4,11 +4,11 @@ Each rack has a TAP device on its bridge, with a delay of its own. The relay ope
 `IFF_VNET_HDR` and offloads, so that TCP's large segments stay whole and there are few frames. The
 relay is a learning switch. It holds a frame for the delays of both racks and then writes it, with
 its virtio-net header, to the rack where it last saw the destination. When it has not seen the
-destination, it writes to every other rack.
+destination, it writes to every other rack. Between zones it adds the zones' delay.
 
 It runs as a process of its own in the fabric's network namespace: `python -m lab.fabric.relay`. It
-reads lines from standard input, each with a device's name and its delay in nanoseconds, and answers
-each with `ok` on standard output. A known name gets the new delay.
+reads lines from standard input, each with a device's name, its delay in nanoseconds, and its zone
+if it has one, and answers each with `ok` on standard output. A known name gets the new delay.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from lab.fabric.luck import BETWEEN_ZONES_SECONDS
+
+BETWEEN_ZONES_NANOSECONDS = round(BETWEEN_ZONES_SECONDS * 1e9)
 TUNSETIFF = 0x400454CA
 TUNSETOFFLOAD = 0x400454D0
 IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
@@ -54,7 +57,7 @@ def open_tap(name: str) -> int:
 
 @dataclass
 class Spine:
-    """The racks' devices by name, each with its delay, and the frames on their way.
+    """The racks' devices by name, each with its delay and its zone, and the frames on their way.
 
     A frame that is held has the time when it is due, a number that keeps the order of equal times,
     and the device to which it goes.
@@ -62,13 +65,21 @@ class Spine:
 
     taps: dict[str, int] = field(default_factory=dict)
     delays: dict[int, int] = field(default_factory=dict)
+    zones: dict[int, str] = field(default_factory=dict)
     where: dict[bytes, int] = field(default_factory=dict)
     held: list[tuple[int, int, int, bytes]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def join(self, tap: int, nanoseconds: int) -> None:
-        """Add a rack's device, or give it another delay."""
+    def join(self, tap: int, nanoseconds: int, zone: str = "") -> None:
+        """Add a rack's device, or give it another delay. The services' rack is in no zone."""
         self.delays[tap] = nanoseconds
+        self.zones[tap] = zone
+
+    def between(self, one: int, other: int) -> int:
+        """The delay from one rack to another, in nanoseconds."""
+        zones = {self.zones[one], self.zones[other]} - {""}
+        further = BETWEEN_ZONES_NANOSECONDS if len(zones) > 1 else 0
+        return self.delays[one] + self.delays[other] + further
 
     def receive(self, tap: int) -> None:
         """Read the waiting frames, note each sender's rack, and hold each frame for its delay."""
@@ -77,13 +88,13 @@ class Spine:
                 frame = os.read(tap, LARGEST_FRAME_BYTES)
             except BlockingIOError:
                 return
-            now = time.monotonic_ns() + self.delays[tap]
+            now = time.monotonic_ns()
             destination = frame[VNET_HEADER_BYTES : VNET_HEADER_BYTES + 6]
             self.where[frame[VNET_HEADER_BYTES + 6 : VNET_HEADER_BYTES + 12]] = tap
             known = self.where.get(destination)
             for target in self.delays if known is None else (known,):
                 if target != tap and len(self.held) < MOST_FRAMES:
-                    due = now + self.delays[target]
+                    due = now + self.between(tap, target)
                     heapq.heappush(self.held, (due, next(self._numbers), target, frame))
 
     def send_first(self) -> None:
@@ -116,11 +127,11 @@ def run() -> None:
                 if not lines:
                     return
                 for line in lines:
-                    name, nanoseconds = line.split()
+                    name, nanoseconds, *zone = line.split()
                     if name not in spine.taps:
                         spine.taps[name] = open_tap(name)
                         poller.register(spine.taps[name], select.EPOLLIN)
-                    spine.join(spine.taps[name], int(nanoseconds))
+                    spine.join(spine.taps[name], int(nanoseconds), "".join(zone))
                     print("ok", flush=True)
             else:
                 spine.receive(ready)

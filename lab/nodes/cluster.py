@@ -221,7 +221,10 @@ class RunningCluster:
             block=spec.block,
             zone=spec.zone,
             placement=Placement.of(
-                spec.placement_strategy, spec.placement_group, spec.partition_number
+                spec.placement_strategy,
+                spec.placement_group,
+                spec.partition_number,
+                spec.zone,
             ),
             kin=kin,
             ena_express=EnaExpress(tcp=spec.ena_express, udp=spec.ena_express_udp),

@@ -94,6 +94,22 @@ def test_steadiness_shares_of_the_ceiling_and_the_claim_are_shown() -> None:
     assert "The intervals of all verdicts hold at once with 95 %." in text
 
 
+def test_pairs_within_a_partition_and_across_partitions_have_a_row_each() -> None:
+    kinds = {"within": {"pairs": 1, "median": 9.8e8}, "across": {"pairs": 5, "median": 9.1e8}}
+    text = printed(results("r", verdicts=[verdict(partitions=kinds)]))
+    rows = [line.split() for line in text.splitlines() if "partition" in line]
+    assert ["partition", "980", "Mbit/s", "1", "pair", "in", "one"] in rows
+    assert ["partition", "910", "Mbit/s", "5", "pairs", "across"] in rows
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_an_arm_whose_pairs_are_across_zones_says_so() -> None:
+    document = json.loads(results("r"))
+    document["arms"][1]["pairs"] = "across-zones"
+    text = " ".join(printed(json.dumps(document).encode()).split())
+    assert "baseline (placement: none, pairs across zones)" in text
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -15,6 +15,7 @@ from tests.lab.account import cluster_logs, holdings, instances
 from tests.lab.running import SHORT, Lab
 from tests.lab.toggles import Toggles, nodes, run_of
 from tests.lab.waiting import eventually
+from tests.taskcat.deploying import Deployment
 
 
 class Guest:
@@ -75,11 +76,45 @@ def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
         assert results["run"]["status"] == "succeeded"
         # HostNetwork lets functions read what the nodes' interfaces have counted.
         assert results["counters"]["nodes"].keys() == during.nodes.keys()
+        placements = {
+            (arm["name"], facts["ec2_placement"]["strategy"], facts["ec2_placement"]["lifecycle"])
+            for arm in results["arms"]
+            for facts in arm["node_facts"]
+        }
+        assert placements == {
+            ("treatment", "cluster", "on-demand"),
+            ("baseline", None, "on-demand"),
+        }
+        _refuse_wrong_labels(lab, made)
         alarms = lab.aws("cloudwatch").describe_alarms()["MetricAlarms"]
         assert any(alarm["AlarmActions"] == [topic] for alarm in alarms)
     after = Guest(lab)
     assert vars(after) == vars(before)
     lab.aws("sns").delete_topic(TopicArn=topic)
+
+
+def _refuse_wrong_labels(lab: Lab, made: Deployment) -> None:
+    """Swap the labels of two nodes: EC2 knows better, and a run says so and measures nothing."""
+    inside, outside = (lab.nodes(placement_group=group)[0] for group in (True, False))
+
+    def label(node: str, value: str) -> None:
+        lab.core.patch_node(node, {"metadata": {"labels": {"placementGroup": value}}})
+
+    label(inside, "false")
+    label(outside, "true")
+    try:
+        lab.start_in(made, "wrongly-labelled")
+        ended = lab.ended_in(made, "wrongly-labelled")
+    finally:
+        label(inside, "true")
+        label(outside, "false")
+    assert ended["status"] == "FAILED"
+    assert ended["error"] == "InvalidPlan"
+    said = ended["cause"]
+    assert "the arm 'treatment' is to be in a cluster placement group" in said
+    assert f"({outside}) is in none" in said
+    assert "the arm 'baseline' is to be in no placement group" in said
+    assert f"({inside}) is in the cluster placement group" in said
 
 
 @contextlib.contextmanager

@@ -14,9 +14,10 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
+from lab.fabric.luck import BETWEEN_ZONES_SECONDS, NEAREST_SECONDS
 from tests.lab.account import holdings, instances
 from tests.lab.bare_iperf3 import iperf3
-from tests.lab.running import Lab
+from tests.lab.running import SHORT, Lab
 from tests.lab.toggles import (
     Toggles,
     disks,
@@ -102,7 +103,7 @@ def test_a_subnet_with_too_few_addresses_is_refused_with_the_arithmetic(toggles:
     assert "set SecondaryCidr to a /16" in reason
 
 
-# -- partitions; arm64; kubelets, disks and add-ons; alarms by e-mail
+# -- partitions, and a baseline in two zones; arm64; kubelets, disks and add-ons; alarms by e-mail
 
 
 class TestPartition:
@@ -118,7 +119,36 @@ class TestPartition:
         assert (group["Strategy"], group["PartitionCount"]) == ("partition", 3)
         grouped = [i for i in instances(lab) if i["Placement"].get("GroupName")]
         assert {i["Placement"]["PartitionNumber"] for i in grouped} == {1, 2, 3}
-        assert_guarded_nodes(lab, made, {"true": 3, "false": 3})
+        assert_guarded_nodes(lab, made, {"true": 3, "false": 3}, zones={"true": 1, "false": 2})
+
+    def test_pairs_across_zones_are_an_arm_like_another(self, lab: Lab, made: Deployment) -> None:
+        plan = {
+            **SHORT,
+            "arms": [
+                "treatment",
+                {"name": "near", "nodes": "baseline", "pairs": "within-zone"},
+                {"name": "far", "nodes": "baseline", "pairs": "across-zones"},
+            ],
+            "baseline": "near",
+            "pairing": "mesh",
+            "tests": [{"name": "rtt", "count": 10, "interval_seconds": 0.02}],
+        }
+        lab.start_in(made, "two-zones", plan)
+        assert lab.ended_in(made, "two-zones")["status"] == "SUCCEEDED"
+        found = lab.aws("s3").get_object(
+            Bucket=made.outputs["BucketName"], Key="runs/two-zones/results.json"
+        )
+        results = json.loads(found["Body"].read())
+        treatment, far = sorted(results["verdicts"], key=lambda v: v["arm"], reverse=True)
+        assert (far["pairs"], far["partitions"]) == ({"arm": 2, "baseline": 1}, None)
+        # A busy machine makes every way longer, and none shorter.
+        assert far["arm_median"] > 2 * (2 * NEAREST_SECONDS + BETWEEN_ZONES_SECONDS)
+        assert "far: 2 of 2 pairs across zones" in far["claim"]
+        kinds = {kind: of["pairs"] for kind, of in treatment["partitions"].items()}
+        assert kinds == {"within": 0, "across": 3}
+        guards = {guard["guard"]: guard for guard in results["estimates"]["guards"]}
+        assert not guards["placements"]["would_trip"]
+        assert guards["topology"]["text"] == "EC2 reports no topology for c6g.large"
 
     def test_the_node_groups_of_an_arm_share_its_nodes_and_all_else(
         self, lab: Lab, made: Deployment
@@ -190,11 +220,21 @@ class TestPartition:
         assert {tuple(alarm["AlarmActions"]) for alarm in alarms} == {(topic["TopicArn"],)}
 
 
-def assert_guarded_nodes(lab: Lab, made: Deployment, arms: Mapping[str, int]) -> None:
-    """Instances as a careful engineer wants them, and as many per arm as were asked for."""
+def assert_guarded_nodes(
+    lab: Lab, made: Deployment, arms: Mapping[str, int], zones: Mapping[str, int] | None = None
+) -> None:
+    """Instances as a careful engineer wants them, and as many per arm as were asked for.
+
+    All are in one zone, which would be a second difference between the arms, unless `zones` has the
+    number of zones of each arm.
+    """
     running = instances(lab)
-    zones = {instance["Placement"]["AvailabilityZone"] for instance in running}
-    assert len(zones) == 1, "the zone would be a second difference between the arms"
+    found: dict[str, set[str]] = {}
+    for node in nodes(lab):
+        zone = node.metadata.labels["topology.kubernetes.io/zone"]
+        found.setdefault(node.metadata.labels["placementGroup"], set()).add(zone)
+    assert {arm: len(of) for arm, of in found.items()} == (zones or dict.fromkeys(arms, 1))
+    assert zones or len(set.union(*found.values())) == 1
     for instance in running:
         assert instance["MetadataOptions"]["HttpTokens"] == "required"
         assert instance["MetadataOptions"]["HttpPutResponseHopLimit"] == 1

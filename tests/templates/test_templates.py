@@ -249,7 +249,17 @@ class TestArms:
             for key in treatment["Parameters"]
             if treatment["Parameters"][key] != baseline["Parameters"][key]
         }
-        assert different == {"Arm", "PlacementGroupName", "CapacityReservationId", "EnaExpress"}
+        assert different == {
+            "Arm",
+            "PlacementGroupName",
+            "CapacityReservationId",
+            "EnaExpress",
+            "SubnetIds",
+        }
+        outputs = LOADED[ROOT / "templates" / "network.yaml"]["Outputs"]
+        spans, _, of_one_zone = outputs["BaselineSubnetIds"]["Value"]["Fn::If"]
+        assert spans == "BaselineSpansZones"
+        assert of_one_zone == outputs["NodeSubnetId"]["Value"]
         assert baseline["Parameters"]["PlacementGroupName"] == ""
 
     def test_nodes_are_closed_and_encrypted(self):

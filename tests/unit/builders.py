@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
+from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, InstancePlacement, Node
 from rackrate.plan.costs import Cost
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.fields import DEFAULT_TESTS
@@ -38,6 +38,8 @@ def node(name: str, **facts: Any) -> Node:
         "image": "ami-1",
         "kernel": "6.12",
         "kubernetes": "v1.36",
+        "capacity_type": "on-demand",
+        "ec2_placement": InstancePlacement(tenancy="default"),
     }
     return Node(name=name, **{**told, **facts})
 

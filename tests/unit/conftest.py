@@ -30,20 +30,47 @@ def aws():
 
 
 class Ec2:
-    """EC2 with a cache of instance types."""
+    """EC2 with the instances that a test puts there."""
 
-    def __init__(self, client):
-        self._ask = functools.cache(
-            lambda types: client.describe_instance_types(InstanceTypes=list(types))
-        )
+    def __init__(self, types):
+        self.instances = {}
+        self.strategies = {}
+        self._types = types
 
     def describe_instance_types(self, *, InstanceTypes):
-        return self._ask(tuple(InstanceTypes))
+        return self._types(tuple(InstanceTypes))
+
+    def place(self, node, group=None, strategy=None, **more):
+        """Launch the instance of a node in a placement group, or in none."""
+        if group is not None:
+            self.strategies[group] = strategy
+        where = {"GroupName": group or "", "Tenancy": "default", **more}
+        self.instances[f"i-{node}"] = {"InstanceId": f"i-{node}", "Placement": where}
+
+    def describe_instances(self, *, Filters):
+        (asked,) = Filters
+        found = [self.instances[one] for one in asked["Values"] if one in self.instances]
+        return {"Reservations": [{"Instances": found}]}
+
+    def describe_placement_groups(self, *, Filters):
+        (asked,) = Filters
+        told = [{"GroupName": one, "Strategy": self.strategies[one]} for one in asked["Values"]]
+        return {"PlacementGroups": told}
+
+    def describe_instance_topology(self, *, InstanceIds):
+        return {"Instances": []}
 
 
 @pytest.fixture(scope="session")
-def ec2(aws):
-    return Ec2(aws.client("ec2"))
+def instance_types(aws):
+    """A cache of instance types, because moto reads them slowly."""
+    client = aws.client("ec2")
+    return functools.cache(lambda types: client.describe_instance_types(InstanceTypes=list(types)))
+
+
+@pytest.fixture
+def ec2(instance_types):
+    return Ec2(instance_types)
 
 
 @pytest.fixture(scope="session")

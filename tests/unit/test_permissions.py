@@ -18,7 +18,7 @@ from tests.templates.cloudformation import ROOT, load
 from tests.unit.changes.fake_eks import NEW, OLD
 from tests.unit.changes.fake_eks import Eks as Addons
 from tests.unit.given import Given
-from tests.unit.samples import HOST_SETTINGS
+from tests.unit.samples import HOST_SETTINGS, NODES
 from tests.unit.stages.campaigns import Executions, NodeGroups, results_of_run, store_run
 from tests.unit.stages.runs import ARN, RUN
 from tests.unit.stages.test_count import answering
@@ -89,10 +89,15 @@ class Eks(NodeGroups):
 
 
 class Ec2:
-    """EC2 with room for more nodes."""
+    """EC2 with the instances of the treatment, and room for more nodes."""
 
     def __init__(self, ec2):
-        self.describe_instance_types = ec2.describe_instance_types
+        self._ec2 = ec2
+        for node in NODES["treatment"]:
+            ec2.place(node, "together", "cluster")
+
+    def __getattr__(self, name):
+        return getattr(self._ec2, name)
 
     def describe_subnets(self, *, SubnetIds):
         return {"Subnets": [{"AvailableIpAddressCount": 200}]}

@@ -67,7 +67,7 @@ def node_of(node: Mapping[str, Any]) -> Node:
         container_runtime=info.get("containerRuntimeVersion"),
         cpus=_cpus(node.get("status", {}).get("capacity", {}).get("cpu")),
         network_scale=_scale(labels.get(NETWORK_SCALE_LABEL)),
-        network_layers=tuple(topology[layer] for layer in sorted(topology)),
+        network_layers=tuple(topology[layer] for layer in sorted(topology)) or None,
         node_pool=labels.get("karpenter.sh/nodepool"),
         capacity_type=_capacity_type(labels),
         labelled_group_id=labels.get("karpenter.k8s.aws/placement-group-id"),

@@ -79,6 +79,13 @@ class Trial(TrialState):
         return frozenset((self.client, self.server))
 
     @property
+    def shares_partition(self) -> bool | None:
+        """Whether its nodes are in one partition of one group; None where that has no meaning."""
+        if self.client_node is None or self.server_node is None:
+            return None
+        return self.client_node.shares_partition(self.server_node)
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """When it started and finished, in seconds since the epoch; None if that is unknown."""
         moments = [_moment(text) for text in (self.started_at, self.finished_at)]
@@ -106,9 +113,6 @@ class Trial(TrialState):
     def to_item(self) -> Json:
         """The trial as an item of the table, without unknown fields."""
         item = self.model_dump(mode="json", exclude_none=True)
-        for side in ("client_node", "server_node"):
-            if side in item and not item[side]["network_layers"]:
-                del item[side]["network_layers"]
         for name in ("warm_up", "repeated_together"):
             if not item[name]:
                 del item[name]

@@ -14,6 +14,8 @@ from rackrate.tools.base import NAME_PATTERN
 
 #: The network that a pod uses: its own behind the cluster's CNI, or its node's.
 Network = Literal["pod", "host"]
+#: Which pairs of its nodes an arm may have.
+PairZones = Literal["any", "within-zone", "across-zones"]
 
 
 class ArmChoice(Document):
@@ -29,6 +31,9 @@ class ArmChoice(Document):
     `host`: the network of the node; the stack needs `HostNetwork=true`."""
     server_network: Annotated[Network, Field(examples=["host"])] = "pod"
     """Network of its server pods, with the same choices."""
+    pairs: Annotated[PairZones, Field(examples=["across-zones"])] = "any"
+    """Which of its nodes may be a pair. `any`: any two. `within-zone`: two of one Availability
+    Zone. `across-zones`: two of different zones, whose traffic AWS bills."""
 
     @property
     def is_plain(self) -> bool:
@@ -70,6 +75,25 @@ class Interface(Document):
     """Why some facts are unknown."""
 
 
+class InstancePlacement(Document):
+    """Where EC2 says that a node's instance is, how it was bought, and how it was set."""
+
+    group: str | None = None
+    """The name of its placement group; null if it is in none."""
+    group_id: str | None = None
+    strategy: str | None = None
+    """The strategy of its group; null without a group, or if EC2 did not tell."""
+    partition: int | None = None
+    """Its partition, from 1, in a partition placement group."""
+    tenancy: str | None = None
+    lifecycle: str = "on-demand"
+    """`on-demand`, `spot`, `capacity-block`, or another word of EC2's."""
+    capacity_reservation: str | None = None
+    """The id of the capacity reservation in which it runs."""
+    bandwidth_weighting: BandwidthWeighting = "default"
+    """How it divides its bandwidth between network and volumes."""
+
+
 class Node(Document):
     """The facts about a node; null where the node does not report one."""
 
@@ -77,6 +101,9 @@ class Node(Document):
     instance_id: str | None = None
     instance_type: str | None = None
     zone: str | None = None
+    """As EC2 says, or the node's label where EC2 did not tell."""
+    ec2_placement: InstancePlacement | None = None
+    """Null if EC2 did not tell it."""
     region: str | None = None
     image: str | None = None
     """The machine image."""
@@ -89,12 +116,14 @@ class Node(Document):
     container_runtime: str | None = None
     cpus: int | None = None
     network_scale: float | None = None
-    network_layers: tuple[str, ...] = ()
-    """The node's location in EC2's network, from the top; empty if EC2 does not report it."""
+    network_layers: tuple[str, ...] | None = None
+    """Its location in EC2's network, from the top; empty if EC2 reports none for it; null if EC2
+    did not tell."""
     node_pool: str | None = None
     """The Karpenter node pool, as in Auto Mode too."""
     capacity_type: str | None = None
-    """`on-demand`, `spot`, `reserved` or `capacity-block`, as the node's labels say."""
+    """`on-demand`, `spot`, `reserved` or `capacity-block`, as EC2 says, or the
+    node's labels where EC2 did not tell."""
     labelled_group_id: str | None = None
     """The id of the placement group that Karpenter's label names."""
     labelled_partition: str | None = None
@@ -122,6 +151,32 @@ class Node(Document):
         return self._of_interfaces(
             lambda each: each.queues and f"{each.queues} of {each.most_queues or 'unknown'}"
         )
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether it stands for a node that does not exist yet."""
+        return (self.instance_id or self.kubernetes) is None
+
+    @property
+    def partition(self) -> str | None:
+        """Its partition, as text; None if it is in none, or EC2 did not tell."""
+        where = self.ec2_placement
+        return None if where is None or where.partition is None else str(where.partition)
+
+    @property
+    def tenancy(self) -> str | None:
+        """The tenancy of its instance, such as `default`; None if EC2 did not tell."""
+        return None if self.ec2_placement is None else self.ec2_placement.tenancy
+
+    def shares_partition(self, other: Node) -> bool | None:
+        """Whether both are in one partition of one group; None where that has no meaning."""
+        ours, theirs = self.ec2_placement, other.ec2_placement
+        if ours is None or theirs is None or ours.group != theirs.group:
+            return None
+        if ours.partition is None or theirs.partition is None:
+            return None
+        # A partition of a group has racks of its own in each zone.
+        return (self.zone, ours.partition) == (other.zone, theirs.partition)
 
     def _of_interfaces(self, fact: Callable[[Interface], str | int | None]) -> str | None:
         """A known fact of all interfaces as one text, each value once."""
@@ -151,6 +206,8 @@ class Arm(Document):
     """The stack's arm whose nodes it uses."""
     client_network: Network
     server_network: Network
+    pairs: PairZones = "any"
+    """Which of its nodes may be a pair."""
     placement: str
     """The placement group's strategy; `none` without a group."""
     baseline: bool

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from rackrate import tools
 from rackrate.errors import Fault, InvalidPlan
-from rackrate.plan.arms import ArmChoice, Network
+from rackrate.plan.arms import ArmChoice, Network, PairZones
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.faults import faults_of, kind_of, shown
 from rackrate.plan.fields import MAX_TRIALS, STARTED_BY, Blocks, PlanInput
@@ -254,15 +254,15 @@ def _check_networks(arms: Mapping[str, ArmChoice], host_network: bool, faults: l
 
 def _check_differences(arms: Mapping[str, ArmChoice], faults: list[Fault]) -> None:
     """Report arms that are equal in everything but their names."""
-    known: dict[tuple[str, Network, Network], str] = {}
+    known: dict[tuple[str, Network, Network, PairZones], str] = {}
     for path, arm in arms.items():
-        kind = (arm.nodes, arm.client_network, arm.server_network)
+        kind = (arm.nodes, arm.client_network, arm.server_network, arm.pairs)
         if kind in known:
             faults.append(
                 Fault(
                     path,
                     f"{arm.name!r} and {known[kind]!r} are the same nodes in the same networks",
-                    "let them differ in nodes, client_network or server_network",
+                    "let them differ in nodes, client_network, server_network or pairs",
                 )
             )
         known.setdefault(kind, arm.name)

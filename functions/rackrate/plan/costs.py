@@ -49,6 +49,8 @@ MAKEUP_INVOCATIONS = 1
 #: A billed GB may be more than 10^9 bytes, so this errs on the high side.
 BYTES_PER_GIGABYTE = 1e9
 
+_BETWEEN_ZONES = "traffic between zones, billed to both sides"
+
 NOT_INCLUDED = (
     "NAT gateways, volumes, addresses and endpoints, which cost the same without a run",
     "requests and storage of S3 and DynamoDB, logs, traces and metrics: cents for a usual run",
@@ -172,7 +174,7 @@ def estimate(usage: Usage, found: Mapping[Query, Price], *, region: str) -> Cost
         unknown=unknown,
         notes=notes,
         not_included=NOT_INCLUDED,
-        summary=_summary(usage, total, of_run, unknown, notes),
+        summary=_summary(usage, lines, unknown, notes),
     )
 
 
@@ -189,7 +191,6 @@ def _lines(usage: Usage, found: Mapping[Query, Price]) -> list[CostLine]:
         for name, count in sorted(usage.nodes.items(), key=lambda entry: entry[0] or "")
     ]
     traffic = 2 * usage.cross_zone_bytes / BYTES_PER_GIGABYTE
-    both_sides = "traffic between zones, billed to both sides"
     return [
         *nodes,
         _line("EKS cluster", hours, "cluster-hour", found[prices.CLUSTER_HOUR], paid_anyway=True),
@@ -207,7 +208,7 @@ def _lines(usage: Usage, found: Mapping[Query, Price]) -> list[CostLine]:
             found[prices.LAMBDA_GIGABYTE_SECOND],
         ),
         *(
-            [_line(both_sides, traffic, "GB", found[prices.CROSS_ZONE_GIGABYTE])]
+            [_line(_BETWEEN_ZONES, traffic, "GB", found[prices.CROSS_ZONE_GIGABYTE])]
             if usage.cross_zone_bytes
             else []
         ),
@@ -229,13 +230,23 @@ def _line(
 
 
 def _summary(
-    usage: Usage, total: float, of_run: float, unknown: Sequence[str], notes: Sequence[str]
+    usage: Usage, costs: Sequence[CostLine], unknown: Sequence[str], notes: Sequence[str]
 ) -> tuple[str, ...]:
+    total = sum(line.usd or 0.0 for line in costs)
+    of_run = sum(line.usd or 0.0 for line in costs if not line.paid_anyway)
     lines = [
         f"about {dollars(total)} for {duration(usage.seconds)};"
         f" {dollars(total - of_run)} of it for nodes and cluster, which are paid as long as they"
         " are up, with or without a run",
     ]
+    for line in costs:
+        if line.what == _BETWEEN_ZONES and line.usd_per_unit is not None and line.usd is not None:
+            gigabytes = f"{line.quantity / 2:.3g} GB"
+            cents = f"{200 * line.usd_per_unit:.3g} cents per GB"
+            lines.append(
+                f"{dollars(line.usd)} of it for at most {gigabytes} between zones, at {cents}:"
+                " both sides are billed"
+            )
     if unknown:
         lines.append(f"without {', '.join(unknown)}: the price is not known")
     return (*lines, *notes)

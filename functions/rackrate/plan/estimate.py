@@ -225,11 +225,16 @@ def _bytes_of_pair(arm: Arm, tests: Iterable[TestBase]) -> tuple[float, float]:
 def _cross_zone_bytes(
     plan: Plan, items: Sequence[Item], warm_ups: Sequence[Item], arms: Sequence[Arm]
 ) -> int:
-    """The most bytes between nodes in different zones, ignoring nodes without a known zone."""
+    """The most bytes between nodes in different zones.
+
+    Nodes without a known zone count as in one, unless their arm's pairs are across zones.
+    """
     zones = {node.name: node.zone for arm in arms for node in arm.nodes}
+    across = {arm.name for arm in arms if arm.pairs == "across-zones"}
 
     def crossing(scheduled: Sequence[Item]) -> list[Pair]:
-        return [pair for pair in _pairs(scheduled) if _crosses(pair, zones)]
+        pairs = _pairs(scheduled)
+        return [pair for pair in pairs if pair.arm in across or _crosses(pair, zones)]
 
     used = _bytes_per_node(plan, crossing(items), crossing(warm_ups), arms)
     return sum(traffic.sent for traffic in used.values())

@@ -43,17 +43,25 @@ class Confound:
         called: the fact's name in messages.
         of: returns the fact of a node.
         remedy: what to do if arms differ.
+        intended: why an arm differs because the plan asks for it, and None for other arms.
     """
 
     guard: str
     called: str
     of: Callable[[Node], str | None]
     remedy: str
+    intended: Callable[[Arm], str | None] = lambda _: None
 
 
 _ONE_RELEASE = "bring all node groups to one release of the AMI"
 _CONFOUNDS = (
-    Confound("zones", "zone", lambda node: node.zone, "put the nodes of all arms in one zone"),
+    Confound(
+        "zones",
+        "zone",
+        lambda node: node.zone,
+        "put the nodes of all arms in one zone",
+        lambda arm: f"{arm.name} is across zones" if arm.pairs == "across-zones" else None,
+    ),
     Confound(
         "instance_types",
         "instance type",
@@ -62,6 +70,18 @@ _CONFOUNDS = (
     ),
     Confound("images", "AMI", lambda node: node.image, _ONE_RELEASE),
     Confound("kernels", "kernel", lambda node: node.kernel, _ONE_RELEASE),
+    Confound(
+        "capacity_types",
+        "capacity type",
+        lambda node: node.capacity_type,
+        "buy the nodes of all arms in one way: all on demand, or all as spot instances",
+    ),
+    Confound(
+        "tenancies",
+        "tenancy",
+        lambda node: node.tenancy,
+        "use one tenancy for all arms",
+    ),
 )
 
 
@@ -102,6 +122,8 @@ def planned_guards(outlook: Outlook) -> list[Guard]:
         few_pairs(outlook),
         *(confound(outlook, about) for about in _CONFOUNDS),
         one_thread(outlook),
+        placements(outlook),
+        topology(outlook),
         placeholder_nodes(outlook),
     ]
 
@@ -219,20 +241,23 @@ def confound(outlook: Outlook, about: Confound) -> Guard:
     values = {
         arm.name: sorted(filter(None, {about.of(node) for node in arm.nodes}))
         for arm in outlook.arms
+        if about.intended(arm) is None
     }
     distinct = {value for of_arm in values.values() for value in of_arm}
+    if intended := listed(filter(None, map(about.intended, outlook.arms))):
+        intended = f"{intended}, as the plan asks"
+    if not distinct and intended:
+        return _guard(about.guard, False, intended, "")
     if not distinct:
         return _guard(about.guard, False, f"the nodes do not tell their {about.called}", "")
     told = "; ".join(f"{arm}: {', '.join(of_arm) or 'unknown'}" for arm, of_arm in values.items())
     trips = len(distinct) > 1
-    return _guard(
-        about.guard,
-        trips,
+    found = (
         f"nodes differ in their {about.called} ({told}), which may make a difference by itself"
         if trips
-        else f"all nodes have the {about.called} {distinct.pop()}",
-        about.remedy,
+        else f"all {'other ' if intended else ''}nodes have the {about.called} {distinct.pop()}"
     )
+    return _guard(about.guard, trips, "; ".join(filter(None, (found, intended))), about.remedy)
 
 
 def one_thread(outlook: Outlook) -> Guard:
@@ -262,10 +287,62 @@ def _each_once(about: Mapping[str, tuple[str, str]], part: int) -> str:
     return "; ".join(dict.fromkeys(words[part] for words in about.values()))
 
 
+def placements(outlook: Outlook) -> Guard:
+    """Warn if EC2 did not say whether nodes are in the placement group that their arm claims."""
+    nodes = _nodes_there(outlook)
+    unknown = [n.name for n in nodes if n.ec2_placement is None]
+    unsure = [
+        n.name
+        for n in nodes
+        if n.ec2_placement is not None
+        and n.ec2_placement.group is not None
+        and not n.ec2_placement.strategy
+    ]
+    text = "EC2 says that every node is in the placement group that its arm claims, or in none"
+    if unknown:
+        text = (
+            f"EC2 did not say where {counted(len(unknown), 'node')} of {len(nodes)} are, so nothing"
+            " shows that their placement is what their arm claims"
+        )
+    elif unsure:
+        text = (
+            f"EC2 did not say which strategy the group of {counted(len(unsure), 'node')} has, so"
+            " nothing shows that it is what their arm claims"
+        )
+    return _guard(
+        "placements",
+        bool(unknown or unsure),
+        text if nodes else "no node is there yet",
+        "let the role of the plan function call ec2:DescribeInstances and"
+        " ec2:DescribePlacementGroups, and look for its warnings in the log",
+    )
+
+
+def topology(outlook: Outlook) -> Guard:
+    """Say where the nodes' location in EC2's network is known. It never trips."""
+    nodes = _nodes_there(outlook)
+    without = [node for node in nodes if node.network_layers == ()]
+    unknown = [node for node in nodes if node.network_layers is None]
+    told = []
+    if len(without) + len(unknown) < len(nodes):
+        told.append(f"known for {len(nodes) - len(without) - len(unknown)} of {len(nodes)} nodes")
+    if without:
+        types = sorted({node.instance_type or "instances of an unknown type" for node in without})
+        told.append(f"EC2 reports no topology for {listed(types)}")
+    if unknown:
+        told.append(f"EC2 did not answer for {counted(len(unknown), 'node')}")
+    return _guard("topology", False, "; ".join(told) or "no node is there yet", "")
+
+
+def _nodes_there(outlook: Outlook) -> list[Node]:
+    """The nodes that exist, each once."""
+    nodes = {node.name: node for arm in outlook.arms for node in arm.nodes}
+    return [node for node in nodes.values() if not node.is_placeholder]
+
+
 def placeholder_nodes(outlook: Outlook) -> Guard:
     """Warn if the plan uses placeholders for nodes that do not exist yet."""
-    there = [node.instance_id or node.kubernetes for arm in outlook.arms for node in arm.nodes]
-    missing = there.count(None)
+    missing = sum(node.is_placeholder for arm in outlook.arms for node in arm.nodes)
     return _guard(
         "placeholder_nodes",
         missing > 0,

@@ -21,7 +21,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol, Self
 from pydantic import Field, TypeAdapter
 
 from rackrate.document import Document
-from rackrate.plan.arms import Arm, Network
+from rackrate.plan.arms import Arm, Network, PairZones
 from rackrate.plan.fields import Direction, Load, PairingField, RandomPairs
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
@@ -177,23 +177,27 @@ class Pairing:
                 return nodes - 1 + nodes % 2
         return math.ceil(self.count / (nodes // 2))
 
-    def edges(self, names: Sequence[str], seed: int) -> list[list[Edge]]:
-        """The pairs in groups that share no node, the client of `forward` first.
+    def edges(self, arm: Arm, seed: int) -> list[list[Edge]]:
+        """The pairs of an arm in groups that share no node, the client of `forward` first.
+
+        Pairs that the arm does not allow are left out.
 
         Args:
-            names: names of at least two nodes, sorted.
+            arm: the arm, with at least two nodes.
             seed: the seed of the random pairs.
         """
+        names = _ordered_nodes(arm)
         match self.kind:
             case "ring":
-                return _ring(names)
+                return _allowed(arm, _ring(names))
             case "mesh":
-                return [[_sorted(edge) for edge in edges] for edges in _factors(names)]
+                factors = _allowed(arm, _factors(names))
+                return [[_sorted(edge) for edge in edges] for edges in factors]
         drawn = list(names)
         random.Random(f"{seed}/pairs/{'/'.join(names)}").shuffle(drawn)
         left = self.count
         chosen: list[list[Edge]] = []
-        for edges in _factors(drawn):
+        for edges in _allowed(arm, _factors(drawn)):
             if left > 0:
                 chosen.append([_sorted(edge) for edge in edges[:left]])
                 left -= len(edges)
@@ -209,6 +213,38 @@ def rounds_of_block(pairing: Pairing, direction: Direction, load: Load, nodes: i
 def trials_of_block(pairing: Pairing, direction: Direction, nodes: int) -> int:
     """How many trials one block of one arm has for each test."""
     return pairing.pairs(nodes) * (2 if direction == "both" else 1)
+
+
+def _allowed(arm: Arm, groups: Iterable[Sequence[Edge]]) -> list[list[Edge]]:
+    """The groups of edges with those that the arm's choice of zones allows."""
+    zones = {node.name: node.zone for node in arm.nodes}
+    kept = ([edge for edge in edges if _fits(arm.pairs, edge, zones)] for edges in groups)
+    return [edges for edges in kept if edges]
+
+
+def _fits(pairs: PairZones, edge: Edge, zones: Mapping[str, str | None]) -> bool:
+    """Whether a pair has the zones that an arm asks for; unknown zones may be any."""
+    one, other = (zones[name] for name in edge)
+    if pairs == "any" or one is None or other is None:
+        return True
+    return (one == other) == (pairs == "within-zone")
+
+
+def _ordered_nodes(arm: Arm) -> list[str]:
+    """The names of an arm's nodes, so that neighbors are the pairs that it asks for.
+
+    They are sorted by name; for pairs within zones, zone after zone; for pairs across zones, one of
+    each zone in turn.
+    """
+    if arm.pairs == "any":
+        return sorted(arm.node_names)
+    of_zone: dict[str, list[str]] = defaultdict(list)
+    for node in sorted(arm.nodes, key=lambda node: (node.zone or "", node.name)):
+        of_zone[node.zone or ""].append(node.name)
+    if arm.pairs == "within-zone":
+        return list(itertools.chain(*of_zone.values()))
+    turns = itertools.zip_longest(*of_zone.values())
+    return [name for turn in turns for name in turn if name is not None]
 
 
 def _sorted(edge: Edge) -> Edge:
@@ -258,7 +294,7 @@ def build_schedule(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
     """
     pairing = Pairing.of(plan.pairing)
     groups = _groups(arms)
-    edges = {names: pairing.edges(names, plan.seed) for names in map(_sorted_nodes, arms)}
+    edges = {arm.name: pairing.edges(arm, plan.seed) for arm in arms}
     blocks = itertools.chain.from_iterable(
         _block(plan, block, groups, edges) for block in range(1, plan.blocks.most + 1)
     )
@@ -273,15 +309,15 @@ def _block(
     plan: Plan,
     block: int,
     groups: Iterable[Sequence[Arm]],
-    edges: Mapping[tuple[str, ...], Sequence[Sequence[Edge]]],
+    edges: Mapping[str, Sequence[Sequence[Edge]]],
 ) -> list[BlockItem]:
     """The items of one block, with an order of its tests and rounds drawn for it."""
     chance = random.Random(f"{plan.seed}/block/{block}")
     tests_in_order = list(plan.tests)
     chance.shuffle(tests_in_order)
     rounds_of = {
-        names: _rounds(groups_of, plan.direction, plan.load, block, plan.seed)
-        for names, groups_of in edges.items()
+        arm: _rounds(groups_of, plan.direction, plan.load, block, plan.seed)
+        for arm, groups_of in edges.items()
     }
     slots = [_take_turns(group, rounds_of, block, plan.seed) for group in groups]
     rounds = list(itertools.zip_longest(*slots, fillvalue=()))
@@ -303,7 +339,7 @@ def build_warm_up(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
         [
             [_pair(arm, edge) for edge in edges]
             for arm in group
-            for edges in pairing.edges(_sorted_nodes(arm), plan.seed)
+            for edges in pairing.edges(arm, plan.seed)
         ]
         for group in _groups(arms)
     ]
@@ -371,10 +407,6 @@ def _pair(arm: Arm, edge: Edge) -> Pair:
     )
 
 
-def _sorted_nodes(arm: Arm) -> tuple[str, ...]:
-    return tuple(sorted(arm.node_names))
-
-
 def _groups(arms: Sequence[Arm]) -> list[list[Arm]]:
     """The arms in groups, such that arms in different groups share no node."""
     groups: list[list[Arm]] = []
@@ -396,7 +428,7 @@ def _rounds(
     block: int,
     seed: int,
 ) -> list[list[Edge]]:
-    """The shuffled rounds of a block on a set of nodes, the same for all arms on these nodes.
+    """The shuffled rounds of a block, the same for all arms with the same pairs.
 
     The order is that of all sets with as many rounds, so that rounds of as many pairs meet.
     """
@@ -419,7 +451,7 @@ def _rounds(
 
 def _take_turns(
     group: Sequence[Arm],
-    rounds: Mapping[tuple[str, ...], Sequence[Sequence[Edge]]],
+    rounds: Mapping[str, Sequence[Sequence[Edge]]],
     block: int,
     seed: int,
 ) -> list[list[Pair]]:
@@ -430,11 +462,11 @@ def _take_turns(
     """
     drawn = (block + 1) // 2
     slots = []
-    for number in range(max(len(rounds[_sorted_nodes(arm)]) for arm in group)):
+    for number in range(max(len(rounds[arm.name]) for arm in group)):
         order = list(group)
         random.Random(f"{seed}/arms/{drawn}/{number}/{group[0].name}").shuffle(order)
         for arm in order if block % 2 else reversed(order):
-            of_arm = rounds[_sorted_nodes(arm)]
+            of_arm = rounds[arm.name]
             if number < len(of_arm):
                 slots.append([_pair(arm, edge) for edge in of_arm[number]])
     return slots

@@ -427,7 +427,7 @@ def _nodes_in_order(page: Material, arm: str, medians: Medians) -> list[str]:
         for node in each.nodes
         if node.name in measured
     ]
-    nodes.sort(key=lambda node: (node.network_layers, node.zone or "", _natural(node.name)))
+    nodes.sort(key=lambda node: (node.network_layers or (), node.zone or "", _natural(node.name)))
     return [node.name for node in nodes]
 
 

@@ -19,7 +19,7 @@ from rackrate.plan.ceilings import Ceiling
 from rackrate.plan.schedule import TrialKey
 from rackrate.results.schema import Results
 from rackrate.results.tables import Column, Row, Type, to_csv, to_parquet
-from rackrate.verdict.model import Claim, Ends, Steadiness, Verdict
+from rackrate.verdict.model import Claim, Ends, PartitionPairs, Steadiness, Verdict
 from rackrate_text.units import unit_of
 
 _RUN = (
@@ -49,6 +49,7 @@ _TRIAL = (
     Column("server", "string", "the server's node"),
     Column("client_network", "string", "the client's network, `pod` or `host`"),
     Column("server_network", "string", "the server's network, `pod` or `host`"),
+    Column("same_partition", "boolean", "whether both nodes are in one partition of a group"),
     Column("raw_key", "string", "the object with the tool's output"),
     Column("samples_key", "string", "the object with its raw values and series"),
 )
@@ -63,6 +64,11 @@ _NODE_FACTS: Mapping[str, Callable[[Node], str | None]] = {
     "instance_type": lambda node: node.instance_type,
     "instance_id": lambda node: node.instance_id,
     "zone": lambda node: node.zone,
+    "placement_group": lambda node: (
+        None if node.ec2_placement is None else node.ec2_placement.group
+    ),
+    "partition": lambda node: node.partition,
+    "capacity_type": lambda node: node.capacity_type,
     "node_group": lambda node: node.node_group,
     "machine_image": lambda node: node.image,
     "kernel": lambda node: node.kernel,
@@ -123,6 +129,10 @@ VERDICTS = (
     Column("kubernetes_version", "string", "the cluster's version"),
     Column("tool_image", "string", "the image of the pods"),
     Column("more_runs", "bigint", "how many more earlier runs a verdict needs"),
+    Column("pairs_within_partition", "bigint", "the arm's pairs within one partition"),
+    Column("median_within_partition", "double", "their median in `unit`"),
+    Column("pairs_across_partitions", "bigint", "the arm's pairs across partitions"),
+    Column("median_across_partitions", "double", "their median in `unit`"),
 )
 
 
@@ -214,6 +224,7 @@ def _trial_rows(trials: Sequence[Trial], results: Results) -> list[Row]:
             "server": trial.server,
             "client_network": trial.client_network,
             "server_network": trial.server_network,
+            "same_partition": trial.shares_partition,
             "raw_key": trial.raw_key,
             "samples_key": trial.samples_key,
             **_quantities(trial, metrics),
@@ -292,6 +303,7 @@ def _verdict_row(verdict: Verdict) -> Row:
         "blocks": verdict.blocks,
         "arm_pairs": verdict.pairs.arm,
         "baseline_pairs": verdict.pairs.baseline,
+        **_of_partitions(verdict.partitions),
         "scope": verdict.scope,
         "more_blocks": verdict.more_blocks,
         "span_seconds": verdict.span_seconds,
@@ -301,6 +313,17 @@ def _verdict_row(verdict: Verdict) -> Row:
         **_of_ceiling(verdict.ceiling),
         "marks": " ".join(f"{k}={n}" for k, n in sorted(verdict.marks.items())) or None,
         **_of_steadiness(verdict.steadiness),
+    }
+
+
+def _of_partitions(found: PartitionPairs | None) -> Row:
+    if found is None:
+        return {}
+    return {
+        "pairs_within_partition": found.within.pairs,
+        "pairs_across_partitions": found.across.pairs,
+        "median_within_partition": found.within.median,
+        "median_across_partitions": found.across.median,
     }
 
 

@@ -19,6 +19,7 @@ from rackrate.plan.arms import (
     InstanceNetwork,
     Network,
     Node,
+    PairZones,
 )
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
@@ -97,6 +98,8 @@ class ArmOfResults(Document):
     """The stack's arm whose nodes it uses."""
     client_network: Network
     server_network: Network
+    pairs: PairZones = "any"
+    """Which of its nodes may be a pair."""
     node_groups: tuple[str, ...]
     selector: SelectorField
     """The label selector of its nodes."""
@@ -117,6 +120,7 @@ class ArmOfResults(Document):
             stack_arm=arm.stack_arm,
             client_network=arm.client_network,
             server_network=arm.server_network,
+            pairs=arm.pairs,
             node_groups=arm.node_groups,
             selector=arm.selector,
             ena_express=arm.ena_express,
@@ -138,6 +142,7 @@ class ArmOfResults(Document):
             stack_arm=self.stack_arm,
             client_network=self.client_network,
             server_network=self.server_network,
+            pairs=self.pairs,
             placement=self.placement,
             baseline=self.baseline,
             node_groups=self.node_groups,

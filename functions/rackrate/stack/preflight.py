@@ -81,6 +81,7 @@ class Request:
     baseline_reservation: str
     zone: str
     other_zone: str
+    baseline_zones: str
     vpc_cidr: str
     secondary_cidr: str
     egress: str
@@ -119,6 +120,8 @@ class Request:
             baseline_reservation=properties["BaselineCapacityReservationId"],
             zone=properties["AvailabilityZone"],
             other_zone=properties["OtherAvailabilityZone"],
+            # Stacks of earlier releases have no such property.
+            baseline_zones=properties.get("BaselineZones", "one"),
             vpc_cidr=properties["VpcCidr"],
             secondary_cidr=properties["SecondaryCidr"],
             egress=properties["Egress"],
@@ -268,7 +271,13 @@ def _choose_zones(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones
         )
     other = request.other_zone or earlier.other
     if not other or (other == first and not request.other_zone):
-        other = next((name for name in names if name != first), "")
+        others = [name for name in names if name != first]
+        if request.baseline_zones == "two":
+            # EKS takes any zone; nodes need one that offers their type.
+            others.sort(key=lambda name: name not in facts.offered)
+        other = others[0] if others else ""
+    if request.baseline_zones == "two" and facts.instance_type is not None:
+        faults += _second_zone_faults(request, facts, other, [n for n in names if n != first])
     if first and first == other:
         faults.append(
             Fault(
@@ -278,6 +287,33 @@ def _choose_zones(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones
             )
         )
     return Zones(first, other), faults
+
+
+def _second_zone_faults(
+    request: Request, facts: Facts, other: str, names: Sequence[str]
+) -> Iterator[Fault]:
+    """What keeps the baseline's nodes out of the second zone."""
+    of_one_zone = {
+        "SecondaryCidr": request.secondary_cidr,
+        "BaselineCapacityReservationId": request.baseline_reservation,
+    }
+    for parameter, value in of_one_zone.items():
+        if value:
+            problem = "it is in one zone, and BaselineZones is two"
+            yield Fault(
+                f"{parameter} {value}", problem, "leave it empty, or set BaselineZones to one"
+            )
+    if other in facts.offered:
+        return
+    offering = [name for name in names if name in facts.offered]
+    yield Fault(
+        f"BaselineZones {request.baseline_zones}",
+        f"the second zone, {other}, does not offer {request.instance_type}",
+        f"choose as OtherAvailabilityZone one that does ({listed(offering)}), or set BaselineZones"
+        " to one"
+        if offering
+        else "set BaselineZones to one, or choose another InstanceType",
+    )
 
 
 def _is_usable(zone: Json) -> bool:

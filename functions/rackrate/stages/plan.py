@@ -20,16 +20,19 @@ from rackrate.measure.nodes import (
     ready_nodes,
     untolerated_taints,
 )
+from rackrate.measure.placement import placed
 from rackrate.plan.arms import Arm, ArmChoice, Node
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
 from rackrate.plan.check import check_plan, earlier_path
+from rackrate.plan.claims import pair_faults, placement_faults
 from rackrate.plan.estimate import Estimates, EstimateSummary, estimate
 from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.plan.model import Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.plan.schedule import (
     Item,
+    Pairing,
     batch_name,
     build_schedule,
     build_warm_up,
@@ -80,12 +83,11 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     """
     settings, store = resources.settings, resources.store
     placeholders = _needs_no_nodes(raw, run_id, resources)
-    nodes = {
-        arm.name: placeholder_nodes(arm, settings.node_count, resources)
+    nodes = (
+        {arm.name: placeholder_nodes(arm, settings.node_count, resources) for arm in settings.arms}
         if placeholders
-        else ready_nodes(resources.cluster, arm, settings.tolerations)
-        for arm in settings.arms
-    }
+        else _found_nodes(resources)
+    )
     check_apart(nodes)
     counts = {name: len(found) for name, found in nodes.items()}
     try:
@@ -176,8 +178,15 @@ def lay_out(
         nodes: the nodes of each of the stack's arms.
         resources: the stack's resources.
         placeholders: whether the nodes are not there yet.
+
+    Raises:
+        InvalidPlan: an arm is not what it claims to be.
     """
     arms = _arms(plan, nodes, resources, placeholders=placeholders)
+    whereabouts = {arm.name: arm.whereabouts for arm in resources.settings.arms}
+    faults = placement_faults(arms, whereabouts)
+    if faults := [*faults, *pair_faults(arms, Pairing.of(plan.pairing), whereabouts)]:
+        raise InvalidPlan(faults)
     items = build_schedule(plan, arms)
     warm_ups = build_warm_up(plan, arms) if plan.warm_up else []
     estimates = estimate(
@@ -293,8 +302,8 @@ def _faults_of_earlier(plan: Plan, earlier: PlannedRun, path: str) -> list[Fault
             Fault(
                 path,
                 f"the run {earlier.run_id!r} has none of this plan's arms",
-                f"use one of {', '.join(arm.name for arm in earlier.arms)}, in the same networks as"
-                " there",
+                f"use one of {', '.join(arm.name for arm in earlier.arms)}, in the same networks"
+                " and zones as there",
             )
         )
     return faults
@@ -322,15 +331,24 @@ def _faults_together(plan: Plan, earlier: Mapping[str, PlannedRun]) -> list[Faul
 
 
 def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
-    """Whether an earlier run has the arm, in the same networks."""
+    """Whether an earlier run has the arm, in the same networks and zones."""
     return any(
-        (arm.name, arm.client_network, arm.server_network)
-        == (other.name, other.client_network, other.server_network)
+        (arm.name, arm.client_network, arm.server_network, arm.pairs)
+        == (other.name, other.client_network, other.server_network, other.pairs)
         for other in earlier.arms
     )
 
 
 # -- nodes and arms
+
+
+def _found_nodes(resources: Resources) -> dict[str, list[Node]]:
+    """The Ready nodes of each of the stack's arms, with what EC2 says of them."""
+    settings, cluster = resources.settings, resources.cluster
+    found = {arm.name: ready_nodes(cluster, arm, settings.tolerations) for arm in settings.arms}
+    every = {node.name: node for nodes in found.values() for node in nodes}
+    told = {node.name: node for node in placed(resources.ec2, list(every.values()))}
+    return {arm: [told[node.name] for node in nodes] for arm, nodes in found.items()}
 
 
 def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:
@@ -438,19 +456,25 @@ def _arms(
 
     def arm_of(choice: ArmChoice) -> Arm:
         stack_arm, found = stack_arms[choice.nodes], nodes[choice.nodes]
+        instance = found[0].ec2_placement
+        # The stack does not set it in a cluster that it did not make.
+        weighting = (
+            resources.settings.bandwidth_weighting
+            if instance is None
+            else instance.bandwidth_weighting
+        )
         return Arm(
             name=choice.name,
             stack_arm=stack_arm.name,
             client_network=choice.client_network,
             server_network=choice.server_network,
+            pairs=choice.pairs,
             placement=stack_arm.placement,
             baseline=choice.name == plan.baseline,
             node_groups=stack_arm.node_groups,
             selector=stack_arm.selector,
             ena_express=stack_arm.ena_express,
-            network=instance_network(
-                types.get(found[0].instance_type or "", {}), resources.settings.bandwidth_weighting
-            ),
+            network=instance_network(types.get(found[0].instance_type or "", {}), weighting),
             network_scale=found[0].network_scale,
             nodes=tuple(node.model_copy(update={"cni": network_plugin}) for node in found),
         )

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rackrate.measure.trials import Trial
+from rackrate.plan.arms import Arm
 from rackrate.plan.ceilings import ceiling, limit_for
 from rackrate.plan.looks import look_level, looks
 from rackrate.tools import Metric, TestBase
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unshared
+from rackrate.verdict.kinds import partition_pairs, partitions_in_words, zones_in_words
 from rackrate.verdict.marks import mark_trials
 from rackrate.verdict.model import (
     Analysis,
@@ -21,6 +23,7 @@ from rackrate.verdict.model import (
     Difference,
     Mark,
     Pairs,
+    PartitionPairs,
     Steadiness,
     Summary,
     Verdict,
@@ -227,6 +230,15 @@ class Side:
     evidence: Evidence
     arm: str
 
+    @property
+    def its_arm(self) -> Arm:
+        """The arm with its nodes."""
+        return self.evidence.arms[self.arm]
+
+    def trials(self, test: TestBase) -> Sequence[Trial]:
+        """The measured trials of the arm."""
+        return self.evidence.by_test_and_arm.get((test.name, self.arm), [])
+
 
 def _verdict(
     found: Finding,
@@ -252,6 +264,7 @@ def _verdict(
         steadiness: the comparison of the arms' variability, or None.
     """
     threshold = side.evidence.planned_run.plan.threshold
+    partitions = partition_pairs(side.its_arm, side.trials(test), metric.name)
     names = (side.arm, reference.arm)
     span = _span_seconds(side.evidence, names)
     return Verdict(
@@ -272,18 +285,19 @@ def _verdict(
         reason=found.reason,
         blocks=found.blocks,
         pairs=Pairs(arm=found.arm_pairs, baseline=found.baseline_pairs),
+        partitions=partitions,
         span_seconds=span,
         scope=found.scope,
         stack=found.stack,
-        claim=_claim(found, names, span),
+        claim=_claim(found, names, span) + _kinds(side, reference, test, partitions),
         more_blocks=found.more_blocks,
         more_pairs=found.more_pairs,
         more_runs=found.more_runs,
         prospect=found.prospect,
         threshold=threshold,
         ceiling=ceiling(
-            limit_for(side.evidence.arms[side.arm], test),
-            limit_for(reference.evidence.arms[reference.arm], test),
+            limit_for(side.its_arm, test),
+            limit_for(reference.its_arm, test),
             arm_median=found.arm_median,
             baseline_median=found.baseline_median,
             names=names,
@@ -294,6 +308,17 @@ def _verdict(
         marks=marks,
         drift=_drift(found, metric, names),
         steadiness=steadiness,
+    )
+
+
+def _kinds(side: Side, reference: Side, test: TestBase, partitions: PartitionPairs | None) -> str:
+    """What kinds of pairs the sides have, as further parts of a claim."""
+    told = {side.arm: partitions_in_words(partitions)}
+    zones = {
+        each.arm: zones_in_words(each.its_arm, each.trials(test)) for each in (side, reference)
+    }
+    return "".join(
+        f"; {arm}: {words}" for kinds in (told, zones) for arm, words in kinds.items() if words
     )
 
 

@@ -23,7 +23,6 @@ NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     "instance type": lambda node: node.instance_type,
     "CNI": lambda node: node.cni,
     "node pool": lambda node: node.node_pool,
-    "capacity type": lambda node: node.capacity_type,
     "placement group (Karpenter's label)": lambda node: node.labelled_group_id,
     "partition (Karpenter's label)": lambda node: node.labelled_partition,
     "kernel": lambda node: node.kernel,
@@ -33,6 +32,7 @@ NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     # Without the lab's label a network is unscaled.
     "scale of the lab's network": lambda node: 1 if (s := node.network_scale) is None else s,
     "zone": lambda node: node.zone,
+    "capacity type": lambda node: node.capacity_type,
     "Region": lambda node: node.region,
     "machine image": lambda node: node.image,
     "operating system": lambda node: node.os_image,
@@ -40,7 +40,7 @@ NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
     "CPUs": lambda node: node.cpus,
     "kubelet": lambda node: node.kubernetes,
     "container runtime": lambda node: node.container_runtime,
-    "place in the network (network node layers)": lambda node: list(node.network_layers),
+    "place in the network (network node layers)": lambda node: list(node.network_layers or ()),
 }
 #: The facts about arms by name.
 ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
@@ -49,6 +49,7 @@ ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
     "bandwidth weighting": lambda arm: arm.network.bandwidth_weighting,
     "network of the clients": lambda arm: arm.client_network,
     "network of the servers": lambda arm: arm.server_network,
+    "zones of the pairs": lambda arm: arm.pairs,
     "arm of the stack": lambda arm: arm.stack_arm,
     "node groups": lambda arm: ", ".join(arm.node_groups),
 }

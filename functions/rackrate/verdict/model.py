@@ -76,6 +76,23 @@ class Pairs(Document):
     baseline: int
 
 
+class KindOfPairs(Document):
+    """Pairs of one kind."""
+
+    pairs: int
+    median: float | None
+    """Of their trials, in the verdict's unit; null without such pairs."""
+
+
+class PartitionPairs(Document):
+    """An arm's pairs in a partition placement group, by the partitions of their nodes."""
+
+    within: KindOfPairs
+    """Both nodes are in one partition, whose racks they share."""
+    across: KindOfPairs
+    """The nodes are in two partitions, which share no rack."""
+
+
 class Claim(Document):
     """A verdict's interval and word for a wider scope."""
 
@@ -132,6 +149,8 @@ class Verdict(Document):
     """Why it is inconclusive."""
     blocks: int
     pairs: Pairs
+    partitions: PartitionPairs | None = None
+    """The arm's pairs by partition; null where it has none, or EC2 did not tell them."""
     span_seconds: float | None = None
     """From the start of the first trial to the end of the last."""
     scope: Scope

@@ -234,8 +234,7 @@ def _together(planned: PlannedRun, arm: Arm) -> int:
     plan = planned.plan
     if plan.load == "isolated":
         return 1
-    names = sorted(node.name for node in arm.nodes)
-    return max(map(len, Pairing.of(plan.pairing).edges(names, plan.seed)))
+    return max(map(len, Pairing.of(plan.pairing).edges(arm, plan.seed)))
 
 
 def _against_first(

@@ -67,6 +67,8 @@ def _run_instances(self: EC2Response) -> ActionResult:
                 instance.placement.partition_number = partition
             instance.capacity_reservation_id = reservation_id
             instance.network_performance_options = {"BandwidthWeighting": weighting}
+            # moto does not tell what EC2 calls this.
+            instance.instance_lifecycle = instance.lifecycle
             _note_interfaces(instance, interfaces)
     return result
 

@@ -105,6 +105,8 @@ def launch_instances(
             request["Placement"] = {"GroupName": group}
             if placement.get("PartitionNumber"):
                 request["Placement"]["PartitionNumber"] = placement["PartitionNumber"]
+        if description["capacityType"] == "SPOT":
+            request["InstanceMarketOptions"] = {"MarketType": "spot"}
         for key in (
             "UserData",
             "MetadataOptions",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from lab.aws import quotas
 from tests.lab_aws.region import Lab, RecordedCluster, eventually
 from tests.templates.cloudformation import ROOT
 
@@ -79,6 +80,7 @@ class Setup:
         desired: int = 2,
         ami_type: str = "AL2023_x86_64_STANDARD",
         instance_type: str = "c5.large",
+        capacity_type: str = "ON_DEMAND",
         **template: Any,
     ) -> dict[str, Any]:
         name = f"n-{uuid.uuid4().hex[:8]}"
@@ -92,6 +94,7 @@ class Setup:
             nodeRole=self.role,
             subnets=self.subnets[2:],
             amiType=ami_type,
+            capacityType=capacity_type,
             launchTemplate={"id": made["LaunchTemplate"]["LaunchTemplateId"]},
             scalingConfig={"minSize": 0, "maxSize": 8, "desiredSize": desired},
         )
@@ -275,6 +278,45 @@ def test_instances_of_a_partition_group_are_spread_over_its_partitions(cluster: 
         for instance in reservation["Instances"]
     }
     assert numbers == {node.instance_id: node.partition_number for node in nodes}
+
+
+def test_ec2_tells_of_each_instance_its_group_zone_and_capacity_type(cluster: Setup) -> None:
+    name = cluster.placement_group("cluster")
+    inside = cluster.nodes(cluster.node_group(desired=1, Placement={"GroupName": name}))
+    spot = cluster.nodes(cluster.node_group(desired=1, capacity_type="SPOT"))
+    ids = [node.instance_id for node in (*inside, *spot)]
+    missing = "i-0123456789abcdef0"
+    by_id = {"Filters": [{"Name": "instance-id", "Values": [*ids, missing]}]}
+    found = {
+        instance["InstanceId"]: instance
+        for reservation in cluster.ec2.describe_instances(**by_id)["Reservations"]
+        for instance in reservation["Instances"]
+    }
+    assert found.keys() == set(ids), "a filter finds what there is"
+    wheres = [found[id_]["Placement"] for id_ in ids]
+    described = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"][0]
+    assert [where.get("GroupName", "") for where in wheres] == [name, ""]
+    assert wheres[0]["GroupId"] == described["GroupId"]
+    assert [where["AvailabilityZone"] for where in wheres] == ["us-east-1a", "us-east-1a"]
+    assert [where["Tenancy"] for where in wheres] == ["default", "default"]
+    assert [found[id_].get("InstanceLifecycle") for id_ in ids] == [None, "spot"]
+
+
+def test_ec2_tells_the_topology_of_few_instance_types_only(
+    cluster: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    g_and_vt = ("ec2", "L-DB2E81BA")
+    monkeypatch.setitem(quotas.QUOTAS, g_and_vt, quotas.Quota("of G", 96.0))
+    name = cluster.placement_group("cluster")
+    plain = cluster.nodes(cluster.node_group(desired=1))
+    large = cluster.nodes(
+        cluster.node_group(desired=2, instance_type="g6e.xlarge", Placement={"GroupName": name})
+    )
+    ids = [node.instance_id for node in (*plain, *large)]
+    told = cluster.ec2.describe_instance_topology(InstanceIds=ids)["Instances"]
+    assert len(large) == 2
+    assert {one["InstanceId"] for one in told} == set(ids[1:])
+    assert len({tuple(one["NetworkNodes"]) for one in told}) == 1, "they share a rack"
 
 
 def test_a_partition_that_does_not_exist_is_refused(cluster: Setup) -> None:

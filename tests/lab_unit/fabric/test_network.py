@@ -32,6 +32,8 @@ def test_only_a_cluster_group_and_a_partition_share_a_rack() -> None:
     assert first == again
     assert first.rack not in (None, Placement.of("partition", "g", 2).rack)
     assert first.rack != Placement.of("partition", "other", 1).rack
+    in_zones = {Placement.of("partition", "g", 1, zone).rack for zone in ("a", "b")}
+    assert len(in_zones) == 2, "zones share no rack"
     assert first.cluster_group is None, "a partition has no larger flows"
     # A rack of None means that the instance has its own rack.
     assert Placement.of("spread", "g", None) == Placement.of(None, None, None) == Placement()

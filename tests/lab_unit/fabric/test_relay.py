@@ -122,6 +122,16 @@ def test_uplink_that_joins_again_has_its_new_delay(racks: Racks) -> None:
     assert racks.spine.held[0][0] >= before + 102 * DELAY
 
 
+def test_the_way_between_zones_takes_longer_and_the_services_are_in_no_zone(racks: Racks) -> None:
+    near, other, services = racks.taps
+    racks.spine.join(near, DELAY, "us-east-1a")
+    racks.spine.join(other, DELAY, "us-east-1b")
+    assert racks.spine.between(near, other) == 2 * DELAY + relay.BETWEEN_ZONES_NANOSECONDS
+    assert racks.spine.between(near, services) == 4 * DELAY
+    racks.spine.join(other, DELAY, "us-east-1a")
+    assert racks.spine.between(other, near) == 2 * DELAY
+
+
 def test_a_full_spine_drops_frames_instead_of_growing(
     racks: Racks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,12 @@ class TestTrafficBetweenZones:
         crossing = 6 * 10 * 5e9 / 8 / 1e9
         assert quantity(found, "traffic between zones") == pytest.approx(2 * crossing)
 
+    def test_what_a_gigabyte_between_zones_costs_is_told(self):
+        found = estimated(TCP_1, zones={"node-d": "us-east-1b"})
+        (said,) = [line for line in found.cost.summary if "between zones" in line]
+        assert "2 cents per GB" in said
+        assert "37.5 GB" in said
+
     def test_nodes_whose_zone_is_not_known_cross_none(self):
         found = estimated(zones=dict.fromkeys(["node-a", "node-b", "node-c", "node-d"]))
         assert not any("between zones" in line.what for line in found.cost.lines)

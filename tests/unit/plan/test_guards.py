@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate import tools
+from rackrate.plan import guards
+from rackrate.plan.arms import InstancePlacement
 from rackrate.plan.guards import (
     Confound,
     Outlook,
@@ -17,7 +19,9 @@ from rackrate.plan.guards import (
     few_pairs,
     one_thread,
     placeholder_nodes,
+    placements,
     planned_guards,
+    topology,
 )
 from rackrate.plan.schedule import BlockItem, MakeupItem, Pair
 from tests.unit.builders import arm, network, node
@@ -190,6 +194,24 @@ class TestConfounds:
         others = {"zones", "instance_types", "images", "kernels"} - {guard}
         assert not any(found[name].would_trip for name in others)
 
+    def test_spot_and_on_demand_instances_are_told_apart(self):
+        other = arm("baseline", [node(name, capacity_type="spot") for name in ("c", "d")])
+        found = {g.guard: g for g in planned_guards(outlook(arms=[TREATMENT, other]))}
+        assert {"capacity_types"} == {n for n, g in found.items() if g.would_trip} - {"few_pairs"}
+        assert "treatment: on-demand; baseline: spot" in found["capacity_types"].text
+
+    def test_an_arm_that_is_to_span_zones_is_no_confound_and_other_arms_still_are(self):
+        (zones,) = [about for about in guards._CONFOUNDS if about.guard == "zones"]
+        far = arm("far", ["c", node("d", zone="us-east-1b")], pairs="across-zones")
+        found = confound(outlook(arms=[TREATMENT, far]), zones)
+        assert not found.would_trip
+        assert "far is across zones, as the plan asks" in found.text
+        other = arm("other", ["e", node("f", zone="us-east-1b")])
+        assert confound(outlook(arms=[TREATMENT, far, other]), zones).would_trip
+        alone = confound(outlook(arms=[far]), zones)
+        assert not alone.would_trip
+        assert "far is across zones" in alone.text
+
     def test_nodes_of_one_arm_that_differ_trip_too(self):
         mixed = arm("treatment", ["a", node("b", zone="us-east-1b")])
         found = confound(outlook(arms=[mixed, BASELINE]), ZONES)
@@ -217,6 +239,35 @@ class TestTheTool:
         assert not one_thread(outlook(tests=[TCP_8])).would_trip
 
 
+class TestPlacements:
+    def test_nodes_of_which_ec2_says_nothing_are_counted_with_the_remedy(self):
+        unknown = arm("baseline", [node(name, ec2_placement=None) for name in ("c", "d")])
+        found = placements(outlook(arms=[TREATMENT, unknown]))
+        assert found.would_trip
+        assert "2 nodes of 4" in found.text
+        assert "ec2:DescribeInstances" in found.remedy
+
+    def test_a_group_of_an_unknown_strategy_is_not_taken_for_granted(self):
+        unsure = InstancePlacement(group="g")
+        treatment = arm("treatment", [node(n, ec2_placement=unsure) for n in "ab"])
+        assert placements(outlook(arms=[treatment, BASELINE])).would_trip
+
+    @pytest.mark.parametrize(
+        ("layers", "said"),
+        [
+            (None, "EC2 did not answer for 4 nodes"),
+            ((), "EC2 reports no topology for c5.large"),
+            (("nn-1",), "known for 4 of 4 nodes"),
+        ],
+    )
+    def test_the_topology_is_told_or_said_to_be_absent(self, layers, said):
+        arms = [
+            arm(name, [node(n, network_layers=layers) for n in nodes])
+            for name, nodes in (("treatment", "ab"), ("baseline", "cd"))
+        ]
+        assert topology(outlook(arms=arms)).text == said
+
+
 class TestNodesThatAreNotThere:
     def test_placeholders_are_counted(self):
         absent = {"instance_id": None, "kubernetes": None, "zone": None}
@@ -241,7 +292,11 @@ def test_guards_that_would_not_trip_are_told_as_well_and_offer_no_remedy():
         "instance_types",
         "images",
         "kernels",
+        "capacity_types",
+        "tenancies",
         "one_thread",
+        "placements",
+        "topology",
         "placeholder_nodes",
     ]
     assert all(guard.text for guard in found)

@@ -41,7 +41,7 @@ from rackrate.plan.schedule import (
     up_to_batch,
 )
 from rackrate.tools import load_test
-from tests.unit.builders import TESTS, arm, plan
+from tests.unit.builders import TESTS, arm, node, plan
 from tests.unit.samples import NODES
 
 ARMS = [arm(name, nodes) for name, nodes in NODES.items()]
@@ -161,9 +161,7 @@ def test_every_block_has_every_test_for_every_arm_in_one_order(plan):
 def test_each_pair_is_measured_once_in_a_block_in_each_direction_it_should_be(plan):
     wanted = {
         arm.name: {
-            pair
-            for pairs in Pairing.of(plan["pairing"]).edges(arm.node_names, plan["seed"])
-            for pair in pairs
+            pair for pairs in Pairing.of(plan["pairing"]).edges(arm, plan["seed"]) for pair in pairs
         }
         for arm in plan["arms"]
     }
@@ -234,14 +232,60 @@ def test_a_ring_of_two_is_one_pair():
 def test_random_pairs_are_as_many_as_asked_for_and_spread_over_the_nodes(plan):
     pairing = Pairing.of(plan["pairing"])
     for each in plan["arms"]:
-        drawn = [pair for pairs in pairing.edges(each.node_names, plan["seed"]) for pair in pairs]
+        drawn = [pair for pairs in pairing.edges(each, plan["seed"]) for pair in pairs]
         assert len({frozenset(pair) for pair in drawn}) == pairing.count
         first = drawn[: len(each.nodes) // 2]
         assert len({node for pair in first for node in pair}) == 2 * len(first)
 
 
+def zoned(number, *, pairs, zones="abc"):
+    """An arm whose nodes are in the zones in turn."""
+    nodes = [node(name, zone=zones[n % len(zones)]) for n, name in enumerate(names("n", number))]
+    return arm("zoned", nodes, pairs=pairs)
+
+
+PAIRINGS = st.sampled_from([Pairing("one"), Pairing("ring"), Pairing("mesh"), Pairing("random", 4)])
+
+
+@given(st.integers(4, 12), PAIRINGS, st.sampled_from(["ab", "abc"]), st.integers(0, 99))
+def test_pairs_are_within_or_across_zones_as_an_arm_asks(number, pairing, zones, seed):
+    for pairs in ("within-zone", "across-zones"):
+        each = zoned(number, pairs=pairs, zones=zones)
+        where = {found.name: found.zone for found in each.nodes}
+        rounds = pairing.edges(each, seed)
+        assert all(rounds), "no round is empty"
+        for edges in rounds:
+            used = [name for edge in edges for name in edge]
+            assert len(used) == len(set(used))
+            for one, other in edges:
+                assert (where[one] == where[other]) == (pairs == "within-zone")
+
+
+def test_every_possible_pair_across_zones_is_in_the_mesh_once():
+    rounds = Pairing("mesh").edges(zoned(7, pairs="across-zones", zones="ab"), 0)
+    found = [frozenset(edge) for edges in rounds for edge in edges]
+    assert len(found) == len(set(found)) == 4 * 3
+
+
+def test_a_ring_across_two_zones_of_equal_size_has_every_node_twice():
+    rounds = Pairing("ring").edges(zoned(6, pairs="across-zones", zones="ab"), 0)
+    times = Counter(name for edges in rounds for edge in edges for name in edge)
+    assert set(times.values()) == {2}
+
+
+def test_within_a_zone_and_across_zones_are_two_arms_on_the_same_nodes_that_take_turns():
+    nodes = [node(name, zone=zone) for name, zone in zip("abcd", "xyxy", strict=True)]
+    arms = [
+        arm("near", nodes, pairs="within-zone", stack_arm="baseline"),
+        arm("far", nodes, pairs="across-zones", stack_arm="baseline"),
+    ]
+    for item in block_items(build(arms=arms, pairing="one", load="together")):
+        (pair,) = item.pairs
+        assert (edge(pair) in ({"a", "c"}, {"b", "d"})) == (pair.arm == "near")
+
+
 def test_random_pairs_give_every_pair_a_chance():
-    nodes = names("n", 5)
+    nodes = arm("n", names("n", 5))
     drawn = {
         frozenset(pair)
         for seed in range(200)

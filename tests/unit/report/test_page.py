@@ -33,7 +33,14 @@ from rackrate.results.schema import (
     Findings,
     Results,
 )
-from rackrate.verdict.model import Baseline, Difference, Steadiness, Verdict
+from rackrate.verdict.model import (
+    Baseline,
+    Difference,
+    KindOfPairs,
+    PartitionPairs,
+    Steadiness,
+    Verdict,
+)
 from tests.unit.report import samples as samples
 from tests.unit.report.pages import (
     FAILURE,
@@ -233,19 +240,35 @@ def test_an_arm_is_shown_with_what_distinguishes_it():
 
 
 @NO_DRAWING
+def test_pairs_of_a_partition_arm_are_told_by_kind_with_their_medians():
+    kinds = PartitionPairs(
+        within=KindOfPairs(pairs=1, median=9.8e9), across=KindOfPairs(pairs=5, median=9.1e9)
+    )
+    verdicts = (samples.verdict(partitions=kinds),)
+    assert (
+        "Partitions of treatment: 1 pair within one partition, median 9.80 Gbit/s; 5 pairs across"
+        " partitions, median 9.10 Gbit/s." in words(verdicts=verdicts)
+    )
+
+
+@NO_DRAWING
 def test_the_topology_tells_where_the_nodes_of_an_arm_are():
     treatment, baseline = samples.arms()
     placed = tuple(
         node.model_copy(update={"network_layers": ("nn-1", "nn-2", f"nn-3{n}")})
         for n, node in enumerate(treatment.nodes)
     )
-    arms = (treatment.model_copy(update={"nodes": placed}), baseline)
+    without = tuple(node.model_copy(update={"network_layers": ()}) for node in baseline.nodes)
+    arms = (
+        treatment.model_copy(update={"nodes": placed}),
+        baseline.model_copy(update={"nodes": without}),
+    )
     text = words(planned=planned(arms=arms))
     assert (
         "treatment: 2 nodes in us-east-1a; EC2's network nodes, layer 1: 1 network node,"
         " layer 2: 1 network node, layer 3: 2 network nodes" in text
     )
-    assert "baseline: 2 nodes in us-east-1a; EC2 told nothing of network nodes" in text
+    assert "baseline: 2 nodes in us-east-1a; EC2 reports no topology for c5n.9xlarge" in text
 
 
 @NO_DRAWING

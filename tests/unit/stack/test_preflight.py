@@ -56,6 +56,7 @@ PROPERTIES = {
     "BaselineCapacityReservationId": "",
     "AvailabilityZone": "",
     "OtherAvailabilityZone": "",
+    "BaselineZones": "one",
     "VpcCidr": "10.0.0.0/16",
     "SecondaryCidr": "",
     "Egress": "nat",
@@ -252,6 +253,29 @@ def test_the_second_zone_differs_from_a_first_that_was_named():
     assert check(AvailabilityZone="us-east-1a")[0] == Zones("us-east-1a", "us-east-1b")
     (fault,) = faults(AvailabilityZone="us-east-1a", OtherAvailabilityZone="us-east-1a")
     assert "the same zone as AvailabilityZone" in fault
+
+
+def test_a_second_zone_with_nodes_has_to_offer_their_type():
+    some = region()
+    facts = Facts(some.instance_type, some.zones, frozenset({"us-east-1b", "us-east-1d"}))
+    assert check(facts, BaselineZones="two") == (Zones("us-east-1b", "us-east-1d"), [])
+    named = {"AvailabilityZone": "us-east-1b", "OtherAvailabilityZone": "us-east-1a"}
+    assert faults(facts, **named) == []
+    (fault,) = faults(facts, **named, BaselineZones="two")
+    assert fault.startswith("BaselineZones two: the second zone, us-east-1a, does not offer")
+    assert "us-east-1d" in fault
+
+
+def test_a_second_range_of_addresses_is_in_one_zone_and_so_are_the_nodes():
+    (fault,) = faults(SecondaryCidr="100.64.0.0/16", BaselineZones="two")
+    assert fault.startswith("SecondaryCidr 100.64.0.0/16: it is in one zone")
+
+
+def test_a_type_that_one_zone_offers_has_no_second_zone_for_its_nodes():
+    some = region()
+    facts = Facts(some.instance_type, some.zones, frozenset({"us-east-1b"}))
+    (fault,) = faults(facts, BaselineZones="two")
+    assert "set BaselineZones to one, or choose another InstanceType" in fault
 
 
 def test_an_update_keeps_the_zones_unless_others_are_named():

@@ -14,7 +14,7 @@ from rackrate.plan.estimate import EstimateSummary, Traffic
 from rackrate.plan.schedule import block_items
 from rackrate.selectors import Selector, parse_tolerations
 from tests.unit import builders
-from tests.unit.samples import HOST_SETTINGS, SETTINGS
+from tests.unit.samples import HOST_SETTINGS, NODES, SETTINGS
 from tests.unit.stages.runs import PLAN, RUN, Eks
 
 HOST = {
@@ -22,6 +22,7 @@ HOST = {
     "nodes": "treatment",
     "client_network": "host",
     "server_network": "pod",
+    "pairs": "any",
 }
 
 
@@ -166,6 +167,53 @@ def test_ena_express_of_an_arm_is_stored(plan, store):
     plan(settings=replace(SETTINGS, arms=arms))
     stored = store.plan(RUN)
     assert [arm.ena_express for arm in stored.arms] == [True, False]
+
+
+def test_what_ec2_says_of_the_nodes_is_stored_with_them(plan, store, ec2):
+    for name in NODES["treatment"]:
+        ec2.place(name, "together", "cluster", AvailabilityZone="us-east-1a")
+    for name in NODES["baseline"]:
+        ec2.place(name, AvailabilityZone="us-east-1b")
+    plan()
+    treatment, baseline = store.plan(RUN).arms
+    assert {node.ec2_placement.group for node in treatment.nodes} == {"together"}
+    assert {node.ec2_placement.strategy for node in treatment.nodes} == {"cluster"}
+    assert {node.ec2_placement.group for node in baseline.nodes} == {None}
+    assert {node.zone for node in baseline.nodes} == {"us-east-1b"}
+    guards = {guard.guard: guard for guard in store.plan(RUN).estimates.guards}
+    assert not guards["placements"].would_trip
+    assert guards["zones"].would_trip
+
+
+def test_arms_that_are_not_what_they_claim_are_refused_together(plan, store, ec2):
+    for name in NODES["treatment"]:
+        ec2.place(name)
+    for name in NODES["baseline"]:
+        ec2.place(name, "together", "cluster")
+    with pytest.raises(InvalidPlan) as caught:
+        plan()
+    assert [fault.path for fault in caught.value.faults] == ["arms[0]", "arms[1]"]
+    assert "node-a and node-b" in str(caught.value)
+    assert "node group ng-1" in str(caught.value)
+    assert store.run(RUN) is None
+
+
+def test_where_ec2_says_nothing_a_run_goes_on_and_a_guard_tells(plan, store):
+    plan()
+    guards = {guard.guard: guard for guard in store.plan(RUN).estimates.guards}
+    assert guards["placements"].would_trip
+    assert guards["topology"].text == "EC2 did not answer for 4 nodes"
+
+
+def test_pairs_across_zones_need_nodes_in_several(plan, store, ec2):
+    far = {"name": "far", "nodes": "baseline", "pairs": "across-zones"}
+    with pytest.raises(InvalidPlan, match=r"arms\[1\]\.pairs: .*make no pair across zones"):
+        plan({**PLAN, "arms": ["treatment", far]})
+    ec2.place("node-d", AvailabilityZone="us-east-1b")
+    plan({**PLAN, "arms": ["treatment", far]})
+    stored = store.plan(RUN)
+    assert [arm.pairs for arm in stored.arms] == ["any", "across-zones"]
+    assert any("between zones" in line for line in stored.estimates.cost.summary)
 
 
 def test_a_network_scale_is_noted_and_lowers_the_ceilings(plan, cluster, store):

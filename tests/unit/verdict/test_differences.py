@@ -42,6 +42,7 @@ OTHERS = {
     "cpus": 4,
     "network_layers": ("two",),
     "ena_express": True,
+    "pairs": "across-zones",
     "node_groups": ("one", "two"),
     "baseline": "treatment",
     "blocks": 12,
@@ -118,7 +119,7 @@ def test_what_the_network_cards_are_is_told_with_both_values(fact):
 
 
 def test_no_fact_of_a_node_is_forgotten():
-    apart = {"name", "instance_id", "node_group", "interfaces"}
+    apart = {"name", "instance_id", "node_group", "interfaces", "ec2_placement"}
     assert set(Node.model_fields) - apart == set(FACTS)
     assert len(FACTS) + len(CARD_FACTS) == len(NODE_FACTS)
 
@@ -133,6 +134,7 @@ def test_what_only_one_arm_has_otherwise_names_the_arm():
 
 FACTS_OF_ARMS = (
     *("placement", "ena_express", "client_network", "server_network", "stack_arm", "node_groups"),
+    "pairs",
 )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from html import escape
 
 from rackrate.document import Json
-from rackrate.plan.arms import Arm, Node
+from rackrate.plan.arms import Arm, InstancePlacement, Node
 from rackrate.report.markup import (
     cell,
     folded,
@@ -25,14 +25,15 @@ from rackrate.report.material import Material
 from rackrate.results.schema import CounterIncreases, Findings, Versions
 from rackrate.verdict import wording
 from rackrate_text.units import UNKNOWN, dollars, duration, quantity
-from rackrate_text.words import counted, span
+from rackrate_text.words import counted, listed, span
 
 _FACTS: Mapping[str, Callable[[Node], str | int | None]] = {
     "instance type": lambda node: node.instance_type,
     "node pool": lambda node: node.node_pool,
-    "capacity type": lambda node: node.capacity_type,
     "instance id": lambda node: node.instance_id,
     "zone": lambda node: node.zone,
+    "placement group": lambda node: _group(node.ec2_placement),
+    "capacity type": lambda node: node.capacity_type,
     "image": lambda node: node.image,
     "kernel": lambda node: node.kernel,
     "cpus": lambda node: node.cpus,
@@ -41,7 +42,7 @@ _FACTS: Mapping[str, Callable[[Node], str | int | None]] = {
     "network driver": lambda node: node.drivers,
     "MTU": lambda node: node.mtus,
     "network queues": lambda node: node.queues,
-    "network layers": lambda node: " / ".join(node.network_layers),
+    "network layers": lambda node: " / ".join(node.network_layers or ()),
 }
 
 
@@ -149,6 +150,14 @@ def _nodes(arms: Iterable[Arm]) -> str:
     return table(("arm (placement)", "node", *_FACTS), rows, caption="The nodes of each arm")
 
 
+def _group(where: InstancePlacement | None) -> str | None:
+    """The node's placement group and its partition there; None if EC2 did not tell."""
+    if where is None:
+        return None
+    partition = "" if where.partition is None else f", partition {where.partition}"
+    return "none" if where.group is None else f"{where.group}{partition}"
+
+
 def _setting(arm: Arm) -> str:
     """The settings that distinguish the arm."""
     settings = [arm.placement]
@@ -160,6 +169,8 @@ def _setting(arm: Arm) -> str:
         settings.append(f"nodes of {arm.stack_arm}")
     if (arm.client_network, arm.server_network) != ("pod", "pod"):
         settings.append(f"network {arm.client_network} to {arm.server_network}")
+    if arm.pairs != "any":
+        settings.append(f"pairs {arm.pairs.replace('-', ' ')}")
     return ", ".join(settings)
 
 
@@ -169,7 +180,7 @@ def _topology(arms: Iterable[Arm]) -> str:
     for arm in arms:
         zones = Counter(node.zone or "unknown" for node in arm.nodes)
         said = ", ".join(f"{counted(n, 'node')} in {zone}" for zone, n in zones.most_common())
-        layers = [node.network_layers for node in arm.nodes]
+        layers = [node.network_layers or () for node in arm.nodes]
         depth = max(map(len, layers), default=0)
         shared = [
             f"layer {level + 1}: "
@@ -178,13 +189,17 @@ def _topology(arms: Iterable[Arm]) -> str:
             )
             for level in range(depth)
         ]
-        network = (
-            f"; EC2's network nodes, {', '.join(shared)}"
-            if shared
-            else "; EC2 told nothing of network nodes"
-        )
-        lines.append(f"{escape(arm.name)}: {escape(said)}{escape(network)}")
+        network = f"EC2's network nodes, {', '.join(shared)}" if shared else _untold(arm)
+        lines.append(escape(f"{arm.name}: {said}; {network}"))
     return items(lines)
+
+
+def _untold(arm: Arm) -> str:
+    """Why no place in EC2's network is known."""
+    if any(node.network_layers is None for node in arm.nodes):
+        return "EC2 did not tell its network nodes"
+    types = sorted({node.instance_type or "an unknown type" for node in arm.nodes})
+    return f"EC2 reports no topology for {listed(types)}"
 
 
 def _versions(versions: Versions) -> str:

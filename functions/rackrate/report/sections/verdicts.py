@@ -14,7 +14,7 @@ from rackrate.report.material import Material
 from rackrate.report.sections.opening import differences_table
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
-from rackrate_text.units import UNKNOWN, duration, interval, percent, ratio
+from rackrate_text.units import UNKNOWN, duration, interval, percent, quantity, ratio
 from rackrate_text.words import capitalized, counted, listed
 
 _STEADINESS: Mapping[Word, str] = {
@@ -201,6 +201,7 @@ def explained(page: Material, verdict: Verdict, *, name: str) -> str:
         text(_sentence(verdict.reason)) if verdict.reason else "",
         _settled(verdict),
         _stack(verdict),
+        _partitions(verdict),
         text(_sentence(verdict.drift)) if verdict.drift else "",
         _ceiling(verdict.ceiling),
         _steadiness(verdict),
@@ -260,6 +261,22 @@ def _stack(verdict: Verdict) -> str:
         said += f". About {counted(verdict.more_pairs, 'more pair')} of nodes in each arm would"
         said += " settle it, if the difference is as estimated"
     return text(f"{said}.")
+
+
+def _partitions(verdict: Verdict) -> str:
+    """The medians of pairs within a partition and across partitions."""
+    if verdict.partitions is None:
+        return ""
+    kinds = {
+        "within one partition": verdict.partitions.within,
+        "across partitions": verdict.partitions.across,
+    }
+    said = "; ".join(
+        f"{counted(kind.pairs, 'pair')} {where}"
+        + (f", median {quantity(kind.median, verdict.unit)}" if kind.pairs else "")
+        for where, kind in kinds.items()
+    )
+    return text(f"Partitions of {verdict.arm}: {said}.")
 
 
 def _ceiling(ceiling: Ceiling | None) -> str:

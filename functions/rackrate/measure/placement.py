@@ -1,0 +1,144 @@
+"""Where EC2 says that nodes are: placement group, partition, zone, capacity type, topology.
+
+A call that EC2 refuses or does not answer leaves its facts unknown, and never fails a run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from rackrate.document import Json
+from rackrate.plan.arms import InstancePlacement, Node
+from rackrate.plan.ceilings import bandwidth_weighting
+
+logger = Logger(child=True)
+
+#: The most values of a filter in one call of EC2 (Amazon EC2 API Reference, DescribeInstances).
+MOST_VALUES = 200
+#: The most instances in one call (Amazon EC2 API Reference, DescribeInstanceTopology).
+MOST_INSTANCES = 100
+#: The code with which EC2 refuses an operation that the Region does not have.
+_NOT_IN_REGION = "UnsupportedOperation"
+
+
+def placed(ec2: Any, nodes: Sequence[Node]) -> list[Node]:
+    """The nodes with what EC2 says of their instances.
+
+    A node without an instance, and an instance that EC2 does not know, stay as they are.
+
+    Args:
+        ec2: a client of EC2.
+        nodes: the nodes, with the facts that Kubernetes reports.
+    """
+    ids = [node.instance_id for node in nodes if node.instance_id]
+    # A filter lists the instances that exist. InstanceIds fails if one of them is gone.
+    instances = {
+        instance["InstanceId"]: instance
+        for reservation in _listed(ec2.describe_instances, "Reservations", "instance-id", ids)
+        for instance in reservation["Instances"]
+    }
+    groups = {_group(instance) for instance in instances.values()}
+    names = sorted(filter(None, groups))
+    described = _listed(ec2.describe_placement_groups, "PlacementGroups", "group-name", names)
+    strategies = {group["GroupName"]: group["Strategy"] for group in described}
+    layers = _layers(ec2, [node for node in nodes if node.instance_id in instances])
+    return [
+        _placed(node, instances[node.instance_id], strategies, layers)
+        if node.instance_id in instances
+        else node
+        for node in nodes
+    ]
+
+
+def _group(instance: Mapping[str, Any]) -> str | None:
+    # EC2 writes an empty name for an instance without a group.
+    return instance.get("Placement", {}).get("GroupName") or None
+
+
+def _placed(
+    node: Node,
+    instance: Mapping[str, Any],
+    strategies: Mapping[str, str],
+    layers: Mapping[str, tuple[str, ...]],
+) -> Node:
+    where, group = instance.get("Placement", {}), _group(instance)
+    # EC2 leaves it out for an instance that is bought on demand.
+    lifecycle = instance.get("InstanceLifecycle") or "on-demand"
+    return node.model_copy(
+        update={
+            "zone": where.get("AvailabilityZone") or node.zone,
+            "ec2_placement": InstancePlacement(
+                group=group,
+                group_id=where.get("GroupId") or None,
+                strategy=None if group is None else strategies.get(group),
+                partition=where.get("PartitionNumber"),
+                tenancy=where.get("Tenancy"),
+                lifecycle=lifecycle,
+                capacity_reservation=instance.get("CapacityReservationId") or None,
+                bandwidth_weighting=bandwidth_weighting(instance),
+            ),
+            "capacity_type": lifecycle,
+            "network_layers": node.network_layers or layers.get(node.name),
+        }
+    )
+
+
+def _layers(ec2: Any, nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
+    """The location in EC2's network of the nodes whose labels do not tell it, by node.
+
+    Few instance types have one (the EC2 user guide, "Prerequisites for Amazon EC2 instance
+    topology"). EC2 lists no instances of other types, so an empty answer settles the whole type.
+    """
+    of_type: dict[str | None, list[Node]] = defaultdict(list)
+    for node in nodes:
+        if not node.network_layers:
+            of_type[node.instance_type].append(node)
+    found: dict[str, tuple[str, ...]] = {}
+    for alike in of_type.values():
+        for batch in itertools.batched(alike, MOST_INSTANCES, strict=False):
+            ids = [node.instance_id for node in batch]
+            listed = _ask(ec2.describe_instance_topology, "Instances", InstanceIds=ids)
+            if listed is None:
+                return found
+            told = {one["InstanceId"]: tuple(one["NetworkNodes"]) for one in listed}
+            found |= {node.name: told.get(node.instance_id or "", ()) for node in batch}
+            if not told:
+                found |= {node.name: () for node in alike}
+                break
+    return found
+
+
+def _listed(
+    operation: Callable[..., Json], key: str, name: str, values: Sequence[str]
+) -> list[Json]:
+    """What an operation lists for the values of a filter, as far as EC2 answers."""
+    found: list[Json] = []
+    for some in itertools.batched(values, MOST_VALUES, strict=False):
+        listed = _ask(operation, key, Filters=[{"Name": name, "Values": list(some)}])
+        if listed is None:
+            break
+        found += listed
+    return found
+
+
+def _ask(operation: Callable[..., Json], key: str, **arguments: Any) -> list[Json] | None:
+    """What all pages of an answer list; None where EC2 did not answer."""
+    found: list[Json] = []
+    try:
+        while True:
+            answer = operation(**arguments)
+            found += answer[key]
+            if not answer.get("NextToken"):
+                return found
+            arguments["NextToken"] = answer["NextToken"]
+    except (ClientError, BotoCoreError) as error:
+        if isinstance(error, ClientError) and error.response["Error"]["Code"] == _NOT_IN_REGION:
+            return []
+        logger.warning("EC2 did not say where nodes are", error=str(error))
+        return None

@@ -1,0 +1,154 @@
+"""The check of what arms claim: placement, and zones of pairs. Pure.
+
+An arm whose nodes are not where it says would give a verdict about something else. Facts that EC2
+did not tell are not judged here; the guard `placements` says that they are unknown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from rackrate.errors import Fault
+from rackrate.plan.arms import Arm, InstancePlacement, Node
+from rackrate.plan.schedule import Pairing
+from rackrate_text.words import counted, listed
+
+#: How many nodes of an arm a fault names.
+_MOST_NAMED = 3
+
+_Placed = tuple[Node, InstancePlacement]
+
+
+def placement_faults(arms: Sequence[Arm], whereabouts: Mapping[str, str]) -> list[Fault]:
+    """The arms whose nodes are not placed as the arm says, according to EC2.
+
+    Args:
+        arms: the plan's arms in its order, with their nodes.
+        whereabouts: a description of the nodes of each of the stack's arms.
+    """
+    faults: list[Fault] = []
+    checked: set[str] = set()
+    owners: dict[str, Arm] = {}
+    for index, arm in enumerate(arms):
+        if arm.stack_arm in checked:
+            continue  # the arms share their nodes
+        checked.add(arm.stack_arm)
+        path, where = f"arms[{index}]", whereabouts[arm.stack_arm]
+        if arm.placement == "none":
+            faults += _in_a_group(arm, path, where)
+            continue
+        found = _not_in_its_group(arm, path, where)
+        faults += found
+        group = _group_of_most(arm)
+        if group is None or found or arm.placement != "cluster":
+            continue
+        if (other := owners.setdefault(group, arm)) is not arm:
+            faults.append(
+                Fault(
+                    path,
+                    f"the arms {other.name!r} and {arm.name!r} are both in the cluster placement"
+                    f" group {group}, so they do not differ in it",
+                    f"launch the {where} in a group of its own",
+                )
+            )
+    return faults
+
+
+def pair_faults(
+    arms: Sequence[Arm], pairing: Pairing, whereabouts: Mapping[str, str]
+) -> list[Fault]:
+    """The arms whose nodes do not make the pairs of zones that the plan asks for.
+
+    Nodes that do not exist yet have no zone; a run checks them when they are there.
+
+    Args:
+        arms: the plan's arms in its order, with their nodes.
+        pairing: the plan's choice of pairs.
+        whereabouts: a description of the nodes of each of the stack's arms.
+    """
+    faults = []
+    for index, arm in enumerate(arms):
+        if arm.pairs == "any" or any(node.is_placeholder for node in arm.nodes):
+            continue
+        path, nowhere = f"arms[{index}].pairs", [n.name for n in arm.nodes if n.zone is None]
+        where = arm.pairs.replace("-", " ")
+        if nowhere:
+            names = listed(nowhere, most=_MOST_NAMED)
+            problem = f"the zone of {names} of the arm {arm.name!r} is not known"
+            faults.append(Fault(path, problem, f"label it topology.kubernetes.io/zone: {names}"))
+            continue
+        made = sum(map(len, Pairing("mesh").edges(arm, 0)))
+        zones = listed(sorted({node.zone or "" for node in arm.nodes}))
+        told = f"the {len(arm.nodes)} nodes of the arm {arm.name!r}, in {zones}, make"
+        if not made:
+            several = "one zone twice" if arm.pairs == "within-zone" else "several zones"
+            remedy = f"let the {whereabouts[arm.stack_arm]} be in {several}, or write 'any'"
+            faults.append(Fault(path, f"{told} no pair {where}", remedy))
+        elif pairing.kind == "random" and pairing.count > made:
+            problem = f"{told} {counted(made, 'pair')} {where}, fewer than {pairing.count}"
+            faults.append(Fault("pairing.random", problem, "ask for fewer, or for 'mesh'"))
+    return faults
+
+
+def _placements(arm: Arm) -> list[_Placed]:
+    """The nodes whose placement is known."""
+    return [(node, node.ec2_placement) for node in arm.nodes if node.ec2_placement is not None]
+
+
+def _group_of_most(arm: Arm) -> str | None:
+    groups = Counter(where.group for _, where in _placements(arm) if where.group is not None)
+    return groups.most_common(1)[0][0] if groups else None
+
+
+def _in_a_group(arm: Arm, path: str, whereabouts: str) -> list[Fault]:
+    """The fault of an arm without a group that has nodes in one."""
+    inside = [(node, where) for node, where in _placements(arm) if where.group is not None]
+    if not inside:
+        return []
+    found = f"{_some(inside, arm)} in {_groups(inside)}"
+    problem = f"the arm {arm.name!r} is to be in no placement group, but {found}"
+    remedy = f"take them out of the {whereabouts}, or replace them by instances outside any group"
+    return [Fault(path, problem, remedy)]
+
+
+def _not_in_its_group(arm: Arm, path: str, whereabouts: str) -> list[Fault]:
+    """The faults of an arm in a group that has nodes elsewhere."""
+    of_most, kind = _group_of_most(arm), f"{arm.placement} placement group"
+    outside: list[_Placed] = []
+    of_another_kind: list[_Placed] = []
+    elsewhere: list[_Placed] = []
+    for node, where in _placements(arm):
+        if where.group is None:
+            outside.append((node, where))
+        elif where.strategy not in (None, arm.placement):
+            of_another_kind.append((node, where))
+        elif where.group != of_most:
+            elsewhere.append((node, where))
+    problems = []
+    if outside:
+        problems.append(f"is to be in a {kind}, but {_some(outside, arm)} in none")
+    if of_another_kind:
+        others = f"{_some(of_another_kind, arm)} in {_groups(of_another_kind)}"
+        problems.append(f"is to be in a {kind}, but {others}")
+    if elsewhere:
+        others = f"{_some(elsewhere, arm)} in {_groups(elsewhere)}"
+        problems.append(f"is to be in one {kind}, {of_most}, but {others}")
+    remedy = f"take them out of the {whereabouts}, or replace them by instances in one {kind}"
+    return [Fault(path, f"the arm {arm.name!r} {problem}", remedy) for problem in problems]
+
+
+def _groups(found: Sequence[_Placed]) -> str:
+    return listed(dict.fromkeys(_called(where) for _, where in found), most=_MOST_NAMED)
+
+
+def _called(where: InstancePlacement) -> str:
+    strategy = "" if where.strategy is None else f"{where.strategy} "
+    return f"the {strategy}placement group {where.group}"
+
+
+def _some(found: Sequence[_Placed], arm: Arm) -> str:
+    """The nodes by name, few of them, such as `2 of its 4 nodes (a and b) are`."""
+    names = listed([node.name for node, _ in found], most=_MOST_NAMED)
+    verb = "is" if len(found) == 1 else "are"
+    return f"{len(found)} of its {counted(len(arm.nodes), 'node')} ({names}) {verb}"
