@@ -259,7 +259,17 @@ def _node(name: str, group: str) -> Json:
 
 
 class InstanceTypes:
-    """A stand-in for EC2 that answers the planner."""
+    """A stand-in for EC2 that answers the planner. The nodes' places are unknown to it."""
+
+    @staticmethod
+    def describe_instances(**_: Any) -> Json:
+        """No instance."""
+        return {"Reservations": []}
+
+    @staticmethod
+    def describe_placement_groups(**_: Any) -> Json:
+        """No placement group."""
+        return {"PlacementGroups": []}
 
     @staticmethod
     def describe_instance_types(**_: Any) -> Json:
