@@ -141,6 +141,7 @@ class _Controller:
             self.infrastructure,
             description={
                 "clusterName": self.cluster.description["name"],
+                "capacityType": "ON_DEMAND",
                 "subnets": [classes[reference]["subnetSelectorTerms"][0]["id"]],
             },
             template={
