@@ -18,6 +18,7 @@ from boto3.dynamodb.types import TypeDeserializer
 from botocore.config import Config
 from kubernetes import client as kubernetes
 from kubernetes import config as kubeconfig
+from kubernetes.utils.quantity import parse_quantity
 
 from lab import daemon, stack
 from tests.lab.waiting import BUSY, eventually
@@ -169,20 +170,37 @@ class Lab:
             eventually(lambda: self.node_is_ready(node), seconds=30)
 
     @contextlib.contextmanager
-    def tainted(self, node: str) -> Iterator[None]:
-        """A node that is Ready but takes no pods."""
-        self._set_taints(node, [*self._taints(node), ("test", "NoExecute")])
+    def full(self, node: str) -> Iterator[None]:
+        """A node without room for another pod of a run, because a pod has asked for its CPUs."""
+        name, namespace = f"all-of-{node.partition('.')[0]}", "default"
+        cpus = self.core.read_node(node).status.allocatable["cpu"]
+        pods = self.core.list_pod_for_all_namespaces(field_selector=f"spec.nodeName={node}").items
+        asked = sum(
+            parse_quantity((container.resources.requests or {}).get("cpu", "0"))
+            for pod in pods
+            for container in pod.spec.containers
+        )
+        container = {
+            "name": "all",
+            "image": self.status["tools_image"],
+            "command": ["sleep", "infinity"],
+            "resources": {"requests": {"cpu": str(parse_quantity(cpus) - asked)}},
+        }
+        spec = {
+            "nodeName": node,
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "containers": [container],
+        }
+        self.core.create_namespaced_pod(namespace, {"metadata": {"name": name}, "spec": spec})
         try:
+            eventually(lambda: self._phase(namespace, name) == "Running", seconds=30)
             yield
         finally:
-            self._set_taints(node, [taint for taint in self._taints(node) if taint[0] != "test"])
+            self.core.delete_namespaced_pod(name, namespace, grace_period_seconds=0)
 
-    def _taints(self, node: str) -> list[tuple[str, str]]:
-        return [(t.key, t.effect) for t in self.core.read_node(node).spec.taints or []]
-
-    def _set_taints(self, node: str, taints: list[tuple[str, str]]) -> None:
-        wanted = [{"key": key, "effect": effect} for key, effect in taints]
-        self.core.patch_node(node, {"spec": {"taints": wanted}})
+    def _phase(self, namespace: str, name: str) -> str:
+        return str(self.core.read_namespaced_pod(name, namespace).status.phase)
 
     # -- processes, by their ids inside the lab
 

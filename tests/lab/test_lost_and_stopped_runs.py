@@ -184,7 +184,7 @@ def waiting_runs(lab: Lab) -> float:
         eventually(lambda: lab.record(run_id).get("phase") == phase, seconds=60)
 
     holds = "which holds the nodes of treatment and baseline"
-    with lab.tainted(node):
+    with lab.full(node):
         lab.start("owner-deleted", SHORT)
         shows("owner-deleted", "waiting for servers")
         stopped = lab.start("stopped", SHORT)
