@@ -20,6 +20,9 @@ CNI_DAEMON_SET = "aws-node"
 KUBE_PROXY_DAEMON_SET = "kube-proxy"
 
 _TOPOLOGY_PREFIX = "topology.k8s.aws/network-node-layer-"
+#: Taints that Kubernetes takes from a node some seconds after it became Ready
+#: (https://kubernetes.io/docs/reference/labels-annotations-taints/).
+_TAINTS_UNTIL_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def is_ready(node: Mapping[str, Any]) -> bool:
@@ -33,12 +36,14 @@ def is_ready(node: Mapping[str, Any]) -> bool:
 def untolerated_taints(node: Mapping[str, Any], tolerations: Sequence[Toleration]) -> list[str]:
     """The node's taints that keep pods with these tolerations away, such as `key=value:NoSchedule`.
 
-    Taints that only ask to prefer other nodes keep no pod away.
+    Taints that only ask to prefer other nodes keep no pod away. Those that last until the node is
+    Ready are left to `is_ready`.
     """
     return [
         taint_text(taint)
         for taint in node.get("spec", {}).get("taints", [])
         if taint["effect"] != "PreferNoSchedule"
+        and taint["key"] not in _TAINTS_UNTIL_READY
         and not any(toleration.covers(taint) for toleration in tolerations)
     ]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.measure.nodes import NETWORK_SCALE_LABEL, is_ready, node_of
+from rackrate.measure.nodes import NETWORK_SCALE_LABEL, is_ready, node_of, untolerated_taints
 from rackrate.plan.arms import Node
 from tests.unit.samples import node
 
@@ -97,3 +97,11 @@ def test_a_nodes_pool_is_what_its_labels_say(labels, expected):
         found.labelled_group_id,
         found.labelled_partition,
     ) == expected
+
+
+def test_a_node_that_became_ready_is_not_left_out_for_the_taint_that_kubernetes_still_has_to_take():
+    became_ready = node("a", "ng-1")
+    late = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    others = {"key": "dedicated", "value": "db", "effect": "NoExecute"}
+    became_ready["spec"]["taints"] = [late, others]
+    assert untolerated_taints(became_ready, ()) == ["dedicated=db:NoExecute"]
