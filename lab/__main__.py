@@ -6,12 +6,14 @@ interrupted.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from dataclasses import asdict
 from pathlib import Path
@@ -23,7 +25,7 @@ from rackrate_cli.plan import read_plan
 from rich.console import Console
 from rich.table import Table
 
-from lab import daemon, stack
+from lab import daemon, faults, stack
 from lab.aws.authorization.audit import RECORD_FILE, table_of
 from lab.errors import LabError
 from lab.fabric import truth as truths
@@ -127,6 +129,40 @@ def karpenter() -> None:
     console.print(
         f"{name} has Karpenter: apply a NodePool and its EC2NodeClass (docs/start-lab.md)."
     )
+
+
+@app.command()
+def fault(
+    name: Annotated[str | None, typer.Argument(help="without one, all are listed")] = None,
+    on: Annotated[str | None, typer.Option(help="the target; the list says which")] = None,
+    rate: Annotated[float, typer.Option(help="the share that is struck")] = 1.0,
+    seconds: Annotated[float | None, typer.Option(min=0, help="how long; else to Ctrl-C")] = None,
+    error: Annotated[str | None, typer.Option(help="an error code, for calls of AWS's")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="of the fault, as key=value")] = None,
+) -> None:
+    """Inject a fault into the lab that is up, and take it back at the end or at Ctrl-C."""
+    if name is None:
+        table = Table("fault", "what it does", "on", "default")
+        for each in faults.FAULTS.values():
+            table.add_row(each.name, each.summary, each.on, each.default)
+        console.print(table)
+        return
+    options = dict(_pair(each) for each in option or [])
+    if error is not None:
+        options["error"] = error
+    with faults.inject(name, on=on, rate=rate, seconds=seconds, **options) as injected:
+        console.print(f"{name} is active; Ctrl-C takes it back.", soft_wrap=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait(seconds)
+        hits = injected.hits
+    console.print(f"{name} is taken back; it struck {hits} times.")
+
+
+def _pair(option: str) -> tuple[str, str]:
+    key, equals, value = option.partition("=")
+    if not equals:
+        raise LabError(f"An option is key=value, not {option!r}.")
+    return key, value
 
 
 @app.command()

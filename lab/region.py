@@ -14,10 +14,13 @@ from pathlib import Path
 from lab.aws.server import Region, serve
 from lab.daemon import INSIDE, Settings, state_directory
 from lab.fabric.luck import Luck
+from lab.faults import programs
+from lab.faults.links import Links
+from lab.faults.programs import Target
 from lab.nodes.cluster import Machine
 from lab.nodes.host import Host
 from lab.nodes.programs import Programs
-from lab.setup.image import TOOLS_IMAGE
+from lab.setup.image import tools_reference
 
 LOG = logging.getLogger("lab.region")
 CHUNK_BYTES = 65536
@@ -34,7 +37,7 @@ def write_status(region: Region, settings: Settings) -> None:
         "kubeconfig": str(state / "kubeconfig"),
         "network_scale": settings.network_scale,
         "seed": settings.seed,
-        "tools_image": TOOLS_IMAGE,
+        "tools_image": tools_reference(Path(settings.images)),
         "kubernetes": settings.kubernetes,
         "programs": settings.programs,
     }
@@ -94,11 +97,14 @@ def main() -> None:
         network_scale=settings.network_scale,
         luck=Luck(settings.seed),
     )
+    host = Host(machine)
+    target = Target(host)
     region = serve(
         listeners=[inside_aws, outside_aws],
         endpoint_url=f"http://127.0.0.1:{settings.aws_port}",
         state_directory=state_directory() / "aws",
-        infrastructure=Host(machine),
+        infrastructure=host,
+        injectors={**programs.injectors(target), **Links(target).injectors},
     )
     threading.Thread(
         target=forward, args=(outside_kubernetes, settings.kubernetes_port), daemon=True

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -62,6 +63,10 @@ from lab.aws.scheduler import schedules
 from lab.aws.scheduler.schedules import Schedules
 from lab.aws.step_functions import api as step_functions_api
 from lab.aws.step_functions import executions, interpreter, nested_executions, task_clients
+from lab.errors import LabError
+from lab.faults import functions as function_faults
+from lab.faults.apis import ApiFaults
+from lab.faults.leases import Injector, Leases, Order
 
 LOG = logging.getLogger(__name__)
 
@@ -82,16 +87,18 @@ class Region:
         runtime: LambdaRuntime,
         authorizer: Authorizer,
         log: RequestLog,
+        faults: Leases,
     ) -> None:
         self.endpoint_url = endpoint_url
         self.access_key_id = ADMIN_CREDENTIALS.access_key_id
         self.secret_access_key = ADMIN_CREDENTIALS.secret_access_key
         self._servers, self._router, self._runtime = servers, router, runtime
         self._scheduler = scheduler
-        self._authorizer, self._log = authorizer, log
+        self._authorizer, self._log, self._faults = authorizer, log, faults
 
     def stop(self) -> None:
         """Stop answering requests and end every worker. The machine stops its clusters itself."""
+        self._faults.stop()
         self._router.stop()
         self._scheduler.stop()
         self._runtime.stop()
@@ -108,10 +115,12 @@ def serve(
     endpoint_url: str,
     state_directory: Path,
     infrastructure: Infrastructure,
+    injectors: Mapping[str, Injector] = MappingProxyType({}),
 ) -> Region:
     """Serve the Region on sockets that are bound and listening. Starts threads, returns at once.
 
-    `endpoint_url` is how functions and clusters reach one of the listeners.
+    `endpoint_url` is how functions and clusters reach one of the listeners. `injectors` has the
+    faults of the machine, beside those of APIs and functions.
     """
     state_directory.mkdir(parents=True, exist_ok=True)
     server_memory.prepare()
@@ -163,7 +172,19 @@ def serve(
     dispatcher = DomainDispatcherApplication(lambda service: _create_app(service, apis))
     log = RequestLog(state_directory / "requests.log")
     karpenter = Karpenter(clients, infrastructure)
-    application = log.around(_lab_routes(clusters, karpenter, responses, endpoint_url, dispatcher))
+    api_faults = ApiFaults(lambda key: found[0] if (found := authorizer.session(key)) else None)
+    faults = Leases({**api_faults.injectors, **function_faults.injectors(runtime), **injectors})
+    application = log.around(
+        _lab_routes(
+            clusters,
+            karpenter,
+            responses,
+            endpoint_url,
+            faults,
+            api_faults,
+            api_faults.around(dispatcher),
+        )
+    )
     servers = []
     for listener in listeners:
         host, port = listener.getsockname()[:2]
@@ -189,6 +210,7 @@ def serve(
         runtime=runtime,
         authorizer=authorizer,
         log=log,
+        faults=faults,
     )
 
 
@@ -269,6 +291,8 @@ def _lab_routes(
     karpenter: Karpenter,
     responses: CustomResourceResponses,
     endpoint_url: str,
+    faults: Leases,
+    api_faults: ApiFaults,
     application: Application,
 ) -> Application:
     """An application that answers the lab's own routes and passes other requests to AWS's."""
@@ -277,6 +301,8 @@ def _lab_routes(
         match [method, *(unquote(part) for part in path.strip("/").split("/")[1:])]:
             case ["POST", "eks", name, "token-review"]:
                 answer = review(json.loads(body), clusters.find(name), endpoint_url)
+                if api_faults.refuses_eks_token():
+                    answer["status"] = {"authenticated": False, "error": "token has expired"}
                 if not answer["status"]["authenticated"]:
                     LOG.warning("cluster %s refused a token: %s", name, answer["status"]["error"])
                 return "200 OK", answer
@@ -286,6 +312,14 @@ def _lab_routes(
                 if not responses.deliver(request_id, body):
                     return "404 Not Found", {"error": f"nobody waits for {request_id}"}
                 return "200 OK", {}
+            case ["POST", "faults"]:
+                wanted = json.loads(body)
+                seconds = wanted.pop("seconds")
+                return "201 Created", {"id": faults.begin(Order(**wanted), seconds)}
+            case ["PUT", "faults", key]:
+                return "200 OK", {"hits": faults.renew(key)}
+            case ["DELETE", "faults", key]:
+                return "200 OK", {"hits": faults.end(key)}
         return "404 Not Found", {"error": f"no such route: {method} {path}"}
 
     def routed(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -298,6 +332,8 @@ def _lab_routes(
             status, answer = answer_to(environ["REQUEST_METHOD"], path, body)
         except ApiError as error:  # a cluster that is being deleted
             status, answer = "404 Not Found", {"error": str(error)}
+        except LabError as error:  # an order that cannot be
+            status, answer = "400 Bad Request", {"error": str(error)}
         except Exception as error:
             LOG.exception("%s", path)
             status, answer = "500 Internal Server Error", {"error": str(error)}

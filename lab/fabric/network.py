@@ -296,6 +296,16 @@ class Network:
                     other.route("del", dst=str(port.block), gateway=str(port.address))
             self._classify_again()
 
+    def set_link(self, name: str, *, up: bool) -> None:
+        """Take a node's link down or up at its rack. Nothing for a node that has gone."""
+        with self._lock:
+            port = self.ports.get(name)
+            if port is None:
+                return
+            with NetNS(FABRIC) as fabric:
+                for index in fabric.link_lookup(ifname=port.device):
+                    fabric.link("set", index=index, state="up" if up else "down")
+
     def stop(self) -> None:
         """Remove every namespace and end the relay."""
         for name in list(self.ports):

@@ -129,6 +129,15 @@ class RunningCluster:
             )
         except (OSError, TimeoutError, LabError) as error:
             raise NodeLaunchError(str(error)) from error
+        for node in self.nodes:
+            if node.spec.name in names:
+                node.supervise()
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes by name, those that start included."""
+        with self._lock:
+            return [node for _, node in sorted(self._nodes.items())]
 
     def roll_out_cni(self, version: str, environment: Mapping[str, str], conflicts: str) -> None:
         """Give all nodes this version, one after another; see `KubernetesCluster`."""

@@ -14,6 +14,8 @@ from lab.nodes.process import Process, wait_until
 from lab.nodes.programs import Programs
 
 READY_SECONDS = 60.0
+# AWS does not say how fast EKS starts a program of a control plane again.
+RESTART_SECONDS = 1.0
 
 
 def kubeconfig(server: str, authority_pem: str, credentials: KeyPair) -> str:
@@ -95,6 +97,12 @@ class ControlPlane:
         except BaseException:
             self.stop()
             raise
+        for program in self._running:
+            program.supervise(RESTART_SECONDS)
+
+    def program(self, name: str) -> Process:
+        """One of its programs."""
+        return next(program for program in self._running if program.name == name)
 
     def client_file(
         self, file_name: str, common_name: str, organization: str | None = None

@@ -23,6 +23,13 @@ class Host:
         self._published: dict[str, None] = {}
         self._lock = threading.Lock()
 
+    @property
+    def cluster(self) -> RunningCluster | None:
+        """The cluster that is up, None without one."""
+        with self._lock:
+            running = self._cluster
+        return None if running is None or running.stopped else running
+
     def create_cluster(
         self,
         *,

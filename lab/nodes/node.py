@@ -15,6 +15,7 @@ from typing import Any
 
 from lab import control_groups
 from lab.aws.eks.infrastructure import NodeSpec
+from lab.errors import LabError
 from lab.nodes import cni, kubelet
 from lab.nodes.control_plane import ControlPlane
 from lab.nodes.process import Process, wait_until
@@ -23,6 +24,8 @@ from lab.setup.image import PAUSE_IMAGE, TOOLS_IMAGE
 
 SCALE_LABEL = "rackrate.dev/network-scale"
 START_SECONDS = 30.0
+# RestartSec of kubelet.service and of containerd.service on Amazon Linux 2023.
+RESTART_SECONDS = 5.0
 # Importing an image needs a processor: four imports at once on two cores delay one another.
 _importing = threading.Semaphore(os.cpu_count() or 1)
 
@@ -70,7 +73,7 @@ class Node:
             ],
         )
         wait_until(
-            self._containerd_answers,
+            self.containerd_answers,
             seconds=START_SECONDS,
             describe=lambda: f"containerd does not answer: {self._running[0].last_lines()}",
             processes=self._running,
@@ -124,13 +127,25 @@ class Node:
         """The node's programs, so that callers can watch them."""
         return self._running
 
+    def supervise(self) -> None:
+        """Start programs that end from now on again, as systemd does."""
+        for program in self._running:
+            program.supervise(RESTART_SECONDS)
+
+    def program(self, name: str) -> Process:
+        """The kubelet or containerd. Raises LabError when it does not run yet."""
+        for program in self._running:
+            if program.name == f"{name} of {self.spec.name}":
+                return program
+        raise LabError(f"{self.spec.name} has no {name} yet: wait until the node is Ready.")
+
     def stop(self) -> None:
         """End the kubelet, the node's containers and containerd; remove the node's files."""
         for program in reversed(self._running):
             if program.name.startswith("containerd"):
                 # A containerd that never answered has no containers.
                 with contextlib.suppress(OSError):
-                    self._end_containers()
+                    self.end_containers()
             program.stop()
         self._running.clear()
         self._remove_files()
@@ -184,7 +199,8 @@ class Node:
             raise OSError(f"ctr {arguments[0]} failed on {self.spec.name}: {done.stderr.strip()}")
         return done.stdout
 
-    def _containerd_answers(self) -> bool:
+    def containerd_answers(self) -> bool:
+        """Whether its containerd takes requests."""
         if not self._socket.exists():
             return False
         try:
@@ -193,7 +209,8 @@ class Node:
             return False
         return True
 
-    def _end_containers(self) -> None:
+    def end_containers(self) -> None:
+        """End the node's containers. Raises OSError when containerd does not answer."""
         for task in self._ctr("tasks", "list", "--quiet").split():
             # The task may have ended by itself meanwhile.
             with contextlib.suppress(OSError):

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+LOG = logging.getLogger(__name__)
+
 
 class Process:
-    """A child process whose output goes to a log file."""
+    """A child process whose output goes to a log file.
+
+    One that ends stays ended until somebody supervises it.
+    """
 
     def __init__(
         self,
@@ -29,14 +37,23 @@ class Process:
             if network_namespace is None
             else ["nsenter", f"--net=/run/netns/{network_namespace}"]
         )
+        self._argv = [*enter, *argv]
+        self._environment = os.environ | dict(environment or {})
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._let = threading.Event()
+        self._let.set()
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [*enter, *argv],
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as output:
+            return subprocess.Popen(
+                self._argv,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=os.environ | dict(environment or {}),
+                env=self._environment,
                 start_new_session=True,
             )
 
@@ -44,6 +61,11 @@ class Process:
     def running(self) -> bool:
         """Whether the process still runs."""
         return self._process.poll() is None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was asked to end for good."""
+        return self._stopped.is_set()
 
     @property
     def pid(self) -> int:
@@ -55,8 +77,48 @@ class Process:
         lines = self.log.read_text("utf-8", errors="replace").strip().splitlines()
         return " | ".join(lines[-count:])
 
+    def supervise(self, restart_seconds: float) -> None:
+        """From now on, start it again so long after it ended, as systemd does, until `stop`."""
+        threading.Thread(
+            target=self._start_again,
+            args=(restart_seconds,),
+            name=f"supervisor of {self.name}",
+            daemon=True,
+        ).start()
+
+    def _start_again(self, restart_seconds: float) -> None:
+        while True:
+            self._process.wait()
+            if self._stopped.wait(restart_seconds):
+                return
+            self._let.wait()
+            with self._lock:
+                if self._stopped.is_set():
+                    return
+                if self._let.is_set():
+                    LOG.warning("%s ended with %s: again", self.name, self._process.returncode)
+                    self._process = self._started()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless it has ended."""
+        with self._lock:
+            self._process.send_signal(number)
+
+    def hold(self) -> None:
+        """Kill it and keep its supervisor from starting it, until `let`."""
+        self._let.clear()
+        self.signal(signal.SIGKILL)
+        self._process.wait()
+
+    def let(self) -> None:
+        """Let its supervisor start it again."""
+        self._let.set()
+
     def stop(self, grace_seconds: float = 2.0) -> None:
         """Send SIGTERM, and SIGKILL after the grace time. Safe to call twice."""
+        with self._lock:
+            self._stopped.set()
+            self._let.set()
         if not self.running:
             return
         self._process.terminate()

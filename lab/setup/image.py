@@ -46,6 +46,22 @@ def archive(debian_root: Path, pause: Path) -> Path:
     return artifact("images", key, build) / "images.tar"
 
 
+def tools_reference(images: Path) -> str:
+    """The tools' image with its digest, as an archive of `archive` has it."""
+    with tarfile.open(images) as opened:
+        index = json.load(opened.extractfile("index.json") or io.BytesIO())
+    (reference,) = {
+        _pinned(TOOLS_IMAGE, manifest["digest"])
+        for manifest in index["manifests"]
+        if manifest["annotations"]["io.containerd.image.name"] == TOOLS_IMAGE
+    }
+    return reference
+
+
+def _pinned(name: str, digest: str) -> str:
+    return f"{name.rsplit(':', 1)[0]}@{digest}"
+
+
 def _tools_layer(root: Path) -> bytes:
     files: dict[str, Path] = {}
     programs = [
@@ -147,14 +163,16 @@ def _write_archive(path: Path, images: dict[str, tuple[bytes, dict[str, object]]
             ],
         }
         digest, size = blob(json.dumps(manifest).encode())
-        manifests.append(
-            {
-                "mediaType": "application/vnd.oci.image.manifest.v1+json",
-                "digest": digest,
-                "size": size,
-                "annotations": {"io.containerd.image.name": name},
-            }
-        )
+        # A reference with a digest is known only by the name that contains it.
+        for known_as in (name, _pinned(name, digest)):
+            manifests.append(
+                {
+                    "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                    "digest": digest,
+                    "size": size,
+                    "annotations": {"io.containerd.image.name": known_as},
+                }
+            )
     index = {"schemaVersion": 2, "manifests": manifests}
     with tarfile.open(path, "w") as output:
         members = {

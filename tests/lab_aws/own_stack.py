@@ -18,7 +18,7 @@ _STACK = "AWS::CloudFormation::Stack"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 _SECONDS = 240.0
 #: An image that nobody pulls here.
-IMAGE = "registry.example.com/tools:1"
+IMAGE = f"registry.example.com/tools@sha256:{0:064x}"
 
 
 def packaged(lab: Lab, directory: Path) -> str:

@@ -112,7 +112,8 @@ class Authorizer:
                     refusal = key_refusal(action, resource, role_arn, context)
             except UnknownOperator as error:
                 refusal = f"because a {error}"
-            self._note(role_arn, action, resource, refusal is None)
+            if refusal is None or _has_policies(role_arn):
+                self._note(role_arn, action, resource, refusal is None)
             if refusal is not None:
                 raise AccessDenied(
                     f"User: {caller or role_arn} is not authorized to perform: {action}"
@@ -196,6 +197,15 @@ class Authorizer:
         if group_arn is None or request.operation == "CreateNodegroup":
             return found
         return [(action, group_arn) for action, _ in found]
+
+
+def _has_policies(role_arn: str) -> bool:
+    """Whether a role has policies (yet). A function may outlive those of a deleted stack."""
+    try:
+        role = iam().get_role(role_arn.rsplit("/", 1)[-1])
+    except NotFoundException:
+        return False
+    return bool(role.policies or role.managed_policies)
 
 
 def _is_unknown_yet(role_arn: str) -> bool:

@@ -52,12 +52,17 @@ def _parsed(response: BaseResponse, operation: str) -> Mapping[str, Any]:
 
 
 def context_of(request: Request) -> dict[str, list[str]]:
-    """The condition keys that the request itself has: the tags it sets."""
+    """The condition keys that the request itself has."""
     tags = request.parameters.get("Tags") or request.parameters.get("tags") or {}
     if isinstance(tags, list):
         tags = {tag.get("Key", tag.get("key")): tag.get("Value", tag.get("value")) for tag in tags}
     context = {f"aws:requesttag/{key}".lower(): [str(value)] for key, value in tags.items()}
-    return {**context, "aws:tagkeys": list(tags)} if tags else {}
+    if tags:
+        context["aws:tagkeys"] = list(tags)
+    # EKS tells which access policy is associated or taken away.
+    if request.service == "eks" and request.parameters.get("policyArn"):
+        context["eks:policyarn"] = [str(request.parameters["policyArn"])]
+    return context
 
 
 def table_key(request: Request) -> tuple[str, str] | None:

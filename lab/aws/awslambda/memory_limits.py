@@ -46,6 +46,18 @@ class MemoryLimiter:
             return None
         return group
 
+    def close(self, group: Path | None) -> bool:
+        """Lower a group's limit to what its processes have. False without such a group."""
+        if group is None:
+            return False
+        usage = "memory.current" if self._limit_file == "memory.max" else "memory.usage_in_bytes"
+        for _ in range(100):
+            # The memory may grow between the two; a limit below it is refused.
+            with contextlib.suppress(OSError):
+                (group / self._limit_file).write_text((group / usage).read_text())
+                return True
+        return False
+
     def _remove_stale(self) -> None:
         """Remove the groups of daemons that were killed."""
         for group in self._parent.glob("rackrate-lambda-*") if self._parent else ():

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,8 @@ _RECYCLE_SECONDS = SESSION_SECONDS - 900 - 60
 # number of retries and shortens the pauses, so that nobody has to wait that long.
 _EVENT_RETRY_SECONDS = (1.0, 2.0)
 
+Watcher = Callable[[Worker, Invocation], None]
+
 
 @dataclass
 class EventInvocation:
@@ -75,6 +77,7 @@ class LambdaRuntime:
         self._lock = threading.Lock()
         self._log_file_lock = threading.Lock()
         self._stopped = threading.Event()
+        self._watchers: list[Watcher] = []
         self._limiter = MemoryLimiter()
         self._processes = Processes(archives.runtime_client)
         for name in ("tmp", "logs"):
@@ -94,9 +97,20 @@ class LambdaRuntime:
             timeout_seconds=float(function.timeout),
             client_context=client_context,
         )
+        for watcher in self._watchers:
+            watcher(worker, invocation)
         outcome = worker.run(invocation)
         self._give_back(worker, _fingerprint(function))
         return outcome
+
+    @contextlib.contextmanager
+    def watched_by(self, watcher: Watcher) -> Iterator[None]:
+        """Tell the watcher of each invocation that begins, before its worker gets it."""
+        self._watchers = [*self._watchers, watcher]
+        try:
+            yield
+        finally:
+            self._watchers = [each for each in self._watchers if each is not watcher]
 
     def invoke_event(self, function_name: str, payload: bytes) -> EventInvocation:
         """Run a function in the background, again when it fails, as Lambda's event queue does.

@@ -247,8 +247,18 @@ class Worker:
         invocation.done.set()
 
     def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self.signal(signal.SIGKILL)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal the process and what it started."""
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+    def take_memory(self) -> None:
+        """Let it have no more memory than it has, so that the kernel ends it when it needs more."""
+        if not self._limiter.close(self._group):
+            self._kill()  # what the watchdog does on a machine without memory groups
 
     def stop(self) -> None:
         """End the process and what it started."""

@@ -78,7 +78,7 @@ def put(
             "principalArn": principal,
             "kubernetesGroups": groups or [],
             "accessEntryArn": arn(
-                "eks", f"access-entry/{name}/{principal.split(':')[-1]}/{uuid.uuid4()}"
+                "eks", f"access-entry/{name}/{_kind_account_and_name(principal)}/{uuid.uuid4()}"
             ),
             "createdAt": now(),
             "modifiedAt": now(),
@@ -89,6 +89,12 @@ def put(
     )
     cluster.access_entries[principal] = entry
     return entry
+
+
+def _kind_account_and_name(principal: str) -> str:
+    """The middle of an entry's ARN, such as `role/123456789012/mine`."""
+    kind, name = principal.split(":")[-1].split("/", 1)
+    return f"{kind}/{principal.split(':')[4]}/{name}"
 
 
 def _default_username(principal: str) -> str:
@@ -140,6 +146,8 @@ def associate_policy(
     entry = find(cluster, principal)
     if not policy_arn.startswith(_POLICIES):
         raise invalid(f"The policyArn parameter format is not valid: {policy_arn}")
+    if entry.description["type"] != "STANDARD":
+        raise invalid("Access policies can only be associated with entries of type STANDARD")
     return associate(entry, policy_arn, scope)
 
 

@@ -131,6 +131,23 @@ def _stop_execution(self: StepFunctionResponse) -> ActionResult:
     return ActionResult({"stopDate": execution.stop_date})
 
 
+def _redrive_execution(self: StepFunctionResponse) -> ActionResult:
+    execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
+    if (reason := execution.not_redrivable) is not None:
+        raise ApiError("ExecutionNotRedrivable", f"{reason}: {execution.exec_arn}")
+    execution.redrive()
+    return ActionResult({"redriveDate": execution.redrive_date})
+
+
+def _send_task_failure(self: StepFunctionResponse) -> ActionResult:
+    # moto loses the cause.
+    backend: Any = self.stepfunction_backend
+    backend.send_task_failure(
+        self._get_param("taskToken"), self._get_param("error"), self._get_param("cause")
+    )
+    return ActionResult({})
+
+
 def _describe_execution(self: StepFunctionResponse) -> ActionResult:
     execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
     return ActionResult(
@@ -146,12 +163,18 @@ def _describe_execution(self: StepFunctionResponse) -> ActionResult:
             "outputDetails": {"included": True},
             "error": execution.error,
             "cause": execution.cause,
+            "redriveStatus": (
+                "REDRIVABLE" if execution.not_redrivable is None else "NOT_REDRIVABLE"
+            ),
+            "redriveStatusReason": execution.not_redrivable,
         }
     )
 
 
 def _summary(execution: Any) -> dict[str, Any]:
     return {
+        "redriveCount": execution.redrive_count,
+        "redriveDate": execution.redrive_date,
         "executionArn": execution.exec_arn,
         "stateMachineArn": execution.state_machine_arn,
         "name": execution.name,
@@ -197,6 +220,8 @@ def install(authorizer: Authorizer) -> None:
         "update_state_machine": _updating(authorizer),
         "start_execution": _start_execution,
         "stop_execution": _stop_execution,
+        "redrive_execution": _redrive_execution,
+        "send_task_failure": _send_task_failure,
         "describe_execution": _describe_execution,
         "list_executions": _list_executions,
         "get_execution_history": _get_execution_history,

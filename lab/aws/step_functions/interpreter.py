@@ -35,6 +35,7 @@ from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_funct
 )
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
+from moto.stepfunctions.parser.asl.eval.program_state import ProgramEnded
 from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
@@ -55,6 +56,13 @@ _moto_parse = AmazonStateLanguageParser.parse
 
 def _map_run(self: Any, env: Environment, eval_input: Any) -> None:
     """Run moto's Map Run; fail when more items failed than it tolerates."""
+    # Only the first map of a redriven execution goes on with a Map Run.
+    # All frames of an execution share the pool of records.
+    shared = env.map_run_record_pool_manager.__dict__
+    done = shared.pop("items_done", None)
+    if done is not None:
+        eval_input.map_run_record.__dict__["items_done"] = done
+    shared["map_state"] = eval_input.state_name
     _moto_map_run(self, env, eval_input)
     record = eval_input.map_run_record
     counts = record.item_counter
@@ -102,14 +110,22 @@ def _eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
     The loop checks before each item that the execution still runs, so that a stopped one starts
     no more items.
     """
+    done = _items_done(self._map_run_record)
     while job is not None:
-        if not worker_frame.is_running():
+        if job.job_index in done:
+            # A redrive runs only the items that did not succeed.
+            job.job_output = {}
+            self._map_run_record.item_counter.total.count()
+            self._map_run_record.item_counter.succeeded.count()
+        elif not worker_frame.is_running():
             job.job_output = None
             self._map_run_record.item_counter.aborted.count()
         else:
             frame = worker_frame.open_inner_frame()
             self._eval_job(env=frame, job=job)
             worker_frame.delete_frame(frame)
+            if job.job_output is not None and _has_succeeded(frame):
+                done.add(job.job_index)
         failed = isinstance(job.job_output, Exception) or self.stopped()
         following = None if failed else self._job_pool.next_job()
         if following is None:
@@ -117,6 +133,29 @@ def _eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
             self._env.delete_frame(worker_frame)
         self._job_pool.close_job(job)
         job = following
+
+
+def _has_succeeded(frame: Environment) -> bool:
+    """Whether the program of an item came to its end."""
+    return isinstance(frame.program_state(), ProgramEnded)
+
+
+def _items_done(record: Any) -> set[int]:
+    """The positions of a Map Run's items that have succeeded."""
+    done: set[int] = record.__dict__.setdefault("items_done", set())
+    return done
+
+
+def continue_map_run(before: Environment, env: Environment, state: str) -> None:
+    """Let a redriven execution go on with the Map Run that its unfinished state had begun.
+
+    On AWS the unsuccessful items go on with the state that they did not finish. Here they begin
+    anew with their first state.
+    """
+    earlier = before.map_run_record_pool_manager
+    if earlier.__dict__.get("map_state") == state:
+        done = _items_done(list(earlier.get_all())[-1])
+        env.map_run_record_pool_manager.__dict__["items_done"] = done
 
 
 def _wait_interval(self: WaitFunction, env: Environment, wait_seconds: float) -> None:

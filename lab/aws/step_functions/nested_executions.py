@@ -162,6 +162,8 @@ def _from_error(self: Any, env: Environment, ex: Exception) -> FailureEvent:
         return event
     code, metadata = ex.response["Error"]["Code"], ex.response["ResponseMetadata"]
     name = f"StepFunctions.{code.removesuffix('Exception')}Exception"
+    if metadata["HTTPStatusCode"] >= 500:  # AWS's SDK has no class of its own for these
+        name = "StepFunctions.AWSStepFunctionsException"
     cause = (
         f"{ex.response['Error']['Message']} (Service: AWSStepFunctions;"
         f" Status Code: {metadata['HTTPStatusCode']}; Error Code: {code};"

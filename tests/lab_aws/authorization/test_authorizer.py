@@ -394,3 +394,10 @@ def test_calls_are_recorded_with_the_roles_place_in_its_stack(lab: Lab, table: s
         ("Reader", "dynamodb:GetItem", "used", table),
         ("Reader", "dynamodb:Scan", "REFUSED", table),
     ]
+    # A function may outlive its role's policies while its stack is deleted: it is refused, and that
+    # is no finding.
+    own = role.rsplit("/", 1)[-1]
+    lab.client("iam").delete_role_policy(RoleName=own, PolicyName="read")
+    refused(lab, role, "dynamodb", "describe_table", TableName=name)
+    recorded = [call for call in read_calls(lab.state_directory / RECORD_FILE) if call.role == own]
+    assert {call.action for call in recorded} == {"dynamodb:GetItem", "dynamodb:Scan"}

@@ -15,6 +15,7 @@ import pytest
 from botocore.model import ServiceId
 from botocore.signers import RequestSigner
 
+from lab.faults import inject_into
 from tests.lab_aws.region import Lab, eventually
 
 
@@ -208,3 +209,12 @@ def test_expired_token_is_refused(lab: Lab, cluster: str, monkeypatch: pytest.Mo
     status = review(lab, cluster, text)
     assert status["authenticated"] is False
     assert "X-Amz" in status["error"]
+
+
+def test_a_token_is_refused_while_a_fault_lets_it_expire(lab: Lab, cluster: str) -> None:
+    role = lab.role()
+    lab.client("eks").create_access_entry(clusterName=cluster, principalArn=role)
+    mine = token(lab, cluster, credentials(lab, role))
+    with inject_into(lab.region.endpoint_url, "token-expired", on="kubernetes"):
+        assert review(lab, cluster, mine)["error"] == "token has expired"
+    assert review(lab, cluster, mine)["authenticated"] is True

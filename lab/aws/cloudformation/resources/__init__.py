@@ -65,6 +65,7 @@ _BY_API: tuple[type[ResourceType], ...] = (
     glue.GlueTable,
     iam.ManagedPolicy,
     iam.OidcProvider,
+    iam.RolePolicy,
     iam.Role,
     kms.Key,
     kms.KmsAlias,

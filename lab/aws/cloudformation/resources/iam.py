@@ -106,6 +106,31 @@ class Role(ResourceType):
         iam.delete_role(RoleName=name)
 
 
+class RolePolicy(ResourceType):
+    """A policy inside a role, apart from the role in the template."""
+
+    type = "AWS::IAM::RolePolicy"
+    properties = frozenset({"PolicyDocument", "PolicyName", "RoleName"})
+
+    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+        role, name = properties["RoleName"], properties["PolicyName"]
+        context.client("iam").put_role_policy(
+            RoleName=role, PolicyName=name, PolicyDocument=_document(properties["PolicyDocument"])
+        )
+        return Created(f"{name}|{role}")
+
+    def update(
+        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
+    ) -> Created | None:
+        if any(old[key] != new[key] for key in ("PolicyName", "RoleName")):
+            return None
+        return self.create(context, new)
+
+    def delete(self, context: ResourceContext) -> None:
+        name, role = str(context.state.physical_id).split("|", 1)
+        context.client("iam").delete_role_policy(RoleName=role, PolicyName=name)
+
+
 class ManagedPolicy(ResourceType):
     """A customer managed policy."""
 

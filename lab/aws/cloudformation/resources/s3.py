@@ -109,7 +109,7 @@ class Bucket(ResourceType):
         context.client("s3").delete_bucket(Bucket=context.state.physical_id)
 
 
-_RULE = {"AbortIncompleteMultipartUpload", "Id", "Status"}
+_RULE = {"AbortIncompleteMultipartUpload", "Id", "Status", "Transitions"}
 
 
 def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
@@ -117,14 +117,21 @@ def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
     for key in rule:
         if key not in _RULE:
             raise extraneous("#/LifecycleConfiguration/Rules", key)
-    return {
+    made: dict[str, Any] = {
         "ID": rule["Id"],
         "Status": rule["Status"],
         "Filter": {"Prefix": ""},
-        "AbortIncompleteMultipartUpload": {
-            key: int(value) for key, value in rule["AbortIncompleteMultipartUpload"].items()
-        },
     }
+    if "AbortIncompleteMultipartUpload" in rule:
+        made["AbortIncompleteMultipartUpload"] = {
+            key: int(value) for key, value in rule["AbortIncompleteMultipartUpload"].items()
+        }
+    if "Transitions" in rule:
+        made["Transitions"] = [
+            {"Days": int(each["TransitionInDays"]), "StorageClass": each["StorageClass"]}
+            for each in rule["Transitions"]
+        ]
+    return made
 
 
 class BucketPolicy(ResourceType):

@@ -1,0 +1,302 @@
+"""Faults of the emulated AWS's APIs: errors, lost connections and answers, expired credentials.
+
+They strike the calls of roles, as functions and state machines make them, and not the deployer's;
+`--option callers=all` strikes those too, and any other word the roles whose name contains it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import io
+import json
+import random
+import socket
+import struct
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+from xml.sax.saxutils import escape
+
+from moto.core.routing import get_service_router
+from moto.core.utils import get_service_model
+from moto.moto_server.werkzeug_app import BackendRequest
+from werkzeug.exceptions import NotFound
+
+from lab.errors import LabError
+from lab.faults.leases import Injector, Order
+
+Environ = dict[str, Any]
+Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+
+#: moto's names of services whose calls are signed with another.
+_MODELS = {"states": "stepfunctions", "monitoring": "cloudwatch", "servicequotas": "service-quotas"}
+#: IAM's names of services whose calls are signed with another.
+_PREFIXES = {"monitoring": "cloudwatch"}
+
+# What each service answers, from its API reference: code and HTTP status.
+_THROTTLED = {
+    "dynamodb": ("ProvisionedThroughputExceededException", 400),
+    "s3": ("SlowDown", 503),
+    "ec2": ("RequestLimitExceeded", 503),
+    "lambda": ("TooManyRequestsException", 429),
+    "query": ("Throttling", 400),
+    "": ("ThrottlingException", 400),
+}
+_FAILING = {
+    "dynamodb": ("InternalServerError", 500),
+    "s3": ("InternalError", 500),
+    "ec2": ("InternalError", 500),
+    "lambda": ("ServiceException", 500),
+    "eks": ("ServerException", 500),
+    "kms": ("KMSInternalException", 500),
+    "query": ("InternalFailure", 500),
+    "": ("InternalServerException", 500),
+}
+_EXPIRED = {
+    "s3": ("ExpiredToken", 400),
+    "ec2": ("RequestExpired", 400),
+    "query": ("ExpiredToken", 403),
+    "rest-json": ("ExpiredTokenException", 403),
+    "": ("ExpiredTokenException", 400),
+}
+_SKEWED = {
+    "s3": ("RequestTimeTooSkewed", 403),
+    "ec2": ("RequestExpired", 400),
+    "dynamodb": ("InvalidSignatureException", 400),
+    "query": ("SignatureDoesNotMatch", 403),
+    "": ("InvalidSignatureException", 403),
+}
+_MESSAGES = {
+    "api-throttled": "Rate exceeded",
+    "api-failing": "We encountered an internal error. Please try again.",
+    "token-expired": "The security token included in the request is expired",
+    "clock-moved": "Signature expired: the request's time differs too much from the current time.",
+}
+# Codes that are not the default, and the status with which they come.
+_STATUS_OF_CODE = {
+    "ServiceUnavailable": 503,
+    "ServiceUnavailableException": 503,
+    "InternalServerError": 500,
+    "InternalFailure": 500,
+    "InternalError": 500,
+    "SlowDown": 503,
+    "AccessDenied": 403,
+    "TooManyRequestsException": 429,
+}
+KUBERNETES = "kubernetes"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of one of AWS's APIs. `protocol` is botocore's name of its form."""
+
+    service: str
+    operation: str
+    protocol: str
+    access_key_id: str
+    method: str = "POST"
+
+    def matches(self, pattern: str) -> bool:
+        """Does `service:Operation`, with wildcards, or a service alone name this call?"""
+        service, _, operation = pattern.partition(":")
+        return fnmatch.fnmatchcase(self.service, service) and fnmatch.fnmatchcase(
+            self.operation, operation or "*"
+        )
+
+
+class ApiFaults:
+    """The faults that are active, and the layer around AWS's APIs that applies them.
+
+    `role_of` takes an access key's id and returns the ARN of its role, None for a user's key.
+    """
+
+    def __init__(self, role_of: Callable[[str], str | None]) -> None:
+        self._role_of = role_of
+        self._orders: list[Order] = []
+
+    @property
+    def injectors(self) -> Mapping[str, Injector]:
+        """The faults by name."""
+        names = ("throttled", "failing", "hanging", "cut", "answer-lost")
+        return {
+            **{f"api-{name}": self._inject for name in names},
+            "token-expired": self._inject,
+            "clock-moved": self._inject,
+        }
+
+    @contextlib.contextmanager
+    def _inject(self, order: Order) -> Iterator[None]:
+        service = order.on.partition(":")[0]
+        if order.on == KUBERNETES:
+            if order.name not in ("token-expired", "clock-moved"):
+                raise LabError(f"{order.name} has no target {KUBERNETES!r}: faults of tokens have.")
+        elif "*" not in service and not _known(service):
+            raise LabError(
+                f"{order.on!r} is no call: name it as service:Operation, such as dynamodb:PutItem."
+            )
+        self._orders = [*self._orders, order]
+        try:
+            yield
+        finally:
+            self._orders = [each for each in self._orders if each is not order]
+
+    def refuses_eks_token(self) -> bool:
+        """Does a fault want the EKS token that is reviewed now to have expired?"""
+        return any(order.on == KUBERNETES and _struck(order) for order in self._orders)
+
+    def around(self, application: Application) -> Application:
+        """The application, changed to apply the faults to AWS's calls."""
+
+        def faulty(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+            if not self._orders or environ.get("PATH_INFO", "").startswith("/_lab/"):
+                return application(environ, start_response)
+            call = call_of(environ)
+            order = self._order_for(call) if call else None
+            if call is None or order is None:
+                return application(environ, start_response)
+            if order.name == "api-hanging":
+                order.over.wait()
+                return _cut(environ)
+            if order.name == "api-cut":
+                return _cut(environ)
+            if order.name == "api-answer-lost":
+                for _ in application(environ, _ignore_start):
+                    pass
+                return _cut(environ)
+            return _refuse(order, call, environ, start_response)
+
+        return faulty
+
+    def _order_for(self, call: Call) -> Order | None:
+        for order in self._orders:
+            if order.on == KUBERNETES or not call.matches(order.on):
+                continue
+            callers = order.options.get("callers", "")
+            role = self._role_of(call.access_key_id)
+            if callers != "all" and (role is None or callers not in role):
+                continue
+            if _struck(order):
+                return order
+        return None
+
+
+def call_of(environ: Environ) -> Call | None:
+    """The call that a request makes; None for one that is not signed or that no model has."""
+    query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+    header = environ.get("HTTP_AUTHORIZATION", "")
+    credential = header.partition("Credential=")[2].split(",")[0]
+    credential = credential or query.get("X-Amz-Credential", [""])[0]
+    parts = credential.split("/")
+    if len(parts) < 4 or not _known(parts[3]):
+        return None
+    signed = parts[3]
+    _keep_body(environ)
+    model = _MODELS.get(signed, signed)
+    try:
+        operation, _ = get_service_router(model).match(BackendRequest(environ))
+    except (NotFound, NotImplementedError):
+        return None
+    finally:
+        environ["wsgi.input"].seek(0)
+    return Call(
+        service=_PREFIXES.get(signed, signed),
+        operation=operation.name,
+        protocol=str(get_service_model(model).protocol),
+        access_key_id=parts[0],
+        method=environ["REQUEST_METHOD"],
+    )
+
+
+def _known(service: str) -> bool:
+    service = next((key for key, prefix in _PREFIXES.items() if prefix == service), service)
+    try:
+        get_service_model(_MODELS.get(service, service))
+    except Exception:  # botocore's own, of a module that need not be imported for it
+        return False
+    return True
+
+
+def _keep_body(environ: Environ) -> None:
+    """Let the body be read twice."""
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    chunked = environ.get("wsgi.input_terminated", False) and not length
+    body = environ["wsgi.input"].read() if chunked else environ["wsgi.input"].read(length)
+    environ["wsgi.input"] = io.BytesIO(body)
+
+
+def _struck(order: Order) -> bool:
+    if random.random() >= order.rate:
+        return False
+    order.hit()
+    return True
+
+
+def _refuse(
+    order: Order, call: Call, environ: Environ, start_response: Callable[..., Any]
+) -> Iterable[bytes]:
+    table = {
+        "api-throttled": _THROTTLED,
+        "api-failing": _FAILING,
+        "token-expired": _EXPIRED,
+        "clock-moved": _SKEWED,
+    }[order.name]
+    code, status = table.get(call.service) or table.get(call.protocol) or table[""]
+    if "error" in order.options:
+        code = order.options["error"]
+        default = 500 if order.name == "api-failing" else 400
+        status = _STATUS_OF_CODE.get(code, default)
+    body, headers = error_body(call, code, _MESSAGES[order.name])
+    if call.method == "HEAD":
+        body = b""
+    start_response(f"{status} {code}", [*headers.items(), ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def error_body(call: Call, code: str, message: str) -> tuple[bytes, dict[str, str]]:
+    """An error in the form of the call's protocol, and its headers."""
+    request_id = str(uuid.uuid4())
+    headers = {"x-amzn-RequestId": request_id}
+    xml = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
+    match call.protocol:
+        case "rest-xml":
+            text = f"<Error>{xml}<RequestId>{request_id}</RequestId></Error>"
+            headers = {"x-amz-request-id": request_id}
+        case "ec2":
+            text = (
+                f"<Response><Errors><Error>{xml}</Error></Errors>"
+                f"<RequestID>{request_id}</RequestID></Response>"
+            )
+        case "query":
+            text = (
+                f"<ErrorResponse><Error><Type>Sender</Type>{xml}</Error>"
+                f"<RequestId>{request_id}</RequestId></ErrorResponse>"
+            )
+        case "rest-json":
+            headers |= {"Content-Type": "application/json", "x-amzn-ErrorType": code}
+            return json.dumps({"message": message}).encode(), headers
+        case _:
+            kind = f"com.amazonaws.{call.service}#{code}"
+            headers |= {"Content-Type": "application/x-amz-json-1.0"}
+            return json.dumps({"__type": kind, "message": message}).encode(), headers
+    headers["Content-Type"] = "text/xml"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'.encode(), headers
+
+
+class ConnectionCut(ConnectionError):
+    """The connection is closed on purpose: the server must not answer on it."""
+
+
+def _cut(environ: Environ) -> Iterable[bytes]:
+    """Close the connection without an answer, as a host that has gone does (RST)."""
+    connection: socket.socket = environ["werkzeug.socket"]
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.shutdown(socket.SHUT_RDWR)
+    raise ConnectionCut
+
+
+def _ignore_start(*_: object) -> Callable[[bytes], object]:
+    return lambda _: None

@@ -1,0 +1,165 @@
+"""Faults of the cluster's programs, and of whole nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from lab.errors import LabError
+from lab.faults.leases import Injector, Order
+from lab.nodes.cluster import RunningCluster
+from lab.nodes.node import Node
+from lab.nodes.process import Process
+
+_CONTROL_PLANE = {
+    "api-server": "kube-apiserver",
+    "etcd": "etcd",
+    "scheduler": "kube-scheduler",
+    "controller-manager": "kube-controller-manager",
+}
+_BACK_SECONDS = 15.0
+
+
+class HasCluster(Protocol):
+    """What has the machine's cluster, if there is one (`lab.nodes.host.Host`)."""
+
+    @property
+    def cluster(self) -> RunningCluster | None:
+        """The cluster that is up."""
+
+
+class Target:
+    """The cluster that faults strike, and its nodes by what people call them."""
+
+    def __init__(self, machine: HasCluster) -> None:
+        self._machine = machine
+
+    @property
+    def cluster(self) -> RunningCluster:
+        """The cluster that is up. Raises LabError without one."""
+        found = self._machine.cluster
+        if found is None:
+            raise LabError("The lab has no cluster yet: deploy a stack first.")
+        return found
+
+    def nodes(self, on: str) -> list[Node]:
+        """A node by name, those with a label key=value, the first, or all. Raises LabError."""
+        nodes = self.cluster.nodes
+        key, equals, value = on.partition("=")
+        if on in ("all", "first"):
+            chosen = nodes if on == "all" else nodes[:1]
+        elif equals:
+            chosen = [node for node in nodes if node.spec.labels.get(key) == value]
+        else:
+            chosen = [node for node in nodes if node.spec.name == on]
+        if not chosen:
+            names = ", ".join(node.spec.name for node in nodes) or "none yet"
+            raise LabError(f"No node is called {on!r} or has such a label: the lab has {names}.")
+        return chosen
+
+
+def injectors(target: Target) -> Mapping[str, Injector]:
+    """The faults by name."""
+    made: dict[str, Injector] = {
+        "node-lost": lambda order: _node_lost(target, order),
+    }
+    kinds = {"killed": _killed, "frozen": _frozen, "stopped": _stopped}
+    for ending, fault in kinds.items():
+        for name in ("kubelet", "containerd"):
+            made[f"{name}-{ending}"] = _on_programs(fault, _of_nodes(target, name))
+        for name, program in _CONTROL_PLANE.items():
+            made[f"{name}-{ending}"] = _on_programs(fault, _of_control_plane(target, program))
+    return made
+
+
+def _of_nodes(target: Target, name: str) -> Callable[[Order], list[Process]]:
+    return lambda order: [node.program(name) for node in target.nodes(order.on)]
+
+
+def _of_control_plane(target: Target, name: str) -> Callable[[Order], list[Process]]:
+    return lambda _: [target.cluster.control_plane.program(name)]
+
+
+def _on_programs(
+    fault: Callable[[Sequence[Process]], AbstractContextManager[None]],
+    programs_of: Callable[[Order], list[Process]],
+) -> Injector:
+    @contextlib.contextmanager
+    def inject(order: Order) -> Iterator[None]:
+        programs = programs_of(order)
+        with fault(programs):
+            order.hits += len(programs)
+            yield
+
+    return inject
+
+
+@contextlib.contextmanager
+def _killed(programs: Sequence[Process]) -> Iterator[None]:
+    for program in programs:
+        program.signal(signal.SIGKILL)
+    yield
+    _await(programs)
+
+
+@contextlib.contextmanager
+def _frozen(programs: Sequence[Process]) -> Iterator[None]:
+    for program in programs:
+        program.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.signal(signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def _stopped(programs: Sequence[Process]) -> Iterator[None]:
+    for program in programs:
+        program.hold()
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.let()
+        _await(programs)
+
+
+@contextlib.contextmanager
+def _node_lost(target: Target, order: Order) -> Iterator[None]:
+    cluster, nodes = target.cluster, target.nodes(order.on)
+    with contextlib.ExitStack() as undo:
+        for node in nodes:
+            # The link first: what a node that loses its power does is not seen by others.
+            undo.callback(cluster.network.set_link, node.spec.name, up=True)
+            cluster.network.set_link(node.spec.name, up=False)
+            order.hit()
+        for node in nodes:
+            kubelet, containerd = node.program("kubelet"), node.program("containerd")
+            undo.enter_context(_stopped([kubelet]))
+            with contextlib.suppress(OSError):
+                node.end_containers()
+            # As at a boot, the kubelet starts after containerd; it gives up without.
+            undo.callback(_await_containerd, node, containerd)
+            undo.enter_context(_stopped([containerd]))
+        yield
+
+
+def _await(programs: Sequence[Process]) -> None:
+    """Wait until the programs run again, unless their node or their cluster has gone."""
+    deadline = time.monotonic() + _BACK_SECONDS
+    for program in programs:
+        while not program.running and not program.stopped and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+
+def _await_containerd(node: Node, containerd: Process) -> None:
+    deadline = time.monotonic() + _BACK_SECONDS
+    while not containerd.stopped and not node.containerd_answers():
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.1)

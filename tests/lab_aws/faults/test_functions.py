@@ -1,0 +1,88 @@
+"""A fault of a function ends or holds its process, as Lambda would report it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from lab.faults import inject_into
+from tests.lab_aws.region import Lab
+
+SLOW = """
+import time
+def handler(event, context):
+    until = time.monotonic() + event.get("seconds", 1)
+    while time.monotonic() < until:
+        time.sleep(0.01)
+    return "done"
+"""
+GREEDY = """
+def handler(event, context):
+    kept = []
+    while True:
+        kept.append(bytearray(b"x" * 2**20))
+        if len(kept) > 100:
+            return "done"
+"""
+
+
+def invoke(lab: Lab, name: str, **event: Any) -> Any:
+    answer = lab.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event).encode())
+    return json.loads(answer["Payload"].read())
+
+
+def test_a_crash_ends_the_invocation_with_lambdas_error_and_the_next_one_runs(lab: Lab) -> None:
+    name = lab.function(SLOW)
+    with inject_into(lab.region.endpoint_url, "function-crash", on=name) as fault:
+        assert invoke(lab, name)["errorType"] == "Runtime.ExitError"
+        assert fault.hits == 1
+    assert invoke(lab, name, seconds=0.1) == "done"
+
+
+def test_a_crash_spares_other_functions(lab: Lab) -> None:
+    name, other = lab.function(SLOW), lab.function(SLOW)
+    with inject_into(lab.region.endpoint_url, "function-crash", on=name) as fault:
+        assert invoke(lab, other, seconds=0.2) == "done"
+        assert fault.hits == 0
+
+
+def test_a_frozen_function_times_out(lab: Lab) -> None:
+    name = lab.function(SLOW, Timeout=1)
+    with inject_into(lab.region.endpoint_url, "function-frozen", on=name):
+        assert invoke(lab, name, seconds=0.5)["errorType"] == "Sandbox.Timedout"
+
+
+def test_a_frozen_function_runs_on_when_the_fault_is_taken_back(lab: Lab) -> None:
+    name = lab.function(SLOW)
+    invoke(lab, name, seconds=0)
+    started = time.monotonic()
+    with inject_into(lab.region.endpoint_url, "function-frozen", on=name, seconds=1.0):
+        assert invoke(lab, name, seconds=0.2) == "done"
+    assert time.monotonic() - started >= 1.0
+
+
+def test_a_function_without_memory_is_killed(lab: Lab) -> None:
+    name = lab.function(GREEDY, MemorySize=512)
+    assert invoke(lab, name) == "done"
+    with inject_into(lab.region.endpoint_url, "function-out-of-memory", on=name, after="0"):
+        assert invoke(lab, name)["errorType"] == "Runtime.ExitError"
+    assert invoke(lab, name) == "done"
+
+
+def test_a_starved_function_takes_longer(lab: Lab) -> None:
+    busy = """
+def handler(event, context):
+    import time
+    used = time.process_time()
+    while time.process_time() - used < 0.3:
+        pass
+    return "done"
+"""
+    name = lab.function(busy)
+    invoke(lab, name)
+    started = time.monotonic()
+    with inject_into(lab.region.endpoint_url, "function-starved", on=name, rate=0.8, after="0"):
+        assert invoke(lab, name) == "done"
+    # A fifth of the time is left for 0.3 s of work; a busy machine takes longer still.
+    assert time.monotonic() - started > 1.0
