@@ -33,13 +33,19 @@ from lint.rules.placement_groups import (
     SpreadHoldsSeven,
     SpreadLevelNeedsSpread,
 )
-from lint.rules.policies import PermissionsBoundary, StarsHaveReasons
+from lint.rules.policies import (
+    OnlyLambdaMakesInterfaces,
+    PermissionsBoundary,
+    StarsHaveReasons,
+    TrustNamesTheAccount,
+)
 from lint.rules.stacks import NoExports, NoLiteralPartition
 from lint.rules.state_machines import (
     DefinitionCanBeRead,
     DefinitionErrors,
     DefinitionFlow,
     DefinitionPermissions,
+    DefinitionRetries,
     DefinitionSubstitutions,
     DefinitionTasks,
 )
@@ -53,6 +59,7 @@ __all__ = [
     "DefinitionErrors",
     "DefinitionFlow",
     "DefinitionPermissions",
+    "DefinitionRetries",
     "DefinitionSubstitutions",
     "DefinitionTasks",
     "DescribedParameters",
@@ -67,6 +74,7 @@ __all__ = [
     "NoLiteralPartition",
     "NodeEntriesCarryNoRights",
     "OneWayToGrantRights",
+    "OnlyLambdaMakesInterfaces",
     "OwnRole",
     "PartitionCountNeedsPartition",
     "PartitionsPerZone",
@@ -78,4 +86,5 @@ __all__ = [
     "SpreadHoldsSeven",
     "SpreadLevelNeedsSpread",
     "StarsHaveReasons",
+    "TrustNamesTheAccount",
 ]

@@ -41,16 +41,25 @@ AWS_ERRORS = {
     "States.Runtime",
     "States.TaskFailed",
     "States.Timeout",
+    "Lambda.Unknown",
+}
+#: The errors of an invocation that pass by themselves: Lambda is busy, or lost the call.
+OF_LAMBDA = {
     "Lambda.AWSLambdaException",
     "Lambda.ClientExecutionTimeoutException",
+    "Lambda.EC2ThrottledException",
+    "Lambda.EC2UnexpectedException",
+    "Lambda.ResourceConflictException",
+    "Lambda.ResourceNotReadyException",
     "Lambda.SdkClientException",
     "Lambda.ServiceException",
     "Lambda.TooManyRequestsException",
-    "Lambda.Unknown",
-    # Lambda's errors for a function that exceeds its Timeout or exits.
-    "Sandbox.Timedout",
-    "Runtime.ExitError",
 }
+#: The errors of a function's process that ended, and of one that took too long. Step Functions
+#: documents Lambda.Unknown for both.
+CRASHES = {"Runtime.ExitError", "Runtime.OutOfMemory"}
+TIME_OUTS = {"Lambda.Unknown", "Sandbox.Timedout", "States.Timeout"}
+RETRIED = OF_LAMBDA | CRASHES | TIME_OUTS
 #: The actions that logging needs (Step Functions, "Logging in CloudWatch Logs").
 LOGGING = {
     "logs:CreateLogDelivery",
@@ -215,7 +224,49 @@ class DefinitionTasks(Rule):
 
     @staticmethod
     def _catches_everything(state: asl.State) -> bool:
+        if str(state.get("Resource", "")).endswith(".waitForTaskToken"):
+            # Whoever holds the token decides with which error the state fails.
+            return True
         return bool(state.get("Catch")) and state["Catch"][-1].get("ErrorEquals") == ["States.ALL"]
+
+
+class DefinitionRetries(Rule):
+    id = "E9206"
+    shortdesc = "Every state that invokes a function retries the same errors"
+    description = (
+        "Lambda runs a function again that crashed, timed out or was throttled only if the state "
+        "machine asks for it. The names differ from failure to failure, so every invocation has "
+        "one list, the same in the whole definition. States.ALL and States.TaskFailed would also "
+        "retry a mistake of the user."
+    )
+    source_url = f"{STEP_FUNCTIONS}/bp-lambda-serviceexception.html"
+
+    def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
+        for machine in machines(cfn):
+            invoking = [
+                (name, state)
+                for name, state in asl.states(machine.definition)
+                if str(state.get("Resource", "")).endswith(":lambda:invoke") and state.get("Retry")
+            ]
+            for name, state in invoking:
+                for fault in self._faults(state, invoking[0]):
+                    yield machine.place(), f"{machine.path.name}: state {name!r} {fault}"
+
+    @staticmethod
+    def _faults(state: asl.State, first: tuple[str, asl.State]) -> Iterator[str]:
+        retriers = state["Retry"]
+        retried = {
+            error
+            for retrier in retriers
+            if retrier.get("MaxAttempts") != 0
+            for error in retrier.get("ErrorEquals", [])
+        }
+        for error in sorted(RETRIED - retried):
+            yield f"does not retry {error}; add it to Retry"
+        for error in sorted({"States.ALL", "States.TaskFailed"} & retried):
+            yield f"retries {error}, so mistakes of the user too; name what passes by itself"
+        if retriers != first[1]["Retry"]:
+            yield f"retries otherwise than {first[0]!r}; use the same Retry in every state"
 
 
 class DefinitionErrors(Rule):
@@ -230,7 +281,7 @@ class DefinitionErrors(Rule):
 
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
         for machine in machines(cfn):
-            known = AWS_ERRORS | self._raised(cfn)
+            known = AWS_ERRORS | RETRIED | self._raised(cfn)
             for name, state in asl.states(machine.definition):
                 for key in ("Retry", "Catch"):
                     for handler in state.get(key, []):

@@ -12,7 +12,9 @@ from tests.lint.checking import check
 from tests.templates.cloudformation import ROOT
 
 DEFINITION = "statemachine/benchmark.asl.yaml"
+ACCESS = "templates/access.yaml"
 BENCHMARK = "templates/benchmark.yaml"
+CLUSTER = "templates/cluster.yaml"
 NODES = "templates/nodegroup.yaml"
 PLACEMENT = "templates/placement.yaml"
 #: The rule, the template it reads, the file to break, the pattern to replace there, and by what.
@@ -38,10 +40,14 @@ BREAKAGES = [
     (rules.RefusedInLaunchTemplate, NODES, NODES, r"AssociatePublicIpAddress:.*", "SubnetId: x"),
     (rules.StarsHaveReasons, BENCHMARK, BENCHMARK, r"(?m)^\s*#.*\n", ""),
     (rules.PermissionsBoundary, BENCHMARK, BENCHMARK, r" +PermissionsBoundary:.*\n", ""),
+    (rules.TrustNamesTheAccount, BENCHMARK, BENCHMARK, r'StringEquals: { "aws:SourceAccount.*', ""),
+    (rules.TrustNamesTheAccount, CLUSTER, CLUSTER, r'StringEquals: { "aws:SourceAccount.*', ""),
+    (rules.OnlyLambdaMakesInterfaces, ACCESS, ACCESS, r"lambda:SourceFunctionArn:", "aws:x:"),
     (rules.OwnRole, BENCHMARK, BENCHMARK, r"!GetAtt PlanRole.Arn", "!GetAtt AwaitServersRole.Arn"),
     (rules.DescribedParameters, "template.yaml", "template.yaml", r" +ConstraintDescr.*\n", ""),
     (rules.DefinitionFlow, BENCHMARK, DEFINITION, r"Next: Await servers", "Next: Await nobody"),
     (rules.DefinitionTasks, BENCHMARK, DEFINITION, r" +TimeoutSeconds: 90\n", ""),
+    (rules.DefinitionRetries, BENCHMARK, DEFINITION, r" +- Runtime.ExitError\n", ""),
     (rules.DefinitionErrors, BENCHMARK, DEFINITION, r"ClusterUnreachable", "RackrateError"),
     (rules.DefinitionSubstitutions, BENCHMARK, BENCHMARK, r" +PlanFunctionArn:.*\n", ""),
     (rules.DefinitionPermissions, BENCHMARK, BENCHMARK, r" +- !GetAtt ReportFunction.Arn\n", ""),

@@ -106,6 +106,55 @@ def test_in_a_key_policy_the_resource_is_the_key_but_actions_need_a_reason(findi
     assert len(findings(rules.StarsHaveReasons, key % "kms:*")) == 1
 
 
+def trusting(service: str, condition: str = "") -> str:
+    return f"""
+    Resources:
+      Mine:
+        Type: AWS::IAM::Role
+        Properties:
+          AssumeRolePolicyDocument:
+            Statement:
+              - {{Effect: Allow, Principal: {{Service: {service}}}{condition}}}
+    """
+
+
+NAMED = ", Condition: {StringEquals: {'aws:SourceAccount': !Ref AWS::AccountId}}"
+
+
+@pytest.mark.parametrize("service", ["lambda", "states", "scheduler", "codebuild", "eks"])
+def test_a_service_that_names_the_account_is_trusted_for_this_account_only(findings, service):
+    trusted = f"{service}.amazonaws.com"
+    (found,) = findings(rules.TrustNamesTheAccount, trusting(trusted))
+    assert f"Mine trusts {trusted} for any account; add Condition" in found
+    assert findings(rules.TrustNamesTheAccount, trusting(trusted, NAMED)) == []
+
+
+def test_ec2_names_no_account_so_none_is_asked_for(findings):
+    assert findings(rules.TrustNamesTheAccount, trusting("ec2.amazonaws.com")) == []
+
+
+def test_a_function_in_the_vpc_does_not_get_the_rights_that_lambda_needs(findings):
+    managed = """
+    Resources:
+      Mine:
+        Type: AWS::IAM::Role
+        Properties:
+          ManagedPolicyArns:
+            - arn:aws:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole
+    """
+    (found,) = findings(rules.OnlyLambdaMakesInterfaces, managed)
+    assert "lets the function's code make interfaces" in found
+    allowed = INDENT + "Action: ec2:CreateNetworkInterface\n" + INDENT + "Resource: '*'"
+    (found,) = findings(rules.OnlyLambdaMakesInterfaces, policy(allowed))
+    assert "deny it with the condition key" in found
+    denied = f"""{allowed}
+              - Effect: Deny
+                Action: ec2:CreateNetworkInterface
+                Resource: "*"
+                Condition: {{ArnLike: {{lambda:SourceFunctionArn: x}}}}"""
+    assert findings(rules.OnlyLambdaMakesInterfaces, policy(denied)) == []
+
+
 def bounded(kind: str, properties: str) -> str:
     return f"""
     Parameters: {{PermissionsBoundaryArn: {{Type: String}}}}

@@ -52,7 +52,9 @@ States:
     Resource: arn:aws:states:::lambda:invoke
     Parameters: {FunctionName: "${FunctionArn}"}
     TimeoutSeconds: 60
-    Retry: [{ErrorEquals: [Throttled, Lambda.ServiceException]}]
+    Retry:
+      - {ErrorEquals: [Throttled, Lambda.ServiceException]}
+      - {ErrorEquals: OTHERS}
     Catch:
       - {ErrorEquals: [TrialsLost], Next: Done}
       - {ErrorEquals: [States.ALL], Next: Failed}
@@ -77,6 +79,8 @@ States:
   Done: {Type: Succeed}
   Failed: {Type: Fail}
 """
+OTHERS = sorted(rules.RETRIED - {"Lambda.ServiceException"})
+DEFINITION = DEFINITION.replace("OTHERS", f"[{', '.join(OTHERS)}]")
 SOURCE = """
 import errors
 
@@ -91,6 +95,7 @@ EVERY_RULE = [
     rules.DefinitionCanBeRead,
     rules.DefinitionFlow,
     rules.DefinitionTasks,
+    rules.DefinitionRetries,
     rules.DefinitionErrors,
     rules.DefinitionSubstitutions,
     rules.DefinitionPermissions,
@@ -180,11 +185,7 @@ def test_a_state_that_leads_nowhere_or_is_never_reached_is_refused(findings, old
     ("old", "new", "said"),
     [
         ("    TimeoutSeconds: 60\n", "", "'Work' has no TimeoutSeconds; add one"),
-        (
-            "    Retry: [{ErrorEquals: [Throttled, Lambda.ServiceException]}]\n",
-            "",
-            "'Work' has no Retry",
-        ),
+        ("    Retry:\n", "    Retries:\n", "'Work' has no Retry"),
         (
             "      - {ErrorEquals: [States.ALL], Next: Failed}\n",
             "",
@@ -196,8 +197,8 @@ def test_a_state_that_leads_nowhere_or_is_never_reached_is_refused(findings, old
             "'Items' does not catch everything",
         ),
         (
-            "[{ErrorEquals: [Throttled, Lambda.ServiceException]}]",
-            "[{ErrorEquals: [States.ALL, Throttled]}]",
+            "{ErrorEquals: [Throttled, Lambda.ServiceException]}",
+            "{ErrorEquals: [States.ALL, Throttled]}",
             "'Work' has States.ALL in Retry with or before others",
         ),
     ],
@@ -220,6 +221,37 @@ def test_everything_caught_before_another_error_is_refused(findings):
     found = findings(rules.DefinitionTasks, swapped)
     assert any("does not catch everything" in each for each in found)
     assert any("States.ALL in Catch with or before others" in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("Runtime.ExitError, ", "", "does not retry Runtime.ExitError; add it to Retry"),
+        (
+            "Lambda.ServiceException]}",
+            "Lambda.ServiceException], MaxAttempts: 0}",
+            "does not retry Lambda.ServiceException",
+        ),
+        (
+            "[Throttled,",
+            "[States.TaskFailed,",
+            "retries States.TaskFailed, so mistakes of the user",
+        ),
+    ],
+)
+def test_an_invocation_that_retries_too_little_or_a_users_mistake_is_refused(
+    findings, old, new, said
+):
+    (found,) = findings(rules.DefinitionRetries, [(old, new)])
+    assert said in found
+
+
+def test_invocations_that_retry_different_errors_are_refused(findings):
+    second = re.search(r"  Work:\n.*?    Next: Items\n", DEFINITION, re.DOTALL)[0]
+    other = second.replace("Work:", "Works:").replace("[Throttled, ", "[")
+    found = findings(rules.DefinitionRetries, [("  Items:\n", f"{other}  Items:\n")])
+    (only,) = found
+    assert "'Works' retries otherwise than 'Work'" in only
 
 
 @pytest.mark.parametrize(

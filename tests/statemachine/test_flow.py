@@ -26,14 +26,18 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration.item
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 from moto.stepfunctions.parser.asl.parse.preprocessor import Preprocessor
+from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
+from rackrate.errors import GIVING_UP
 from tests.statemachine.definition import definition, placeholders
 
 REGION = "us-east-1"
 #: A bucket for these tests only, because others in the same process count their objects.
 BUCKET = "flow"
 DEADLINE_SECONDS = 20
+#: How often the executions were redriven.
+REDRIVES = {"count": 0}
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 
 PLANNED = {
@@ -90,11 +94,14 @@ class ScriptedFunctions:
 
     def __init__(self):
         self.calls = []
+        self.ends = []
         self.answers = {}
 
     def invoke(self, backend, function_name, qualifier, body, headers, response_headers):
         name = function_name.rpartition(":")[2].removesuffix("Function")
         event = json.loads(body)
+        if "task_token" in event:  # the state that ends a failed execution
+            return self.end(event)
         self.calls.append((name, event))
         answer = self.answers[name]
         if isinstance(answer, list):
@@ -105,6 +112,19 @@ class ScriptedFunctions:
             response_headers["x-amz-function-error"] = "Unhandled"
             answer = {"errorType": answer.error, "errorMessage": answer.message}
         return json.dumps(answer).encode()
+
+    def end(self, event):
+        """End an execution as its last state's function does, or let a redriven one go on."""
+        self.ends.append(event)
+        engine = stepfunctions_parser_backends[DEFAULT_ACCOUNT_ID][REGION]
+        if event["redrives"]:
+            engine.send_task_success(event["task_token"], "{}")
+        else:
+            state = event["state"]
+            failure = state.get("failure") or state["finish_failure"]
+            cause = state.get("finished", {}).get("cause") or failure["Cause"]
+            engine.send_task_failure(event["task_token"], failure["Error"], cause)
+        return b"null"
 
     @property
     def names(self):
@@ -129,6 +149,7 @@ class Functions(ScriptedFunctions):
             "CheckLinks": {"links": 1, "down": 0},
             "Look": ENOUGH,
             "Launch": lambda event: {
+                "ready": True,
                 "pods": 2,
                 "item": event["item"],
                 "attempt": 1,
@@ -161,6 +182,7 @@ def machines():
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         patch.delenv("AWS_ENDPOINT_URL", raising=False)
         _read_once(patch)
+        _count_redrives(patch)
         role = boto3.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument=TRUST)
         arns = create_functions(role["Role"]["Arn"], placeholders())
         boto3.client("s3").create_bucket(Bucket=BUCKET)
@@ -236,6 +258,20 @@ def _read_once(patch):
             "boto_client_for",
             lambda region, service, state_credentials, clients=clients: clients(region, service),
         )
+
+
+def _count_redrives(patch):
+    """Let the context object have the number of redrives, as AWS's has and moto's has not."""
+    made = ExecutionWorker._get_evaluation_environment
+
+    def environment(worker):
+        found = made(worker)
+        found.states.context_object.context_object_data["Execution"]["RedriveCount"] = REDRIVES[
+            "count"
+        ]
+        return found
+
+    patch.setattr(ExecutionWorker, "_get_evaluation_environment", environment)
 
 
 def _create_machine(name, substitutions, role):
@@ -358,6 +394,21 @@ def test_a_failure_keeps_its_own_cause_when_its_end_cannot_be_written_down(run, 
     execution = run({})
     assert execution["error"] == "ServersNotReady"
     assert json.loads(execution["cause"])["errorMessage"] == "no room"
+
+
+def test_a_redriven_execution_leaves_its_last_state_and_begins_with_its_input(
+    run, functions, monkeypatch
+):
+    monkeypatch.setitem(REDRIVES, "count", 1)
+    functions.answers["AwaitServers"] = [
+        Failure("ServersNotReady"),
+        {"ready": True, "wait_seconds": 0},
+    ]
+    assert run({"blocks": 2})["status"] == "SUCCEEDED"
+    assert [end["redrives"] for end in functions.ends] == [1]
+    assert [event["plan"] for event in functions.events("Plan")] == [{"blocks": 2}] * 2
+    assert "failure" not in functions.events("Finish")[-1]["state"]
+    assert [event["redrives"] for event in functions.events("Finish")] == [1, 1]
 
 
 def test_each_item_says_first_in_its_input_which_block_it_is_of(run, monkeypatch):
@@ -584,6 +635,21 @@ def test_lost_trials_are_reported_before_the_run_fails(run, functions):
     assert functions.events("Report")[0]["failure"]["Error"] == "TrialsLost"
 
 
+@pytest.mark.parametrize("error", sorted(GIVING_UP))
+def test_a_run_that_gave_up_is_reported_and_fails_with_its_reason(run, functions, error):
+    nothing = {"pods": 0, "item": {}, "attempt": 0, "wait_seconds": 0, "deadline": 0}
+    functions.answers |= {
+        "Plan": COLD,
+        "Launch": nothing,
+        "Analyze": Failure(error, "node a is gone"),
+    }
+    execution = run({})
+    assert (execution["status"], execution["error"]) == ("FAILED", error)
+    assert json.loads(execution["cause"])["errorMessage"] == "node a is gone"
+    assert functions.names[-4:] == ["Analyze", *ENDING]
+    assert functions.events("Report")[0]["failure"]["Error"] == error
+
+
 def test_an_item_that_cannot_be_launched_is_written_down_and_the_next_one_runs(run, functions):
     functions.answers["Plan"] = COLD
     good = functions.answers["Launch"]
@@ -606,13 +672,15 @@ def test_collecting_goes_on_until_it_says_it_is_finished(run, functions):
 
 
 def test_a_makeup_item_with_nothing_to_do_collects_nothing(run, functions):
-    nothing = {"pods": 0, "item": {}, "attempt": 0, "wait_seconds": 0, "deadline": 0}
+    nothing = {"ready": True, "pods": 0, "item": {}, "attempt": 0, "wait_seconds": 0, "deadline": 0}
     functions.answers["Launch"] = nothing
     assert run({})["status"] == "SUCCEEDED"
     assert "Collect" not in functions.names
 
 
-@pytest.mark.parametrize("error", ["ClusterUnreachable", "Throttled"])
+@pytest.mark.parametrize(
+    "error", ["AwsUnavailable", "ClusterUnreachable", "Runtime.ExitError", "Sandbox.Timedout"]
+)
 def test_what_passes_by_itself_is_tried_again(run, functions, error):
     """All tasks have the same retries (test_definition.py)."""
     functions.answers["Deploy"] = [Failure(error), {}]
