@@ -1,0 +1,209 @@
+"""Turns an error into the sentence that people read, and counts equal causes once. Pure.
+
+Step Functions passes an error's name and its cause on. The cause of a function's error is a JSON
+document with a stack trace, that of a child execution its description, and others are plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rackrate_text.printable import printable
+
+#: What an error means that neither we nor a function's code raised, and what to do about it.
+_MEANINGS: dict[str, tuple[str, str]] = {
+    "Runtime.ExitError": ("the function crashed", "Run again"),
+    "Runtime.OutOfMemory": (
+        "the function ran out of memory",
+        "Run with fewer blocks",
+    ),
+    "Sandbox.Timedout": ("the function ran out of time", "Run again"),
+    "States.Timeout": ("it took longer than it may", "Run again"),
+    "States.HeartbeatTimeout": ("the function gave no sign of life", "Run again"),
+    "States.ItemReaderFailed": (
+        "the schedule could not be read from the bucket",
+        "Look whether the bucket's policy or key denies it, then run again",
+    ),
+    "States.ExceedToleratedFailureThreshold": (
+        "too many items of the schedule failed",
+        "Run again",
+    ),
+    "States.DataLimitExceeded": (
+        "an answer exceeded the limit of Step Functions",
+        "Report it, with the plan",
+    ),
+    "States.Permissions": (
+        "the state machine's role may not do it",
+        "Deploy the stack again, which restores its roles",
+    ),
+    "Lambda.TooManyRequestsException": (
+        "Lambda had no capacity for the function",
+        "Run again later, or raise the account's concurrency",
+    ),
+    "ExecutionDoesNotExist": ("its execution is not known any more", "Run again"),
+}
+_LAMBDA = ("Lambda itself failed", "Run again")
+_STATES = ("Step Functions could not go on", "Report it, with the plan")
+_CRASHED = re.compile(r"signal: killed|out of memory", re.IGNORECASE)
+_TIMED_OUT = re.compile(r"Task timed out after ([\d.]+) seconds")
+_AWS = re.compile(
+    r"An error occurred \((?P<code>[\w.]+)\) when calling the (?P<operation>\w+) operation[^:]*: "
+    r"(?P<message>.*)",
+    re.DOTALL,
+)
+_DENIED = re.compile(
+    r"(?:assumed-role/|role/)(?P<role>[\w+=,.@-]+)\S* is not authorized to perform:? "
+    r"(?P<action>[\w-]+:\w+)"
+)
+_KEY = re.compile(r"KMS|kms:|\bkey\b.*\b(?:disabled|pending deletion)\b")
+_REQUEST = re.compile(r"RequestId: ([0-9a-f-]{36})")
+
+#: What differs between equal causes. The names of nodes stay, because they say where.
+_IDS = tuple(
+    (re.compile(pattern), shown)
+    for pattern, shown in (
+        (r"\(?\b[Rr]equest ?I[Dd]:? ?[\w-]+\)?:? ?", ""),
+        (r"\barn:[\w-]+:[\w-]+:[^\s,;)\"']+", "…"),
+        (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "…"),
+        (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", "…"),
+        (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", "…"),
+        (r"\[[0-9a-fA-F:]*:[0-9a-fA-F:]+\](?::\d+)?", "…"),
+        (r"\bport \d+\b", "port …"),
+        (r"\brun-[0-9a-f]{10}(?:-[\w-]*)?(?![\w-])", "the pod"),
+        (r"\b0x[0-9a-fA-F]+\b", "…"),
+        (r"(?<![\w-])(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b(?![-.])", "…"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """An error for people.
+
+    Attributes:
+        reason: why it failed: a phrase, or lines that the code of a function wrote.
+        remedy: what to do, a sentence without its period; empty if the reason says it.
+        step: the step that failed, if its stack trace names it.
+        request: the id of the function's request, which finds its log; empty if unknown.
+    """
+
+    reason: str
+    remedy: str = ""
+    step: str = ""
+    request: str = ""
+
+    @property
+    def text(self) -> str:
+        """The reason, and what to do where the reason does not say it."""
+        return f"{self.reason}. {self.remedy}" if self.remedy else self.reason
+
+
+def told(error: str, cause: str) -> Told:
+    """What an error means, out of the documents of Lambda and of child executions."""
+    document = _document(cause)
+    if document is not None and "errorMessage" not in document:
+        if document.get("Error") or document.get("Cause"):
+            return told(str(document.get("Error") or ""), str(document.get("Cause") or ""))
+        if "Status" in document:
+            return Told(f"the execution's status is {document['Status']}")
+        document = None  # the JSON of somebody else is text
+    message = cause if document is None else str(document.get("errorMessage") or "")
+    message = printable(message).strip()
+    trace = None if document is None else document.get("stackTrace")
+    step, request = _step(trace), _request(document, message)
+    known = _known(error, message)
+    if known is not None:
+        return Told(*known, step=step, request=request)
+    return Told(message, step=step, request=request)
+
+
+def error_in(cause: str) -> str:
+    """The name of the error of a child execution, from its description; otherwise empty."""
+    document = _document(cause)
+    if document is None or "errorMessage" in document:
+        return ""
+    return error_in(str(document.get("Cause") or "")) or str(document.get("Error") or "")
+
+
+def lines_of(cause: str) -> list[str]:
+    """The lines of a cause that are for people."""
+    document = _document(cause)
+    found = told("", cause).reason if document is not None else printable(cause)
+    return [line for line in found.splitlines() if line.strip()]
+
+
+def without_ids(text: str) -> str:
+    """The text without what differs between equal causes: ids, addresses, times, names of pods."""
+    for pattern, shown in _IDS:
+        text = pattern.sub(shown, text)
+    return " ".join(text.split())
+
+
+def grouped(reasons: Iterable[str]) -> list[tuple[int, str]]:
+    """How often each cause occurs, the most frequent first; their ids make no difference."""
+    counts = Counter(without_ids(reason) for reason in reasons)
+    return [(number, reason) for reason, number in counts.most_common()]
+
+
+def _document(cause: str) -> dict[str, Any] | None:
+    try:
+        document = json.loads(cause)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _known(error: str, message: str) -> tuple[str, str] | None:
+    """The reason and the remedy of an error that our code does not raise itself."""
+    if timed := _TIMED_OUT.search(message):
+        return f"the function took longer than its {float(timed[1]):g} s", "Run again"
+    if error.startswith("Runtime.") and _CRASHED.search(message):
+        return _MEANINGS["Runtime.OutOfMemory"]
+    if found := _AWS.match(message):
+        return _refused_by_aws(found["code"], found["operation"], found["message"])
+    meaning = _MEANINGS.get(error)
+    if meaning is None and error.startswith("Lambda."):
+        meaning = _LAMBDA
+    if meaning is None and error.startswith("States.") and error != "States.TaskFailed":
+        meaning = _STATES
+    if meaning is None:
+        return None
+    said = without_ids(message)
+    quoted = bool(said) and not error.startswith(("Runtime.", "Sandbox."))
+    return (f"{meaning[0]} ({said.rstrip('.')})" if quoted else meaning[0]), meaning[1]
+
+
+def _refused_by_aws(code: str, operation: str, message: str) -> tuple[str, str]:
+    if _KEY.search(f"{code} {message}"):
+        said = without_ids(message).rstrip(".")
+        return (
+            f"the encryption key cannot be used in {operation} ({said})",
+            "Enable the key, or let the stack's roles use it, then run again",
+        )
+    if denied := _DENIED.search(message):
+        return (
+            f"the role {denied['role']} may not {denied['action']}",
+            "Look for a policy, boundary or service control policy that denies it, or deploy the"
+            " stack again",
+        )
+    said = without_ids(message).rstrip(".")
+    return f"AWS refused {operation} with {code} ({said})", "Remove the reason, then run again"
+
+
+def _step(trace: object) -> str:
+    """The step whose handler a stack trace names."""
+    for line in map(str, trace) if isinstance(trace, list) else ():
+        if found := re.search(r"/handlers/(\w+)\.py", line):
+            return found[1].replace("_", " ")
+    return ""
+
+
+def _request(document: dict[str, Any] | None, message: str) -> str:
+    named = "" if document is None else str(document.get("requestId") or "")
+    found = _REQUEST.search(message)
+    return named or (found[1] if found else "")
