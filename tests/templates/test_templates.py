@@ -96,7 +96,11 @@ class TestRoot:
             for resource in template["Resources"].values()
             if path != ROOT / "template.yaml" and resource["Type"].startswith("Custom::")
         }
-        assert hidden == {"Custom::EmptyBucket"}, "it acts only when the stack is deleted"
+        assert hidden == {
+            "Custom::EmptyBucket",
+            "Custom::StoppedRuns",
+            "Custom::StoppedCampaigns",
+        }, "they act only when the stack is deleted"
 
     @pytest.mark.parametrize(
         "parameters",
