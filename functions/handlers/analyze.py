@@ -6,10 +6,12 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_verdicts, resources
 from rackrate.document import Json
+from rackrate.errors import translated
 from rackrate.stages.analyze import analyze
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
+@translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     run_id, after_failure = event["run_id"], event["after_failure"]

@@ -6,6 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_metrics, resources
 from rackrate.document import Json
+from rackrate.errors import translated
 from rackrate.plan.schedule import BlockItem, item_from_json
 from rackrate.results.build import RunFailure
 from rackrate.stages.collect import collect, give_up
@@ -15,6 +16,7 @@ _RESERVE_SECONDS = 60
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
+@translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     run_id = event["run_id"]

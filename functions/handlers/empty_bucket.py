@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger
+from rackrate import aws
 from rackrate.stack.custom_resource import serve
 from rackrate.stages.empty_bucket import serve_request
 
@@ -22,5 +22,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     serve(
         event,
         context,
-        lambda request: serve_request(request, boto3.client("s3"), seconds=seconds),
+        lambda request: serve_request(request, aws.session().client("s3"), seconds=seconds),
     )

@@ -8,18 +8,27 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_ends, resources
 from rackrate.document import Json
+from rackrate.errors import translated
 from rackrate.results.build import RunFailure
-from rackrate.stages.finish import finish
+from rackrate.stages.finish import end_or_go_on, finish
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
+@translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    state = event["state"]
+    state, redrives = event["state"], event.get("redrives", 0)
+    if "task_token" in event:  # the execution's last state
+        goes_on = end_or_go_on(
+            event["run_id"], resources, redrives=redrives, token=event["task_token"], state=state
+        )
+        logger.info("ended the execution", extra={"goes_on": goes_on})
+        return {"goes_on": goes_on}
     finished = finish(
         event["run_id"],
         resources,
         execution_arn=event["execution_arn"],
+        redrives=redrives,
         failure=RunFailure.read(state.get("failure")),
         report_key=state.get("reported", {}).get("report_key"),
         dashboard_url=os.environ["DASHBOARD_URL"] or None,

@@ -6,15 +6,18 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.document import Json
+from rackrate.errors import translated
 from rackrate.results.build import RunFailure
 from rackrate.stages.judge import judge
 
 
 @logger.inject_lambda_context(correlation_id_path="campaign_id")
+@translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     step = event["state"].get("step", {})
     failure = RunFailure.read(step.get("failure"))
-    answer = judge(event["campaign_id"], resources, failure=failure).to_json()
+    judged = judge(event["campaign_id"], resources, failure=failure, failed=step.get("number"))
+    answer = judged.to_json()
     logger.info("judged the steps so far", extra={n: answer[n] for n in ("enough", "run_id")})
     return answer

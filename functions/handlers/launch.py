@@ -6,14 +6,16 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.document import Json
+from rackrate.errors import translated
 from rackrate.plan.schedule import item_from_json
 from rackrate.stages.launch import launch
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
+@translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     answer = launch(event["run_id"], item_from_json(event["item"]), resources).to_json()
-    told = {name: answer[name] for name in ("pods", "attempt", "wait_seconds")}
+    told = {name: answer[name] for name in ("ready", "pods", "attempt", "wait_seconds")}
     logger.info("launched client pods", extra=told)
     return answer

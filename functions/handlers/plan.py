@@ -6,10 +6,12 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.document import Json
+from rackrate.errors import translated
 from rackrate.stages.plan import plan
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
+@translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     answer = plan(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
+from rackrate import aws
 from rackrate.stack.custom_resource import serve
 from rackrate.stack.patience import Patience
 from rackrate.stages.preflight import serve_request
@@ -21,10 +21,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         context,
         lambda request: serve_request(
             request,
-            ec2=boto3.client("ec2"),
-            eks=boto3.client("eks"),
+            ec2=aws.session().client("ec2"),
+            eks=aws.session().client("eks"),
             quotas=resources.quotas,
-            cloudformation=boto3.client("cloudformation"),
+            cloudformation=aws.session().client("cloudformation"),
             patience=Patience(),
         ),
     )

@@ -6,11 +6,13 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.document import Json
+from rackrate.errors import translated
 from rackrate.results.build import RunFailure
 from rackrate.stages.report import report
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
+@translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     failure = RunFailure.read(event.get("failure"))

@@ -1,22 +1,38 @@
-"""Restore: put back what a campaign changed, or what all campaigns changed that have ended."""
+"""Restore: put back what campaigns changed, or stop them before the stack is deleted."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_campaign_ends, resources
 from rackrate.document import Json
-from rackrate.stages.restore import restore, restore_stopped, sweep_campaigns
+from rackrate.errors import translated
+from rackrate.stack.custom_resource import Answer, serve
+from rackrate.stages.restore import restore, restore_stopped, stop_campaigns, sweep_campaigns
 
 #: The part of the function's time that is reserved for recording how it went.
 _RESERVE_SECONDS = 60
 
 
+def _serve_request(request: Mapping[str, Any]) -> Answer:
+    """Stop what runs when the stack is deleted; do nothing when it is created or updated."""
+    if request["RequestType"] == "Delete":
+        put_campaign_ends(stop_campaigns(resources))
+    return Answer("campaigns")
+
+
 @logger.inject_lambda_context(correlation_id_path="campaign_id")
+@translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     patience = context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
     match event:
+        case {"RequestType": str()}:  # CloudFormation
+            serve(event, context, _serve_request)
+            return {}
         case {"campaign_id": str(campaign_id)}:  # the state machine
             answer = restore(campaign_id, resources).to_json()
             logger.info("put back what was changed", extra=answer)

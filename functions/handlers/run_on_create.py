@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger
+from rackrate import aws
+from rackrate.errors import translated
 from rackrate.stack.custom_resource import serve
 from rackrate.stages.run_on_create import (
     Runner,
@@ -24,13 +25,14 @@ def _runner() -> Runner:
     return Runner(
         state_machine_arn=os.environ["STATE_MACHINE_ARN"],
         store=Store(table, bucket),
-        states=boto3.client("stepfunctions"),
-        s3=boto3.client("s3"),
+        states=aws.session().client("stepfunctions"),
+        s3=aws.session().client("s3"),
         bucket_name=bucket,
     )
 
 
 @logger.inject_lambda_context(correlation_id_path="RequestId")
+@translated()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any] | None:
     """The Lambda entry point: CloudFormation's request, the end of an execution, or a schedule."""
     if event.get("source") == "aws.states":

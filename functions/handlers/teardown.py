@@ -1,18 +1,34 @@
-"""Teardown: clean up after a run, after one stopped execution, or after all stopped executions."""
+"""Teardown: clean up after a run, after stopped executions, or before the stack is deleted."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_ends, put_metrics, resources
 from rackrate.document import Json
-from rackrate.stages.teardown import sweep, teardown, teardown_stopped
+from rackrate.errors import translated
+from rackrate.stack.custom_resource import Answer, serve
+from rackrate.stages.teardown import stop_runs, sweep, teardown, teardown_stopped
+
+
+def _serve_request(request: Mapping[str, Any]) -> Answer:
+    """Stop what runs when the stack is deleted; do nothing when it is created or updated."""
+    if request["RequestType"] == "Delete":
+        put_ends(stop_runs(resources))
+    return Answer("runs")
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
+@translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     match event:
+        case {"RequestType": str()}:  # CloudFormation
+            serve(event, context, _serve_request)
+            return {}
         case {"run_id": str(run_id)}:  # the state machine
             done = teardown(run_id, resources)
         case {"source": "aws.states", "detail": dict(detail)}:

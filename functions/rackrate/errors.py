@@ -3,24 +3,58 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from botocore import exceptions as botocore_errors
 from botocore.exceptions import ClientError
 
-#: The AWS error codes for throttling.
-_CODES = frozenset(
+#: The AWS error codes for throttling. S3 and DynamoDB pass on that KMS throttles them.
+_THROTTLED = frozenset(
     {
         "Throttling",
         "ThrottlingException",
         "ThrottledException",
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "KMS.ThrottlingException",
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "RequestThrottled",
-        "TooManyRequestsException",
-        "ProvisionedThroughputExceededException",
+        "RequestThrottledException",
         "SlowDown",
+        "TooManyRequestsException",
+        "TransactionInProgressException",
     }
+)
+#: The AWS error codes that pass by themselves: AWS failed, or the credentials expired or are so new
+#: that not every service knows them.
+_UNAVAILABLE = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "RequestExpired",
+        "UnrecognizedClientException",
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "InternalServerException",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServerException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "Unavailable",
+    }
+)
+
+#: botocore's errors for a request or a response that got lost.
+_CONNECTION_LOST = (
+    botocore_errors.ConnectionError,
+    botocore_errors.HTTPClientError,
+    botocore_errors.IncompleteReadError,
 )
 
 
@@ -95,8 +129,16 @@ class Throttled(RackrateError):
     """AWS or Kubernetes asked us to slow down."""
 
 
+class AwsUnavailable(RackrateError):
+    """An API of AWS failed, did not answer, or refused credentials that expired."""
+
+
 class NodesUnavailable(RackrateError):
     """Nodes that a run needs are missing. The message quotes the node group's health issues."""
+
+
+class NodesChanged(RackrateError):
+    """A run cannot be continued, because its nodes are gone: other nodes are a new draw."""
 
 
 class ChangeFailed(RackrateError):
@@ -111,6 +153,13 @@ class ServersNotReady(RackrateError):
     """Servers did not come up in time although their nodes are there."""
 
 
+class AdmissionRefused(RackrateError):
+    """Kubernetes refuses an object: a quota, an admission webhook or policy, or its validation.
+
+    The message quotes it.
+    """
+
+
 class LinksDown(RackrateError):
     """More pairs cannot talk to each other than the plan tolerates; nothing was measured."""
 
@@ -119,17 +168,45 @@ class TrialsLost(RackrateError):
     """More trials were lost than the plan tolerates."""
 
 
+#: The errors with which a run ends before it has measured what it planned, by name.
+GIVING_UP: Mapping[str, type[RackrateError]] = {
+    kind.__name__: kind
+    for kind in (NodesUnavailable, ServersNotReady, AdmissionRefused, TrialsLost)
+}
+#: The names of all of these errors. Their messages are sentences for people.
+NAMES = frozenset(error.__name__ for error in RackrateError.__subclasses__())
+#: Those that refuse an input before anything is started, with a line for each mistake.
+REFUSALS = frozenset({"InvalidPlan", "InvalidComparison", "InvalidCampaign"})
+
+
 def is_throttling(error: Any) -> bool:
     """Whether a botocore ClientError means that AWS throttles us."""
-    return error.response.get("Error", {}).get("Code") in _CODES
+    return error.response.get("Error", {}).get("Code") in _THROTTLED
+
+
+def is_unavailable(error: Any) -> bool:
+    """Whether a botocore ClientError means that AWS failed, or that credentials expired."""
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0
+    return error.response.get("Error", {}).get("Code") in _UNAVAILABLE or status >= 500
 
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """Turn a ClientError for throttling into `Throttled`; let other errors pass."""
+    """Turn botocore's errors that pass by themselves into the names that the state machines retry.
+
+    Other errors pass unchanged.
+
+    Raises:
+        Throttled: AWS throttles us.
+        AwsUnavailable: AWS failed, the connection failed, or the credentials expired.
+    """
     try:
         yield
     except ClientError as error:
         if is_throttling(error):
             raise Throttled(str(error)) from error
+        if is_unavailable(error):
+            raise AwsUnavailable(str(error)) from error
         raise
+    except _CONNECTION_LOST as error:
+        raise AwsUnavailable(str(error)) from error

@@ -6,8 +6,7 @@ import functools
 import os
 from typing import Any
 
-import boto3
-
+from rackrate import aws
 from rackrate.campaign_store import CampaignStore
 from rackrate.measure.cluster import Cluster
 from rackrate.plan import prices
@@ -41,22 +40,22 @@ class Resources:
     @functools.cached_property
     def eks(self) -> Any:
         """A client of EKS."""
-        return boto3.client("eks")
+        return aws.session().client("eks")
 
     @functools.cached_property
     def ec2(self) -> Any:
         """A client of EC2."""
-        return boto3.client("ec2")
+        return aws.session().client("ec2")
 
     @functools.cached_property
     def quotas(self) -> Any:
         """A client of Service Quotas with short timeouts, because there may be no way to it."""
-        return boto3.client("service-quotas", config=prices.CLIENT_CONFIG)
+        return aws.session().client("service-quotas", config=prices.CLIENT_CONFIG)
 
     @functools.cached_property
     def step_functions(self) -> Any:
         """A client of Step Functions."""
-        return boto3.client("stepfunctions")
+        return aws.session().client("stepfunctions")
 
     @functools.cached_property
     def region(self) -> str:
@@ -66,4 +65,4 @@ class Resources:
     @functools.cached_property
     def pricing(self) -> Any:
         """A client of the Price List API."""
-        return prices.client(boto3, self.region)
+        return prices.client(aws.session(), self.region)

@@ -12,17 +12,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
-import boto3
+from aws_lambda_powertools import Logger
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from rackrate import aws
 from rackrate.document import Document, Json
 from rackrate.errors import translated
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
+from rackrate.measure.obstacles import GaveUp
 from rackrate.measure.trials import RawValues, Trial, TrialState
+from rackrate.plan.arms import Node
 from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.replacements import Replacement, nodes_at
 from rackrate.plan.schedule import (
     Item,
     TrialKey,
@@ -36,6 +40,8 @@ from rackrate.verdict.enough import Stopped
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.model import Verdict
 
+logger = Logger(child=True)
+
 #: The only partition key of the index `runs`.
 RUNS = "runs"
 #: The key of the item with the leases on the nodes. It has an attribute for each arm, so that one
@@ -44,6 +50,18 @@ _LEASES = {"pk": "lease", "sk": "nodes"}
 RunStatus = Literal[
     "running", "succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"
 ]
+#: What a run's item has from its end, or from its hold on nodes that it gave back.
+_OF_AN_END = (
+    "finished_at",
+    "seconds",
+    "error",
+    "cause",
+    "conclusion",
+    "stopped",
+    "gave_up",
+    "waiting_since",
+    "leased_at",
+)
 #: The items of a trial: what counts of it, and the latest repetition of a measured one.
 Kind = Literal["trial", "repeat"]
 
@@ -115,6 +133,12 @@ class RunRecord(Document):
     pause_seconds: float = 0.0
     stopped: Stopped | None = None
     """Why it measured no more blocks, if it looked at its verdicts."""
+    lost_arms: dict[str, str] = {}  # noqa: RUF012 (pydantic copies it)
+    """The arms without a pair that can be measured now, and since when."""
+    refused_items: int = 0
+    """How many items in a row had all of their pods refused."""
+    gave_up: GaveUp | None = None
+    """Why it measures no more, if it ends before it has measured what it planned."""
     seed: int | None = None
     lab_scale: float | None = None
     expected_seconds: float = 0.0
@@ -128,6 +152,14 @@ class RunRecord(Document):
     cause: str | None = None
     complaints_before: tuple[str, ...] = ()
     """What was wrong with the node groups before they were woken."""
+    missing_since: dict[str, str] = {}  # noqa: RUF012 (pydantic copies it)
+    """Since when places of the plan have had no server, by place."""
+    replacements: tuple[Replacement, ...] = ()
+    """The nodes that took the places of lost ones."""
+    redrives: int = 0
+    """How often it went on after its end: the number of the last redrive of its execution."""
+    continued_at: tuple[str, ...] = ()
+    """When it went on after its end."""
 
     @property
     def is_running(self) -> bool:
@@ -152,6 +184,9 @@ class RunProgress(TypedDict, total=False):
     next_look: int
     pause_seconds: int
     stopped: Json
+    lost_arms: Mapping[str, str]
+    refused_items: int
+    gave_up: Json | None
     seed: int
     lab_scale: float | None
     expected_seconds: float
@@ -164,6 +199,7 @@ class RunProgress(TypedDict, total=False):
     error: str
     cause: str
     complaints_before: Sequence[str]
+    missing_since: Mapping[str, str]
 
 
 class Lease(Document):
@@ -176,7 +212,7 @@ class Lease(Document):
     expected_end: str
     """When the run is expected to end."""
     expires_at: str
-    """When another run may take the nodes, unless the lease was renewed before."""
+    """When another run may take the nodes if nobody knows what became of this one."""
 
 
 class Replaced(NamedTuple):
@@ -235,7 +271,7 @@ class Store:
     """
 
     def __init__(self, table_name: str, bucket_name: str, session: Any = None) -> None:
-        session = session or boto3.Session()
+        session = session or aws.session()
         self._session = session
         config = Config(retries={"mode": "standard", "max_attempts": 4}, max_pool_connections=32)
         self._table_name = table_name
@@ -453,6 +489,45 @@ class Store:
         written = self._update(run_id, set_={**attributes, "updated_at": now()})
         return None if "status" not in written else _run_record(written)
 
+    def replace_nodes(
+        self, run_id: str, made: Sequence[Replacement], before: Sequence[Replacement]
+    ) -> RunRecord | None:
+        """Record that nodes took the places of lost ones.
+
+        Args:
+            run_id: the run.
+            made: the new replacements.
+            before: those that the caller knows of.
+
+        Returns:
+            The run's item, or None where another call has recorded some since.
+        """
+        written = self._table.update(
+            f"run#{run_id}",
+            "run",
+            set_={
+                "replacements": [each.to_json() for each in (*before, *made)],
+                "updated_at": now(),
+            },
+            condition=(
+                "attribute_not_exists(#replacements) OR size(#replacements) = :count"
+                if not before
+                else "size(#replacements) = :count"
+            ),
+            values={":count": len(before)},
+        )
+        return None if written is None else _run_record(written)
+
+    def nodes_at(self, run_id: str) -> dict[str, Node]:
+        """The nodes in the places where a run replaced the plan's nodes, by place."""
+        # Exactly the run's item: no other sort key begins so.
+        found = self._table.query(f"run#{run_id}", "run", ("sk", "replacements"))
+        return nodes_at(
+            Replacement.model_validate(each, strict=False)
+            for item in found
+            for each in item.get("replacements", ())
+        )
+
     def count_trials(self, run_id: str, *, measured: int, failed: int) -> None:
         """Add to the run's counts of trials.
 
@@ -493,6 +568,54 @@ class Store:
         )
         return None if written is None else seconds
 
+    def continue_run(self, run_id: str, redrives: int) -> bool:
+        """Record that a run goes on whose end is recorded, because its execution was redriven.
+
+        Args:
+            run_id: the run.
+            redrives: how often its execution was redriven.
+
+        Returns:
+            False when there is no such run, or when this redrive is recorded already.
+        """
+        time = now()
+        written = self._table.update(
+            f"run#{run_id}",
+            "run",
+            set_={
+                "status": "running",
+                "phase": "going on after its end",
+                "redrives": redrives,
+                "updated_at": time,
+            },
+            append={"continued_at": [time]},
+            remove=_OF_AN_END,
+            condition=(
+                "attribute_exists(#status)"
+                " AND (attribute_not_exists(#redrives) OR #redrives < :redrives)"
+            ),
+        )
+        return written is not None
+
+    def forget_trials(self, run_id: str, *, apart_from: Iterable[TrialKey]) -> None:
+        """Delete what was tried of a run's trials, so that they are measured anew.
+
+        The raw outputs stay in the bucket.
+
+        Args:
+            run_id: the run.
+            apart_from: the trials that stay.
+        """
+        stay = {_sort_key("trial", key) for key in apart_from}
+        pk = f"run#{run_id}"
+        tried = [
+            *self._table.query(pk, "trial#", ("sk",)),
+            *self._table.query(pk, "repeat#", ("sk",)),
+        ]
+        with ThreadPoolExecutor(_READERS) as pool:
+            gone = (item["sk"] for item in tried if item["sk"] not in stay)
+            list(pool.map(lambda sk: self._table.delete(pk, sk), gone))
+
     def running_runs(self) -> list[RunRecord]:
         """Every run whose status in the table is `running`."""
         return self._runs(
@@ -519,7 +642,14 @@ class Store:
         self, key: str, chosen: str, names: Mapping[str, str], values: Mapping[str, str]
     ) -> list[RunRecord]:
         found = self._table.query_index(key, chosen, names, {":runs": RUNS, **values})
-        return [_run_record(item) for item in found]
+        records = []
+        for item in found:
+            try:
+                records.append(_run_record(item))
+            except ValidationError as error:
+                # One item that nobody can read must not hide all runs.
+                logger.warning("an item is no run", pk=item.get("pk"), error=str(error))
+        return records
 
     def _update(
         self,
@@ -541,6 +671,9 @@ class Store:
     ) -> dict[str, Lease] | None:
         """Take or renew a run's lease on the nodes of several arms: on all of them or on none.
 
+        A lease of another run is in the way until somebody ends it, also after its time. Functions'
+        clocks may differ, so one that is ahead must not take the nodes of a run that goes on.
+
         Args:
             arms: names of the stack's arms.
             lease: the lease.
@@ -551,12 +684,10 @@ class Store:
             None when the run holds the nodes. Otherwise the leases of other runs on them, by arm.
         """
         wanted = {f"#arm{number}": arm for number, arm in enumerate(arms)}
-        time = now()
         values: Json = {":lease": lease.to_json(), ":run": lease.run_id}
         free = "{0}.run_id = :run"
         if not renew:
-            free += " OR attribute_not_exists({0}) OR {0}.expires_at < :now"
-            values[":now"] = time
+            free += " OR attribute_not_exists({0})"
         try:
             with translated():
                 self._dynamodb.update_item(
@@ -577,9 +708,7 @@ class Store:
             return {
                 arm: held
                 for arm in wanted.values()
-                if (held := leases.get(arm)) is not None
-                and held.run_id != lease.run_id
-                and held.expires_at >= time
+                if (held := leases.get(arm)) is not None and held.run_id != lease.run_id
             }
         return None
 
@@ -611,6 +740,29 @@ class Store:
                 )
         except ClientError as error:
             # Another run has taken one of them since, so the lease has expired on all of them.
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+
+    def end_leases(self, leases: Mapping[str, Lease]) -> None:
+        """End the leases of runs that are gone, by arm, unless one was renewed or taken since."""
+        names = {f"#arm{number}": arm for number, arm in enumerate(leases)}
+        values: Json = {}
+        unchanged: list[str] = []
+        for number, lease in enumerate(leases.values()):
+            values |= {f":run{number}": lease.run_id, f":end{number}": lease.expires_at}
+            unchanged.append(f"#arm{number}.run_id = :run{number}")
+            unchanged.append(f"#arm{number}.expires_at = :end{number}")
+        try:
+            with translated():
+                self._dynamodb.update_item(
+                    TableName=self._table_name,
+                    Key=to_item(_LEASES),
+                    UpdateExpression="REMOVE " + ", ".join(names),
+                    ConditionExpression=" AND ".join(unchanged),
+                    ExpressionAttributeNames=names,
+                    ExpressionAttributeValues=to_item(values),
+                )
+        except ClientError as error:
             if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
                 raise
 
@@ -663,7 +815,7 @@ class Store:
         item = {
             **trial.to_item(),
             "pk": f"run#{run_id}",
-            "sk": _prefix(kind, key.block) + "#".join(dataclasses.astuple(key)[1:]),
+            "sk": _sort_key(kind, key),
             "run_id": run_id,
         }
         compared = {":measured": "measured", ":attempt": trial.attempt}
@@ -739,6 +891,10 @@ class Store:
 def _prefix(kind: Kind, block: int | None = None) -> str:
     """The beginning of the sort keys of a run's trials, or of one block's."""
     return f"{kind}#" if block is None else f"{kind}#{block:04d}#"
+
+
+def _sort_key(kind: Kind, key: TrialKey) -> str:
+    return _prefix(kind, key.block) + "#".join(dataclasses.astuple(key)[1:])
 
 
 def _without_keys(item: Mapping[str, Any]) -> Json:

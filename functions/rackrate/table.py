@@ -46,6 +46,11 @@ class Table:
         with translated():
             self._dynamodb.put_item(TableName=self._name, Item=to_item(item))
 
+    def delete(self, pk: str, sk: str) -> None:
+        """Delete an item, if it is there."""
+        with translated():
+            self._dynamodb.delete_item(TableName=self._name, Key=to_item({"pk": pk, "sk": sk}))
+
     def query(self, pk: str, prefix: str, fields: Sequence[str] = ()) -> list[Json]:
         """The items whose sort key has a prefix, in its order; all their fields, or some."""
         items: list[Json] = []
@@ -98,6 +103,7 @@ class Table:
         set_once: Mapping[str, Any] | None = None,
         add: Mapping[str, int] | None = None,
         append: Mapping[str, Sequence[Any]] | None = None,
+        remove: Sequence[str] = (),
         condition: str | None = None,
         reads: Sequence[str] = (),
         values: Mapping[str, Any] | None = None,
@@ -111,6 +117,7 @@ class Table:
             set_once: attributes to write where the item has none.
             add: what to add to numbers.
             append: what to append to lists.
+            remove: attributes to remove.
             condition: the condition, with `#name` for the attribute with that name.
             reads: the attributes of the condition that are not written.
             values: further values for the condition, such as `:running`.
@@ -119,7 +126,7 @@ class Table:
             The item as it is then, or None where it does not meet the condition.
         """
         written = {**set_, **(set_once or {}), **(add or {}), **(append or {})}
-        names = {f"#{name}": name for name in (*written, *reads)}
+        names = {f"#{name}": name for name in (*written, *reads, *remove)}
         given = {f":{name}": value for name, value in written.items()}
         sets = [f"#{name} = :{name}" for name in set_]
         sets += [f"#{name} = if_not_exists(#{name}, :{name})" for name in set_once or {}]
@@ -129,6 +136,8 @@ class Table:
         expression = "SET " + ", ".join(sets)
         if add:
             expression += " ADD " + ", ".join(f"#{name} :{name}" for name in add)
+        if remove:
+            expression += " REMOVE " + ", ".join(f"#{name}" for name in remove)
         request: Json = {"ConditionExpression": condition} if condition else {}
         try:
             with translated():

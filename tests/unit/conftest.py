@@ -15,6 +15,7 @@ from tests.templates.cloudformation import ROOT, load
 from tests.unit.given import Given
 from tests.unit.measure.fake_cluster import FakeCluster
 from tests.unit.samples import SETTINGS
+from tests.unit.stages.runs import States
 
 
 @pytest.fixture(scope="session")
@@ -129,4 +130,5 @@ def resources(settings, store, cluster, ec2):
         ec2=ec2,
         pricing=None,
         region="us-east-1",
+        step_functions=States("RUNNING"),
     )

@@ -149,7 +149,7 @@ def payload_keys(state_name):
     return {key.removesuffix(".$") for key in machine[state_name]["Parameters"]["Payload"]}
 
 
-def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
+def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog, executions):
     tests = [{"name": "tcp-1", "seconds": 2}, {"name": "rtt", "count": 10}]
     plan = {"tests": tests, "blocks": {"least": 5, "most": 6}}
 
@@ -157,6 +157,7 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
         assert set(event) == payload_keys(state), f"{state} sends other keys"
         return call(name, event)
 
+    executions.status = "RUNNING"
     planned = step("plan", "Plan", run_id=RUN, execution_arn=ARN, plan=plan)
     assert planned["dry_run"] is False
     assert step("take_lease", "Take lease", run_id=RUN)["taken"] is True
@@ -166,7 +167,7 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
 
     def measure(item):
         launched = step("launch", "Launch", run_id=RUN, item=item)
-        assert set(launched) == {"pods", "item", "attempt", "wait_seconds", "deadline"}
+        assert set(launched) == {"ready", "pods", "item", "attempt", "wait_seconds", "deadline"}
         if launched["pods"]:
             event = {key: launched[key] for key in ("item", "attempt", "deadline")}
             assert step("collect", "Collect", run_id=RUN, **event)["finished"] is True
@@ -186,7 +187,7 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog):
     reported = step("report", "Report", run_id=RUN)
     assert step("teardown", "Teardown", run_id=RUN)["gone"] is True
     state = {"dry_run": False, "reported": reported}
-    ended = step("finish", "Finish", run_id=RUN, execution_arn=ARN, state=state)
+    ended = step("finish", "Finish", run_id=RUN, execution_arn=ARN, redrives=0, state=state)
     assert ended["output"]["status"] == "succeeded"
     assert ended["output"]["dashboard"] is None, "an empty variable is no dashboard"
     assert ended["ended"]["status"] == store.run(RUN).status == "succeeded"
@@ -312,6 +313,7 @@ def stopped(status):
         ("Plan", "dry_run"),
         ("Take lease", "taken"),
         ("Await servers", "ready"),
+        ("Launch", "ready"),
         ("Launch", "pods"),
         ("Collect", "finished"),
         ("Look", "enough"),
@@ -377,12 +379,15 @@ def test_a_failed_run_is_finished_with_its_error(call, store):
     failure = {"Error": "NodesUnavailable", "Cause": "none left"}
     call("finish", {"run_id": RUN, "execution_arn": ARN, "state": {"failure": failure}})
     run = store.run(RUN)
-    assert (run.status, run.error, run.cause) == (*("failed", "NodesUnavailable", "none left"),)
+    assert (run.status, run.error) == ("failed", "NodesUnavailable")
+    assert run.cause == "none left; 0 of 36 trials were measured."
 
 
-def test_an_aborted_execution_is_torn_down(call, store, cluster):
+def test_an_aborted_execution_is_torn_down(call, store, cluster, executions):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
+    executions.status = "RUNNING"
     call("deploy", {"run_id": RUN, "execution_arn": ARN})
+    executions.status = "ABORTED"
     call("teardown", stopped("ABORTED"))
     assert cluster.objects == {}
     assert store.run(RUN).status == "aborted"
@@ -399,9 +404,11 @@ def test_a_comparison_that_fails_is_no_failed_run(call, store, capsys):
 SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
 
 
-def test_the_schedule_sweeps(call, store, cluster, capsys):
+def test_the_schedule_sweeps(call, store, cluster, executions, capsys):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
+    executions.status = "RUNNING"
     call("deploy", {"run_id": RUN, "execution_arn": ARN})
+    executions.status = "ABORTED"
     assert call("teardown", SCHEDULED)["runs"] == [RUN]
     assert cluster.objects == {}
     assert ("OverdueRuns", "Count", 0.0) in metrics(capsys.readouterr().out)

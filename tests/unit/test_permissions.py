@@ -13,14 +13,16 @@ import pytest
 from rackrate.campaign_store import CampaignStore
 from rackrate.errors import CampaignEnded, NodesUnavailable
 from rackrate.measure import manifests
-from rackrate.store import now
+from rackrate.store import Lease, now
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.changes.fake_eks import NEW, OLD
 from tests.unit.changes.fake_eks import Eks as Addons
 from tests.unit.given import Given
 from tests.unit.samples import HOST_SETTINGS, NODES
+from tests.unit.stack.custom_resources import listener
+from tests.unit.stack.custom_resources import request as cloudformation_request
 from tests.unit.stages.campaigns import Executions, NodeGroups, results_of_run, store_run
-from tests.unit.stages.runs import ARN, RUN
+from tests.unit.stages.runs import ARN, PODS, RUN, missed
 from tests.unit.stages.test_count import answering
 from tests.unit.test_handlers import (
     SCHEDULED,
@@ -59,6 +61,8 @@ class Recorded:
     def __getattr__(self, name):
         if name == "get_paginator":
             return self._paginator
+        if name == "exceptions":
+            return self._client.exceptions
         method = getattr(self._client, name)
 
         def call(**arguments):
@@ -145,6 +149,7 @@ def calls(store, cluster, ec2, monkeypatch):
                 note("eks", "DescribeCluster")  # the first call of `Cluster`
             return super().__getattribute__(name)
 
+    executions = Executions("ABORTED")
     given = Connecting(
         settings=replace(HOST_SETTINGS, idle_scale_to_zero=True, owns_nodes=True),
         store=store,
@@ -155,7 +160,7 @@ def calls(store, cluster, ec2, monkeypatch):
         eks=Recorded("eks", Eks(cluster), note),
         ec2=Recorded("ec2", Ec2(ec2), note),
         quotas=Recorded("servicequotas", Quotas(), note),
-        step_functions=Recorded("states", Executions("ABORTED"), note),
+        step_functions=Recorded("states", executions, note),
     )
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "rackrate")
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "stack")
@@ -183,7 +188,7 @@ def calls(store, cluster, ec2, monkeypatch):
     for events in listened:
         events.register("before-call", heard)
         events.register("before-parameter-build", asked_for)
-    _live_through_everything(call, store, cluster)
+    _live_through_everything(call, store, cluster, executions)
     _live_through_campaigns(call, store, given.campaigns, given.eks)
     for events in listened:
         events.unregister("before-call", heard)
@@ -191,7 +196,8 @@ def calls(store, cluster, ec2, monkeypatch):
     return Calls(made, objects)
 
 
-def _live_through_everything(call, store, cluster):
+def _live_through_everything(call, store, cluster, executions):
+    executions.statuses[ARN] = "RUNNING"
     start = {"run_id": RUN, "execution_arn": ARN}
     plan = {"tests": [{"name": "tcp-1", "seconds": 2}], "tolerated_loss": 0.9}
     plan["blocks"] = {"least": 2, "most": 3}
@@ -202,6 +208,8 @@ def _live_through_everything(call, store, cluster):
     for _ in range(2):
         call("wake_nodes", run_id="run-0", execution_arn=ARN, plan=plan)
     call("plan", **start, plan=plan)
+    held = Lease(run_id="run-0", taken_at=now(), expected_end=now(), expires_at=now())
+    store.hold_nodes(["baseline"], held)
     call("take_lease", run_id=RUN)
     call("deploy", **start)
     call("await_servers", run_id=RUN)
@@ -217,6 +225,19 @@ def _live_through_everything(call, store, cluster):
     cluster.on_client = cluster.succeed
     items = [item.to_json() for item in store.items(RUN)]
     call("collect", run_id=RUN, item=items[1], failure={"Error": "ServersNotReady"})
+    (server,) = {pair["server"] for pair in items[0]["pairs"] if pair["arm"] == "treatment"}
+    gone = cluster.objects.pop(key := f"{PODS}/server-{server}")
+    kept = list(cluster.nodes)
+    (lost,) = (each for each in kept if each["metadata"]["name"] == server)
+    # EC2 is asked about it, but it is of another type, so it takes no place.
+    labels = {**lost["metadata"]["labels"], "node.kubernetes.io/instance-type": "c5n.large"}
+    other = {**lost, "metadata": {**lost["metadata"], "name": "other", "labels": labels}}
+    cluster.nodes = [each for each in kept if each is not lost] + [other]
+    call("launch", run_id=RUN, item=items[0])  # looks for another node for the place
+    cluster.nodes = kept
+    missed(store, 61, server)
+    call("launch", run_id=RUN, item=items[0])  # writes down what a pair without a server lost
+    cluster.objects[key] = gone
     for item in (items[0], items[-1]):
         launched = call("launch", run_id=RUN, item=item)
         event = {name: launched[name] for name in ("item", "attempt", "deadline")}
@@ -226,9 +247,11 @@ def _live_through_everything(call, store, cluster):
     reported = call("report", run_id=RUN)
     call("teardown", run_id=RUN)
     cluster.nodes = cluster.nodes[1:]
+    missed(store, 61, *(each["metadata"]["name"] for each in kept), *NODES["treatment"])
     with pytest.raises(NodesUnavailable):
         call("await_servers", run_id=RUN)
-    call("finish", **start, state={"reported": reported})
+    executions.statuses.clear()
+    call("finish", **start, redrives=0, state={"reported": reported})
     copy_run(store, RUN, "run-2")
     store._dynamodb.put_item(
         TableName="results",
@@ -243,6 +266,17 @@ def _live_through_everything(call, store, cluster):
     call("wake_nodes", **start, plan=plan)
     call("teardown", **stopped("ABORTED"))
     call("teardown", **SCHEDULED)
+    failed = {"failure": {"Error": "NodesUnavailable", "Cause": "gone"}, "reported": reported}
+    store.finish_run(RUN, "failed")
+    for redrives in (0, 1):  # it fails, is redriven, and goes on with the plan that it has
+        call("finish", run_id=RUN, redrives=redrives, task_token="token", state=failed)
+    cluster.nodes = kept
+    executions.statuses[ARN] = "RUNNING"
+    call("plan", **start, plan=plan)
+    executions.statuses.clear()
+    store.start_run("last", "running", now(), execution_arn=ARN)
+    with listener() as (url, _):
+        call("teardown", **cloudformation_request("Delete", {}, ResponseURL=url))
 
 
 def _live_through_campaigns(call, store, campaigns, eks):
@@ -283,6 +317,9 @@ def _live_through_campaigns(call, store, campaigns, eks):
     campaigns.update("second", step_run_id="child")
     store.start_run("child", "running", now(), execution_arn="arn:child")
     call("restore", **{"detail-type": "Scheduled Event"})
+    call("plan_campaign", campaign_id="last", execution_arn="arn:last", input=versions)
+    with listener() as (url, _):
+        call("restore", **cloudformation_request("Delete", {}, ResponseURL=url))
 
 
 def copy_run(store, run_id, other):

@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import boto3
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.signers import RequestSigner
 from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.watch import Watch
 
+from rackrate import aws
 from rackrate.document import Json
-from rackrate.errors import ClusterUnreachable, Throttled, is_throttling
+from rackrate.errors import AdmissionRefused, ClusterUnreachable, Throttled, is_throttling
 
 # As aws-cli's `eks get-token` (customizations/eks/get_token.py): a presigned call that is valid for
 # 60 s as a URL. EKS accepts it as a token for 15 minutes, of which aws-cli uses 14.
@@ -29,6 +29,15 @@ _URL_SECONDS = 60
 _TOKEN_SECONDS = 10 * 60
 _CONNECTIONS = 32
 _CONNECT_SECONDS = 5
+#: How long the reading of one log may take, and the size of the parts in which it is read.
+_LOG_SECONDS, _PART_BYTES = 30.0, 64 * 1024
+
+
+class Log(NamedTuple):
+    """What a container printed, and whether that is all of it."""
+
+    text: str
+    is_whole: bool
 
 
 def eks_token(session: Any, cluster_name: str) -> str:
@@ -75,7 +84,7 @@ class Cluster:
 
     def __init__(self, name: str, session: Any = None) -> None:
         self.name = name
-        self._session = session or boto3.Session()
+        self._session = session or aws.session()
         self._token_expires = 0.0
         with _translated(name):
             description = self._session.client("eks").describe_cluster(name=name)["cluster"]
@@ -115,20 +124,33 @@ class Cluster:
     ) -> urllib3.BaseHTTPResponse:
         """Send a request, and read the body of its response unless it is to be streamed.
 
+        If the API does not accept the token, it gets a new one once.
+
         Raises:
             ApiException: the API responded with an error.
         """
-        response: urllib3.BaseHTTPResponse = self._api.call_api(
-            path,
-            method,
-            query_params=list((query or {}).items()),
-            header_params={"Accept": "application/json", "Content-Type": "application/json"},
-            body=None if body is None else dict(body),
-            auth_settings=["BearerToken"],
-            _return_http_data_only=True,
-            _preload_content=False,
-            _request_timeout=(_CONNECT_SECONDS, read_seconds),
-        )
+
+        def send() -> urllib3.BaseHTTPResponse:
+            response: urllib3.BaseHTTPResponse = self._api.call_api(
+                path,
+                method,
+                query_params=list((query or {}).items()),
+                header_params={"Accept": "application/json", "Content-Type": "application/json"},
+                body=None if body is None else dict(body),
+                auth_settings=["BearerToken"],
+                _return_http_data_only=True,
+                _preload_content=False,
+                _request_timeout=(_CONNECT_SECONDS, read_seconds),
+            )
+            return response
+
+        try:
+            response = send()
+        except ApiException as error:
+            if error.status != HTTPStatus.UNAUTHORIZED:
+                raise
+            self._token_expires = 0.0
+            response = send()
         if not stream:
             response.read(cache_content=True)
         return response
@@ -167,9 +189,17 @@ class Cluster:
 
         Returns:
             The object as the cluster has it.
+
+        Raises:
+            AdmissionRefused: a quota, an admission webhook or policy, or the validation refuses it.
         """
         with _translated(self.name, existing_is_fine=True):
-            created: Json = json.loads(self._request("POST", path, body=dict(manifest)).data)
+            try:
+                created: Json = json.loads(self._request("POST", path, body=dict(manifest)).data)
+            except ApiException as error:
+                if _is_refusal(error):
+                    raise AdmissionRefused(_message(error)) from error
+                raise
             return created
         found = self.get(f"{path}/{manifest['metadata']['name']}")
         if found is None:
@@ -184,11 +214,19 @@ class Cluster:
         with _translated(self.name):
             self._request("PUT", path, body=dict(manifest))
 
-    def delete(self, path: str, *, foreground: bool = False) -> None:
-        """Delete an object; it is no error when the object is gone already."""
-        policy = "Foreground" if foreground else "Background"
+    def delete(self, path: str, *, foreground: bool = False, at_once: bool = False) -> None:
+        """Delete an object; it is no error when the object is gone already.
+
+        Args:
+            path: the object.
+            foreground: whether what it owns is deleted before it.
+            at_once: whether a pod is deleted without waiting until its kubelet has ended it.
+        """
+        body: Json = {"propagationPolicy": "Foreground" if foreground else "Background"}
+        if at_once:
+            body["gracePeriodSeconds"] = 0
         with _translated(self.name, missing_is_fine=True):
-            self._request("DELETE", path, body={"propagationPolicy": policy})
+            self._request("DELETE", path, body=body)
 
     def delete_all(self, path: str, labels: str) -> None:
         """Delete the objects of a collection that match a label selector."""
@@ -200,17 +238,31 @@ class Cluster:
                 body={"propagationPolicy": "Background"},
             )
 
-    def log(self, namespace: str, pod: str, container: str) -> str | None:
-        """The exact output of a container; None when its log does not exist (any more)."""
+    def log(self, namespace: str, pod: str, container: str, most_bytes: int) -> Log | None:
+        """The exact output of a container, or its beginning.
+
+        A container may print without end, and its node serves the log, so this reads no more than
+        `most_bytes`, whatever the node sends, and for half a minute at most.
+
+        Returns:
+            None when the log does not exist (any more).
+        """
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+        query = {"container": container, "limitBytes": str(most_bytes + 1)}
         with _translated(self.name, missing_is_fine=True):
             try:
-                data = self._request("GET", path, query={"container": container}).data
+                response = self._request("GET", path, query=query, stream=True)
             except ApiException as error:
                 if error.status == 400:  # the container has not started, or its log is gone
                     return None
                 raise
-            return data.decode("utf-8", errors="replace")
+            try:
+                data = _beginning(response, most_bytes + 1)
+            finally:
+                # A connection with an unread rest cannot serve another request.
+                response.close()
+            text = data[:most_bytes].decode("utf-8", errors="replace")
+            return Log(text, len(data) <= most_bytes)
         return None
 
     def watch(
@@ -279,6 +331,24 @@ class Cluster:
                 watch.stop()
 
 
+def _beginning(response: urllib3.BaseHTTPResponse, most_bytes: int) -> bytes:
+    """The first bytes of a response's body.
+
+    Raises:
+        TimeoutError: the body did not end in time.
+    """
+    until = time.monotonic() + _LOG_SECONDS
+    data = bytearray()
+    while len(data) < most_bytes:
+        part = response.read1(min(_PART_BYTES, most_bytes - len(data)))
+        if not part:
+            break
+        data += part
+        if time.monotonic() > until:
+            raise TimeoutError(f"a log was not read after {_LOG_SECONDS:.0f} s")
+    return bytes(data)
+
+
 class _Expired(Exception):
     """The API no longer has the version at which a watch started."""
 
@@ -316,6 +386,21 @@ def _translated(
         raise ClusterUnreachable(f"the cluster {cluster}: {error}") from error
     except BotoCoreError as error:
         raise ClusterUnreachable(f"the cluster {cluster}: {error}") from error
+
+
+def _is_refusal(error: ApiException) -> bool:
+    """Whether the API refuses an object, and not the function that creates it.
+
+    Both can have the status 403. Kubernetes' authorizer names the user in its message
+    (k8s.io/apiserver, `responsewriters.Forbidden`), and admission does not. A webhook chooses the
+    status itself. A namespace that is being deleted refuses everything, and may be made again.
+    """
+    message = _message(error)
+    if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
+        return True
+    if error.status == HTTPStatus.FORBIDDEN:
+        return ': User "' not in message and "it is being terminated" not in message
+    return error.status < 500 and "denied the request" in message
 
 
 def _message(error: ApiException) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Set
 from pydantic import Field
 
 from rackrate.document import Document
+from rackrate.foreign import plain
 from rackrate.measure.interfaces import Unreadable
 from rackrate.plan.arms import Arm, EnaExpressUse, Interface
 
@@ -63,7 +64,11 @@ _COLUMNS: Mapping[str, int] = {
     "tx_dropped": 11,
 }
 _COLUMN_COUNT = 16
-_STATISTIC = re.compile(r"\s*(?P<name>[\w.\[\] -]+?)\s*:\s*(?P<value>[0-9]+)\s*", re.ASCII)
+#: Names of interfaces have at most 15 bytes. Programs that get one as an argument must not take it
+#: for an option or a path.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}", re.ASCII)
+#: More interfaces than an instance has network cards and attachments.
+_MOST_INTERFACES = 64
 
 
 #: The name of the run's object that has them.
@@ -140,16 +145,19 @@ def traffic(net_dev: str) -> dict[str, dict[str, int]]:
     """
     header, _, rest = net_dev.partition("\n")
     if not header.startswith("Inter-|"):
-        raise Unreadable(f"not /proc/net/dev: {net_dev[:80]!r}")
+        raise Unreadable(f"not /proc/net/dev: {plain(net_dev, 80)!r}")
     found: dict[str, dict[str, int]] = {}
     for line in rest.splitlines()[1:]:
         name, colon, numbers = line.rpartition(":")
         columns = numbers.split()
         if not colon or len(columns) != _COLUMN_COUNT or not all(map(_is_count, columns)):
-            raise Unreadable(f"not a line of /proc/net/dev: {line[:160]!r}")
-        if not _VIRTUAL.fullmatch(name.strip()):
-            counts = {counter: int(columns[at]) for counter, at in _COLUMNS.items()}
-            found[name.strip()] = counts
+            raise Unreadable(f"not a line of /proc/net/dev: {plain(line, 160)!r}")
+        if not _NAME.fullmatch(interface := name.strip()):
+            raise Unreadable(f"not the name of an interface: {plain(interface, 80)!r}")
+        if not _VIRTUAL.fullmatch(interface):
+            found[interface] = {counter: int(columns[at]) for counter, at in _COLUMNS.items()}
+    if len(found) > _MOST_INTERFACES:
+        raise Unreadable(f"{len(found)} interfaces, more than the {_MOST_INTERFACES} of a node")
     return found
 
 
@@ -165,9 +173,9 @@ def ena(statistics: str) -> dict[str, int]:
     """
     found = {}
     for line in statistics.splitlines():
-        match = _STATISTIC.fullmatch(line)
-        if match and match["name"] in _ENA:
-            found[match["name"]] = int(match["value"])
+        name, _, value = (part.strip() for part in line.partition(":"))
+        if name in _ENA and _is_count(value):
+            found[name] = int(value)
     return found
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from rackrate.foreign import plain
 from rackrate.plan.arms import Interface
 
 #: The parts of a reading, and the command that prints each for an interface.
@@ -134,7 +135,11 @@ def interface(driver_text: str | None, queues_text: str | None, mtu: int | str) 
 
 def _fields(lines: Iterable[str]) -> Mapping[str, str]:
     pairs = (line.partition(":") for line in lines)
-    return {name.strip(): value.strip() for name, _, value in pairs if value.strip() not in _UNTOLD}
+    return {
+        name.strip(): plain(value, _REASON_LENGTH)
+        for name, _, value in pairs
+        if value.strip() not in _UNTOLD
+    }
 
 
 def _channels(text: str) -> int | None:
@@ -152,5 +157,4 @@ def _is_number(text: str) -> bool:
 
 def _said(text: str) -> str:
     """What a program printed instead, in one line."""
-    said = " ".join(text.split())
-    return said[:_REASON_LENGTH] if said else "nothing was printed"
+    return plain(text, _REASON_LENGTH) or "nothing was printed"

@@ -192,6 +192,7 @@ def client(
     owner_uid: str,
     item: BlockItem,
     pair: Pair,
+    node: str,
     tests: Sequence[TestBase],
     attempt: int,
     server_address: str,
@@ -207,7 +208,8 @@ def client(
         run_id: the run.
         owner_uid: the UID of its owner object.
         item: the item of the schedule.
-        pair: the two nodes.
+        pair: the places of the two nodes.
+        node: the name of the node in the client's place.
         tests: the tests to run, in order.
         attempt: 1, or more for a repetition.
         server_address: IP address of the server's pod.
@@ -232,7 +234,7 @@ def client(
         "spec": {
             **pod_spec(pair.client_network, tolerations, sysctls),
             # The plan chose the node, so the pod skips the scheduler.
-            "nodeName": pair.client,
+            "nodeName": node,
             "restartPolicy": "Never",
             "activeDeadlineSeconds": active_deadline_seconds(tests),
             "initContainers": containers[:-1],

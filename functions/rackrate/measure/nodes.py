@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rackrate.document import Json
+from rackrate.foreign import plain
 from rackrate.measure.cluster import Cluster
 from rackrate.plan.arms import Node
 from rackrate.selectors import Toleration, taint_text
@@ -19,6 +21,9 @@ NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"
 CNI_DAEMON_SET = "aws-node"
 KUBE_PROXY_DAEMON_SET = "kube-proxy"
 
+#: More layers or CPUs than any machine has are no fact about it.
+_MOST_LAYERS, _MOST_CPUS = 16, 100_000
+_INSTANCE_ID = re.compile(r"i-[0-9a-z-]{1,60}", re.ASCII)
 _TOPOLOGY_PREFIX = "topology.k8s.aws/network-node-layer-"
 #: Taints that Kubernetes takes from a node some seconds after it became Ready
 #: (https://kubernetes.io/docs/reference/labels-annotations-taints/).
@@ -49,17 +54,18 @@ def untolerated_taints(node: Mapping[str, Any], tolerations: Sequence[Toleration
 
 
 def node_of(node: Mapping[str, Any]) -> Node:
-    """The facts about a node that results record: instance, zone, image, versions."""
-    labels: Mapping[str, str] = node["metadata"].get("labels", {})
-    info: Mapping[str, str] = node.get("status", {}).get("nodeInfo", {})
-    # "aws:///us-east-1a/i-0123456789abcdef0"
-    provider_id = node.get("spec", {}).get("providerID", "")
+    """The facts about a node that results record: instance, zone, image, versions.
+
+    A node writes them itself, so each is clipped, and one that makes no sense counts as unknown.
+    """
+    labels = _plain(node["metadata"].get("labels", {}))
+    info = _plain(node.get("status", {}).get("nodeInfo", {}))
     topology = {
         k.removeprefix(_TOPOLOGY_PREFIX): v for k, v in labels.items() if _TOPOLOGY_PREFIX in k
     }
     return Node(
         name=node["metadata"]["name"],
-        instance_id=provider_id.rpartition("/")[2] or None,
+        instance_id=_instance_id(node.get("spec", {}).get("providerID", "")),
         instance_type=labels.get("node.kubernetes.io/instance-type"),
         zone=labels.get("topology.kubernetes.io/zone"),
         region=labels.get("topology.kubernetes.io/region"),
@@ -72,7 +78,7 @@ def node_of(node: Mapping[str, Any]) -> Node:
         container_runtime=info.get("containerRuntimeVersion"),
         cpus=_cpus(node.get("status", {}).get("capacity", {}).get("cpu")),
         network_scale=_scale(labels.get(NETWORK_SCALE_LABEL)),
-        network_layers=tuple(topology[layer] for layer in sorted(topology)) or None,
+        network_layers=tuple(topology[layer] for layer in sorted(topology))[:_MOST_LAYERS] or None,
         node_pool=labels.get("karpenter.sh/nodepool"),
         capacity_type=_capacity_type(labels),
         labelled_group_id=labels.get("karpenter.k8s.aws/placement-group-id"),
@@ -98,7 +104,17 @@ def cni(daemon_set: Mapping[str, Any] | None) -> str | None:
         return None
     containers = daemon_set["spec"]["template"]["spec"]["containers"]
     images = [each["image"] for each in containers if each["name"] == CNI_DAEMON_SET]
-    return images[0].rpartition("/")[2] if images else None
+    return plain(images[0].rpartition("/")[2]) if images else None
+
+
+def _plain(facts: Mapping[str, str]) -> dict[str, str]:
+    return {name: plain(fact) for name, fact in facts.items()}
+
+
+def _instance_id(provider_id: str) -> str | None:
+    """The id of an instance of EC2, from such as `aws:///us-east-1a/i-0123456789abcdef0`."""
+    name = provider_id.rpartition("/")[2]
+    return name if _INSTANCE_ID.fullmatch(name) else None
 
 
 def _capacity_type(labels: Mapping[str, str]) -> str | None:
@@ -120,14 +136,19 @@ def _cpus(quantity: str | None) -> int | None:
         cpus = float(text[:-1]) / 1000 if text.endswith("m") else float(text)
     except ValueError:
         return None
-    return math.ceil(cpus) if math.isfinite(cpus) and cpus > 0 else None
+    return math.ceil(cpus) if 0 < cpus <= _MOST_CPUS else None
 
 
 def _scale(label: str | None) -> float | None:
+    """The scale that a label tells. What is no share of a network tells none.
+
+    `rackrate.stages.plan` refuses nodes that do not all tell the same.
+    """
     try:
-        return None if label is None else float(label)
+        scale = math.nan if label is None else float(label)
     except ValueError:
-        raise ValueError(f"the node label {NETWORK_SCALE_LABEL} is {label!r}, no number") from None
+        return None
+    return scale if 0 < scale <= 1 else None
 
 
 def nodes_of(cluster: Cluster, arm: StackArm) -> list[Json]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,19 @@ def is_finished(pod: Mapping[str, Any]) -> bool:
         c.get("state", {}).get("terminated", {}).get("exitCode", 0) != 0
         for c in status.get("initContainerStatuses", [])
     )
+
+
+def has_started(pod: Mapping[str, Any]) -> bool:
+    """Whether a container of the pod runs or has run."""
+    status = pod.get("status", {})
+    containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+    return any({"running", "terminated"} & c.get("state", {}).keys() for c in containers)
+
+
+def age_seconds(thing: Mapping[str, Any]) -> float:
+    """How long ago an object was created."""
+    created = datetime.datetime.fromisoformat(thing["metadata"]["creationTimestamp"])
+    return (datetime.datetime.now(datetime.UTC) - created).total_seconds()
 
 
 def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:

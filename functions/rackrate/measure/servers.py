@@ -20,10 +20,15 @@ def owner_of(run_id: str, namespace: str, cluster: Cluster) -> Json:
     Raises:
         ServersNotReady: the object is gone.
     """
-    owner = cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{manifests.owner_name(run_id)}")
+    owner = find_owner(run_id, namespace, cluster)
     if owner is None:
         raise ServersNotReady("the run's owner object was deleted, and its servers with it")
     return owner
+
+
+def find_owner(run_id: str, namespace: str, cluster: Cluster) -> Json | None:
+    """The run's owner object in a namespace, or None when it is gone."""
+    return cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{manifests.owner_name(run_id)}")
 
 
 def addresses_in(

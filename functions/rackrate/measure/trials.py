@@ -6,6 +6,7 @@ import datetime
 from typing import Literal
 
 from rackrate.document import Document, Json
+from rackrate.foreign import plain
 from rackrate.plan.arms import Network, Node
 from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Interval, Measurement, TestBase
@@ -105,8 +106,11 @@ class Trial(TrialState):
                 "value": measurement.values[test.primary.name],
                 "values": dict(measurement.values),
                 "samples": {kind: len(values) for kind, values in measurement.samples.items()},
-                "details": dict(measurement.details),
-                "tool_version": measurement.version,
+                "details": {
+                    name: plain(value) if isinstance(value, str) else value
+                    for name, value in measurement.details.items()
+                },
+                "tool_version": measurement.version and plain(measurement.version),
             }
         )
 

@@ -17,7 +17,7 @@ from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.campaign_fields import LEAST_DRAWS, MAX_SWEEP_VALUES, CampaignInput, Draws
 from rackrate.plan.check import MAX_PLAN_BYTES, check_plan
-from rackrate.plan.faults import faults_of, kind_of, shown
+from rackrate.plan.faults import check_name, faults_of, kind_of, shown
 from rackrate.plan.fields import STARTED_BY
 from rackrate.plan.model import Plan
 from rackrate.settings import StackArm
@@ -210,6 +210,7 @@ def _read_fields(given: object, faults: list[Fault]) -> CampaignInput:
 
 
 def _check_id(campaign_id: str, faults: list[Fault]) -> None:
+    check_name(campaign_id, faults)
     if len(campaign_id) > MAX_CAMPAIGN_ID:
         faults.append(
             Fault(

@@ -14,7 +14,7 @@ from rackrate import tools
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.arms import ArmChoice, Network, PairZones
 from rackrate.plan.capacity import LEAST_NODES
-from rackrate.plan.faults import faults_of, kind_of, shown
+from rackrate.plan.faults import check_name, faults_of, kind_of, shown
 from rackrate.plan.fields import MAX_TRIALS, STARTED_BY, Blocks, PlanInput
 from rackrate.plan.model import CATALOGUE, Plan, names_of
 from rackrate.plan.schedule import (
@@ -57,6 +57,7 @@ def check_plan(
         InvalidPlan: the plan has mistakes; the error lists every one.
     """
     faults: list[Fault] = []
+    check_name(run_id, faults)
     model = _read_fields(raw, faults)
     given = raw if isinstance(raw, dict) else {}
     arms = _read_arms(model, given, stack_arms, faults)

@@ -152,3 +152,22 @@ def _some(found: Sequence[_Placed], arm: Arm) -> str:
     names = listed([node.name for node, _ in found], most=_MOST_NAMED)
     verb = "is" if len(found) == 1 else "are"
     return f"{len(found)} of its {counted(len(arm.nodes), 'node')} ({names}) {verb}"
+
+
+def scale_faults(arms: Sequence[Arm]) -> list[Fault]:
+    """Whether some nodes say that their network is scaled and others do not, or differently.
+
+    A node may label itself. One that does alone must not change what results say of all of them.
+    """
+    scales = {node.name: node.network_scale for arm in arms for node in arm.nodes}
+    if len(set(scales.values())) < 2:
+        return []
+    told = sorted({name for name, scale in scales.items() if scale is not None})
+    return [
+        Fault(
+            "arms",
+            f"not all nodes have the same label rackrate.dev/network-scale: {listed(told)} have"
+            " one",
+            "remove the label; only nodes of an emulated network have it, all the same",
+        )
+    ]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from rackrate.errors import Fault
 from rackrate.plan.campaign_fields import CampaignInput, Draws
 from rackrate.plan.fields import Blocks, PlanInput, RandomPairs
+from rackrate_text.names import ID_WORDS, is_id
 from rackrate_text.words import listed
 
 _PLAIN_KEY = re.compile(r"[\w-]{1,60}")
@@ -135,3 +136,12 @@ def shown(value: object) -> str:
     """A value, shortened."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def check_name(execution: str, faults: list[Fault]) -> None:
+    """Refuse an execution whose name cannot be an id. Step Functions permits more names."""
+    if not is_id(execution):
+        remedy = f"start it under {ID_WORDS}"
+        faults.append(
+            Fault("$", f"the execution's name {shown(execution)} cannot be an id", remedy)
+        )

@@ -562,6 +562,19 @@ def partners(items: Iterable[Item]) -> dict[TrialKey, Partners]:
     return {key: tuple(keys) for keys in together.values() for key in keys}
 
 
+def paired_trials(items: Iterable[Item], stored: Mapping[TrialKey, Attempted]) -> set[TrialKey]:
+    """The measured trials of blocks whose partners are all measured.
+
+    A run that is continued keeps these. It measures the others anew with their partners, so that no
+    pair has the time between in it.
+    """
+    return {
+        key
+        for key, together in partners(items).items()
+        if all(_is_measured(stored.get(each)) for each in together)
+    }
+
+
 class Repetition(NamedTuple):
     """What a make-up item repeats now.
 
@@ -608,6 +621,31 @@ def choose_makeup(items: Iterable[Item], tried: Tried) -> Repetition | None:
         for each in partners_of[key]
     )
     return _repetition(item, 1 + max(1, before), partners_of, tried)
+
+
+def losses_beyond_repair(items: Iterable[Item], at: Item, tried: Tried) -> int:
+    """How many lost trials no make-up item can repeat any more, at least.
+
+    A make-up item repeats the lost trials of one item.
+
+    Args:
+        items: all items of the run's blocks.
+        at: the item that the run has reached; if it is a make-up item, it can still repeat some.
+        tried: what was tried.
+    """
+    items = list(items)
+    lost = [
+        sum(tried.attempts(key) > 0 and tried.is_lost(key) for key in item.trials)
+        for item in block_items(items)
+    ]
+    makeups = [item for item in items if isinstance(item, MakeupItem)]
+    left = [
+        item
+        for item in makeups
+        if item.batch > at.batch
+        or (item.batch == at.batch and (isinstance(at, BlockItem) or item.number >= at.number))
+    ]
+    return sum(sorted(lost, reverse=True)[len(left) :])
 
 
 def _begun(

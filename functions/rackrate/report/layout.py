@@ -9,6 +9,13 @@ from typing import NamedTuple
 from rackrate.report import frame
 from rackrate.report.style import STYLE
 
+#: The page has no script and needs nothing from elsewhere, so a browser allows neither, even if a
+#: name or a tool's output became markup. Styles and data: images are in the page itself.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+    " form-action 'none'"
+)
+
 
 class Part(NamedTuple):
     """A section of a page, for the links at its top."""
@@ -43,6 +50,7 @@ def page(
     note = frame.scale_note(page)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         f"<title>{escape(title)}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'

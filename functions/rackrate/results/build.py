@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rackrate.errors import NAMES, REFUSALS
 from rackrate.measure.counters import GAUGES, Counters
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm, Node
 from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.replacements import Replacement
 from rackrate.results.campaign import CampaignStatus
 from rackrate.results.schema import (
     CounterIncreases,
@@ -29,6 +30,8 @@ from rackrate.tools import TestBase
 from rackrate.verdict import wording
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Analysis
+from rackrate_text.failures import error_in, told
+from rackrate_text.words import capitalized
 
 
 @dataclass(frozen=True)
@@ -51,17 +54,48 @@ class RunFailure:
 
         Lambda's document has `errorMessage`, that of a child execution its own `Error` and `Cause`.
         """
-        try:
-            document = json.loads(self.cause)
-        except ValueError:
-            document = None
-        if not isinstance(document, dict):
-            return f"{self.error}: {self.cause}" if self.cause else self.error
-        if "errorMessage" in document:
-            return f"{self.error}: {document['errorMessage']}"
-        if document.get("Error") or document.get("Cause"):
-            return RunFailure(document.get("Error") or "", document.get("Cause") or "").text
-        return f"{self.error}: {document.get('Status', '')}".removesuffix(": ")
+        reason, error = told(self.error, self.cause).text, self.error or error_in(self.cause)
+        inner = error_in(self.cause)
+        return ": ".join(part for part in (inner or error, reason) if part)
+
+    def sentence(self, *, subject: str, during: str | None, measured: str, log_group: str) -> str:
+        """What failed, where, why, how much was measured, and what to do.
+
+        An error that we raise ourselves says what and where. Any other gets the step or the phase,
+        and the place of its log. A refused input is told as it is, a line for each mistake.
+
+        Args:
+            subject: what failed: `The run` or `The campaign`.
+            during: the phase in which it failed, or None.
+            measured: how much it measured, such as `4 of 24 trials were measured`; may be empty.
+            log_group: the log group of the stack's functions.
+        """
+        found = told(self.error, self.cause)
+        if self.error in REFUSALS:
+            return found.reason
+        if self.error in NAMES:
+            if not measured:
+                return found.reason
+            many = "\n" in found.reason
+            return (
+                f"{found.reason.rstrip('.')}.\n{capitalized(measured)}."
+                if many
+                else (f"{found.reason.rstrip('.')}; {measured}.")
+            )
+        where = f" in the step {found.step}" if found.step else ""
+        if not where and during:
+            where = f' in the phase "{during}"'
+        how = "failed" if self.error or found.reason else "was stopped"
+        reason = found.reason or self.error
+        if self.error and found.reason and not found.remedy:
+            reason = f"{self.error}: {reason}"
+        said = f"{subject} {how}{where}{f': {reason.rstrip(".")}' if reason else ''}"
+        said += f"; {measured}." if measured else "."
+        if how == "failed":
+            said += f" {found.remedy or 'Run again, and report it if it fails again'}"
+            request = f", request {found.request}" if found.request else ""
+            said += f" (details: log group {log_group}{request})."
+        return said
 
 
 def final_status(
@@ -116,6 +150,7 @@ def build_results(
     warnings: Iterable[str],
     failure: RunFailure | None = None,
     counters: Counters | None = None,
+    replacements: Sequence[Replacement] = (),
 ) -> Results:
     """Build results.json.
 
@@ -130,6 +165,7 @@ def build_results(
         warnings: deviations from the plan, besides the warnings of the analysis.
         failure: why the run failed, or None.
         counters: the nodes' counters, or None when they were not read.
+        replacements: the nodes that took the places of lost ones.
     """
     counts = count_trials(trials, planned=trials_planned)
     arms = planned.arms if counters is None else counters.describe(planned.arms)
@@ -166,7 +202,8 @@ def build_results(
         summaries=analysis.summaries,
         marks=analysis.marks,
         mark_notes=tuple(wording.mark_notes(analysis.marks, counts.measured)),
-        warnings=tuple(dict.fromkeys([*warnings, *analysis.warnings])),
+        warnings=tuple(dict.fromkeys([*warnings, *map(str, replacements), *analysis.warnings])),
+        replacements=tuple(replacements),
         counters=None if counters is None else _increases(counters),
         versions=versions_of(planned, arms, trials),
     )

@@ -23,6 +23,7 @@ from rackrate.plan.arms import (
 )
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
+from rackrate.plan.replacements import Replacement
 from rackrate.selectors import SelectorField
 from rackrate.settings import BandwidthWeighting
 from rackrate.tools import Better
@@ -287,6 +288,8 @@ class Results(Findings):
     run: Run
     stopped: Stopped | None = None
     """Why it measured no more blocks; null if it did not look at its verdicts."""
+    replacements: tuple[Replacement, ...] = ()
+    """The nodes that took the places of lost ones while it measured."""
 
 
 class Compared(Document):

@@ -17,6 +17,10 @@ Type = Literal["string", "boolean", "bigint", "double", "timestamp"]
 Row = Mapping[str, str | float | int | bool | None]
 
 
+#: With these a spreadsheet takes a cell for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
 @dataclass(frozen=True)
 class Column:
     """A column; the name of a quantity includes its unit.
@@ -70,7 +74,17 @@ def _cell(value: Any) -> Any:
             return "true" if value else "false"
         case datetime.datetime():
             return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case str():
+            return inert(value)
     return value
+
+
+def inert(text: str) -> str:
+    """A text for a cell that no spreadsheet takes for a formula; numbers are cells of their own.
+
+    Source: OWASP, "CSV Injection". The apostrophe makes it a text, and is not in the Parquet file.
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _whole(value: Any) -> int:

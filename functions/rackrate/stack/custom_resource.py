@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ import urllib3
 from aws_lambda_powertools import Logger
 
 from rackrate.document import Json
+from rackrate.errors import AwsUnavailable, ClusterUnreachable, Throttled, translated
 
 logger = Logger(child=True)
 
@@ -25,6 +27,8 @@ _ANSWER_BYTES = 4096
 _CUT = " [...]"
 #: The part of the function's time that is reserved for the answer that its time is up.
 _RESERVE_SECONDS = 10.0
+#: The first and the longest pause before a request is handled again.
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 15.0
 
 
 class Context(Protocol):
@@ -55,11 +59,13 @@ def serve(
 ) -> None:
     """Handle a request and answer it, even if it fails or the function's time runs out.
 
+    What passes by itself is tried again while there is time. Any other failure is answered at once.
+
     Args:
         event: CloudFormation's request.
         context: Lambda's context.
-        meet: handles the request. It returns None if the answer will be sent later. The message of
-            its exception becomes the failure's reason.
+        meet: handles the request, and may be called again. It returns None if the answer will be
+            sent later. The message of its exception becomes the failure's reason.
 
     Raises:
         RuntimeError: CloudFormation did not accept the answer; Lambda then retries the invocation.
@@ -78,7 +84,7 @@ def serve(
     answer: Answer | None = None
     error: str | None = None
     try:
-        answer = meet(event)
+        answer = _met(event, meet, time.monotonic() + seconds)
     except Exception as failure:
         # Answer in any case; otherwise CloudFormation waits until ServiceTimeout.
         logger.exception("the request could not be met")
@@ -87,6 +93,25 @@ def serve(
         timer.cancel()
     if (answer is not None or error is not None) and answered.acquire(blocking=False):
         respond(event, answer=answer, error=error)
+
+
+def _met(
+    event: Mapping[str, Any],
+    meet: Callable[[Mapping[str, Any]], Answer | None],
+    deadline: float,
+) -> Answer | None:
+    """Handle a request, again while AWS or the cluster is out of order and there is time."""
+    pause = _FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            with translated():
+                return meet(event)
+        except (AwsUnavailable, ClusterUnreachable, Throttled) as failure:
+            if time.monotonic() + pause > deadline:
+                raise
+            logger.info("the request is handled again", error=str(failure))
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
 
 def reason(failure: BaseException) -> str:

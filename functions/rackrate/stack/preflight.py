@@ -85,6 +85,8 @@ class Request:
     vpc_cidr: str
     secondary_cidr: str
     egress: str
+    host_network: bool = False
+    tool_image: str = ""
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Request:
@@ -125,6 +127,9 @@ class Request:
             vpc_cidr=properties["VpcCidr"],
             secondary_cidr=properties["SecondaryCidr"],
             egress=properties["Egress"],
+            # Stacks of earlier releases have no such properties.
+            host_network=properties.get("HostNetwork") == "true",
+            tool_image=properties.get("ToolImage", ""),
         )
 
     @property
@@ -192,7 +197,12 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
         The zones, and every fault that was found. With faults the zones may be empty.
     """
     zones, faults = _choose_zones(request, facts, earlier)
-    faults = [*_name_faults(request), *_selection_faults(request), *faults]
+    faults = [
+        *_name_faults(request),
+        *_image_faults(request),
+        *_selection_faults(request),
+        *faults,
+    ]
     if request.nodes_on_demand:
         faults.append(
             Fault(
@@ -223,6 +233,21 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
         faults += vcpu_faults(facts.quotas.vcpus, request.instance_type, request.node_count)
     faults += network_faults(facts.quotas, zones.first)
     return zones, faults
+
+
+def _image_faults(request: Request) -> Iterator[Fault]:
+    """The fault of an image that can change, in the nodes' own network.
+
+    A pod there can get the credentials of the node's role from the instance's metadata.
+    """
+    image = request.tool_image
+    if request.host_network and image and image != "build" and "@sha256:" not in image:
+        yield Fault(
+            f"HostNetwork true with ToolImage {image}",
+            "a tag can be moved to another image, and pods in the nodes' own network can get the"
+            " credentials of the nodes' role",
+            "name the image with its digest (@sha256:...), or set ToolImage to build",
+        )
 
 
 def _name_faults(request: Request) -> Iterator[Fault]:
@@ -580,7 +605,7 @@ def check_existing_cluster(
     if cluster is None:
         fault = Fault(where, "this Region has no such cluster", "check the name and the Region")
         return [*_name_faults(request), fault, *_selection_faults(request)]
-    faults = [*_name_faults(request), *_selection_faults(request)]
+    faults = [*_name_faults(request), *_image_faults(request), *_selection_faults(request)]
     if cluster["status"] != "ACTIVE":
         faults.append(
             Fault(where, f"the cluster is {cluster['status']}", "wait until it is ACTIVE")

@@ -17,7 +17,8 @@ LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "rackrate"}
 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
-_POD_SECURITY = "pod-security.kubernetes.io"
+#: The prefix of the labels of Pod Security.
+POD_SECURITY = "pod-security.kubernetes.io"
 
 
 def host_namespace(namespace: str) -> str:
@@ -40,11 +41,12 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
             namespace,
             marks,
             {
-                f"{_POD_SECURITY}/enforce": "restricted",
-                f"{_POD_SECURITY}/warn": "restricted",
-                f"{_POD_SECURITY}/audit": "restricted",
+                f"{POD_SECURITY}/enforce": "restricted",
+                f"{POD_SECURITY}/warn": "restricted",
+                f"{POD_SECURITY}/audit": "restricted",
             },
         ),
+        _quota(namespace, marks),
         *_runner(namespace, group, marks),
         {
             "apiVersion": f"{_RBAC}/v1",
@@ -126,8 +128,9 @@ def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
         _namespace(
             own,
             marks,
-            {f"{_POD_SECURITY}/enforce": "privileged", f"{_POD_SECURITY}/audit": "restricted"},
+            {f"{POD_SECURITY}/enforce": "privileged", f"{POD_SECURITY}/audit": "restricted"},
         ),
+        _quota(own, marks),
         *_runner(own, group, marks),
     ]
 
@@ -143,6 +146,11 @@ _VARIABLES = (
         " + dyn(object.spec.?ephemeralContainers.orValue([]))",
     ),
 )
+
+
+#: What can name a host that the kubelet connects to, of a container `c`.
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HOOKS = ("lifecycle.?postStart", "lifecycle.?preStop")
 
 
 def _all(expression: str) -> str:
@@ -179,6 +187,15 @@ _RULES: Sequence[tuple[str, Sequence[str]]] = (
         (
             f'{_POD}.?seccompProfile.?type.orValue("") == "RuntimeDefault"',
             _all(f'{_EACH}.?seccompProfile.?type.orValue("RuntimeDefault") == "RuntimeDefault"'),
+        ),
+    ),
+    # The kubelet connects to the named host, from the node, whoever may be there.
+    (
+        "no host in a probe or hook",
+        tuple(
+            _all(f"!c.?{what}.?{how}.?host.hasValue()")
+            for what in (*_PROBES, *_HOOKS)
+            for how in ("httpGet", "tcpSocket")
         ),
     ),
     (
@@ -226,6 +243,36 @@ def _namespace(name: str, marks: Mapping[str, str], levels: Mapping[str, str]) -
     metadata = _metadata(name, marks)
     metadata["labels"] |= levels
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+#: The most objects of each kind in a namespace. The largest plan has two arms of 1800 nodes with a
+#: server and a client on each; a cluster has at most 5000 nodes (Kubernetes documentation,
+#: "Considerations for large clusters"). Four pods on each of them are more than any plan needs.
+_MOST: Mapping[str, int] = {
+    "count/pods": 20000,
+    "count/configmaps": 1000,
+    "count/daemonsets.apps": 1000,
+    # A registry's credentials may be there. The benchmark makes none of the following.
+    "count/secrets": 10,
+    "count/services": 0,
+    "count/persistentvolumeclaims": 0,
+    "count/replicationcontrollers": 0,
+    "count/replicasets.apps": 0,
+    "count/deployments.apps": 0,
+    "count/statefulsets.apps": 0,
+    "count/jobs.batch": 0,
+    "count/cronjobs.batch": 0,
+}
+
+
+def _quota(namespace: str, marks: Mapping[str, str]) -> Json:
+    """The limit on what anybody can create in a namespace."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {**_metadata("objects", marks), "namespace": namespace},
+        "spec": {"hard": {kind: str(most) for kind, most in _MOST.items()}},
+    }
 
 
 def _subjects(group: str) -> list[Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rackrate.document import Document
-from rackrate.errors import TrialsLost
+from rackrate.errors import GIVING_UP, TrialsLost
 from rackrate.resources import Resources
 from rackrate.stages.rest_nodes import RUN_LIMIT_SECONDS
 from rackrate.store import Store
@@ -35,10 +35,12 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
 
     Raises:
         TrialsLost: more trials were lost than the plan tolerates; the verdicts are stored.
+        NodesUnavailable, ServersNotReady, AdmissionRefused: the run gave up before it had measured
+            what it planned; the verdicts are stored.
     """
     store = resources.store
     evidence = store.evidence(run_id)
-    warnings = _overlaps(evidence, store)
+    warnings = [*_continued(evidence, store), *_overlaps(evidence, store)]
     if not after_failure:
         warnings += _not_looked(evidence, store)
     analysis = analyze_run(evidence, _earlier(evidence, store, warnings), warnings)
@@ -46,9 +48,10 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
     for verdict in analysis.verdicts:
         store.put_verdict(run_id, verdict)
     planned, measured = len(evidence.planned), len(evidence.measured)
-    store.update_run(
+    if not after_failure:  # then the phase still tells where it failed
+        store.update_run(run_id, phase="analyzing")
+    run = store.update_run(
         run_id,
-        phase="analyzing",
         trials_planned=planned,
         trials_measured=measured,
         trials_failed=planned - measured,
@@ -61,6 +64,9 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
         ),
     )
     lost = planned - measured
+    if not after_failure and run is not None and (over := run.gave_up) is not None:
+        told = f"{over.message}; {measured} of {counted(planned, 'trial')} were measured"
+        raise GIVING_UP[over.error](told)
     if not after_failure and lost > evidence.planned_run.plan.tolerated_loss * planned:
         missing = [evidence.trials.get(k) for k in evidence.planned if k not in evidence.measured]
         raise TrialsLost(wording.loss(missing, lost=lost, planned=planned))
@@ -72,12 +78,25 @@ def _not_looked(evidence: Evidence, store: Store) -> list[str]:
     planned_run = evidence.planned_run
     blocks = planned_run.plan.blocks
     run = store.run(planned_run.run_id)
-    if blocks.least == blocks.most or run is None or run.stopped is not None:
+    if blocks.least == blocks.most or run is None or run.stopped or run.gave_up:
         return []
     measured = counted(max(key.block for key in evidence.planned), "block")
     return [
         f"the look at the verdicts after {measured} failed, so the run measured no more, though it"
         f" could have measured {blocks.most}; the log of the function Look has the reason"
+    ]
+
+
+def _continued(evidence: Evidence, store: Store) -> list[str]:
+    """When the run went on after its end, and what it had measured until then."""
+    run = store.run(evidence.planned_run.run_id)
+    return [
+        wording.continued(
+            sum((trial.finished_at or "") < time for trial in evidence.measured.values()),
+            len(evidence.planned),
+            time,
+        )
+        for time in (() if run is None else run.continued_at)
     ]
 
 

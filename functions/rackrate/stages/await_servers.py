@@ -1,36 +1,53 @@
-"""Await servers: wait until every node of the plan has listening servers."""
+"""Await servers: wait until every node of the plan has listening servers.
+
+Launch asks here as well, since servers, their owner object and nodes can vanish later.
+"""
 
 from __future__ import annotations
 
-import datetime
+import math
 import time
-from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 from rackrate.document import Document, Json
 from rackrate.errors import NodesUnavailable, ServersNotReady
 from rackrate.measure import manifests
-from rackrate.measure.networks import pods_path
+from rackrate.measure.networks import namespace_of, pods_path
 from rackrate.measure.node_groups import health_issues
-from rackrate.measure.nodes import is_ready
+from rackrate.measure.nodes import is_ready, ready_nodes
+from rackrate.measure.placement import placed
 from rackrate.measure.servers import (
+    addresses_in,
+    find_owner,
     lacking_programs,
-    owner_of,
     server_addresses,
     server_labels,
     why_waiting,
 )
-from rackrate.plan.arms import Network
+from rackrate.plan.arms import Network, Node
 from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.replacements import choose, nodes_at
+from rackrate.plan.schedule import Pair
 from rackrate.resources import Resources
 from rackrate.settings import named_groups
+from rackrate.stages.deploy import make_servers
 from rackrate.stages.take_lease import keep_lease
+from rackrate.store import RunRecord, now, seconds_between
+from rackrate_text.words import listed
 
 #: How long a server may take to start, including the pull of the tools' image.
 SERVERS_SECONDS = 300
+#: How long a run waits for a node that is not Ready, or for a server that vanished later. When
+#: Kubernetes calls a node not Ready, its kubelet has been silent for 40 or 50 s already
+#: (`--node-monitor-grace-period` of kube-controller-manager).
+PATIENCE_SECONDS = 60
+#: The same where other pairs of each arm can be measured meanwhile, and the rest is repeated later.
+SHORT_PATIENCE_SECONDS = 15
 #: How long one call watches before it returns to the state machine.
 WATCH_SECONDS = 25.0
 WAIT_SECONDS = 2
+_NODES = "/api/v1/nodes"
 
 
 class Readiness(Document):
@@ -43,9 +60,11 @@ class Readiness(Document):
 def await_servers(run_id: str, resources: Resources) -> Readiness:
     """Watch for up to `WATCH_SECONDS` until every node of the plan has listening servers.
 
+    What Deploy made and is gone is made again.
+
     Raises:
         NodesBusy: the run does not hold its nodes any more.
-        NodesUnavailable: a node of the plan is gone or not Ready.
+        NodesUnavailable: a node of the plan has been gone or not Ready for `PATIENCE_SECONDS`.
         ServersNotReady: `SERVERS_SECONDS` are over, or the image lacks a server's program.
     """
     settings, cluster = resources.settings, resources.cluster
@@ -56,7 +75,10 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
     deadline = time.monotonic() + WATCH_SECONDS
     missing: set[str] = set()
     complaints: list[str] = []
-    for network, names in _nodes_by_network(planned).items():
+    nodes = nodes_at(() if run is None else run.replacements)
+    places = _places_by_network(planned)
+    for network, wanted in places.items():
+        names = {_name_at(place, nodes) for place in wanted}
 
         def settled(pods: Mapping[str, Json], names: Set[str] = names) -> bool:
             ready = server_addresses(pods.values()).keys()
@@ -66,13 +88,16 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
         pods, _ = cluster.watch(pods_path(network, settings), labels, settled, seconds=left)
         if lacking := lacking_programs(pods.values()):
             raise ServersNotReady("; ".join(lacking))
-        missing |= names - server_addresses(pods.values()).keys()
+        ready = server_addresses(pods.values()).keys()
+        missing |= {place for place in wanted if _name_at(place, nodes) not in ready}
         complaints += why_waiting(pods.values())
+    seconds = _note_missing(run_id, run, missing, set().union(*places.values()), resources)
     if not missing:
         return Readiness(ready=True, wait_seconds=0)
-    _check_nodes(sorted(missing), planned, resources)
-    owner = owner_of(run_id, settings.namespace, cluster)
-    if _age_seconds(owner) > SERVERS_SECONDS:
+    make_servers(run_id, planned.execution_arn, planned, resources)
+    late = {name for name, waited in seconds.items() if waited > PATIENCE_SECONDS}
+    _check_nodes(sorted(late), planned, resources)
+    if max(seconds.values()) > SERVERS_SECONDS:
         raise ServersNotReady(
             f"no server after {SERVERS_SECONDS} s on {', '.join(sorted(missing))}"
             + "".join(f"; {line}" for line in complaints)
@@ -80,16 +105,201 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
 
 
-def _nodes_by_network(planned: PlannedRun) -> dict[Network, set[str]]:
-    """The names of the nodes that need servers, by the servers' network."""
-    nodes: dict[Network, set[str]] = {}
+class Servers(NamedTuple):
+    """The servers that an item needs, as they are now.
+
+    Attributes:
+        wait_seconds: when to ask again; 0 when there is nothing worth waiting for.
+        owners: the UID of the owner object of client pods, by their network.
+        addresses: the IP addresses of the servers by place, by their network.
+        nodes: the nodes in the places where they were replaced, by place.
+    """
+
+    wait_seconds: int
+    owners: Mapping[Network, str]
+    addresses: Mapping[Network, Mapping[str, str]]
+    nodes: Mapping[str, Node]
+
+    def node_at(self, place: str) -> str:
+        """The name of the node in a place."""
+        return _name_at(place, self.nodes)
+
+    def by_place(self, found: Mapping[str, Json]) -> dict[str, Json]:
+        """Nodes by the places that they are in now.
+
+        Args:
+            found: nodes by name, as Kubernetes reports them.
+        """
+        there = {place: found[new.name] for place, new in self.nodes.items() if new.name in found}
+        return {name: node for name, node in found.items() if name not in self.nodes} | there
+
+
+def present_servers(
+    run_id: str,
+    run: RunRecord | None,
+    planned: PlannedRun,
+    pairs: Collection[Pair],
+    block: int,
+    resources: Resources,
+) -> Servers:
+    """Find a run's servers. Make again what is gone, and put other nodes in lost ones' places.
+
+    A place without a server is waited for since it was first missed in this run, not in each item:
+    during `PATIENCE_SECONDS` if an arm has no other pair to measure, else `SHORT_PATIENCE_SECONDS`.
+
+    Args:
+        run_id: the run.
+        run: its item in the table; None if its start was not recorded.
+        planned: its plan.
+        pairs: the pairs to measure now.
+        block: their block.
+        resources: the stack's resources.
+
+    Raises:
+        ServersNotReady: the run has ended.
+    """
+    settings, cluster = resources.settings, resources.cluster
+    nodes = nodes_at(() if run is None else run.replacements)
+    namespaces = {pair.client_network for pair in pairs}
+    owners = _owners(run_id, namespaces, resources)
+    addresses: dict[Network, dict[str, str]] = {}
+    for network, places in _places_by_network(planned).items():
+        by_node = addresses_in(run_id, network, settings, cluster)
+        at = {place: _name_at(place, nodes) for place in places}
+        addresses[network] = {p: by_node[name] for p, name in at.items() if name in by_node}
+    missing = {
+        place
+        for pair in pairs
+        for place in (pair.client, pair.server)
+        if place not in addresses[pair.server_network]
+    }
+    needed = {place for pair in pairs for place in (pair.client, pair.server)}
+    found = Servers(0, owners or {}, addresses, nodes)
+    noted = set() if run is None else needed & run.missing_since.keys()
+    if owners is not None and not missing and not noted:
+        return found
+    made = make_servers(run_id, planned.execution_arn, planned, resources)
+    if owners is None or not made:
+        missing = needed  # a server that still answers is about to be deleted with its owner
+    seconds = _note_missing(run_id, run, missing, needed, resources)
+    lost = _lost(missing, seconds, nodes, cluster.list(_NODES)) if missing else {}
+    if run is not None and _replace(run_id, run, planned, lost, block, resources):
+        return found._replace(wait_seconds=WAIT_SECONDS)
+    arms = {pair.arm for pair in pairs}
+    others = {pair.arm for pair in pairs if not missing & {pair.client, pair.server}}
+    patience = SHORT_PATIENCE_SECONDS if arms == others else PATIENCE_SECONDS
+    if any(waited <= patience for waited in seconds.values()):
+        where = listed(sorted(_name_at(place, nodes) for place in missing), most=3)
+        resources.store.update_run(run_id, phase=f"waiting for servers on {where}")
+        return found._replace(wait_seconds=WAIT_SECONDS)
+    if owners is None:
+        # Kubernetes did not let go of the old owner object in time.
+        raise ServersNotReady("the run's owner object is still being deleted")
+    return found
+
+
+def _owners(run_id: str, networks: Set[Network], resources: Resources) -> dict[Network, str] | None:
+    """The UIDs of the run's owner objects by network; None if one is gone or being deleted."""
+    settings, cluster = resources.settings, resources.cluster
+    uids: dict[Network, str] = {}
+    for network in networks:
+        owner = find_owner(run_id, namespace_of(network, settings), cluster)
+        if owner is None or "deletionTimestamp" in owner["metadata"]:
+            return None
+        uids[network] = owner["metadata"]["uid"]
+    return uids
+
+
+def _note_missing(
+    run_id: str,
+    run: RunRecord | None,
+    missing: Set[str],
+    looked: Set[str],
+    resources: Resources,
+) -> dict[str, float]:
+    """Record since when places have had no server. Returns for how many seconds, by place.
+
+    Args:
+        run_id: the run.
+        run: its item; None if its start was not recorded, so that nobody knows.
+        missing: the places without a server.
+        looked: the places that were looked at; what is recorded of others stays.
+        resources: the stack's resources.
+    """
+    if run is None:
+        return dict.fromkeys(missing, math.inf)
+    time_now, before = now(), run.missing_since
+    since = {place: at for place, at in before.items() if place in missing or place not in looked}
+    since |= {place: time_now for place in missing if place not in since}
+    if since != before:
+        resources.store.update_run(run_id, missing_since=since)
+    return {place: seconds_between(since[place], time_now) for place in missing}
+
+
+def _lost(
+    missing: Set[str],
+    seconds: Mapping[str, float],
+    nodes: Mapping[str, Node],
+    there: Iterable[Json],
+) -> dict[str, str]:
+    """How nodes were lost that another one may replace, by place."""
+    by_name = {node["metadata"]["name"]: node for node in there}
+    lost: dict[str, str] = {}
+    for place in missing:
+        node = by_name.get(_name_at(place, nodes))
+        if node is None:
+            lost[place] = "is gone"
+        elif not is_ready(node) and seconds[place] > PATIENCE_SECONDS:
+            lost[place] = f"was not Ready for {PATIENCE_SECONDS} s"
+    return lost
+
+
+def _replace(
+    run_id: str,
+    run: RunRecord,
+    planned: PlannedRun,
+    lost: Mapping[str, str],
+    block: int,
+    resources: Resources,
+) -> bool:
+    """Put other Ready nodes of the stack's arms in the places of lost ones, where some fit."""
+    if not lost:
+        return False
+    settings, cluster = resources.settings, resources.cluster
+    arms = {arm.stack_arm for arm in planned.arms if set(arm.node_names) & lost.keys()}
+    candidates = {
+        arm.name: placed(
+            resources.ec2,
+            ready_nodes(cluster, arm, settings.tolerations),
+        )
+        for arm in settings.arms
+        if arm.name in arms
+    }
+    made = choose(lost, candidates, planned.arms, run.replacements, block=block, at=now())
+    if not made:
+        return False
+    if resources.store.replace_nodes(run_id, made, run.replacements) is not None:
+        # The server of the new node has its own time to start.
+        since = run.missing_since | {each.place: each.at for each in made}
+        resources.store.update_run(run_id, missing_since=since)
+    return True
+
+
+def _name_at(place: str, nodes: Mapping[str, Node]) -> str:
+    """The name of the node in a place."""
+    return nodes[place].name if place in nodes else place
+
+
+def _places_by_network(planned: PlannedRun) -> dict[Network, set[str]]:
+    """The places that need servers, by the servers' network."""
+    places: dict[Network, set[str]] = {}
     for arm in planned.arms:
-        nodes.setdefault(arm.server_network, set()).update(arm.node_names)
-    return nodes
+        places.setdefault(arm.server_network, set()).update(arm.node_names)
+    return places
 
 
 def _check_nodes(missing: Sequence[str], planned: PlannedRun, resources: Resources) -> None:
-    nodes = resources.cluster.list("/api/v1/nodes")
+    nodes = resources.cluster.list(_NODES)
     ready = {node["metadata"]["name"] for node in nodes if is_ready(node)}
     lines = []
     for arm in planned.arms:
@@ -105,8 +315,3 @@ def _check_nodes(missing: Sequence[str], planned: PlannedRun, resources: Resourc
             )
     if lines:
         raise NodesUnavailable("\n".join(lines))
-
-
-def _age_seconds(thing: Mapping[str, Any]) -> float:
-    created = datetime.datetime.fromisoformat(thing["metadata"]["creationTimestamp"])
-    return (datetime.datetime.now(datetime.UTC) - created).total_seconds()

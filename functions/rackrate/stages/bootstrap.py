@@ -6,16 +6,18 @@ mark, and deleting the stack restores the cluster to its state before.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.manifests import NETWORK, STACK
 from rackrate.stack import tenancy
-from rackrate.stack.custom_resource import Answer
+from rackrate.stack.administration import Administration
+from rackrate.stack.custom_resource import NOTHING, Answer
 
 Json = dict[str, Any]
 
@@ -23,6 +25,7 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
+    "ResourceQuota": "/api/v1/namespaces/{namespace}/resourcequotas",
     "Role": f"{_RBAC}/namespaces/{{namespace}}/roles",
     "RoleBinding": f"{_RBAC}/namespaces/{{namespace}}/rolebindings",
     "ClusterRole": f"{_RBAC}/clusterroles",
@@ -31,10 +34,18 @@ _COLLECTIONS = {
     "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
 }
 _PAUSE_SECONDS = 3.0
+#: The longest namespace of a stack has 58 characters (template.yaml).
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,56}[a-z0-9])?")
+
+Connect = Callable[[], Cluster | None]
 
 
 class NotOurs(Exception):
     """The cluster has an object of the same name that this stack did not create."""
+
+
+class NotOurRequest(Exception):
+    """The request does not come from this function's stack."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +57,25 @@ class Tenant:
         group: the Kubernetes group of the functions.
         owner: name of the root stack; objects with another stack's mark are left alone.
         host_network: whether pods may use the nodes' own network, in a second namespace.
+        stack_id: id of the root stack; requests of another stack are refused.
     """
 
     namespace: str
     group: str
     owner: str
     host_network: bool = False
+    stack_id: str = ""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """The stack as its template describes it. No request can name another one."""
+        return cls(
+            namespace=environment["NAMESPACE"],
+            group=environment["GROUP"],
+            owner=environment["OWNER"],
+            host_network=environment["HOST_NETWORK"] == "true",
+            stack_id=environment["STACK_ID"],
+        )
 
     @property
     def ordinary(self) -> list[Json]:
@@ -92,7 +116,7 @@ def apply(cluster: Cluster, tenant: Tenant, *, seconds: float) -> None:
     for manifest, collection, path, found in wanted:
         if found is None:
             cluster.create(collection, manifest)
-        elif manifest["kind"] != "Namespace":
+        else:
             cluster.replace(path, _in_place_of(manifest, found))
 
 
@@ -129,11 +153,23 @@ def _paths(manifest: Json) -> tuple[str, str]:
 
 
 def _in_place_of(manifest: Json, found: Mapping[str, Any]) -> Json:
-    """The manifest with the found object's version, without which some kinds refuse an update."""
-    version = {
-        name: value for name, value in found["metadata"].items() if name == "resourceVersion"
-    }
-    return {**manifest, "metadata": {**manifest["metadata"], **version}}
+    """The manifest with the found object's version, without which some kinds refuse an update.
+
+    A namespace keeps what others have written on it, except levels of Pod Security.
+    """
+    metadata = {**manifest["metadata"]}
+    if "resourceVersion" in found["metadata"]:
+        metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
+    if manifest["kind"] == "Namespace":
+        labels = {
+            name: value
+            for name, value in (found["metadata"].get("labels") or {}).items()
+            if not name.startswith(f"{tenancy.POD_SECURITY}/")
+        }
+        notes = found["metadata"].get("annotations") or {}
+        metadata["labels"] = labels | metadata["labels"]
+        metadata["annotations"] = notes | metadata["annotations"]
+    return {**manifest, "metadata": metadata}
 
 
 def _is_marked(thing: Mapping[str, Any], manifest: Json) -> bool:
@@ -156,48 +192,98 @@ def _refusal(manifest: Json, found: Mapping[str, Any]) -> str:
 
 
 def serve_request(
-    event: Mapping[str, Any], connect: Callable[[], Cluster | None], seconds: float
+    event: Mapping[str, Any],
+    tenant: Tenant,
+    connect: Connect,
+    administration: Administration,
+    seconds: float,
 ) -> Answer:
     """Handle CloudFormation's request, with retries because a new access entry takes effect late.
 
     Args:
-        event: CloudFormation's request, with the properties `Namespace`, `HostNetwork`, `Group` and
-            `Owner`.
+        event: CloudFormation's request. Its properties only make CloudFormation send it.
+        tenant: the function's stack.
         connect: returns the cluster, or None when it does not exist any more.
+        administration: the right that the work needs.
         seconds: how long to retry.
 
     Returns:
         The namespace as physical id, so that CloudFormation deletes an old namespace after it has
         created the new one. The attributes are `Namespace`, `HostNamespace` (empty without one) and
         `Group`.
+
+    Raises:
+        NotOurRequest: the request is of another stack, or its physical id is no namespace.
     """
-    properties = event["ResourceProperties"]
-    namespace, group, owner = (properties[name] for name in ("Namespace", "Group", "Owner"))
-    # Requests from an older version of the stack lack this property.
-    host_network = properties.get("HostNetwork") == "true"
-    tenant = Tenant(namespace, group, owner, host_network)
-    answer = Answer(
-        namespace,
-        {
-            "Namespace": namespace,
-            "HostNamespace": tenancy.host_namespace(namespace) if host_network else "",
-            "Group": group,
-        },
-    )
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            cluster = connect()
-            left = deadline - time.monotonic()
-            if event["RequestType"] != "Delete":
-                if cluster is None:
-                    raise LookupError("the cluster does not exist")
-                apply(cluster, tenant, seconds=left)
-                return answer
+    if event["StackId"] != tenant.stack_id:
+        raise NotOurRequest(f"this function serves {tenant.stack_id}, not {event['StackId']}")
+    if event["RequestType"] == "Delete":
+        old = _former(tenant, event["PhysicalResourceId"])
+
+        def work(cluster: Cluster | None, left: float) -> None:
             if cluster is not None:
-                remove(cluster, tenant, seconds=left)
-            return Answer(event["PhysicalResourceId"], answer.data)
-        except (ClusterUnreachable, Throttled):
-            if time.monotonic() + _PAUSE_SECONDS > deadline:
-                raise
-            time.sleep(_PAUSE_SECONDS)
+                remove(cluster, old, seconds=left)
+
+        _administer(work, connect, administration, seconds)
+        return Answer(event["PhysicalResourceId"])
+    return heal(tenant, connect, administration, seconds)
+
+
+def heal(
+    tenant: Tenant, connect: Connect, administration: Administration, seconds: float
+) -> Answer:
+    """Create and correct the stack's objects, also those that somebody deleted.
+
+    Raises:
+        NotOurs: see `apply`.
+        ClusterUnreachable: it still did not work after `seconds`.
+        LookupError: the cluster does not exist.
+    """
+
+    def work(cluster: Cluster | None, left: float) -> None:
+        if cluster is None:
+            raise LookupError("the cluster does not exist")
+        apply(cluster, tenant, seconds=left)
+
+    _administer(work, connect, administration, seconds)
+    host = tenancy.host_namespace(tenant.namespace) if tenant.host_network else ""
+    return Answer(
+        tenant.namespace,
+        {"Namespace": tenant.namespace, "HostNamespace": host, "Group": tenant.group},
+    )
+
+
+def _administer(
+    work: Callable[[Cluster | None, float], None],
+    connect: Connect,
+    administration: Administration,
+    seconds: float,
+) -> None:
+    """Work as an administrator of the cluster, and be none afterwards."""
+    deadline = time.monotonic() + seconds
+    cluster: Cluster | None = None
+    try:
+        while True:
+            try:
+                cluster = connect()
+                if cluster is not None:
+                    # Again in each attempt, because another call may have given it back.
+                    administration.take()
+                work(cluster, deadline - time.monotonic())
+                return
+            except (ClusterUnreachable, Throttled):
+                if time.monotonic() + _PAUSE_SECONDS > deadline:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+    finally:
+        if cluster is not None:
+            administration.give_back()
+
+
+def _former(tenant: Tenant, physical_id: str) -> Tenant:
+    """The stack with the namespace that it had; a creation that failed has no physical id."""
+    if physical_id == NOTHING:
+        return tenant
+    if not _NAMESPACE.fullmatch(physical_id):
+        raise NotOurRequest(f"{physical_id} is not the name of a namespace")
+    return replace(tenant, namespace=physical_id)

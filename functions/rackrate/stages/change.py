@@ -106,12 +106,12 @@ def going_on(campaign_id: str, resources: Resources) -> CampaignRecord:
     campaigns = resources.campaigns
     record = campaigns.get(campaign_id)
     if record.goes_on:
-        keep_campaign_lease(record, resources.store)
+        keep_campaign_lease(record, resources)
         return record
     found = resources.step_functions.describe_execution(executionArn=record.execution_arn)
     if found["status"] != "RUNNING":
         raise CampaignEnded(f"the execution of the campaign {campaign_id} has ended")
-    keep_campaign_lease(record, resources.store, renew=False)
+    keep_campaign_lease(record, resources, renew=False)
     campaigns.reopen(campaign_id)
     step = campaigns.step(campaign_id, record.step)
     if step is not None and step.status == "changing":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackrate.document import Document
-from rackrate.errors import LinksDown
+from rackrate.errors import GIVING_UP, LinksDown
 from rackrate.measure.trials import TrialState
 from rackrate.plan.schedule import planned_trials
 from rackrate.resources import Resources
@@ -35,6 +35,7 @@ def check_links(run_id: str, resources: Resources) -> Links:
 
     Raises:
         LinksDown: the share of pairs that are down is above the plan's tolerated loss.
+        NodesUnavailable, ServersNotReady, AdmissionRefused: the run gave up in the warm-up.
     """
     store = resources.store
     tolerated = store.plan(run_id).plan.tolerated_loss
@@ -46,7 +47,9 @@ def check_links(run_id: str, resources: Resources) -> Links:
         if key not in stored or not stored[key].is_measured
     ]
     told = [_message(down, len(planned))] if down else []
-    store.update_run(run_id, phase="checking links", warnings=told)
+    run = store.update_run(run_id, phase="checking links", warnings=told)
+    if run is not None and run.gave_up is not None:
+        raise GIVING_UP[run.gave_up.error](run.gave_up.message)
     if len(down) > tolerated * len(planned):
         raise LinksDown(*told)
     return Links(links=len(planned), down=len(down))

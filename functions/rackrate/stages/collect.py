@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
+import math
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +16,16 @@ from typing import Any, NamedTuple
 from rackrate import tools
 from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, Throttled
+from rackrate.foreign import plain
 from rackrate.measure import manifests
+from rackrate.measure.cluster import Log
 from rackrate.measure.networks import namespaces, pods_path
-from rackrate.measure.pods import is_finished, outcome
+from rackrate.measure.nodes import nodes_of
+from rackrate.measure.obstacles import Absence, absence
+from rackrate.measure.pods import Outcome, age_seconds, has_started, is_finished, outcome
+from rackrate.measure.servers import why_waiting
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.arms import Network
+from rackrate.plan.arms import Network, Node
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.schedule import (
     BlockItem,
@@ -36,10 +44,17 @@ from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.store import Replaced, Store
 from rackrate.tools import ParseError, TestBase
+from rackrate.tools.base import LOG_BYTES
 
 #: How many requests to the cluster and to AWS run in parallel.
 WORKERS = 16
+#: How often Collect asks whether the pods that have not finished still can.
+GLANCE_SECONDS = 10
 _REASON_LENGTH = 500
+#: Logs of up to so many bytes are read and parsed in parallel. Larger ones take turns, because a
+#: parsed log can take more than twenty times its size.
+_SMALL_LOG_BYTES = 256 * 1024
+_large_log = threading.Lock()
 
 
 class Collected(Document):
@@ -68,8 +83,9 @@ def collect(
 ) -> Collected:
     """Watch an item's client pods, and store their trials when the pods have finished.
 
-    A pod that died, was deleted or exceeded its deadline leaves failed trials with the reason. What
-    a repetition measured of a trial that had a value counts once it measured all of its partners.
+    A pod that died, was deleted or exceeded its deadline leaves failed trials with the reason, and
+    so does one whose output is no report. What a repetition measured of a trial that had a value
+    counts once it measured all of its partners.
 
     Args:
         run_id: the run.
@@ -78,6 +94,10 @@ def collect(
         attempt: the number of the attempt at the item.
         deadline: when to give up, in seconds since 1970.
         watch_seconds: how long to watch in this call.
+
+    Raises:
+        ClusterUnreachable, Throttled: some logs could not be read, as when a node does not answer.
+            The other trials are stored. The call can be repeated for the rest.
     """
     settings, cluster, store = resources.settings, resources.cluster, resources.store
     partners_of = _partners(run_id, item, attempt, store)
@@ -86,38 +106,106 @@ def collect(
     clients = {_client(key) for key in wanted}
     labels = manifests.selector(manifests.client_labels(run_id, item, attempt))
 
-    def settled(pods: Mapping[str, Json]) -> bool:
-        return all(is_finished(pod) for pod in pods.values() if _client_of(pod) in clients)
+    hopeless: dict[tuple[str, str, str], str] = {}
 
+    def settled(pods: Mapping[str, Json]) -> bool:
+        return all(
+            is_finished(pod) or _client_of(pod) in hopeless
+            for pod in pods.values()
+            if _client_of(pod) in clients
+        )
+
+    planned = store.plan(run_id)
     pods: dict[Network, list[Json]] = {}
     finished = True
     stop = min(deadline, time.time() + watch_seconds)
-    for network in sorted({pair.client_network for pair in item.pairs}):
-        left = max(0.0, stop - time.time())
-        found, done = cluster.watch(pods_path(network, settings), labels, settled, seconds=left)
-        pods[network], finished = list(found.values()), finished and done
+    for _ in range(max(1, math.ceil(watch_seconds / GLANCE_SECONDS))):
+        finished = True
+        glance = min(stop, time.time() + GLANCE_SECONDS)
+        for network in sorted({pair.client_network for pair in item.pairs}):
+            left = max(0.0, glance - time.time())
+            found, done = cluster.watch(pods_path(network, settings), labels, settled, seconds=left)
+            pods[network], finished = list(found.values()), finished and done
+        if finished or time.time() >= stop:
+            break
+        hopeless |= _hopeless([pod for found in pods.values() for pod in found], planned, resources)
     if not finished and time.time() < deadline:
         return Collected(finished=False, wait_seconds=1, warm_up=item.warm_up)
     pod_of = {_client_of(pod): pod for found in pods.values() for pod in found}
-    drafts = Drafts(item, store.plan(run_id), attempt)
+    drafts = Drafts(item, planned, attempt, store.nodes_at(run_id))
+    absent = functools.cache(lambda: _absences(pod_of.values(), planned, resources))
 
-    def read_one(key: TrialKey) -> _Read:
-        return _read_trial(run_id, drafts.of(key), drafts.tests[key.test], pod_of, resources)
+    def read_one(key: TrialKey) -> _Read | ClusterUnreachable | Throttled:
+        draft = drafts.of(key)
+        if (why := hopeless.get(_client(key))) is not None:
+            return _failed(draft, why)
+        try:
+            return _read_trial(run_id, draft, drafts.tests[key.test], pod_of, resources)
+        except Throttled as error:
+            return error
+        except ClusterUnreachable as error:
+            # The API server cannot reach the kubelet of a silent node, which costs its logs alone.
+            try:
+                found = absent().get(pod_of[_client(key)]["spec"]["nodeName"])
+            except (ClusterUnreachable, Throttled):
+                return error
+            if found is None or not found.is_silent:
+                return error
+            return _failed(draft, found.reason)
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        reads = list(pool.map(read_one, wanted))
+        outcomes = list(pool.map(read_one, wanted))
+        reads = [each for each in outcomes if isinstance(each, _Read)]
         samples_key = _put_raw_values(run_id, item, attempt, reads, store)
         trials = [read.stored_with(samples_key) for read in reads]
         again = [trial for trial in trials if not tried.is_lost(trial.key)]
         list(pool.map(lambda trial: store.put_repeat(run_id, trial), again))
         lost = [trial for trial in trials if tried.is_lost(trial.key)]
         counts = _put_all(run_id, item, lost, store, pool)
+    if unread := [each for each in outcomes if not isinstance(each, _Read)]:
+        raise unread[0]
     if attempt > 1:
         _let_repeats_count(run_id, item, attempt, partners_of, store)
     for network, left_over in pods.items():
         if left_over:
             cluster.delete_all(pods_path(network, settings), labels)
     return counts
+
+
+def _absences(
+    pods: Iterable[Json], planned: PlannedRun, resources: Resources
+) -> dict[str, Absence]:
+    """Why nodes of pods can run no pod now, by the nodes' names."""
+    nodes = plan_nodes(planned, resources)
+    found = {name: absence(name, nodes) for name in {pod["spec"]["nodeName"] for pod in pods}}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def _hopeless(
+    pods: Iterable[Json], planned: PlannedRun, resources: Resources
+) -> dict[tuple[str, str, str], str]:
+    """Why pods will not finish, by client: their node is absent, or they do not start."""
+    unfinished = [pod for pod in pods if not is_finished(pod)]
+    absent = _absences(unfinished, planned, resources) if unfinished else {}
+    found: dict[tuple[str, str, str], str] = {}
+    for pod in unfinished:
+        if (of_node := absent.get(pod["spec"]["nodeName"])) is not None:
+            found[_client_of(pod)] = of_node.reason
+        elif not has_started(pod) and age_seconds(pod) > manifests.GRACE_SECONDS:
+            told = "".join(f": {reason}" for reason in why_waiting([pod]))
+            found[_client_of(pod)] = f"was not started within {manifests.GRACE_SECONDS} s{told}"
+    return found
+
+
+def plan_nodes(planned: PlannedRun, resources: Resources) -> dict[str, Json]:
+    """The cluster's nodes of the plan's arms as they are now, by name."""
+    wanted = {arm.stack_arm for arm in planned.arms}
+    return {
+        node["metadata"]["name"]: node
+        for arm in resources.settings.arms
+        if arm.name in wanted
+        for node in nodes_of(resources.cluster, arm)
+    }
 
 
 def _partners(
@@ -164,13 +252,36 @@ def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) 
     if not isinstance(item, BlockItem):
         # The trials keep their stored reason.
         return Collected(warm_up=False)
-    reason = f"{failure.error or 'unknown error'}: {failure.cause}"[:_REASON_LENGTH]
+    reason = plain(failure.text, _REASON_LENGTH)
     store = resources.store
-    drafts = Drafts(item, store.plan(run_id), attempt=1)
+    drafts = Drafts(item, store.plan(run_id), 1, store.nodes_at(run_id))
     missing = missing_trials(item, store.trial_states(run_id, item.block))
     trials = [drafts.of(key).model_copy(update={"reason": reason}) for key in missing]
     with ThreadPoolExecutor(WORKERS) as pool:
         return _put_all(run_id, item, trials, store, pool)
+
+
+def write_down(
+    run_id: str,
+    item: BlockItem,
+    attempt: int,
+    reasons: Mapping[TrialKey, str],
+    planned: PlannedRun,
+    store: Store,
+) -> Collected:
+    """Write trials down as failed that could not be started, each with its reason.
+
+    A trial that was measured before keeps its value; only its repetition has failed.
+    """
+    drafts = Drafts(item, planned, attempt, store.nodes_at(run_id))
+    trials = [_failed(drafts.of(key), reason).trial for key, reason in reasons.items()]
+    tried = _tried(run_id, item, attempt, store)
+    lost = [trial for trial in trials if tried.is_lost(trial.key)]
+    for trial in trials:
+        if not tried.is_lost(trial.key):
+            store.put_repeat(run_id, trial)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return _put_all(run_id, item, lost, store, pool)
 
 
 def _client(named: TrialKey | Pair) -> tuple[str, str, str]:
@@ -187,12 +298,15 @@ def _client_of(pod: Mapping[str, Any]) -> tuple[str, str, str]:
 class Drafts:
     """Trials with the facts from the plan. They are failed until their output has been read."""
 
-    def __init__(self, item: BlockItem, planned: PlannedRun, attempt: int) -> None:
+    def __init__(
+        self, item: BlockItem, planned: PlannedRun, attempt: int, replaced: Mapping[str, Node]
+    ) -> None:
         self.tests: dict[str, TestBase] = {test.name: test for test in item.tests}
         self._item, self._attempt = item, attempt
         self._pairs = {_client(pair): pair for pair in item.pairs}
         self._placements = {arm.name: arm.placement for arm in planned.arms}
-        self._nodes = {node.name: node for arm in planned.arms for node in arm.nodes}
+        planned_nodes = {node.name: node for arm in planned.arms for node in arm.nodes}
+        self._nodes = planned_nodes | dict(replaced)
 
     def of(self, key: TrialKey) -> Trial:
         """The draft of a trial, with the facts about its arm and its two nodes."""
@@ -238,37 +352,55 @@ def _read_trial(
     pods: Mapping[tuple[str, str, str], Mapping[str, Any]],
     resources: Resources,
 ) -> _Read:
-    """Read one test's outcome. Its output is stored exactly as printed before it is parsed."""
+    """Read one test's outcome. Its output is stored exactly as printed before it is parsed.
+
+    Raises:
+        ClusterUnreachable, Throttled: the log could not be read.
+    """
     pod = pods.get(_client(draft.key))
     ended = outcome(pod, test.name)
-    text, raw_key = None, None
-    if pod is not None and ended.started:
-        where = pod["metadata"]
-        text = resources.cluster.log(where["namespace"], where["name"], test.name)
-    if text is not None:
-        name = f"raw/{draft.key.id}.{draft.attempt}.txt"
-        raw_key = resources.store.put_text(run_id, name, text, "text/plain")
-    seen = draft.model_copy(
-        update={
-            "started_at": ended.started_at,
-            "finished_at": ended.finished_at,
-            "raw_key": raw_key,
-        }
-    )
+    if pod is None or not ended.started:
+        return _judged(draft, test, ended, None)
+    where = pod["metadata"]["namespace"], pod["metadata"]["name"], test.name
+
+    def read(log: Log | None) -> _Read:
+        raw_key = None
+        if log is not None:
+            name = f"raw/{draft.key.id}.{draft.attempt}.txt"
+            raw_key = resources.store.put_text(run_id, name, log.text, "text/plain")
+        times = {"started_at": ended.started_at, "finished_at": ended.finished_at}
+        seen = draft.model_copy(update={**times, "raw_key": raw_key})
+        return _judged(seen, test, ended, log)
+
+    log = resources.cluster.log(*where, _SMALL_LOG_BYTES)
+    if log is None or log.is_whole:
+        return read(log)
+    with _large_log:
+        return read(resources.cluster.log(*where, LOG_BYTES))
+
+
+def _judged(seen: Trial, test: TestBase, ended: Outcome, log: Log | None) -> _Read:
+    """What a test measured, or why it did not. No output makes this raise an error."""
+    text = "" if log is None else log.text
+    if log is not None and not log.is_whole:
+        most = LOG_BYTES // 1_000_000
+        words = f"{test.tool} printed more than {most} MB, of which the first {most} MB are kept"
+        return _failed(seen, "; ".join(filter(None, (ended.failure, words))))
     try:
-        measurement = tools.parse(test, text or "")
+        measurement = tools.parse(test, text)
+        if ended.failure is None:
+            return _Read(seen.measured(test, measurement), RawValues.of(measurement))
+        return _failed(seen, ended.failure)
     except ParseError as error:
-        # The tool's own message explains more than an exit code does.
-        words = str(error) if text else None
-        failure = "; ".join(filter(None, (ended.failure, words))) or str(error)
-        return _Read(_failed(seen, failure), RawValues())
-    if ended.failure is not None:
-        return _Read(_failed(seen, ended.failure), RawValues())
-    return _Read(seen.measured(test, measurement), RawValues.of(measurement))
+        words = str(error)
+    except Exception as error:
+        words = f"the output of {test.tool} is no report: {type(error).__name__}: {error}"
+    # The tool's own message explains more than an exit code does.
+    return _failed(seen, "; ".join(filter(None, (ended.failure, words if text else None))) or words)
 
 
-def _failed(trial: Trial, reason: str) -> Trial:
-    return trial.model_copy(update={"reason": reason[:_REASON_LENGTH]})
+def _failed(trial: Trial, reason: str) -> _Read:
+    return _Read(trial.model_copy(update={"reason": plain(reason, _REASON_LENGTH)}), RawValues())
 
 
 def _put_raw_values(

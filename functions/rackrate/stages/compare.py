@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidComparison
+from rackrate.plan.faults import check_name
 from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.report.page import render_page
 from rackrate.resources import Resources
@@ -48,6 +49,10 @@ def compare(
         InvalidComparison: the user has to name other runs; nothing was written.
     """
     store, started_at = resources.store, now()
+    faults: list[Fault] = []
+    check_name(comparison_id, faults)
+    if faults:
+        raise InvalidComparison(faults)
     asked = comparison.read_request(raw)
     ours = _find_one(asked.run, store)
     theirs, baseline = _find_others(asked.others, ours, store)

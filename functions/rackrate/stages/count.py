@@ -15,15 +15,18 @@ from kubernetes.client import ApiException
 
 from rackrate.document import Document, Json
 from rackrate.errors import RackrateError
+from rackrate.foreign import plain
 from rackrate.measure import counters, interfaces, manifests
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.counters import Counters, Counts
 from rackrate.measure.interfaces import Unreadable
+from rackrate.measure.obstacles import absence
 from rackrate.measure.pods import missing_program
 from rackrate.measure.servers import owner_of
 from rackrate.plan.arms import Interface
 from rackrate.resources import Resources
 from rackrate.settings import Settings
+from rackrate.stages.collect import plan_nodes
 
 When = Literal["before", "after"]
 
@@ -38,6 +41,8 @@ SECONDS = 30
 WORKERS = 16
 _NAMED = 10
 _REASON_LENGTH = 300
+#: What a container of a reading may print. The counters of a node take a few kilobytes.
+_MOST_BYTES = 256 * 1024
 
 _TRAFFIC, _MTU = "traffic", "mtu"
 _STATISTICS = ("ethtool", "--statistics")
@@ -70,10 +75,17 @@ def count(run_id: str, when: When, resources: Resources) -> Counted:
     if not resources.settings.host_namespace:
         notes = [NOT_ALLOWED]
     else:
-        nodes = sorted({name for arm in store.plan(run_id).arms for name in arm.node_names})
-        known = {node: list(stored.before.get(node, {})) for node in nodes}
+        planned = store.plan(run_id)
+        nodes = sorted({name for arm in planned.arms for name in arm.node_names})
         reading = _Reading(run_id, when, resources.settings)
         try:
+            there = plan_nodes(planned, resources)
+            absent = {name: why for name in nodes if (why := absence(name, there)) is not None}
+            for why in absent.values():
+                reading.note(f"not read {when} the trials: {why.reason}")
+            known = {
+                name: list(stored.before.get(name, {})) for name in nodes if name not in absent
+            }
             read = reading.read(resources.cluster, known)
         except (RackrateError, ApiException) as error:
             reading.note(f"not read {when} the trials: {error}")
@@ -103,7 +115,7 @@ class _Reading:
 
     def note(self, text: str) -> None:
         """Note what was not read."""
-        self.notes.append(text[:_REASON_LENGTH])
+        self.notes.append(plain(text, _REASON_LENGTH))
 
     def read(self, cluster: Cluster, known: Mapping[str, Sequence[str]]) -> Counts:
         """Read each node's counters: node to interface to counter.
@@ -210,7 +222,7 @@ class _Reading:
         if pod is None or not _has_ended(pod):
             return {}, f"its pod had not ended after {SECONDS} s"
         printed = {
-            container["name"]: cluster.log(self._settings.host_namespace, name, container["name"])
+            container["name"]: self._printed(cluster, name, container["name"])
             for container in asked["spec"]["containers"]
         }
         try:
@@ -231,6 +243,11 @@ class _Reading:
             self.facts[node] = self.facts.get(node, {}) | facts
         lacking = next(filter(None, (missing_program(pod, each) for each in printed)), None)
         return found, lacking if found else "none of its interfaces leaves the node"
+
+    def _printed(self, cluster: Cluster, pod: str, container: str) -> str | None:
+        log = cluster.log(self._settings.host_namespace, pod, container, _MOST_BYTES)
+        # The beginning of an endless output tells nothing of the node.
+        return log.text if log is not None and log.is_whole else None
 
 
 def _facts(names: Sequence[str], printed: Mapping[str, str | None]) -> dict[str, Interface]:

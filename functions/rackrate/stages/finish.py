@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import os
 
-from rackrate.document import Document
+from rackrate.document import Document, Json
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, final_status
+from rackrate.stages.rest_nodes import RESTING
 from rackrate.store import RunProgress, RunRecord, RunStatus, Store
 from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis
+from rackrate_text.words import counted
+
+#: The longest error and cause that Step Functions takes.
+_MAX_ERROR, _MAX_CAUSE = 256, 32_768
 
 
 class RunOutput(Document):
@@ -55,6 +61,7 @@ def finish(
     failure: RunFailure | None,
     report_key: str | None,
     dashboard_url: str | None = None,
+    redrives: int = 0,
 ) -> Finished:
     """Record once how the run ended, and build the execution's output or cause.
 
@@ -62,19 +69,69 @@ def finish(
         run_id: the run.
         resources: the stack's resources.
         execution_arn: its execution.
+        redrives: how often the execution was redriven.
         failure: why it failed, or None.
         report_key: the page's key, or None where there is no page.
         dashboard_url: the stack's dashboard, or None.
     """
     store = resources.store
+    if redrives and failure is None:
+        # It was stopped when it had only to finish, and a redrive has let it do so.
+        store.continue_run(run_id, redrives)
     run = store.run(run_id)
     status = final_status(failure, lost=0 if run is None else run.trials_failed)
     ended = record_end(run_id, status, execution_arn=execution_arn, failure=failure, store=store)
     if failure is not None:
-        cause = cause_with_report(failure, report_key, store)
+        cause = cause_with_report(sentence_of(failure, run), report_key, store)
         return Finished(ended=ended, output=None, cause=cause)
     output = _output(run_id, run, status, report_key, dashboard_url, store)
     return Finished(ended=ended, output=output, cause=None)
+
+
+def end_or_go_on(
+    run_id: str,
+    resources: Resources,
+    *,
+    redrives: int,
+    token: str,
+    state: Json,
+) -> bool:
+    """End the execution of a failed run with its error, or let a redriven one go on.
+
+    Args:
+        run_id: the run.
+        resources: the stack's resources.
+        redrives: how often the execution was redriven. It goes on once for each redrive.
+        token: what names the task that waits.
+        state: the execution's state, with the first failure and what Finish made of it.
+
+    Returns:
+        Whether it goes on.
+    """
+    goes_on = redrives > 0 and _goes_on(run_id, redrives, state, resources.store)
+    step_functions = resources.step_functions
+    # A repeated call finds the task ended.
+    with contextlib.suppress(step_functions.exceptions.TaskTimedOut):
+        if goes_on:
+            step_functions.send_task_success(taskToken=token, output="{}")
+        else:
+            failure = RunFailure.read(state.get("failure") or state["finish_failure"])
+            assert failure is not None  # only a failure leads here
+            cause = state.get("finished", {}).get("cause")
+            cause = cause or sentence_of(failure, resources.store.run(run_id))
+            step_functions.send_task_failure(
+                taskToken=token, error=failure.error[:_MAX_ERROR], cause=cause[:_MAX_CAUSE]
+            )
+    return goes_on
+
+
+def _goes_on(run_id: str, redrives: int, state: Json, store: Store) -> bool:
+    """Record that a redriven run goes on, or find that an earlier try of this call did."""
+    if store.continue_run(run_id, redrives):
+        return True
+    run = store.run(run_id)
+    recorded = "finish_failure" not in state
+    return recorded and run is not None and run.is_running and run.redrives == redrives
 
 
 def _output(
@@ -98,18 +155,29 @@ def _output(
     )
 
 
-def cause_with_report(failure: RunFailure, page: str | None, store: Store) -> str:
-    """The failure's cause with the place of the report added to the message that people read."""
+def cause_with_report(cause: str, page: str | None, store: Store) -> str:
+    """The sentence with the place of the report as its last line."""
     if page is None:
-        return failure.cause
-    where = f"The report on what was measured: s3://{store.bucket_name}/{page}"
-    try:
-        document = json.loads(failure.cause)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict) or "errorMessage" not in document:
-        return f"{failure.cause}\n{where}".strip()
-    return json.dumps({**document, "errorMessage": f"{document['errorMessage']}\n{where}"})
+        return cause
+    return f"{cause}\nThe report on what was measured: s3://{store.bucket_name}/{page}".strip()
+
+
+def sentence_of(failure: RunFailure, run: RunRecord | None) -> str:
+    """The sentence that people read on a run that failed or was stopped."""
+    measured, during = "", None
+    if run is not None:
+        during = run.phase if run.is_running and run.phase != RESTING else None
+        if run.trials_planned and f" of {run.trials_planned} trials" not in failure.cause:
+            planned = counted(run.trials_planned, "trial")
+            measured = f"{run.trials_measured} of {planned} were measured"
+    return failure.sentence(
+        subject="The run", during=during, measured=measured, log_group=log_group()
+    )
+
+
+def log_group() -> str:
+    """The log group of all of the stack's functions, this one included."""
+    return os.environ.get("AWS_LAMBDA_LOG_GROUP_NAME", "of the stack's functions")
 
 
 def record_end(
@@ -124,7 +192,7 @@ def record_end(
     attributes: RunProgress = {"execution_arn": execution_arn, "phase": status.replace("_", " ")}
     if failure is not None:
         attributes["error"] = failure.error or status
-        attributes["cause"] = failure.cause
+        attributes["cause"] = sentence_of(failure, store.run(run_id))
     seconds = store.finish_run(run_id, status, **attributes)
     # Afterwards, so that the run's recorded time does not overlap that of the next run.
     store.give_back_nodes(run_id)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rackrate.campaign_store import CampaignRecord, CampaignStep
 from rackrate.document import Document
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, campaign_status
 from rackrate.results.campaign import CampaignResults, CampaignStatus
-from rackrate.stages.finish import cause_with_report
+from rackrate.stages.finish import cause_with_report, log_group
 from rackrate.verdict import campaign as verdict
 from rackrate.verdict import sweeps, wording
+from rackrate_text.words import counted
+
+#: The phase of a campaign that puts back what it changed.
+PUTTING_BACK = "putting back what was changed"
 
 
 class CampaignOutput(Document):
@@ -62,16 +69,39 @@ def finish_campaign(
         failure: why it failed, or None.
         report_key: the page's key, or None where there is no page.
     """
+    record = resources.campaigns.campaign(campaign_id)
     steps = resources.campaigns.steps(campaign_id)
     status = campaign_status(failure, lost=sum(not step.has_result for step in steps))
     ended = record_campaign_end(
         campaign_id, status, execution_arn=execution_arn, failure=failure, resources=resources
     )
     if failure is not None:
-        cause = cause_with_report(failure, report_key, resources.store)
+        said = campaign_sentence(failure, record, steps)
+        cause = cause_with_report(said, report_key, resources.store)
         return CampaignFinished(ended=ended, output=None, cause=cause)
     output = _output(campaign_id, status, report_key, resources)
     return CampaignFinished(ended=ended, output=output, cause=None)
+
+
+def campaign_sentence(
+    failure: RunFailure, record: CampaignRecord | None, steps: Sequence[CampaignStep]
+) -> str:
+    """The sentence that people read on a campaign that failed or was stopped."""
+    own = [step for step in steps if step.source is None]
+    good = sum(step.has_result for step in own)
+    verb = "has a result" if good == 1 else "have a result"
+    return failure.sentence(
+        subject="The campaign",
+        during=_during(record),
+        measured=f"{good} of {counted(len(own), 'step')} {verb}" if own else "",
+        log_group=log_group(),
+    )
+
+
+def _during(record: CampaignRecord | None) -> str | None:
+    if record is None or not record.is_running or record.phase == PUTTING_BACK:
+        return None
+    return record.phase
 
 
 def _output(
@@ -109,7 +139,7 @@ def record_campaign_end(
     """Record a terminal status and the error, unless that is done already; give back the nodes.
 
     While something is still to be put back, the campaign keeps the nodes, until the hourly sweep
-    has put it back or the lease expires.
+    has put it back.
     """
     campaigns = resources.campaigns
     record = campaigns.campaign(campaign_id)
@@ -119,7 +149,9 @@ def record_campaign_end(
         execution_arn=execution_arn,
         phase=status.replace("_", " "),
         error=None if failure is None else failure.error or status,
-        cause=None if failure is None else failure.cause,
+        cause=None
+        if failure is None
+        else campaign_sentence(failure, record, campaigns.steps(campaign_id)),
     )
     if record is None or record.changed is None:
         resources.store.give_back_nodes(campaign_id)

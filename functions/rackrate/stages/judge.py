@@ -21,6 +21,7 @@ from rackrate.stages.change import going_on, progress_of
 from rackrate.store import now, seconds_between
 from rackrate.verdict import campaign as verdict
 from rackrate.verdict.answers import Answer, CampaignStopped
+from rackrate_text.failures import grouped
 from rackrate_text.units import dollars
 from rackrate_text.words import listed
 
@@ -40,15 +41,23 @@ class Judged(Document):
     """The input of that run; empty if it has made enough."""
 
 
-def judge(campaign_id: str, resources: Resources, *, failure: RunFailure | None) -> Judged:
+def judge(
+    campaign_id: str,
+    resources: Resources,
+    *,
+    failure: RunFailure | None,
+    failed: int | None = None,
+) -> Judged:
     """Record the outcome of the step that goes on, and decide what comes next.
 
-    The call can be repeated: a step that goes on is named again.
+    The call can be repeated: a step that goes on is named again, and the failure of the step before
+    is not taken for its own.
 
     Args:
         campaign_id: the campaign.
         resources: the stack's resources.
-        failure: why the step's change or run failed, or None.
+        failure: why a step's change or run failed, or None.
+        failed: the number of that step.
 
     Raises:
         StepsLost: the last steps have no result, or none has one.
@@ -58,13 +67,15 @@ def judge(campaign_id: str, resources: Resources, *, failure: RunFailure | None)
     record, planned = going_on(campaign_id, resources), campaigns.plan(campaign_id)
     steps = campaigns.steps(campaign_id)
     if steps and steps[-1].is_open:
-        outcome = _outcome(steps[-1], planned, failure, resources)
+        own_failure = failure if failed == steps[-1].number else None
+        outcome = _outcome(steps[-1], planned, own_failure, resources)
         if outcome is None:
             return _named(steps[-1], record, planned, resources)
         steps[-1] = outcome
-        campaigns.put_step(campaign_id, outcome)
+        # The step last: a call that is repeated looks only at a step that is still open.
         if outcome.has_result and record.series is not None:
             campaigns.add_to_series(record.series, outcome.run_id)
+        campaigns.put_step(campaign_id, outcome)
     runs = results_of(record, steps, resources)
     answers = _answers(record, planned, runs)
     noted = _progress(record, planned, steps, runs, answers)
@@ -155,7 +166,8 @@ def _check_losses(steps: Sequence[CampaignStep]) -> None:
 
 def _told(steps: Sequence[CampaignStep]) -> str:
     """Steps without a result, with their reasons."""
-    reasons = dict.fromkeys(step.reason or step.status for step in steps if not step.has_result)
+    lost = [step.reason or step.status for step in steps if not step.has_result]
+    reasons = (reason for _, reason in grouped(lost))
     numbers = [step.number for step in steps if not step.has_result]
     one = len(numbers) == 1
     told = f"{'step' if one else 'steps'} {listed(numbers)} of this campaign"

@@ -1,15 +1,30 @@
-"""Launch: start the client pods of an item, or of the item that a make-up item repeats."""
+"""Launch: start the client pods of an item, or of the item that a make-up item repeats.
+
+Pairs that cannot be measured now are left out, and their trials are written down as failed. When no
+verdict can be had any more, the run gives up: it records why, and starts nothing more.
+"""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from rackrate.document import Document, Json
-from rackrate.errors import ServersNotReady
+from rackrate.errors import AdmissionRefused
 from rackrate.measure import manifests
-from rackrate.measure.networks import namespace_of, pods_path
-from rackrate.measure.servers import addresses_in, owner_of
+from rackrate.measure.networks import pods_path
+from rackrate.measure.obstacles import (
+    REFUSED_ITEMS,
+    GaveUp,
+    Obstacle,
+    hopeless,
+    lost_arms,
+    obstacle,
+    reasons_of,
+)
+from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.schedule import (
     BlockItem,
     Item,
@@ -17,14 +32,20 @@ from rackrate.plan.schedule import (
     Repetition,
     TrialKey,
     Tried,
+    block_items,
     choose_makeup,
+    losses_beyond_repair,
     missing_trials,
+    partners,
+    planned_trials,
     traffic_seconds,
     up_to_batch,
 )
 from rackrate.resources import Resources
+from rackrate.stages.await_servers import present_servers
+from rackrate.stages.collect import plan_nodes, write_down
 from rackrate.stages.take_lease import keep_lease
-from rackrate.store import RunRecord, Store
+from rackrate.store import RunRecord, Store, now
 from rackrate.tools import TestBase
 
 #: The collector starts this long before the tests can end, so that its start-up costs no time.
@@ -38,6 +59,9 @@ WORKERS = 16
 class Launched(Document):
     """The pods that were started, for the states that wait and collect."""
 
+    ready: bool = True
+    """Whether the item's servers were there; otherwise nothing was started, and launch is to be
+    asked again after the wait."""
     pods: int
     """How many were started; 0 when nothing is missing."""
     item: Item
@@ -45,7 +69,7 @@ class Launched(Document):
     attempt: int
     """Which attempt at it this is."""
     wait_seconds: int
-    """When to start collecting."""
+    """When to start collecting, or when to ask again."""
     deadline: int
     """When to give up, in seconds since 1970."""
 
@@ -53,52 +77,85 @@ class Launched(Document):
 def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     """Start the client pods of an item, or of the trials that a make-up item repeats.
 
-    Trials that are measured already are not started again, except as partners of lost ones. So the
-    call can be repeated.
+    Trials that were tried in this attempt already are not started again. So the call can be
+    repeated. Pairs that cannot be measured now are left out. Their trials fail with the reason, and
+    a make-up item may repeat them. A run that has given up starts nothing.
 
     Raises:
         NodesBusy: the run does not hold its nodes any more, so another run may measure on them.
-        ServersNotReady: a server that the item needs is gone.
     """
     settings, cluster, store = resources.settings, resources.cluster, resources.store
+    nothing = Launched(pods=0, item=item, attempt=0, wait_seconds=0, deadline=0)
+    run = store.update_run(run_id)
+    if run is not None and run.gave_up is not None:
+        return nothing
+    if run is not None and (over := _too_many_lost(run, item, store)) is not None:
+        _give_up(run_id, over, store)
+        return nothing
     chosen = _choose(run_id, item, store)
     if chosen is None:
-        return Launched(pods=0, item=item, attempt=0, wait_seconds=0, deadline=0)
+        return nothing
     target, attempt, wanted = chosen
     run = _announce(run_id, item, target, store)
     patience = manifests.active_deadline_seconds(target.tests) + PATIENCE_SECONDS
     keep_lease(run, store, seconds=patience)
-    tests_of = _tests_of(target, wanted)
-    addresses = {
-        network: addresses_in(run_id, network, settings, cluster)
-        for network in {pair.server_network for pair in tests_of}
-    }
-    owners = {
-        network: owner_of(run_id, namespace_of(network, settings), cluster)
-        for network in {pair.client_network for pair in tests_of}
-    }
-    pods: list[tuple[str, Json]] = []
+    planned = store.plan(run_id)
+    needed = _tests_of(target, wanted).keys()
+    servers = present_servers(run_id, run, planned, needed, target.block, resources)
+    if servers.wait_seconds:
+        return nothing.model_copy(update={"ready": False, "wait_seconds": servers.wait_seconds})
+    addresses, nodes = servers.addresses, servers.by_place(plan_nodes(planned, resources))
+
+    def obstacles_of(pairs: Iterable[Pair]) -> dict[Pair, Obstacle | None]:
+        return {pair: obstacle(pair, nodes, addresses[pair.server_network]) for pair in pairs}
+
+    obstacles = obstacles_of(_tests_of(target, wanted))
+    left_out = {pair: each for pair, each in obstacles.items() if each is not None}
+    reasons = _reasons(wanted, left_out)
+    if reasons and attempt > 1:
+        reasons |= _without_partners(run_id, target, wanted, reasons, store)
+    tests_of = _tests_of(target, [key for key in wanted if key not in reasons])
+    pods: list[tuple[Pair, str, Json]] = []
     for pair, tests in tests_of.items():
-        address = addresses[pair.server_network].get(pair.server)
-        if address is None:
-            raise ServersNotReady(f"the server on {pair.server} is gone or not ready")
         pod = manifests.client(
             run_id=run_id,
-            owner_uid=owners[pair.client_network]["metadata"]["uid"],
+            owner_uid=servers.owners[pair.client_network],
             item=target,
             pair=pair,
+            node=servers.node_at(pair.client),
             tests=tests,
             attempt=attempt,
-            server_address=address,
+            server_address=addresses[pair.server_network][pair.server],
             image=settings.tool_image,
             tolerations=settings.tolerations,
         )
-        pods.append((pods_path(pair.client_network, settings), pod))
+        pods.append((pair, pods_path(pair.client_network, settings), pod))
+
+    def create(made: tuple[Pair, str, Json]) -> tuple[Pair, Obstacle | None]:
+        pair, path, pod = made
+        try:
+            cluster.create(path, pod)
+        except AdmissionRefused as error:
+            return pair, Obstacle("AdmissionRefused", f"the client pod was refused: {error}")
+        return pair, None
+
     with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(lambda made: cluster.create(*made), pods))
-    longest = max(traffic_seconds(tests) for tests in tests_of.values())
+        refused = {pair: each for pair, each in pool.map(create, pods) if each is not None}
+    reasons |= _reasons(wanted, refused)
+    if reasons:
+        write_down(run_id, target, attempt, reasons, planned, store)
+    started = [tests for pair, tests in tests_of.items() if pair not in refused]
+    if run is not None:
+        pairs = _all_pairs(run_id, target, store) if left_out or run.lost_arms else ()
+        over = _judge(run, planned, obstacles_of(pairs), store)
+        over = _refused(run, [*refused.values()], len(started), store) or over
+        if over is not None:
+            _give_up(run_id, over, store)
+    if not started:
+        return nothing
+    longest = max(traffic_seconds(tests) for tests in started)
     return Launched(
-        pods=len(pods),
+        pods=len(started),
         item=target,
         attempt=attempt,
         wait_seconds=max(1, int(longest) - HEAD_START_SECONDS),
@@ -109,7 +166,9 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
 def _choose(run_id: str, item: Item, store: Store) -> Repetition | None:
     """Choose the trials to measure now; None when none is missing."""
     if isinstance(item, BlockItem):
-        missing = missing_trials(item, store.trial_states(run_id, item.block))
+        stored = store.trial_states(run_id, item.block)
+        # What this attempt has lost already is left to the make-up items.
+        missing = [key for key in missing_trials(item, stored) if key not in stored]
         return Repetition(item, 1, missing) if missing else None
     tried = Tried(store.trial_states(run_id), store.repeat_states(run_id))
     items = up_to_batch(store.items(run_id, item.schedule), item.batch)
@@ -136,3 +195,97 @@ def _announce(run_id: str, item: Item, target: BlockItem, store: Store) -> RunRe
     if target.warm_up:
         return store.update_run(run_id, phase=target.progress)
     return store.update_run(run_id, phase=target.progress, block=target.block)
+
+
+def _reasons(keys: Iterable[TrialKey], obstacles: Mapping[Pair, Obstacle]) -> dict[TrialKey, str]:
+    """Why trials cannot be measured, of those whose pair has an obstacle."""
+    of = {(pair.arm, pair.client, pair.server): each.reason for pair, each in obstacles.items()}
+    return {
+        key: of[key.arm, key.client, key.server]
+        for key in keys
+        if (key.arm, key.client, key.server) in of
+    }
+
+
+def _without_partners(
+    run_id: str,
+    item: BlockItem,
+    wanted: Iterable[TrialKey],
+    reasons: Mapping[TrialKey, str],
+    store: Store,
+) -> dict[TrialKey, str]:
+    """The trials with a value that need no repetition, because a partner cannot be repeated now."""
+    items = [each for each in block_items(store.items(run_id)) if each.block == item.block]
+    partners_of = partners([item] if item.warm_up else items)
+    stored = store.trial_states(run_id, item.block)
+    return {
+        key: f"its partner cannot be repeated: {reasons[partner]}"
+        for key in wanted
+        if key not in reasons and key in stored and stored[key].is_measured
+        for partner in partners_of[key]
+        if partner in reasons
+    }
+
+
+def _all_pairs(run_id: str, item: BlockItem, store: Store) -> set[Pair]:
+    """Every pair that the run measures."""
+    name = "warm_up.json" if item.warm_up else "schedule.json"
+    return {pair for each in block_items(store.items(run_id, name)) for pair in each.pairs}
+
+
+# -- giving up
+
+
+def _too_many_lost(run: RunRecord, item: Item, store: Store) -> GaveUp | None:
+    """Why the run ends if more trials are lost for good than its plan tolerates."""
+    if item.batch == 0 or not run.trials_failed:
+        return None
+    tolerated = store.plan(run.run_id).plan.tolerated_loss
+    if run.trials_failed <= tolerated * run.trials_planned:
+        return None
+    items = store.items(run.run_id)
+    stored = store.trial_states(run.run_id)
+    tried = Tried(stored, store.repeat_states(run.run_id))
+    lost, planned = losses_beyond_repair(items, item, tried), len(planned_trials(items))
+    if lost <= tolerated * planned:
+        return None
+    reasons = Counter(
+        state.reason
+        for key, state in stored.items()
+        if key.block and not state.is_measured and state.reason
+    )
+    most = "".join(f"; most often: {reason}" for reason, _ in reasons.most_common(1))
+    return GaveUp(
+        error="TrialsLost",
+        message=f"at least {lost} of {planned} trials are lost for good, and the plan tolerates"
+        f" {tolerated:.0%}{most}",
+    )
+
+
+def _judge(
+    run: RunRecord, planned: PlannedRun, obstacles: Mapping[Pair, Obstacle | None], store: Store
+) -> GaveUp | None:
+    """Record the arms that cannot be measured now. Returns why the run ends, if it does."""
+    time = now()
+    lost = lost_arms(obstacles, run.lost_arms, time)
+    if lost != run.lost_arms:
+        store.update_run(run.run_id, lost_arms=lost)
+    return hopeless(obstacles, lost, planned.plan.baseline, time)
+
+
+def _refused(
+    run: RunRecord, refused: Sequence[Obstacle], started: int, store: Store
+) -> GaveUp | None:
+    """Count items whose pods were all refused. Returns why the run ends, if it does."""
+    items = run.refused_items + 1 if refused and not started else 0
+    if items != run.refused_items:
+        store.update_run(run.run_id, refused_items=items)
+    if items < REFUSED_ITEMS:
+        return None
+    message = f"no client pod of {items} items in a row was let in: {reasons_of(refused)}"
+    return GaveUp(error="AdmissionRefused", message=message)
+
+
+def _give_up(run_id: str, over: GaveUp, store: Store) -> None:
+    """Record why the run measures no more."""
+    store.update_run(run_id, phase=f"giving up: {over.message}", gave_up=over.to_json())

@@ -24,7 +24,8 @@ class Looked(Document):
 def look(run_id: str, resources: Resources, *, batch: int) -> Looked:
     """Look at a run's verdicts after a batch of blocks, and record what follows from them.
 
-    The answer depends on stored trials only, so the call can be repeated.
+    The answer depends on stored trials only, so the call can be repeated. A run that has given up
+    measures no more.
 
     Args:
         run_id: the run.
@@ -32,6 +33,8 @@ def look(run_id: str, resources: Resources, *, batch: int) -> Looked:
         batch: the batch that was just measured, from 1.
     """
     store = resources.store
+    if (run := store.run(run_id)) is not None and run.gave_up is not None:
+        return Looked(enough=True, batch=batch, items_key=store.key(run_id, batch_name(batch)))
     # The nodes are read a second time only after the last look.
     evidence = store.evidence(run_id, with_counters=False)
     plan = evidence.planned_run.plan

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rackrate.document import Document
-from rackrate.errors import Fault, InvalidPlan, NodesUnavailable
+from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
 from rackrate.measure.node_groups import describe, health_issues, sizes_of
@@ -25,7 +25,7 @@ from rackrate.plan.arms import Arm, ArmChoice, Node
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
 from rackrate.plan.check import check_plan, earlier_path
-from rackrate.plan.claims import pair_faults, placement_faults
+from rackrate.plan.claims import pair_faults, placement_faults, scale_faults
 from rackrate.plan.estimate import Estimates, EstimateSummary, estimate
 from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.plan.model import Plan
@@ -33,9 +33,11 @@ from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.plan.schedule import (
     Item,
     Pairing,
+    TrialKey,
     batch_name,
     build_schedule,
     build_warm_up,
+    paired_trials,
     planned_trials,
 )
 from rackrate.resources import Resources
@@ -80,8 +82,11 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     Raises:
         InvalidPlan: the user has to change the plan.
         NodesUnavailable: the plan is valid, but nodes are missing and EKS reports why.
+        NodesChanged: the run is continued, and nodes on which it has measured are gone.
     """
     settings, store = resources.settings, resources.store
+    if (continued := _continue(run_id, resources)) is not None:
+        return continued
     placeholders = _needs_no_nodes(raw, run_id, resources)
     nodes = (
         {arm.name: placeholder_nodes(arm, settings.node_count, resources) for arm in settings.arms}
@@ -134,18 +139,86 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         trials=len(planned_trials(batches[0])),
         store=store,
     )
+    return _told(planned, len(batches), store)
+
+
+def _told(planned: PlannedRun, looks: int, store: Store) -> Planned:
+    """What the next states need of a plan with so many batches."""
+    run_id, plan, estimates = planned.run_id, planned.plan, planned.estimates
     return Planned(
         run_id=run_id,
-        dry_run=checked.dry_run,
+        dry_run=plan.dry_run,
         blocks_key=store.key(run_id, batch_name(1)),
-        looks=len(batches),
-        warm_up=checked.warm_up,
+        looks=looks,
+        warm_up=plan.warm_up,
         warm_up_key=store.key(run_id, "warm_up.json"),
-        blocks=checked.blocks.most,
+        blocks=plan.blocks.most,
         trials=estimates.trials,
         expected_seconds=estimates.seconds,
         estimate=EstimateSummary.of(estimates),
     )
+
+
+# -- a run that is continued
+
+
+def _continue(run_id: str, resources: Resources) -> Planned | None:
+    """Keep the plan of a run whose execution was redriven, and the trials that stay paired.
+
+    Returns:
+        None for a run that is not continued, or that has measured nothing yet and is planned anew.
+
+    Raises:
+        NodesChanged: nodes on which it has measured are gone or not Ready.
+    """
+    store = resources.store
+    run = store.run(run_id)
+    if run is None or not run.redrives:
+        return None
+    planned = store.find(run_id, "plan.json", PlannedRun)
+    stay: set[TrialKey] = set()
+    items: list[Item] = []
+    if planned is not None and not planned.plan.dry_run:
+        items = store.items(run_id)
+        stay = paired_trials(items, store.trial_states(run_id))
+    if planned is None or not stay:
+        store.forget_trials(run_id, apart_from=())
+        return None
+    _check_same_nodes(planned, resources)
+    store.forget_trials(run_id, apart_from=stay)
+    first = [item for item in items if item.batch == 1]
+    left = 1 - len(stay) / max(len(planned_trials(items)), 1)
+    _record(
+        planned,
+        expected_seconds=_seconds_so_far(store, run_id) + planned.estimates.seconds * left,
+        trials=len(planned_trials(first)),
+        measured=len(stay),
+        store=store,
+    )
+    return _told(planned, max(item.batch for item in items), store)
+
+
+def _check_same_nodes(planned: PlannedRun, resources: Resources) -> None:
+    """Check that the nodes of a plan are Ready, and still the same instances."""
+    ready = {
+        (node.name, node.instance_id)
+        for nodes in _found_nodes(resources).values()
+        for node in nodes
+    }
+    gone = sorted(
+        {
+            node.name
+            for arm in planned.arms
+            for node in arm.nodes
+            if (node.name, node.instance_id) not in ready
+        }
+    )
+    if gone:
+        raise NodesChanged(
+            f"the run {planned.run_id} cannot go on: it measured on {listed(gone)}, which"
+            f" {'is' if len(gone) == 1 else 'are'} gone or not Ready, and other nodes are a new"
+            " draw; start a new run with its plan"
+        )
 
 
 class LaidOut(NamedTuple):
@@ -185,6 +258,7 @@ def lay_out(
     arms = _arms(plan, nodes, resources, placeholders=placeholders)
     whereabouts = {arm.name: arm.whereabouts for arm in resources.settings.arms}
     faults = placement_faults(arms, whereabouts)
+    faults = [*scale_faults(arms), *faults]
     if faults := [*faults, *pair_faults(arms, Pairing.of(plan.pairing), whereabouts)]:
         raise InvalidPlan(faults)
     items = build_schedule(plan, arms)
@@ -500,7 +574,14 @@ def _seconds_so_far(store: Store, run_id: str) -> float:
     return 0.0 if run is None else seconds_between(run.started_at, now())
 
 
-def _record(planned: PlannedRun, *, expected_seconds: float, trials: int, store: Store) -> None:
+def _record(
+    planned: PlannedRun,
+    *,
+    expected_seconds: float,
+    trials: int,
+    store: Store,
+    measured: int = 0,
+) -> None:
     """Record the run.
 
     Args:
@@ -508,6 +589,7 @@ def _record(planned: PlannedRun, *, expected_seconds: float, trials: int, store:
         expected_seconds: how long the run takes at most, including the time to wake the nodes.
         trials: the number of trials of the first batch; each look plans those of the next.
         store: the store.
+        measured: how many trials a run that is continued has measured before.
     """
     started_at, plan = now(), planned.plan
     attributes: RunProgress = {
@@ -523,7 +605,7 @@ def _record(planned: PlannedRun, *, expected_seconds: float, trials: int, store:
         "expected_seconds": expected_seconds,
         "expected_block_seconds": planned.estimates.block_seconds,
         "trials_planned": trials,
-        "trials_measured": 0,
+        "trials_measured": measured,
         "trials_failed": 0,
     }
     if plan.dry_run:

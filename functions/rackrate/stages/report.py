@@ -9,6 +9,7 @@ from rackrate.report.page import render_page
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, RunTimes, build_results
 from rackrate.results.rows import parquet_key, trials_csv, trials_parquet, verdicts_parquet
+from rackrate.stages.finish import sentence_of
 from rackrate.store import now
 from rackrate.verdict.model import Analysis
 
@@ -27,7 +28,8 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         LookupError: there is no such run.
     """
     store = resources.store
-    store.update_run(run_id, phase="reporting")
+    if failure is None:
+        store.update_run(run_id, phase="reporting")
     run = store.run(run_id)
     if run is None:
         raise LookupError(f"the run {run_id} is not in the table")
@@ -41,8 +43,9 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         times=RunTimes(run.started_at, now()),
         lab_scale=run.lab_scale,
         warnings=run.warnings,
-        failure=failure,
+        failure=None if failure is None else RunFailure(failure.error, sentence_of(failure, run)),
         counters=store.find(run_id, COUNTERS, Counters),
+        replacements=run.replacements,
     )
     store.put(run_id, "results.json", results)
     store.put_text(run_id, "trials.csv", trials_csv(trials, results), "text/csv")

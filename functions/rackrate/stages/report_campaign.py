@@ -8,6 +8,7 @@ from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.results.build_campaign import build_campaign, pooled_step
 from rackrate.results.campaign import CampaignResults
+from rackrate.stages.finish_campaign import campaign_sentence
 from rackrate.stages.judge import facts_of, results_of
 from rackrate.stages.plan_campaign import read_pool
 
@@ -30,7 +31,8 @@ def report_campaign(
         InvalidCampaign: a run of a pool is gone since the campaign was planned.
     """
     campaigns = resources.campaigns
-    campaigns.update(campaign_id, phase="reporting")
+    if failure is None:
+        campaigns.update(campaign_id, phase="reporting")
     record, planned = campaigns.get(campaign_id), campaigns.plan(campaign_id)
     steps = campaigns.steps(campaign_id)
     told = [step.as_result() for step in steps if not step.is_open]
@@ -43,6 +45,8 @@ def report_campaign(
             pooled_step(number, run.results, run.source)
             for number, run in enumerate(pooled, start=1)
         ]
+    if failure is not None:
+        failure = RunFailure(failure.error, campaign_sentence(failure, record, steps))
     lost = sum(not step.has_result for step in steps)
     results = build_campaign(
         facts_of(record, planned, failure=failure, lost=lost),

@@ -6,8 +6,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from rackrate.campaign_store import CampaignRecord
 from rackrate.changes import change_of
 from rackrate.document import Document
@@ -16,10 +14,10 @@ from rackrate.measure.node_groups import groups_of
 from rackrate.measure.nodes import is_ready, nodes_of
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
-from rackrate.stages.finish_campaign import CampaignEnd, record_campaign_end
+from rackrate.stages.finish_campaign import PUTTING_BACK, CampaignEnd, record_campaign_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.stages.take_lease import keep_campaign_lease
-from rackrate.stages.teardown import STATUSES, execution_of, has_ended
+from rackrate.stages.teardown import STACK_DELETED, STATUSES, execution_of, has_ended, stop
 from rackrate.store import RunStatus, now, seconds_between
 
 #: How long a campaign waits until everything is as it was. What takes longer is left to the sweep.
@@ -29,7 +27,6 @@ _SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2, 30
 _SHARE = 0.2
 #: The time between two questions of a function that waits itself.
 _POLL_SECONDS = 5.0
-PUTTING_BACK = "putting back what was changed"
 
 
 class Restored(Document):
@@ -150,6 +147,26 @@ def sweep_campaigns(resources: Resources, *, patience_seconds: float) -> Swept:
     )
 
 
+def stop_campaigns(resources: Resources) -> tuple[CampaignEnd, ...]:
+    """Stop every campaign because the stack is deleted, and record the ends.
+
+    A campaign changes only a cluster of its stack, which is deleted too, so nothing is put back.
+    """
+    ended = []
+    for record in resources.campaigns.running():
+        stop(resources.step_functions, record.execution_arn, STACK_DELETED)
+        ended.append(
+            record_campaign_end(
+                record.campaign_id,
+                "aborted",
+                execution_arn=record.execution_arn,
+                failure=STACK_DELETED,
+                resources=resources,
+            )
+        )
+    return tuple(ended)
+
+
 def _clean_up(
     record: CampaignRecord,
     status: RunStatus,
@@ -180,7 +197,7 @@ def _put_back_later(record: CampaignRecord, resources: Resources, patience_secon
     """Put back what a campaign changed whose end is recorded, unless somebody holds the nodes."""
     campaign_id = record.campaign_id
     try:
-        keep_campaign_lease(record, resources.store, renew=False)
+        keep_campaign_lease(record, resources, renew=False)
     except NodesBusy:
         return Swept(unrestored=(campaign_id,))
     _wait_until_restored(campaign_id, resources, patience_seconds)
@@ -203,12 +220,5 @@ def _stop_run(record: CampaignRecord, resources: Resources) -> None:
     run = None if record.step_run_id is None else resources.store.run(record.step_run_id)
     if run is None or not run.is_running:
         return
-    try:
-        resources.step_functions.stop_execution(
-            executionArn=run.execution_arn,
-            error="CampaignEnded",
-            cause=f"the campaign {record.campaign_id} has ended",
-        )
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
-            raise
+    ended = RunFailure("CampaignEnded", f"the campaign {record.campaign_id} has ended")
+    stop(resources.step_functions, run.execution_arn, ended)

@@ -20,6 +20,7 @@ from botocore.exceptions import ClientError
 from rackrate.document import Json
 from rackrate.stack.custom_resource import NOTHING, Answer, logger, reason, respond, sentences
 from rackrate.store import Store
+from rackrate_text.failures import told
 
 #: The prefix of these runs' names. The template's rule and policies rely on it.
 PREFIX = "stack-"
@@ -264,14 +265,8 @@ def failure_text(run_id: str, execution: Mapping[str, Any], bucket_name: str) ->
     ended = {"ABORTED": "was stopped", "TIMED_OUT": "took too long"}
     how = ended.get(execution["status"], "failed")
     error, cause = execution.get("error") or "", execution.get("cause") or ""
-    try:
-        document = json.loads(cause)
-    except ValueError:
-        document = None
-    if isinstance(document, dict) and "errorMessage" in document:
-        error = error or document.get("errorType", "")
-        cause = str(document["errorMessage"])
-    why = ": ".join(part for part in (error, sentences(cause)) if part).rstrip(".")
+    said = sentences(told(error, cause).text)
+    why = ": ".join(part for part in (error, said) if part).rstrip(".")
     return (
         f"The run {run_id} {how}{f' with {why}' if why else ''}."
         f" What it measured is in s3://{bucket_name}/runs/{run_id}/."

@@ -3,8 +3,11 @@
 A campaign holds them for all of its runs.
 
 Two runs on the same nodes would share their network, and both would measure too little. So a run
-holds a lease on its nodes from here to its end. The servers' and the items' steps renew it. It
-expires when its run is gone without having given it back.
+holds a lease on its nodes from here to its end. The servers' and the items' steps renew it.
+
+Step Functions decides whether a run that did not give back its nodes is gone: its execution has
+ended. A lease's own time decides only where Step Functions knows nothing, because the clocks of two
+functions may differ.
 """
 
 from __future__ import annotations
@@ -13,11 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
+from botocore.exceptions import ClientError
+
 from rackrate.campaign_store import CampaignRecord
 from rackrate.document import Document
 from rackrate.errors import NodesBusy
 from rackrate.plan.fields import MAX_PAUSE_SECONDS, IfBusy
 from rackrate.resources import Resources
+from rackrate.stages.teardown import execution_of, has_ended
 from rackrate.store import Lease, RunRecord, Store, later, now, seconds_between
 from rackrate_text.units import duration, moment
 from rackrate_text.words import listed
@@ -28,6 +34,8 @@ from rackrate_text.words import listed
 LEASE_SECONDS = 30 * 60 + MAX_PAUSE_SECONDS
 #: How long a run may wait for its nodes.
 PATIENCE_SECONDS = 12 * 3600
+#: How long after the deadline of its last item a run that ended without a clean-up keeps its nodes.
+GONE_SECONDS = 5 * 60
 #: The shortest and the longest time between two questions. With the longest, the execution's
 #: history stays far below Step Functions' limit of 25 000 events.
 _SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 3, 60
@@ -96,7 +104,7 @@ def take_lease(run_id: str, resources: Resources) -> Leased:
             seconds=planned.estimates.seconds,
             if_busy=planned.plan.if_busy,
         ),
-        store,
+        resources,
     )
     written = store.update_run(run_id, **progress)
     if leased.taken and written is not None and not written.is_running:
@@ -126,7 +134,7 @@ def take_campaign_lease(campaign_id: str, resources: Resources) -> Leased:
             seconds=0.0 if planned.estimate is None else planned.estimate.seconds.most,
             if_busy=planned.if_busy,
         ),
-        store,
+        resources,
     )
     campaigns.update(campaign_id, **progress)
     if leased.taken and not campaigns.get(campaign_id).is_running:
@@ -143,13 +151,13 @@ class _Progress(TypedDict, total=False):
     expected_seconds: float
 
 
-def _ask(request: _Request, store: Store) -> tuple[Leased, _Progress]:
+def _ask(request: _Request, resources: Resources) -> tuple[Leased, _Progress]:
     """Ask for nodes. Returns whether they are held now, and what to record."""
     time = now()
     leased_at = request.leased_at or time
     seconds = seconds_between(request.started_at, time) + request.seconds
     lease = _lease(request.holder, leased_at, later(request.started_at, seconds))
-    busy = store.hold_nodes(request.arms, lease)
+    busy = _hold(request.arms, lease, resources)
     if busy is None:
         waited = request.waiting_since is not None
         taken = Leased(taken=True, waited=waited, wait_seconds=0)
@@ -171,6 +179,40 @@ def _ask(request: _Request, store: Store) -> tuple[Leased, _Progress]:
         "waiting_since": since,
         "expected_seconds": max(0.0, until_free) + seconds,
     }
+
+
+def _hold(arms: Iterable[str], lease: Lease, resources: Resources) -> dict[str, Lease] | None:
+    """Take the nodes, also those of runs that are gone. Returns the leases of the others, by arm.
+
+    Two that ask at once may both end a lease. One of them then takes all nodes, the other none.
+    """
+    wanted = tuple(arms)
+    busy = resources.store.hold_nodes(wanted, lease)
+    gone = {arm: held for arm, held in (busy or {}).items() if _is_gone(held, resources)}
+    if not gone:
+        return busy
+    resources.store.end_leases(gone)
+    return resources.store.hold_nodes(wanted, lease)
+
+
+def _is_gone(held: Lease, resources: Resources) -> bool:
+    """Whether the holder of a lease is gone, with its pods, and did not give back its nodes."""
+    record = resources.store.run(held.run_id)
+    campaign = resources.campaigns.campaign(held.run_id) if record is None else None
+    found = record or campaign
+    if found is None or not found.execution_arn:
+        return held.expires_at < now()
+    if campaign is not None and campaign.changed is not None:
+        return False  # it, or its clean-up, has yet to put things back
+    try:
+        if not has_ended(execution_of(resources.step_functions, found.execution_arn)):
+            return False  # whatever a clock says; also after a redrive
+    except ClientError:
+        return False  # it may go on, and to wait does less harm than to measure beside it
+    # Its clean-up ends the lease. The rest is for one whose clean-up nothing started: by then the
+    # pods of its last item have exceeded their deadlines.
+    past = later(held.expires_at, GONE_SECONDS - LEASE_SECONDS)
+    return not found.is_running or past < now()
 
 
 def _use_lease(
@@ -215,12 +257,14 @@ def keep_lease(run: RunRecord | None, store: Store, *, seconds: float = 0.0) -> 
         raise NodesBusy(f"{whose} does not hold its nodes any more{holders}")
 
 
-def keep_campaign_lease(campaign: CampaignRecord, store: Store, *, renew: bool = True) -> None:
+def keep_campaign_lease(
+    campaign: CampaignRecord, resources: Resources, *, renew: bool = True
+) -> None:
     """Renew a campaign's lease.
 
     Args:
         campaign: the campaign.
-        store: the store.
+        resources: the stack's resources.
         renew: False for a campaign that goes on after its end: it takes the nodes anew.
 
     Raises:
@@ -228,7 +272,11 @@ def keep_campaign_lease(campaign: CampaignRecord, store: Store, *, renew: bool =
     """
     expected_end = later(campaign.started_at, campaign.expected_seconds)
     lease = _lease(campaign.campaign_id, campaign.leased_at or now(), expected_end)
-    busy = store.hold_nodes(campaign.stack_arms, lease, renew=renew)
+    arms = campaign.stack_arms
+    if renew:
+        busy = resources.store.hold_nodes(arms, lease, renew=True)
+    else:
+        busy = _hold(arms, lease, resources)
     if busy is not None:
         holders = f": {_told(busy)}" if busy else ""
         raise NodesBusy(f"this campaign does not hold its nodes any more{holders}")
@@ -267,8 +315,7 @@ def _told(busy: Mapping[str, Lease]) -> str:
     leases = {lease.run_id: lease for lease in busy.values()}
     return "; ".join(
         f"{run_id} holds the nodes of {listed(arms)} and should end at"
-        f" {moment(leases[run_id].expected_end)}; if it is gone, its lease expires at"
-        f" {moment(leases[run_id].expires_at)}"
+        f" {moment(leases[run_id].expected_end)}"
         for run_id, arms in _arms_of(busy)
     )
 

@@ -7,17 +7,24 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from rackrate.document import Document
 from rackrate.measure import manifests
 from rackrate.measure.networks import namespaces
+from rackrate.measure.obstacles import absence
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.results.comparison import is_comparison
 from rackrate.stages.finish import Ended, record_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.store import RunRecord, RunStatus, now, seconds_between
+
+logger = Logger(child=True)
+
+#: Step Functions' and IAM's refusals of an ARN that is not one of this stack's executions.
+_NO_EXECUTION = frozenset({"InvalidArn", "ValidationException", "AccessDeniedException"})
 
 #: How long one call waits for pods to be gone. Each pod has a grace period of one second.
 GONE_SECONDS = 60.0
@@ -32,6 +39,10 @@ STATUSES: Mapping[str, RunStatus] = {
     "TIMED_OUT": "timed_out",
     "FAILED": "failed",
 }
+
+
+#: Why the runs end that go on when their stack is deleted.
+STACK_DELETED = RunFailure("StackDeleted", "the stack was deleted while this went on")
 
 
 class TornDown(Document):
@@ -53,20 +64,45 @@ class TornDown(Document):
 def teardown(run_id: str, resources: Resources) -> TornDown:
     """Delete a run's owner objects and everything they own, and wait until its pods are gone.
 
-    The call can be repeated.
+    The pods of silent nodes are deleted without their kubelets' word. A kubelet that comes back
+    ends them. The call can be repeated.
     """
     cluster = resources.cluster
+    delete_owners(run_id, resources)
     bases = [f"/api/v1/namespaces/{namespace}" for namespace in namespaces(resources.settings)]
-    for base in bases:
-        cluster.delete(f"{base}/configmaps/{manifests.owner_name(run_id)}", foreground=True)
     labels = manifests.selector({manifests.RUN: manifests.run_label(run_id)})
     deadline = time.monotonic() + GONE_SECONDS
     all_gone = True
+    silent = _silent_nodes(resources)
+
+    def is_stuck(pod: Mapping[str, Any]) -> bool:
+        return pod["spec"].get("nodeName") in silent and "deletionTimestamp" in pod["metadata"]
+
     for base in bases:
         left = max(0.0, deadline - time.monotonic())
-        _, gone = cluster.watch(f"{base}/pods", labels, lambda pods: not pods, seconds=left)
+        pods, gone = cluster.watch(
+            f"{base}/pods", labels, lambda pods: all(map(is_stuck, pods.values())), seconds=left
+        )
+        for name in (name for name, pod in pods.items() if is_stuck(pod)):
+            cluster.delete(f"{base}/pods/{name}", at_once=True)
         all_gone = all_gone and gone
     return TornDown(runs=(run_id,), gone=all_gone)
+
+
+def _silent_nodes(resources: Resources) -> set[str]:
+    """The nodes that cannot confirm that a pod has ended. Kubernetes would wait for them."""
+    nodes = {node["metadata"]["name"]: node for node in resources.cluster.list("/api/v1/nodes")}
+    return {
+        name for name in nodes if (found := absence(name, nodes)) is not None and found.is_silent
+    }
+
+
+def delete_owners(run_id: str, resources: Resources) -> None:
+    """Delete a run's owner objects. Kubernetes deletes what they own before them."""
+    owner = manifests.owner_name(run_id)
+    for namespace in namespaces(resources.settings):
+        path = f"/api/v1/namespaces/{namespace}/configmaps/{owner}"
+        resources.cluster.delete(path, foreground=True)
 
 
 def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDown:
@@ -79,6 +115,9 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
     run_id, status = detail["name"], STATUSES[detail["status"]]
     if _compared(detail.get("input")):
         return TornDown(comparison=run_id)
+    if not has_ended(execution_of(resources.step_functions, detail["executionArn"])):
+        # It was redriven since. Its new end makes another event.
+        return TornDown()
     gone = teardown(run_id, resources).gone
     ended = record_end(
         run_id,
@@ -108,20 +147,31 @@ def sweep(resources: Resources) -> TornDown:
         for namespace in namespaces(resources.settings)
         for owner in resources.cluster.list(f"/api/v1/namespaces/{namespace}/configmaps", labels)
     ]
-    arn_of: dict[str, str] = {
-        notes[manifests.RUN_ID]: notes[manifests.EXECUTION]
-        for notes in (owner["metadata"]["annotations"] for owner in owners)
-    }
+    odd: list[str] = []
+    arn_of: dict[str, str] = {}
+    for owner in owners:
+        notes = owner["metadata"].get("annotations") or {}
+        if manifests.RUN_ID in notes and manifests.EXECUTION in notes:
+            arn_of[notes[manifests.RUN_ID]] = notes[manifests.EXECUTION]
+        else:
+            odd.append(owner["metadata"]["name"])
     owned = set(arn_of)
     running = {run.run_id: run for run in store.running_runs()}
-    for run in running.values():
-        arn_of.setdefault(run.run_id, run.execution_arn)
+    # What the table says of a run counts more than what an object in the cluster says.
+    arn_of |= {run.run_id: run.execution_arn for run in running.values()}
     swept: list[str] = []
     ended: list[Ended] = []
     overdue: list[str] = []
     all_gone = True
     for run_id, arn in sorted(arn_of.items()):
-        execution = execution_of(resources.step_functions, arn)
+        try:
+            execution = execution_of(resources.step_functions, arn)
+        except ClientError as error:
+            # Only an object in the cluster says that there is this run.
+            if run_id in running or error.response["Error"]["Code"] not in _NO_EXECUTION:
+                raise
+            odd.append(run_id)
+            continue
         if not has_ended(execution):
             if run_id in running and is_overdue(running[run_id]):
                 overdue.append(run_id)
@@ -137,6 +187,8 @@ def sweep(resources: Resources) -> TornDown:
             )
         swept.append(run_id)
     nodes = rest_unneeded(resources, apart_from=swept)
+    if odd:
+        logger.warning("what is no run's was left alone", odd=odd)
     return TornDown(
         runs=tuple(swept),
         gone=all_gone,
@@ -144,6 +196,35 @@ def sweep(resources: Resources) -> TornDown:
         overdue=tuple(overdue),
         nodes=nodes,
     )
+
+
+def stop_runs(resources: Resources) -> tuple[Ended, ...]:
+    """Stop every run because the stack is deleted, and record the ends.
+
+    The namespace, which the stack deletes later, takes the runs' objects with it.
+    """
+    ended = []
+    for run in resources.store.running_runs():
+        stop(resources.step_functions, run.execution_arn, STACK_DELETED)
+        ended.append(
+            record_end(
+                run.run_id,
+                "aborted",
+                execution_arn=run.execution_arn,
+                failure=STACK_DELETED,
+                store=resources.store,
+            )
+        )
+    return tuple(ended)
+
+
+def stop(step_functions: Any, arn: str, why: RunFailure) -> None:
+    """Stop an execution. It is no error when Step Functions has forgotten it."""
+    try:
+        step_functions.stop_execution(executionArn=arn, error=why.error, cause=why.cause)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
+            raise
 
 
 def is_overdue(run: RunRecord) -> bool:

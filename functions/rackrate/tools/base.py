@@ -22,7 +22,11 @@ NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 #: the log than the tool printed.
 LOG_BYTES = 8_000_000
 
-_MOST = 1e18  # an exabit or an exabyte
+#: More than any network carries or counts.
+MOST = 1e18  # an exabit or an exabyte
+#: More values of a kind than a log has room for, more intervals than an hour has seconds, and more
+#: characters than a name or a version has, come from no tool.
+_MOST_VALUES, _MOST_INTERVALS, _MOST_CHARACTERS = 100_000, 10_000, 253
 
 
 class ParseError(ValueError):
@@ -242,8 +246,8 @@ class Measurement:
         version: the tool's version, if its output has it.
 
     Raises:
-        ParseError: a number is not finite, negative, or larger than any network allows, or
-            intervals are out of order.
+        ParseError: a number is not finite, negative, or larger than any network allows, there are
+            too many values, or intervals are out of order.
     """
 
     values: Mapping[str, float]
@@ -259,8 +263,15 @@ class Measurement:
             *((name, value) for name, value in self.details.items() if not isinstance(value, str)),
             *(("an interval", number) for each in self.series for number in each.numbers),
         ):
-            if not 0 <= number <= _MOST:
+            if not 0 <= number <= MOST:
                 raise ParseError(f"{name} is {number}, which no measurement can be")
+        if max(map(len, self.samples.values()), default=0) > _MOST_VALUES:
+            raise ParseError("there are more values than a log has room for")
+        if len(self.series) > _MOST_INTERVALS:
+            raise ParseError(f"there are {len(self.series)} intervals, more than any test reports")
+        texts = [self.version, *(each for each in self.details.values() if isinstance(each, str))]
+        if max(len(each or "") for each in texts) > _MOST_CHARACTERS:
+            raise ParseError("a name or a version is too long to be one")
         reached = 0.0
         for each in self.series:
             if not reached <= each.start_seconds < each.end_seconds:
@@ -278,7 +289,7 @@ def merged_remainder(series: Sequence[Interval]) -> tuple[Interval, ...]:
         return tuple(series)
     *rest, before, last = series
     full, remainder = (each.end_seconds - each.start_seconds for each in (before, last))
-    if remainder >= full / 2:
+    if remainder >= full / 2 or full + remainder <= 0:  # out of order, which is an error later
         return tuple(series)
     bits = before.bits_per_second * full + last.bits_per_second * remainder
     retransmits = [each.retransmits for each in (before, last) if each.retransmits is not None]

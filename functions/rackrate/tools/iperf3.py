@@ -22,7 +22,6 @@ Project: [iperf3](https://software.es.net/iperf/).
 from __future__ import annotations
 
 import json
-import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +34,7 @@ from rackrate.tools.base import (
     CONGESTION_WINDOWS,
     LOG_BYTES,
     LOSS_RATIO,
+    MOST,
     RETRANSMITS,
     SECONDS,
     SENT_BYTES,
@@ -495,7 +495,7 @@ def _number(report: Any, *path: str) -> float:
     """A required number.
 
     Raises:
-        ParseError: the number is missing, infinite or negative.
+        ParseError: the number is missing, negative or beyond `MOST`.
     """
     value = _get(report, *path)
     if value is None:
@@ -507,18 +507,15 @@ def _number(report: Any, *path: str) -> float:
 
 
 def _optional(report: Any, *path: str) -> float | None:
-    """An optional number; None if it is missing, not a number, infinite or negative.
+    """An optional number; None if it is missing, not a number, negative or beyond `MOST`.
 
     iperf3 writes null, -1 and the like for unknown values.
     """
     value = _get(report, *path)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
+    # Before it becomes a float, which a number of 400 digits cannot.
+    return float(value) if 0 <= value <= MOST else None
 
 
 def _sum(numbers: Iterable[float | None]) -> float | None:

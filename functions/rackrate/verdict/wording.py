@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.plan.schedule import TrialKey
 from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict
-from rackrate_text.units import duration, times
+from rackrate_text.failures import grouped
+from rackrate_text.units import duration, moment, times
 from rackrate_text.words import capitalized, counted, several_runs
 
 _REASONS_SHOWN = 3
@@ -114,6 +114,20 @@ def _earlier(baseline: Baseline) -> str:
     if len(baseline.runs) > 1:
         return several_runs(baseline.name, len(baseline.runs))
     return baseline.name if baseline.name.startswith("run") else baseline.written()
+
+
+def continued(before: int, planned: int, time: str) -> str:
+    """That a run went on after its end.
+
+    Args:
+        before: how many trials it had measured before.
+        planned: how many it planned.
+        time: when it went on, ISO 8601.
+    """
+    return (
+        f"the run had ended and was continued at {moment(time)}: {before} of"
+        f" {counted(planned, 'trial')} were measured before, on the same nodes"
+    )
 
 
 def name_of_runs(run_ids: Sequence[str], baseline: str | None) -> str:
@@ -253,8 +267,10 @@ def _about_intervals(verdicts: Sequence[Verdict]) -> str:
 
 def loss(missing: Iterable[TrialState | None], *, lost: int, planned: int) -> str:
     """A message on lost trials with the most frequent reasons; None is a trial that never ran."""
-    found = Counter(
+    causes = grouped(
         "never ran" if trial is None or trial.reason is None else trial.reason for trial in missing
     )
-    reasons = "; ".join(f"{n} x {reason}" for reason, n in found.most_common(_REASONS_SHOWN))
-    return f"{lost} of {planned} trials were lost: {reasons}"
+    told = [f"{counted(number, 'trial')}: {reason}" for number, reason in causes[:_REASONS_SHOWN]]
+    if others := sum(number for number, _ in causes[_REASONS_SHOWN:]):
+        told.append(f"{counted(others, 'trial')}: other reasons, which the report lists")
+    return f"{lost} of {planned} trials were lost: {'; '.join(told)}"

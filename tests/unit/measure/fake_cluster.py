@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 from rackrate.measure import manifests
+from rackrate.measure.cluster import Log
 from tests.unit.samples import DATA, HOST_SETTINGS, NODES, node
 
 STARTED, FINISHED = "2026-11-21T08:00:00Z", "2026-11-21T08:00:03Z"
@@ -158,7 +159,7 @@ class FakeCluster:
                     },
                 }
 
-    def delete(self, path: str, *, foreground: bool = False) -> None:
+    def delete(self, path: str, *, foreground: bool = False, at_once: bool = False) -> None:
         gone = self.objects.pop(path, None)
         if gone is not None and foreground:
             namespace = gone["metadata"]["namespace"]
@@ -174,8 +175,11 @@ class FakeCluster:
         for thing in self.list(path, labels):
             del self.objects[f"{path}/{thing['metadata']['name']}"]
 
-    def log(self, namespace: str, pod: str, container: str) -> str | None:
-        return self.logs.get((pod, container))
+    def log(self, namespace: str, pod: str, container: str, most_bytes: int) -> Log | None:
+        text = self.logs.get((pod, container))
+        if text is None:
+            return None
+        return Log(text[:most_bytes], len(text) <= most_bytes)
 
     def watch(self, path, labels, done, *, seconds):
         objects = {thing["metadata"]["name"]: thing for thing in self.list(path, labels)}

@@ -7,8 +7,10 @@ import datetime
 import http.server
 import ipaddress
 import json
+import re
 import ssl
 import threading
+import tracemalloc
 import urllib.parse
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kubernetes.client import ApiException
 
-from rackrate.errors import ClusterUnreachable, Throttled
+from rackrate.errors import AdmissionRefused, ClusterUnreachable, Throttled
 from rackrate.measure.cluster import Cluster, eks_token
 
 PODS = "/api/v1/namespaces/bench/pods"
@@ -172,6 +174,16 @@ def test_every_request_carries_the_token_which_is_made_once(api, cluster):
     assert api.requests[0]["query"] == {"labelSelector": "a=b"}
 
 
+def test_a_token_that_expired_early_is_replaced_once(api, cluster):
+    refused, pods = status(401, "Unauthorized"), (200, {"items": []})
+    api.answers["GET", PODS] = [pods, refused, pods, refused, refused]
+    assert cluster.list(PODS) == []
+    assert cluster.list(PODS) == []
+    with pytest.raises(ClusterUnreachable, match="access entry"):
+        cluster.list(PODS)
+    assert len(api.requests) == 5
+
+
 def test_another_authority_is_not_trusted(api):
     strangers = Session(api.url, Path(certifi.where()).read_bytes())
     with pytest.raises(ClusterUnreachable, match="certificate"):
@@ -278,6 +290,31 @@ def test_what_is_replaced_is_sent_whole(api, cluster):
     assert api.requests[-1]["body"] == {"metadata": {"name": "p", "labels": {"a": "1"}}}
 
 
+@pytest.mark.parametrize(
+    ("code", "told", "error"),
+    [
+        (403, 'pods "p" is forbidden: exceeded quota: few, used: pods=4', AdmissionRefused),
+        (403, 'admission webhook "w" denied the request: no', AdmissionRefused),
+        (409, 'admission webhook "w" denied the request: no', AdmissionRefused),
+        (422, 'Pod "p" is invalid: spec.containers[0].image: Required value', AdmissionRefused),
+        (403, 'pods is forbidden: User "arn" cannot create resource "pods"', ClusterUnreachable),
+        (
+            403,
+            'pods "p" is forbidden: unable to create new content in namespace bench because it is'
+            " being terminated",
+            ClusterUnreachable,
+        ),
+        (500, 'failed calling webhook "w": context deadline exceeded', ClusterUnreachable),
+    ],
+)
+def test_an_object_that_is_refused_is_told_from_a_function_that_is_refused(
+    api, cluster, code, told, error
+):
+    api.answers["POST", PODS] = status(code, told)
+    with pytest.raises(error, match=re.escape(told)):
+        cluster.create(PODS, {"metadata": {"name": "p"}, "kind": "Pod"})
+
+
 def test_creating_what_exists_gives_what_is_there(api, cluster):
     api.answers["POST", PODS] = status(409, "already exists")
     api.answers["GET", f"{PODS}/p"] = (200, {"metadata": {"uid": "old"}})
@@ -303,14 +340,35 @@ def test_what_is_missing_is_none(api, cluster):
 def test_a_log_comes_exactly_as_printed(api, cluster):
     printed = '{\n\t"a":\t"\u00e9"}\n'
     api.answers["GET", f"{PODS}/p/log"] = (200, printed.encode())
-    assert cluster.log("bench", "p", "tcp-1") == printed
-    assert api.requests[-1]["query"] == {"container": "tcp-1"}
+    assert cluster.log("bench", "p", "tcp-1", 100) == (printed, True)
+    assert api.requests[-1]["query"] == {"container": "tcp-1", "limitBytes": "101"}
+
+
+@pytest.mark.parametrize(("most", "whole"), [(9, False), (10, True), (11, True)])
+def test_of_a_log_no_more_is_read_than_asked_and_a_cut_one_is_no_whole_one(
+    api, cluster, most, whole
+):
+    api.answers["GET", f"{PODS}/p/log"] = (200, b"0123456789")
+    assert cluster.log("bench", "p", "tcp-1", most) == ("0123456789"[:most], whole)
+    assert api.requests[-1]["query"] == {"container": "tcp-1", "limitBytes": str(most + 1)}
+
+
+def test_a_node_that_serves_more_of_a_log_than_asked_is_cut_off(api, cluster):
+    api.answers["GET", f"{PODS}/p/log"] = (200, b"x" * 50_000_000)
+    tracemalloc.start()
+    try:
+        found = cluster.log("bench", "p", "tcp-1", 1_000_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(found.text), found.is_whole) == (1_000_000, False)
+    assert peak < 10_000_000
 
 
 @pytest.mark.parametrize("code", [400, 404])
 def test_a_log_that_cannot_be_read_any_more_is_none(api, cluster, code):
     api.answers["GET", f"{PODS}/p/log"] = status(code, "container is waiting to start")
-    assert cluster.log("bench", "p", "tcp-1") is None
+    assert cluster.log("bench", "p", "tcp-1", 100) is None
 
 
 def pod(name, phase):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -160,3 +164,35 @@ def test_an_arm_without_ena_express_uses_none():
     counters = Counters(before={"a": srd(0, 0)}, after={"a": srd(9, 9)}, note=None)
     (arm,) = counters.describe([builders.arm("baseline", ["a"])])
     assert arm.ena_express_use is None
+
+
+HOSTILE = {
+    "spaces": " " * 650_000,
+    "words and spaces": "a " * 325_000,
+    "almost a counter": "bw_in_allowance_exceeded" + " " * 650_000 + "x",
+    "colons": ":" * 650_000,
+    "a long number": "bw_in_allowance_exceeded: " + "1" * 650_000,
+}
+
+
+def test_no_output_takes_more_than_linear_time():
+    # A process of its own, because only a signal interrupts a regular expression.
+    asked = "import json, signal, sys; signal.alarm(60); sys.path = json.loads(sys.argv[1]);"
+    asked += "from rackrate.measure.counters import ena;"
+    asked += "assert not any(map(ena, json.load(sys.stdin)))"
+    command = [sys.executable, "-c", asked, json.dumps(sys.path)]
+    texts = json.dumps(list(HOSTILE.values()))
+    assert subprocess.run(command, input=texts, text=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["--help", "../../x", "a" * 16, "é", "a\x1bb"])
+def test_a_name_that_no_interface_can_have_is_unreadable(name):
+    with pytest.raises(Unreadable):
+        traffic(TEXT["eks-node"].replace("ens6", name))
+
+
+def test_more_interfaces_than_a_node_has_are_unreadable():
+    line = next(each for each in TEXT["eks-node"].splitlines() if "ens6" in each)
+    more = "\n".join(line.replace("ens6", f"eth{n}") for n in range(1000))
+    with pytest.raises(Unreadable):
+        traffic(f"{TEXT['eks-node'].rstrip()}\n{more}\n")

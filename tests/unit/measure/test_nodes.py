@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackrate.foreign import MOST_CHARACTERS
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, is_ready, node_of, untolerated_taints
 from rackrate.plan.arms import Node
 from tests.unit.samples import node
+
+LAYER = "topology.k8s.aws/network-node-layer-"
 
 
 def with_capacity(cpu):
@@ -41,8 +46,7 @@ def test_no_capacity_whatever_hinders_reading_a_node(cpu):
 
 
 def test_a_node_tells_where_and_what_it_is():
-    layer = "topology.k8s.aws/network-node-layer-"
-    labels = {NETWORK_SCALE_LABEL: "0.15", f"{layer}2": "nn-2", f"{layer}1": "nn-1"}
+    labels = {NETWORK_SCALE_LABEL: "0.15", f"{LAYER}2": "nn-2", f"{LAYER}1": "nn-1"}
     found = node_of(node("a", "ng-1", **labels))
     assert (found.name, found.instance_id) == ("a", "i-a")
     assert (found.instance_type, found.zone) == ("c5.large", "us-east-1a")
@@ -57,9 +61,21 @@ def test_what_a_node_does_not_tell_is_null():
     assert Node(name="bare").instance_id is None
 
 
-def test_a_scale_that_is_no_number_is_refused_by_its_label():
-    with pytest.raises(ValueError, match=NETWORK_SCALE_LABEL):
-        node_of(node("a", "ng-1", **{NETWORK_SCALE_LABEL: "tenth"}))
+@pytest.mark.parametrize("scale", ["tenth", "", "nan", "inf", "-inf", "0", "-0.1", "1.01", "1e400"])
+def test_a_scale_that_is_no_share_is_no_claim(scale):
+    assert node_of(node("a", "ng-1", **{NETWORK_SCALE_LABEL: scale})).network_scale is None
+
+
+def test_what_a_node_tells_of_itself_is_clipped_and_can_be_stored():
+    hostile = node("a", "ng-1", **{f"{LAYER}{n}": "nn" for n in range(5000)})
+    long = "\x1b]0;owned\x07\ud800" + "é" * 450_000
+    hostile["status"]["nodeInfo"] = dict.fromkeys(hostile["status"]["nodeInfo"], long)
+    hostile["spec"]["providerID"] = f"aws:///us-east-1a/{long}"
+    hostile["status"]["capacity"] = {"cpu": "1e300"}
+    found = node_of(hostile)
+    assert found.instance_id is None and found.cpus is None
+    assert len(found.os_image) == MOST_CHARACTERS and found.os_image.isprintable()
+    assert len(json.dumps(found.to_json()).encode()) < 20_000
 
 
 def test_a_node_that_leaves_or_takes_no_pods_is_not_ready():

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.errors import InvalidPlan
+from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.check import MAX_PLAN_BYTES, check_plan
+from rackrate.plan.faults import check_name
 from rackrate.plan.fields import Blocks
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.selectors import Selector
@@ -365,3 +366,12 @@ def test_any_json_is_either_a_plan_or_told_what_is_wrong(raw):
     except InvalidPlan as invalid:
         assert invalid.faults
         assert all("\n" not in str(fault) for fault in invalid.faults)
+
+
+@pytest.mark.parametrize("name", ["..", "a.b", "é", "-x", "a" * 81])
+def test_an_execution_whose_name_cannot_be_an_id_is_refused(name):
+    faults: list[Fault] = []
+    check_name(name, faults)
+    assert [fault.path for fault in faults] == ["$"]
+    with pytest.raises(InvalidPlan, match="cannot be an id"):
+        check_plan({}, stack_arms=(), nodes={}, host_network=False, run_id=name)

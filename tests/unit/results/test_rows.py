@@ -236,3 +236,12 @@ def test_values_keep_their_types_and_times_are_utc(read, tmp_path):
 def test_a_count_that_is_not_whole_is_refused_and_not_cut():
     with pytest.raises(ValueError, match="not a whole number"):
         to_csv(EVERY, [{"bigint": 1.5}])
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_cell_is_a_formula_in_a_spreadsheet_and_numbers_stay_numbers(start):
+    columns = [Column("reason", "string", ""), Column("value", "double", "")]
+    row = {"reason": f'{start}HYPERLINK("http://x")', "value": -1.5}
+    _, (reason, value) = csv.reader(io.StringIO(to_csv(columns, [row]), newline=""))
+    assert reason == f"'{row['reason']}"
+    assert value == "-1.5"

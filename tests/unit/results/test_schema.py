@@ -34,6 +34,7 @@ SINCE = {
         "pause_seconds",
     ),
     *("partitions", "prospect", "regression_differences", "selector", "span_seconds", "stack"),
+    "replacements",
     "stopped",
 }
 SINCE_OF_ARMS = {"pairs"}

@@ -6,9 +6,11 @@ import json
 import threading
 
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.stack import custom_resource
 from rackrate.stack.custom_resource import NOTHING, Answer, respond, sentences, serve
 from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only, request
@@ -35,6 +37,54 @@ def test_a_failure_is_answered_in_its_own_words_and_is_no_replacement(extra, id_
     answer = only(told)
     assert (answer["Status"], answer["Reason"]) == ("FAILED", "RuntimeError: a bug")
     assert answer["PhysicalResourceId"] == id_
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Throttled("slow down"),
+        ClusterUnreachable("no answer"),
+        EndpointConnectionError(endpoint_url="https://eks"),
+        ClientError({"Error": {"Code": "InternalServerError"}}, "DescribeCluster"),
+    ],
+    ids=lambda failure: type(failure).__name__,
+)
+def test_a_failure_that_passes_by_itself_is_tried_again_within_the_request(monkeypatch, failure):
+    monkeypatch.setattr(custom_resource, "_FIRST_PAUSE_SECONDS", 0.01)
+    failures = [failure, failure]
+
+    def meet(_):
+        if failures:
+            raise failures.pop()
+        return Answer("id-1")
+
+    with listener() as (url, told):
+        serve(request("Create", {}, ResponseURL=url), Context(), meet)
+    assert only(told)["Status"] == "SUCCESS"
+
+
+def test_a_failure_that_does_not_pass_in_time_is_answered(monkeypatch):
+    monkeypatch.setattr(custom_resource, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(custom_resource, "_RESERVE_SECONDS", 1.0)
+
+    def meet(_):
+        raise Throttled("slow down")
+
+    with listener() as (url, told):
+        serve(request("Create", {}, ResponseURL=url), Context(seconds=1.2), meet)
+    assert (only(told)["Status"], only(told)["Reason"]) == ("FAILED", "Throttled: slow down")
+
+
+def test_a_mistake_of_the_user_is_answered_at_once():
+    asked = []
+
+    def meet(event):
+        asked.append(event)
+        raise ClientError({"Error": {"Code": "ValidationException"}}, "DescribeCluster")
+
+    with listener() as (url, told):
+        serve(request("Create", {}, ResponseURL=url), Context(), meet)
+    assert (only(told)["Status"], len(asked)) == ("FAILED", 1)
 
 
 def test_a_function_whose_time_is_up_answers_once(monkeypatch):

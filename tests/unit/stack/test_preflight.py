@@ -60,6 +60,8 @@ PROPERTIES = {
     "VpcCidr": "10.0.0.0/16",
     "SecondaryCidr": "",
     "Egress": "nat",
+    "HostNetwork": "false",
+    "ToolImage": "build",
     "PublicEndpoint": "true",
     "KubernetesVersion": "1.36",
     "AuthenticationMode": "API",
@@ -116,6 +118,31 @@ def test_the_template_hands_over_every_property_the_check_reads():
 
 def test_the_defaults_are_fine_and_the_first_zones_are_chosen():
     assert check() == (Zones("us-east-1a", "us-east-1b"), [])
+
+
+# -- the image in the nodes' own network
+
+DIGEST = f"@sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("host", "image", "refused"),
+    [
+        ("true", "docker.io/me/tools:1", True),
+        ("true", "tools", True),
+        ("true", f"docker.io/me/tools:1{DIGEST}", False),
+        ("true", "build", False),
+        ("false", "docker.io/me/tools:1", False),
+    ],
+)
+def test_an_image_that_can_change_does_not_run_in_the_nodes_own_network(host, image, refused):
+    wanted = [
+        f"HostNetwork true with ToolImage {image}: a tag can be moved to another image, and pods in"
+        " the nodes' own network can get the credentials of the nodes' role; name the image with"
+        " its digest (@sha256:...), or set ToolImage to build"
+    ]
+    assert faults(HostNetwork=host, ToolImage=image) == (wanted if refused else [])
+    assert existing(HostNetwork=host, ToolImage=image) == (wanted if refused else [])
 
 
 # -- the stack's name
@@ -977,7 +1004,7 @@ def test_an_existing_cluster_is_described_to_the_stack(clients):
 def test_the_handler_tells_every_fault_in_one_readable_reason(clients, monkeypatch):
     from handlers import preflight as handler
 
-    monkeypatch.setattr(handler.boto3, "client", lambda name, **_: clients[name])
+    monkeypatch.setattr(handler.aws.session(), "client", lambda name, **_: clients[name])
     changes = {"InstanceType": "t3.large", "AmiType": "AL2023_ARM_64_STANDARD", "NodeCount": "300"}
     with listener() as (url, told):
         event = cloudformation_request("Create", {**PROPERTIES, **changes}, ResponseURL=url)

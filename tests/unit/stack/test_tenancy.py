@@ -43,6 +43,17 @@ def test_everything_carries_the_mark_of_its_stack():
         assert thing["metadata"]["annotations"][STACK] == "stack"
 
 
+def test_a_namespace_has_room_for_the_largest_plan_and_for_nothing_the_benchmark_does_not_make():
+    for things in (ORDINARY, HOST):
+        hard = by_kind(things)["ResourceQuota"]["spec"]["hard"]
+        # Two arms of 1800 nodes, with a server and the client of two rounds on each.
+        assert int(hard["count/pods"]) >= 2 * 1800 * 3
+        none = {kind for kind, most in hard.items() if most == "0"}
+        assert {"count/services", "count/persistentvolumeclaims", "count/jobs.batch"} <= none
+        made = {r for rule in by_kind(things)["Role"]["rules"] for r in rule["resources"]}
+        assert made & {kind.removeprefix("count/").split(".")[0] for kind in none} == set()
+
+
 def test_only_the_namespace_behind_the_guard_is_privileged():
     level = "pod-security.kubernetes.io/enforce"
     assert by_kind(ORDINARY)["Namespace"]["metadata"]["labels"][level] == "restricted"

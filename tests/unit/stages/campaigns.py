@@ -15,6 +15,7 @@ from rackrate.verdict.model import Analysis
 from tests.unit.builders import node as node_of_run
 from tests.unit.builders import plan, planned_run, usual_arm, verdict
 from tests.unit.samples import SETTINGS, node
+from tests.unit.stages.runs import Tasks
 
 CAMPAIGN = "camp"
 CAMPAIGNS = "arn:aws:states:us-east-1:123456789012:execution:rackrate-campaign:"
@@ -92,18 +93,22 @@ def _group_of(each):
     return each["metadata"]["labels"]["eks.amazonaws.com/nodegroup"]
 
 
-class Executions:
+class Executions(Tasks):
     """Step Functions whose executions run until a test says otherwise."""
 
     def __init__(self, status="RUNNING"):
+        super().__init__()
         self.status = status
         self.statuses = {}
         self.stopped = []
+        self.refusal = None
 
     def describe_execution(self, *, executionArn):
         return {"status": self.statuses.get(executionArn, self.status)}
 
     def stop_execution(self, *, executionArn, error, cause):
+        if self.refusal is not None:
+            raise self.refusal
         self.stopped.append(executionArn)
 
 

@@ -8,7 +8,7 @@ from rackrate.stages.collect import collect
 from rackrate.stages.deploy import deploy as deploy_servers
 from rackrate.stages.launch import launch
 from rackrate.stages.plan import plan as plan_run
-from tests.unit.stages.runs import ARN, EXECUTIONS, PLAN, RUN
+from tests.unit.stages.runs import ARN, EXECUTIONS, PLAN, RUN, States
 
 
 @pytest.fixture
@@ -25,7 +25,8 @@ def plan(resources):
 def deploy(plan, resources, store):
     def do(raw=PLAN, **others):
         plan(raw, **others)
-        deploy_servers(RUN, ARN, resources.but(**others))
+        running = {"step_functions": States("RUNNING"), **others}
+        deploy_servers(RUN, ARN, resources.but(**running))
         return store.items(RUN)
 
     return do

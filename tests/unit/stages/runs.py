@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from rackrate.measure import manifests
+from rackrate.store import later, now
 
 RUN = "run-1"
 EXECUTIONS = "arn:aws:states:us-east-1:123456789012:execution:rackrate-benchmark:"
@@ -34,6 +35,22 @@ class Eks:
         return {"nodegroup": {"status": "ACTIVE", "health": {"issues": self.issues}}}
 
 
+class Tasks:
+    """Step Functions that notes what its tasks are told."""
+
+    class exceptions:
+        class TaskTimedOut(Exception): ...
+
+    def __init__(self):
+        self.told = []
+
+    def send_task_success(self, **told):
+        self.told.append(told)
+
+    def send_task_failure(self, **told):
+        self.told.append(told)
+
+
 class States:
     """Step Functions in which all executions have the same status."""
 
@@ -61,3 +78,9 @@ def failing(cluster, arm, test):
         cluster.finish(pod, {test: 1} if of_arm else {})
 
     return answer
+
+
+def missed(store, seconds, *places):
+    """Let a run have missed the servers of places for so long."""
+    since = later(now(), -seconds)
+    store.update_run(RUN, missing_since=dict.fromkeys(places, since))

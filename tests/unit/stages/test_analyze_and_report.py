@@ -88,7 +88,7 @@ def test_a_loss_within_tolerance_degrades_the_run(deploy, measure, cluster, stor
 def test_too_many_losses_fail_the_run_with_its_verdicts_stored(deploy, measure, store, resources):
     for item in deploy()[:2]:
         measure(item)
-    with pytest.raises(TrialsLost, match="24 of 36 trials were lost: 24 x never ran"):
+    with pytest.raises(TrialsLost, match="24 of 36 trials were lost: 24 trials: never ran"):
         analyze(RUN, resources, after_failure=False)
     assert len(store.verdicts(RUN)) == 3
     failure = RunFailure("TrialsLost", "24 of 36")

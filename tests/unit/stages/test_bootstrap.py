@@ -11,29 +11,57 @@ from rackrate.measure import manifests
 from rackrate.stack.custom_resource import NOTHING
 from rackrate.stages import bootstrap
 from tests.unit.measure.fake_cluster import FakeCluster
-from tests.unit.stack.custom_resources import Context, listener, only
+from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request
 
 NAMESPACE = "/api/v1/namespaces/bench"
 
 
-TENANT = bootstrap.Tenant("bench", "rackrate:bench", "my-stack", host_network=True)
+TENANT = bootstrap.Tenant(
+    "bench", "rackrate:bench", "my-stack", host_network=True, stack_id=STACK_ID
+)
 
 
-def request(kind, *, namespace="bench", owner="my-stack", host="false", **extra):
-    properties = {
-        "Namespace": namespace,
-        "HostNetwork": host,
-        "Group": f"rackrate:{namespace}",
-        "Owner": owner,
-    }
+class Rights:
+    """Counts how often the right to administer the cluster is taken and given back."""
+
+    taken = given_back = 0
+
+    def take(self):
+        self.taken += 1
+
+    def give_back(self):
+        self.given_back += 1
+
+
+def request(kind, *, namespace="bench", **extra):
     if kind != "Create":
         extra.setdefault("PhysicalResourceId", namespace)
-    return cloudformation_request(kind, properties, **extra)
+    return cloudformation_request(kind, {}, **extra)
 
 
-def serve(kind, cluster, seconds=5.0, **extra):
-    return bootstrap.serve_request(request(kind, **extra), lambda: cluster, seconds)
+def environment(*, namespace="bench", owner="my-stack", host="false"):
+    return {
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "CLUSTER_NAME": "cluster",
+        "NAMESPACE": namespace,
+        "GROUP": f"rackrate:{namespace}",
+        "OWNER": owner,
+        "HOST_NETWORK": host,
+        "STACK_ID": STACK_ID,
+        "ROLE_ARN": "arn:aws:iam::123456789012:role/bootstrap",
+        "ADMINISTRATOR_POLICY_ARN": "arn:aws:eks::aws:cluster-access-policy/Admin",
+    }
+
+
+def serve(kind, cluster, seconds=5.0, *, rights=None, owner="my-stack", host="false", **extra):
+    """A request to the function, whose environment is of the stack with that namespace."""
+    named = {"namespace": extra["namespace"]} if "namespace" in extra else {}
+    tenant = bootstrap.Tenant.from_environment(environment(**named, owner=owner, host=host))
+    connect = cluster if callable(cluster) else lambda: cluster
+    return bootstrap.serve_request(
+        request(kind, **extra), tenant, connect, rights or Rights(), seconds
+    )
 
 
 @pytest.fixture
@@ -48,7 +76,7 @@ def test_create_makes_everything_and_again_changes_nothing(empty):
     assert answer.physical_id == "bench"
     assert answer.data == {"Namespace": "bench", "HostNamespace": "", "Group": "rackrate:bench"}
     before = copy.deepcopy(empty.objects)
-    assert len(before) == 5
+    assert len(before) == 6
     serve("Create", empty)
     assert set(empty.objects) == set(before)
 
@@ -80,10 +108,11 @@ def test_host_networking_gets_a_namespace_of_its_own_behind_a_guard_that_comes_f
         ("ValidatingAdmissionPolicy", "bench-host.rackrate.dev"),
         ("ValidatingAdmissionPolicyBinding", "bench-host.rackrate.dev"),
         ("Namespace", "bench-host"),
+        ("ResourceQuota", "objects"),
         ("Role", "runner"),
         ("RoleBinding", "runners"),
     ]
-    policy, binding, _, role, granted = added
+    policy, binding, _, _, role, granted = added
     selector = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchLabels"]
     assert selector == {"kubernetes.io/metadata.name": "bench-host"}
     assert (policy["spec"]["failurePolicy"], binding["spec"]["validationActions"]) == (
@@ -129,14 +158,6 @@ def test_what_is_replaced_is_replaced_in_the_version_that_was_seen(empty):
     empty.objects[path]["metadata"]["resourceVersion"] = "41"
     serve("Update", empty, host="true")
     assert empty.objects[path]["metadata"]["resourceVersion"] == "41"
-
-
-def test_a_stack_of_before_host_networking_is_updated_and_deleted(empty):
-    properties = {"Namespace": "bench", "Group": "rackrate:bench", "Owner": "my-stack"}
-    for kind in ("Create", "Update", "Delete"):
-        event = cloudformation_request(kind, properties, PhysicalResourceId="bench")
-        assert bootstrap.serve_request(event, lambda: empty, 5).data["HostNamespace"] == ""
-    assert empty.objects == {}
 
 
 def test_delete_succeeds_when_the_cluster_is_gone_already():
@@ -189,6 +210,7 @@ def test_another_namespace_is_a_replacement_whose_old_one_is_deleted_afterwards(
     named = {thing["metadata"]["name"] for thing in empty.objects.values()}
     assert named == {
         "new",
+        "objects",
         "runner",
         "runners",
         "rackrate:new:node-reader",
@@ -208,7 +230,7 @@ def test_a_namespace_that_is_being_deleted_is_waited_for(empty, monkeypatch):
             empty.objects.clear()
         return empty
 
-    bootstrap.serve_request(request("Create"), connect, 5)
+    serve("Create", connect)
     assert "deletionTimestamp" not in empty.objects[NAMESPACE]["metadata"]
 
 
@@ -222,7 +244,7 @@ def test_a_new_access_entry_is_given_time(empty, monkeypatch):
             raise ClusterUnreachable("the cluster refuses this function")
         return empty
 
-    bootstrap.serve_request(request("Create"), connect, 5)
+    serve("Create", connect)
     assert len(tries) == 3 and NAMESPACE in empty.objects
 
 
@@ -233,7 +255,7 @@ def test_it_gives_up_in_time(monkeypatch):
         raise ClusterUnreachable("no route")
 
     with pytest.raises(ClusterUnreachable, match="no route"):
-        bootstrap.serve_request(request("Create"), connect, 0.05)
+        serve("Create", connect, 0.05)
 
 
 def test_deleting_waits_for_the_namespace_but_not_for_ever(empty):
@@ -243,10 +265,120 @@ def test_deleting_waits_for_the_namespace_but_not_for_ever(empty):
         bootstrap.remove(empty, TENANT, seconds=0)
 
 
+# -- a deputy that cannot be confused
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"Namespace": "kube-system", "Group": "system:authenticated", "Owner": "their-stack"},
+        {"HostNetwork": "true"},
+    ],
+)
+def test_a_request_cannot_say_what_is_made_and_for_whom(empty, asked):
+    tenant = bootstrap.Tenant.from_environment(environment())
+    wanted = serve("Create", FakeCluster()).data
+    event = cloudformation_request("Create", asked)
+    answer = bootstrap.serve_request(event, tenant, lambda: empty, Rights(), 5)
+    assert answer.data == wanted
+    bound = [thing for thing in empty.objects.values() if thing["kind"].endswith("Binding")]
+    assert {subject["name"] for thing in bound for subject in thing["subjects"]} == {
+        "rackrate:bench"
+    }
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+def test_a_request_of_another_stack_is_refused_before_anything_happens(empty, kind):
+    serve("Create", empty)
+    before, rights = copy.deepcopy(empty.objects), Rights()
+    with pytest.raises(bootstrap.NotOurRequest):
+        serve(kind, empty, rights=rights, StackId=STACK_ID.replace("bench", "other"))
+    assert (empty.objects, rights.taken) == (before, 0)
+
+
+def test_the_namespace_of_another_stack_is_not_deleted_whatever_the_request_says(empty):
+    serve("Create", empty, namespace="theirs", owner="their-stack")
+    before = copy.deepcopy(empty.objects)
+    serve("Delete", empty, PhysicalResourceId="theirs")
+    assert empty.objects == before
+
+
+@pytest.mark.parametrize("name", ["../kube-system", "theirs/pods", "", "Bench", "a" * 59])
+def test_a_physical_id_that_is_no_namespace_is_refused(empty, name):
+    with pytest.raises(bootstrap.NotOurRequest):
+        serve("Delete", empty, PhysicalResourceId=name)
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+def test_the_right_to_administer_is_given_back_also_after_a_failure(empty, monkeypatch, kind):
+    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
+    rights = Rights()
+    serve(kind, empty, rights=rights)
+    assert (rights.taken, rights.given_back) == (1, 1)
+
+    def refuse(path):
+        raise ClusterUnreachable("the cluster refuses this function")
+
+    empty.get = refuse
+    with pytest.raises(ClusterUnreachable):
+        serve(kind, empty, 0.05, rights=rights)
+    assert rights.taken > 1 and rights.given_back == 2
+
+
+def test_a_right_that_another_call_gave_back_is_taken_again(empty, monkeypatch):
+    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
+    rights, get = Rights(), empty.get
+
+    def once_refused(path):
+        if rights.taken == 1:
+            raise ClusterUnreachable("the cluster refuses this function")
+        return get(path)
+
+    empty.get = once_refused
+    serve("Create", empty, rights=rights)
+    assert rights.taken == 2 and NAMESPACE in empty.objects
+
+
+def test_healing_makes_again_what_somebody_deleted_and_answers_the_caller(empty, monkeypatch):
+    from handlers import bootstrap as function
+
+    rights = Rights()
+    monkeypatch.setattr(function, "_connect", lambda: empty)
+    monkeypatch.setattr(function, "AccessPolicy", lambda eks, environment: rights)
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    serve("Create", empty)
+    wanted = set(empty.objects)
+    for path in list(empty.objects)[1:]:
+        del empty.objects[path]
+    answer = function.handler({"RequestType": "Heal"}, Context())
+    assert answer == {"Namespace": "bench", "HostNamespace": "", "Group": "rackrate:bench"}
+    assert set(empty.objects) == wanted
+    assert (rights.taken, rights.given_back) == (1, 1)
+
+
+def test_update_puts_the_levels_of_pod_security_right_and_keeps_what_others_wrote(empty):
+    serve("Create", empty)
+    wanted = copy.deepcopy(empty.objects[NAMESPACE]["metadata"]["labels"])
+    found = empty.objects[NAMESPACE]["metadata"]
+    found["labels"] |= {
+        "pod-security.kubernetes.io/enforce": "privileged",
+        "pod-security.kubernetes.io/enforce-version": "v1.0",
+        "team": "network",
+    }
+    found["annotations"]["their/note"] = "kept"
+    serve("Update", empty)
+    assert empty.objects[NAMESPACE]["metadata"]["labels"] == wanted | {"team": "network"}
+    assert empty.objects[NAMESPACE]["metadata"]["annotations"]["their/note"] == "kept"
+
+
 def test_the_handler_answers_when_it_went_well(empty, monkeypatch):
     from handlers import bootstrap
 
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(bootstrap, "_connect", lambda: empty)
+    monkeypatch.setattr(bootstrap, "AccessPolicy", lambda eks, environment: Rights())
     with listener() as (url, told):
         bootstrap.handler(request("Create", ResponseURL=url), Context())
     answer = only(told)
@@ -260,6 +392,8 @@ def test_the_handler_answers_when_it_went_wrong(monkeypatch):
     def connect():
         raise RuntimeError("a bug")
 
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(bootstrap, "_connect", connect)
     with listener() as (url, told):
         bootstrap.handler(request("Delete", ResponseURL=url, PhysicalResourceId="old"), Context())

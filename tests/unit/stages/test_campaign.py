@@ -24,7 +24,7 @@ from rackrate.stages.plan import plan as plan_run
 from rackrate.stages.plan_campaign import plan_campaign
 from rackrate.stages.report_campaign import report_campaign
 from rackrate.stages.rest_nodes import rest_unneeded
-from rackrate.stages.restore import restore, restore_stopped, sweep_campaigns
+from rackrate.stages.restore import restore, restore_stopped, stop_campaigns, sweep_campaigns
 from rackrate.stages.take_lease import take_campaign_lease, take_lease
 from rackrate.stages.wake_nodes import wake_nodes
 from rackrate.store import Lease, later, now
@@ -88,7 +88,9 @@ class Machine:
         return self
 
     def judge(self, failure=None):
-        return judge(self.id, self.resources, failure=failure)
+        """Judge as the state machine does, which names the step that failed."""
+        failed = self.steps[-1].number if self.steps else None
+        return judge(self.id, self.resources, failure=failure, failed=failed)
 
     def change(self, most=20):
         """Ask until the change is made."""
@@ -298,7 +300,7 @@ class TestLosses:
         failure = RunFailure("StepsLost", json.dumps({"errorMessage": "two"}))
         finished = machine.end(failure)
         assert finished.output is None
-        assert "campaigns/camp/report.html" in json.loads(finished.cause)["errorMessage"]
+        assert "campaigns/camp/report.html" in finished.cause
         assert machine.record.status == "failed"
         assert machine.results.campaign.error == "StepsLost"
         assert len(machine.results.answers[0].draws) == 1
@@ -543,6 +545,16 @@ class TestStopped:
         asked = len(eks.updates)
         assert sweep_campaigns(resources, patience_seconds=1).unrestored == (CAMPAIGN,)
         assert len(eks.updates) == asked
+
+    def test_a_stack_that_is_deleted_stops_its_campaigns_and_says_why(
+        self, machine, resources, executions, store
+    ):
+        machine.begin(draws(2))
+        assert len(stop_campaigns(resources)) == 1
+        assert executions.stopped == [CAMPAIGN_ARN]
+        assert (machine.record.status, machine.record.error) == ("aborted", "StackDeleted")
+        assert store.leases() == {}
+        assert stop_campaigns(resources) == ()
 
     def test_the_sweep_ends_a_campaign_whose_event_was_lost(
         self, machine, resources, eks, executions

@@ -171,6 +171,17 @@ def test_a_node_that_does_not_answer_is_named_and_the_others_are_read(planned, c
     assert "node-b" in kept.note, "what was missing before is not forgotten"
 
 
+def test_a_node_that_is_not_ready_is_named_and_not_waited_for(planned, cluster):
+    (found,) = (node for node in cluster.nodes if node["metadata"]["name"] == "node-b")
+    found["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    asked = []
+    answer = answering(cluster)
+    cluster.on_client = lambda pod: (asked.append(pod["spec"]["nodeName"]), answer(pod))
+    done = read(planned, cluster)
+    assert (done.nodes, "node-b" in asked) == (3, False)
+    assert "not read before the trials: node node-b is not Ready" in done.note
+
+
 def test_an_image_without_the_tool_is_named_with_what_to_do(planned, cluster):
     def lacking(pod):
         message = 'exec: "cat": executable file not found in $PATH'

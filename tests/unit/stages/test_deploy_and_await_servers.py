@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from rackrate.errors import NodesUnavailable, ServersNotReady
+from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
 from rackrate.selectors import Selector
-from rackrate.stages import await_servers as awaiting
 from rackrate.stages.await_servers import Readiness, await_servers
 from rackrate.stages.deploy import deploy as deploy_servers
 from tests.unit.samples import NODES, SETTINGS
-from tests.unit.stages.runs import ARN, PODS, RUN, Eks
+from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, missed
 
 
 def test_each_arm_gets_servers_and_everything_has_an_owner(deploy, cluster):
@@ -27,6 +26,28 @@ def test_deploying_again_is_harmless(deploy, cluster, resources):
     assert cluster.objects == before
 
 
+def test_a_deploy_that_meets_an_owner_in_deletion_is_to_be_repeated(deploy, cluster, resources):
+    deploy()
+    owner = next(each for path, each in cluster.objects.items() if "/configmaps/" in path)
+    owner["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z"
+    with pytest.raises(ClusterUnreachable, match="still there"):
+        deploy_servers(RUN, ARN, resources)
+
+
+def test_a_daemon_set_of_an_earlier_owner_is_not_taken_for_a_new_one(deploy, cluster, resources):
+    deploy()
+    owner = next(path for path in cluster.objects if "/configmaps/" in path)
+    del cluster.objects[owner]
+    with pytest.raises(ClusterUnreachable, match="still there"):
+        deploy_servers(RUN, ARN, resources)
+
+
+def test_a_late_deploy_leaves_nothing_of_a_run_that_was_stopped(deploy, cluster, resources):
+    with pytest.raises(ServersNotReady, match="has ended"):
+        deploy(step_functions=States("ABORTED"))
+    assert cluster.objects == {}
+
+
 @pytest.fixture
 def wait(resources):
     return lambda eks=None: await_servers(RUN, resources.but(eks=eks or Eks()))
@@ -37,35 +58,32 @@ def test_ready_when_every_node_has_a_server_that_listens(deploy, wait):
     assert wait() == Readiness(ready=True, wait_seconds=0)
 
 
-def test_not_ready_while_one_is_missing(deploy, cluster, monkeypatch, wait):
+def test_not_ready_while_one_is_missing(deploy, cluster, wait):
     deploy()
-    monkeypatch.setattr(awaiting, "_age_seconds", lambda owner: 10)
     del cluster.objects[f"{PODS}/server-node-d"]
     found = wait()
     assert (found.ready, found.wait_seconds > 0) == (False, True)
 
 
-def test_servers_that_had_their_time_are_named_with_their_complaint(deploy, cluster, wait):
+def test_servers_that_had_their_time_are_named_with_their_complaint(deploy, cluster, store, wait):
     cluster.servers_ready = False
     deploy()
     for pod in cluster.of_role("server"):
         waiting = {"reason": "ErrImagePull", "message": "no such image"}
         pod["status"]["containerStatuses"] = [{"name": "iperf3", "state": {"waiting": waiting}}]
         pod["status"].pop("podIP")
-    owner = cluster.list("/api/v1/namespaces/rackrate/configmaps")[0]
-    owner["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
+    missed(store, 301, *NODES["treatment"], *NODES["baseline"])
     with pytest.raises(ServersNotReady, match=r"node-a.*ErrImagePull: no such image"):
         wait()
 
 
-def test_a_port_that_another_run_holds_is_told_by_the_scheduler(deploy, cluster, wait):
+def test_a_port_that_another_run_holds_is_told_by_the_scheduler(deploy, cluster, store, wait):
     deploy()
     for pod in cluster.of_role("server"):
         message = "0/4 nodes are available: 1 node(s) didn't have free ports"
         status = {"status": "False", "reason": "Unschedulable", "message": message}
         pod["status"] = {"conditions": [{"type": "PodScheduled", **status}]}
-    owner = cluster.list("/api/v1/namespaces/rackrate/configmaps")[0]
-    owner["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
+    missed(store, 301, *NODES["treatment"], *NODES["baseline"])
     with pytest.raises(ServersNotReady, match=r"Unschedulable: .*didn't have free ports"):
         wait()
 
@@ -81,7 +99,7 @@ def test_a_server_that_the_image_lacks_is_not_waited_for(deploy, cluster, wait):
         wait()
 
 
-def test_a_lost_node_that_no_node_group_manages_is_named_without_one(deploy, cluster, wait):
+def test_a_lost_node_that_no_node_group_manages_is_named_without_one(deploy, cluster, store, wait):
     for found in cluster.nodes:
         del found["metadata"]["labels"]["eks.amazonaws.com/nodegroup"]
         is_treatment = found["metadata"]["name"] in NODES["treatment"]
@@ -93,13 +111,39 @@ def test_a_lost_node_that_no_node_group_manages_is_named_without_one(deploy, clu
     deploy(settings=replace(SETTINGS, arms=arms))
     cluster.nodes = cluster.nodes[1:]
     cluster.objects.pop(f"{PODS}/server-node-a")
+    missed(store, 61, "node-a")
     with pytest.raises(NodesUnavailable, match="node-a not Ready; EKS reports no health"):
         wait()
 
 
-def test_a_node_that_was_lost_is_named_with_the_health_of_its_group(deploy, cluster, wait):
+def test_a_node_that_stays_away_is_named_with_the_health_of_its_group(deploy, cluster, store, wait):
     deploy()
     cluster.nodes = cluster.nodes[1:]
     del cluster.objects[f"{PODS}/server-node-a"]
+    assert not wait(Eks(("Broken", "gone"))).ready, "it may come back"
+    missed(store, 61, "node-a")
     with pytest.raises(NodesUnavailable, match=r"treatment: node-a.*Broken: gone"):
         wait(Eks(("Broken", "gone")))
+
+
+def test_servers_whose_owner_was_deleted_are_made_again_while_they_are_awaited(
+    deploy, cluster, wait
+):
+    deploy()
+    before = dict(cluster.objects)
+    cluster.objects.clear()
+    assert not wait().ready
+    assert wait() == Readiness(ready=True, wait_seconds=0)
+    assert cluster.objects.keys() == before.keys()
+
+
+def test_a_node_that_comes_back_in_time_costs_nothing(deploy, cluster, store, wait):
+    deploy()
+    (pod,) = [each for path, each in cluster.objects.items() if path.endswith("server-node-a")]
+    pod["status"]["conditions"][0]["status"] = "False"
+    cluster.nodes[0]["status"]["conditions"][0]["status"] = "Unknown"
+    assert not wait().ready
+    assert list(store.run(RUN).missing_since) == ["node-a"]
+    pod["status"]["conditions"][0]["status"] = "True"
+    assert wait().ready
+    assert store.run(RUN).missing_since == {}

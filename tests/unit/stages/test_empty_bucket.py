@@ -84,7 +84,7 @@ def test_what_s3_refuses_to_delete_is_told(s3):
 def test_the_handler_empties_and_answers(s3, monkeypatch):
     from handlers import empty_bucket as handler
 
-    monkeypatch.setattr(handler.boto3, "client", lambda name: s3)
+    monkeypatch.setattr(handler.aws.session(), "client", lambda name: s3)
     s3.put_object(Bucket=BUCKET, Key="a", Body=b"1")
     with listener() as (url, told):
         event = request("Delete", PROPERTIES, ResponseURL=url, PhysicalResourceId=BUCKET)

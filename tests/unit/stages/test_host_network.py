@@ -8,7 +8,6 @@ from rackrate.errors import ServersNotReady
 from rackrate.measure import manifests
 from rackrate.plan.schedule import block_items, planned_trials
 from rackrate.results.build import RunFailure
-from rackrate.stages import await_servers as awaiting
 from rackrate.stages.await_servers import await_servers
 from rackrate.stages.check_links import Links, check_links
 from rackrate.stages.collect import give_up
@@ -172,12 +171,11 @@ def test_all_pairs_of_all_networks_are_warmed_up(items, measure, store, resource
     assert check_links(RUN, resources) == Links(links=4, down=0)
 
 
-def test_servers_of_both_networks_are_awaited(items, cluster, monkeypatch, resources):
+def test_servers_of_both_networks_are_awaited(items, cluster, resources):
     def ready():
         return await_servers(RUN, resources.but(eks=Eks())).ready
 
     assert ready() is True
-    monkeypatch.setattr(awaiting, "_age_seconds", lambda owner: 10)
     for path in (f"{PODS}/server-node-c", f"{HOST_PODS}/server-node-b"):
         gone = cluster.objects.pop(path)
         assert ready() is False, path

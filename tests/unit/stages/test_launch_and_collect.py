@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 import statistics
 import time
+from collections import Counter
 
 import pytest
 
-from rackrate.errors import ClusterUnreachable, ServersNotReady
+from rackrate.errors import AdmissionRefused, ClusterUnreachable, NodesUnavailable
 from rackrate.measure import manifests
+from rackrate.measure.obstacles import PATIENCE_SECONDS
 from rackrate.results.build import RunFailure
+from rackrate.stages.analyze import analyze
 from rackrate.stages.collect import collect, give_up
 from rackrate.stages.launch import launch
-from tests.unit.stages.runs import PLAN, PODS, RUN, failing, trials
+from rackrate.store import later, now
+from tests.unit.stages.runs import PLAN, PODS, RUN, failing, missed, trials
 
 
 def raw_names(s3):
@@ -213,7 +217,7 @@ def test_a_partner_whose_repetition_fails_keeps_its_first_value(deploy, measure,
 def test_partners_of_a_trial_that_is_lost_again_keep_their_values_and_are_repeated_again(
     deploy, measure, cluster, store
 ):
-    items = deploy({**PLAN, "blocks": 4})
+    items = deploy({**PLAN, "blocks": 4, "tolerated_loss": 0.5})
     lost_test = items[0].tests[-1].name
     cluster.on_client = failing(cluster, "treatment", lost_test)
     for item in items[:5]:
@@ -268,12 +272,239 @@ def test_a_crash_between_storing_and_counting_is_mended_by_the_next_call(
     ]
 
 
-def test_a_server_that_is_gone_fails_the_item_not_the_run(deploy, cluster, store, resources):
+# -- pairs that cannot be measured
+
+
+def lose_node(cluster, name, *, seconds=0):
+    """Let a node's kubelet be silent, and Kubernetes notice it so many seconds ago."""
+    (found,) = (node for node in cluster.nodes if node["metadata"]["name"] == name)
+    condition = {
+        "type": "Ready",
+        "status": "Unknown",
+        "message": "Kubelet stopped posting node status.",
+        "lastTransitionTime": later(now(), -seconds),
+    }
+    found["status"]["conditions"] = [condition]
+    return condition["lastTransitionTime"]
+
+
+def return_node(cluster, name):
+    (found,) = (node for node in cluster.nodes if node["metadata"]["name"] == name)
+    found["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+
+
+def counts_by_arm(store, status):
+    return Counter(trial.arm for trial in trials(store) if trial.status == status)
+
+
+def test_a_pair_without_its_node_is_left_out_and_the_others_are_measured(
+    deploy, measure, cluster, store
+):
     item = deploy()[0]
-    for pod in cluster.of_role("server"):
-        del cluster.objects[f"{PODS}/{pod['metadata']['name']}"]
-    with pytest.raises(ServersNotReady, match="gone or not ready"):
-        launch(RUN, item, resources)
+    since = lose_node(cluster, "node-a")
+    assert measure(item).pods == 1
+    assert counts_by_arm(store, "measured") == {"baseline": 3}
+    assert counts_by_arm(store, "failed") == {"treatment": 3}
+    assert {trial.reason for trial in trials(store) if trial.reason} == {
+        f"node node-a is not Ready since {since}: Kubelet stopped posting node status"
+    }
+    run = store.run(RUN)
+    assert (run.trials_measured, run.trials_failed, run.gave_up) == (3, 3, None)
+
+
+def test_a_node_that_comes_back_costs_a_repetition_in_which_the_arms_are_paired(
+    deploy, measure, cluster, store
+):
+    items = deploy()
+    lose_node(cluster, "node-a")
+    measure(items[0])
+    return_node(cluster, "node-a")
+    for item in items[1:]:
+        measure(item)
+    run = store.run(RUN)
+    assert (run.trials_measured, run.trials_failed, run.lost_arms) == (36, 0, {})
+    first = [trial for trial in trials(store) if trial.block == 1]
+    assert all(trial.attempt == 2 and trial.repeated_together for trial in first)
+
+
+def test_no_partner_is_repeated_for_a_trial_whose_node_is_still_gone(
+    deploy, measure, cluster, store
+):
+    items = deploy()
+    lose_node(cluster, "node-a")
+    measure(items[0])
+    return_node(cluster, "node-a")
+    for item in items[1:6]:
+        measure(item)
+    lose_node(cluster, "node-a")
+    before = store.trials(RUN)
+    assert measure(items[6]).pods == 0
+    after = store.trials(RUN)
+    assert {t.attempt for t in after.values() if not t.is_measured} == {2}
+    assert {k: t for k, t in after.items() if t.arm == "baseline"} == {
+        k: t for k, t in before.items() if t.arm == "baseline"
+    }
+
+
+def test_a_server_that_stays_away_costs_only_the_trials_of_its_pairs(
+    deploy, measure, cluster, store
+):
+    item = deploy()[0]
+    (pair,) = (pair for pair in item.pairs if pair.arm == "treatment")
+    del cluster.objects[f"{PODS}/server-{pair.server}"]
+    assert not measure(item).ready, "it may come back"
+    missed(store, 61, pair.server)
+    assert measure(item).pods == 1
+    assert counts_by_arm(store, "measured") == {"baseline": 3}
+    told = f"the server on node {pair.server} is not ready"
+    assert {trial.reason for trial in trials(store) if trial.reason} == {told}
+
+
+def test_a_run_gives_up_when_an_arm_has_had_no_pair_for_longer_than_its_patience(
+    deploy, measure, cluster, store, resources
+):
+    items = deploy()
+    measure(items[0])
+    since = lose_node(cluster, "node-a", seconds=PATIENCE_SECONDS + 1)
+    assert measure(items[1]).pods == 1, "the healthy arm of the item is measured"
+    told = (
+        f"arm treatment has no pair left to measure: node node-a is not Ready since {since}:"
+        " Kubelet stopped posting node status"
+    )
+    run = store.run(RUN)
+    assert (run.gave_up.error, run.gave_up.message) == ("NodesUnavailable", told)
+    assert run.phase == f"giving up: {told}"
+    stored = store.trials(RUN)
+    assert all(measure(item).pods == 0 for item in items[2:])
+    assert store.trials(RUN) == stored, "nothing is tried any more"
+    with pytest.raises(NodesUnavailable) as ended:
+        analyze(RUN, resources, after_failure=False)
+    assert str(ended.value) == f"{told}; 9 of 36 trials were measured"
+
+
+def test_a_run_gives_up_as_soon_as_more_trials_are_lost_than_can_be_repeated(
+    deploy, measure, cluster, store
+):
+    items = deploy()
+
+    def fail(pod):
+        of_arm = pod["metadata"]["labels"][manifests.ARM] == "treatment"
+        cluster.finish(pod, {pod["spec"]["initContainers"][0]["name"]: 1} if of_arm else {})
+
+    cluster.on_client = fail
+    done = 0
+    for item in items:
+        measure(item)
+        if store.run(RUN).gave_up:
+            break
+        done += 1
+    # Each item loses three trials. Two make-up items can repeat six, and the plan tolerates 3.6.
+    run = store.run(RUN)
+    assert (run.gave_up.error, run.trials_failed) == ("TrialsLost", 12)
+    assert done == 4 and items[done].kind == "block"
+    assert "at least 6 of 36 trials are lost for good, and the plan tolerates 10%" in (
+        run.gave_up.message
+    )
+
+
+def refuse(cluster, monkeypatch, *arms):
+    """Let a quota refuse the client pods of some arms."""
+    create = cluster.create
+
+    def answer(path, manifest):
+        if manifest["kind"] == "Pod" and manifest["metadata"]["labels"][manifests.ARM] in arms:
+            raise AdmissionRefused("exceeded quota: pods")
+        return create(path, manifest)
+
+    monkeypatch.setattr(cluster, "create", answer)
+
+
+def test_a_client_pod_that_is_refused_costs_only_its_own_trials(
+    deploy, measure, cluster, store, monkeypatch
+):
+    item = deploy()[0]
+    refuse(cluster, monkeypatch, "treatment")
+    assert measure(item).pods == 1
+    assert counts_by_arm(store, "measured") == {"baseline": 3}
+    told = "the client pod was refused: exceeded quota: pods"
+    assert {trial.reason for trial in trials(store) if trial.reason} == {told}
+
+
+def test_a_run_gives_up_when_all_pods_of_several_items_in_a_row_are_refused(
+    deploy, measure, cluster, store, monkeypatch
+):
+    items = deploy({**PLAN, "tolerated_loss": 0.9})
+    with monkeypatch.context() as passing:
+        refuse(cluster, passing, "treatment", "baseline")
+        measure(items[0])
+        measure(items[1])
+    measure(items[2])
+    assert store.run(RUN).refused_items == 0
+    refuse(cluster, monkeypatch, "treatment", "baseline")
+    for item in items[3:6]:
+        assert store.run(RUN).gave_up is None
+        measure(item)
+    over = store.run(RUN).gave_up
+    assert over.error == "AdmissionRefused"
+    assert over.message.startswith("no client pod of 3 items in a row was let in: ")
+
+
+def test_a_pod_on_a_silent_node_is_not_awaited_and_its_log_not_asked_for(
+    deploy, cluster, store, resources
+):
+    item = deploy()[0]
+    (lost,) = (pair for pair in item.pairs if pair.arm == "treatment")
+
+    def answer(pod):
+        if pod["spec"]["nodeName"] != lost.client:
+            cluster.succeed(pod)
+
+    cluster.on_client = answer
+    launched = launch(RUN, item, resources)
+    assert launched.pods == 2
+    lose_node(cluster, lost.client)
+    for _ in range(2):
+        done = collect(
+            RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=30
+        )
+        if done.finished:
+            break
+    assert (done.measured, done.failed) == (3, 3)
+    reasons = {trial.reason for trial in trials(store) if trial.reason}
+    assert len(reasons) == 1 and f"node {lost.client} is not Ready" in reasons.pop()
+    assert cluster.of_role("client") == []
+
+
+def test_logs_that_a_silent_node_does_not_give_cost_only_its_own_trials(
+    deploy, cluster, store, resources, monkeypatch
+):
+    item = deploy()[0]
+    (lost,) = (pair for pair in item.pairs if pair.arm == "treatment")
+    launched = launch(RUN, item, resources)
+    log = cluster.log
+
+    def answer(namespace, pod, container, most_bytes):
+        if cluster.get(f"{PODS}/{pod}")["spec"]["nodeName"] == lost.client:
+            raise ClusterUnreachable("the kubelet does not answer")
+        return log(namespace, pod, container, most_bytes)
+
+    monkeypatch.setattr(cluster, "log", answer)
+
+    def collected():
+        return collect(RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=1)
+
+    with pytest.raises(ClusterUnreachable):
+        collected()  # the state machine tries again while the node is still believed to be Ready
+    assert store.run(RUN).trials_measured == 3, "the other node's are stored already"
+    lose_node(cluster, lost.client)
+    assert collected().finished
+    assert (store.run(RUN).trials_measured, store.run(RUN).trials_failed) == (3, 3)
+
+
+def test_an_item_that_could_not_be_launched_costs_its_trials_and_not_the_run(
+    deploy, store, resources
+):
+    item = deploy()[0]
     give_up(RUN, item, RunFailure("ServersNotReady", "gone"), resources)
     assert {trial.reason for trial in trials(store)} == {"ServersNotReady: gone"}
     assert store.run(RUN).trials_failed == 6

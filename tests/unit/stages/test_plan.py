@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from rackrate.errors import InvalidPlan, NodesUnavailable
-from rackrate.measure.nodes import cni
+from rackrate.measure.nodes import NETWORK_SCALE_LABEL, cni
 from rackrate.plan.estimate import EstimateSummary, Traffic
 from rackrate.plan.schedule import block_items
 from rackrate.selectors import Selector, parse_tolerations
@@ -465,3 +465,19 @@ def test_a_cni_that_is_just_being_updated_is_not_known():
     updating = aws_node()
     updating["status"]["updatedNumberScheduled"] = 3
     assert (cni(aws_node()), cni(updating)) == ("amazon-k8s-cni:v1.20.4", None)
+
+
+@pytest.mark.parametrize("scale", ["0.1", "1"])
+def test_a_node_that_alone_claims_a_scaled_network_is_refused_by_name(plan, cluster, scale):
+    labelled = cluster.nodes[0]["metadata"]
+    labelled["labels"][NETWORK_SCALE_LABEL] = scale
+    with pytest.raises(InvalidPlan, match=f"network-scale: {labelled['name']} have"):
+        plan()
+
+
+@pytest.mark.parametrize("scale", ["nan", "inf", "0", "-1", "2", "tenth"])
+def test_a_scale_that_is_none_crashes_no_plan_and_scales_nothing(plan, cluster, store, scale):
+    for node in cluster.nodes:
+        node["metadata"]["labels"][NETWORK_SCALE_LABEL] = scale
+    plan()
+    assert store.run(RUN).lab_scale is None

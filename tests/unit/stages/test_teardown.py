@@ -10,9 +10,15 @@ from botocore.exceptions import ClientError
 from rackrate.measure import manifests
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import finish
-from rackrate.stages.teardown import sweep, teardown, teardown_stopped
+from rackrate.stages.teardown import stop_runs, sweep, teardown, teardown_stopped
 from tests.unit.given import Given
-from tests.unit.stages.runs import ARN, RUN, States
+from tests.unit.stages.campaigns import Executions
+from tests.unit.stages.runs import ARN, PODS, RUN, States
+
+
+@pytest.fixture
+def resources(resources):
+    return resources.but(step_functions=States("ABORTED"))
 
 
 @pytest.fixture
@@ -34,6 +40,31 @@ def test_everything_of_the_run_goes_and_nothing_else(deploy, cluster, resources)
     assert teardown(RUN, resources).gone, "again is harmless"
 
 
+def test_pods_of_a_silent_node_are_deleted_without_its_word(
+    deploy, cluster, resources, monkeypatch
+):
+    deploy()
+    key = f"{PODS}/server-node-a"
+    left = cluster.objects[key]
+    delete = cluster.delete
+
+    def silent(path, **options):
+        delete(path, **options)
+        if options.get("foreground"):
+            left["metadata"]["deletionTimestamp"] = "2026-11-23T12:00:00Z"
+            cluster.objects[key] = left
+        elif path == key:
+            assert options == {"at_once": True}
+
+    monkeypatch.setattr(cluster, "delete", silent)
+    assert not teardown(RUN, resources).gone, "its kubelet will end the pod"
+    assert key in cluster.objects
+    (node,) = (node for node in cluster.nodes if node["metadata"]["name"] == "node-a")
+    node["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    assert teardown(RUN, resources).gone
+    assert cluster.objects == {}
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
     [("ABORTED", "aborted"), ("TIMED_OUT", "timed_out"), ("FAILED", "failed")],
@@ -46,6 +77,15 @@ def test_a_stopped_execution_is_cleaned_up_and_recorded(
     assert [end.status for end in done.ended] == [expected]
     assert cluster.objects == {}
     assert store.run(RUN).status == expected
+
+
+def test_an_event_of_an_end_before_a_redrive_ends_nothing(deploy, cluster, store, resources):
+    deploy()
+    before = dict(cluster.objects)
+    done = teardown_stopped(stopped("ABORTED"), resources.but(step_functions=States("RUNNING")))
+    assert (done.runs, done.ended) == ((), ())
+    assert cluster.objects == before
+    assert store.run(RUN).is_running
 
 
 @pytest.mark.parametrize("asked", [{"run": "a", "with": "b"}, None, "a"])
@@ -96,6 +136,46 @@ def test_the_sweep_ends_records_that_have_no_owner_any_more(plan, store, sweep_w
     assert store.run(RUN).status == "timed_out"
 
 
+@pytest.mark.parametrize("notes", [None, {}, {manifests.RUN_ID: "odd"}])
+def test_an_owner_that_names_no_run_does_not_stop_the_sweep(deploy, cluster, sweep_when, notes):
+    deploy()
+    odd = {"kind": "ConfigMap", "metadata": {"name": "odd", "labels": {manifests.ROLE: "owner"}}}
+    if notes is not None:
+        odd["metadata"]["annotations"] = notes
+    cluster.create("/api/v1/namespaces/rackrate/configmaps", odd)
+    assert sweep_when("ABORTED").runs == (RUN,)
+    assert [thing["metadata"]["name"] for thing in cluster.objects.values()] == ["odd"]
+
+
+def test_an_owner_with_anything_as_execution_does_not_stop_the_sweep(deploy, cluster, resources):
+    deploy()
+
+    class Picky(States):
+        def describe_execution(self, *, executionArn):
+            if executionArn == "anything":
+                raise ClientError({"Error": {"Code": "InvalidArn", "Message": "no"}}, "Describe")
+            return super().describe_execution(executionArn=executionArn)
+
+    cluster.create("/api/v1/namespaces/rackrate/configmaps", manifests.owner("a", "anything"))
+    assert sweep(resources.but(step_functions=Picky("ABORTED"))).runs == (RUN,)
+
+
+def test_an_owner_cannot_give_a_running_run_another_execution(deploy, cluster, store, resources):
+    """Otherwise whoever may create an object could end a run by naming one that ended."""
+    deploy()
+
+    class Two(States):
+        def describe_execution(self, *, executionArn):
+            status = "ABORTED" if executionArn.endswith("ended") else "RUNNING"
+            return {"status": status}
+
+    forged = manifests.owner(RUN, f"{ARN}-ended")
+    forged["metadata"]["name"] = "zz-forged"
+    cluster.create("/api/v1/namespaces/rackrate/configmaps", forged)
+    assert sweep(resources.but(step_functions=Two("RUNNING"))).runs == ()
+    assert store.run(RUN).is_running
+
+
 class Refusing:
     """Step Functions, which describes no execution."""
 
@@ -121,3 +201,26 @@ def test_the_sweep_removes_nothing_while_step_functions_refuses(deploy, cluster,
         sweep(resources.but(step_functions=Refusing("AccessDenied")))
     assert cluster.objects == before
     assert store.run(RUN).is_running
+
+
+def test_a_stack_that_is_deleted_stops_its_runs_and_says_why(plan, store):
+    plan()
+    executions = Executions()
+    # Without cluster and EKS, which may be gone.
+    for stopped_now in (1, 0):
+        ended = stop_runs(Given(store=store, step_functions=executions))
+        assert len(ended) == stopped_now, "again is harmless"
+    assert executions.stopped == [ARN]
+    run = store.run(RUN)
+    assert (run.status, run.error) == ("aborted", "StackDeleted")
+    assert store.leases() == {}
+
+
+def test_a_stack_is_deleted_though_step_functions_has_forgotten_its_run(plan, store):
+    plan()
+    executions = Executions()
+    executions.refusal = ClientError(
+        {"Error": {"Code": "ExecutionDoesNotExist", "Message": "gone"}}, "StopExecution"
+    )
+    stop_runs(Given(store=store, step_functions=executions))
+    assert store.run(RUN).status == "aborted"

@@ -379,7 +379,7 @@ class TestCleaning:
     def test_an_aborted_run_leaves_no_node(self, wake, sleeping, store, eks, resources):
         wake()
         detail = {"name": RUN, "status": "ABORTED", "executionArn": ARN}
-        teardown_stopped(detail, resources)
+        teardown_stopped(detail, resources.but(step_functions=States(detail["status"])))
         assert eks.desired() == [0, 0]
         assert store.run(RUN).status == "aborted"
 
@@ -389,7 +389,7 @@ class TestCleaning:
         wake(run=OTHER)
         wake()
         detail = {"name": RUN, "status": "FAILED", "executionArn": ARN}
-        done = teardown_stopped(detail, resources)
+        done = teardown_stopped(detail, resources.but(step_functions=States(detail["status"])))
         assert done.nodes.needed_by == (OTHER,)
         assert eks.desired() == [2, 2]
 
@@ -415,7 +415,7 @@ class TestCleaning:
             self.sweep(resources, "ABORTED")
         else:
             detail = {"name": RUN, "status": "ABORTED", "executionArn": ARN}
-            teardown_stopped(detail, resources)
+            teardown_stopped(detail, resources.but(step_functions=States(detail["status"])))
         assert store.run(RUN).status == "aborted"
         assert eks.desired() == [0, 0]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Protocol
@@ -20,6 +19,7 @@ from rackrate.report.markup import (
 from rackrate.report.material import Material
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Word
+from rackrate_text.failures import lines_of
 from rackrate_text.units import duration, ratio
 from rackrate_text.words import counted, listed
 
@@ -89,12 +89,7 @@ def failure(error: str | None, cause: str | None) -> str:
 
 def message(cause: str | None) -> str:
     """The message of a cause. If a function raised, the cause is JSON with a stack trace."""
-    try:
-        document = json.loads(cause or "")
-    except ValueError:
-        return cause or ""
-    told = document.get("errorMessage") if isinstance(document, dict) else None
-    return str(told) if told else cause or ""
+    return "\n".join(lines_of(cause or ""))
 
 
 def details(said: str, headline: str) -> str:

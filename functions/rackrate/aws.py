@@ -1,0 +1,23 @@
+"""The session whose clients call AWS: no call outlasts its function."""
+
+from __future__ import annotations
+
+import functools
+
+import boto3
+import botocore.session
+from botocore.config import Config
+
+#: A function runs for a minute at least. A call that gets no answer fails after three quarters of
+#: it, so that the function can say so, and the state machine calls it again.
+_PATIENCE = Config(
+    connect_timeout=5, read_timeout=12, retries={"mode": "standard", "total_max_attempts": 3}
+)
+
+
+@functools.cache
+def session() -> boto3.Session:
+    """The process's session."""
+    made = botocore.session.get_session()
+    made.set_default_client_config(_PATIENCE)
+    return boto3.Session(botocore_session=made)

@@ -1,0 +1,162 @@
+"""What keeps pairs from being measured: nodes that are absent, servers that are not ready. Pure."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from rackrate.document import Document, Json
+from rackrate.plan.schedule import Pair
+from rackrate_text.words import listed
+
+#: How long an arm may be without a pair that can be measured before the run gives up. Kubernetes
+#: waits 40 s or so by itself before it calls a silent node NotReady.
+PATIENCE_SECONDS = 60
+#: How many items in a row may have all of their pods refused before the run gives up.
+REFUSED_ITEMS = 3
+_REASONS_SHOWN = 4
+_MESSAGE_LENGTH = 300
+
+#: The error that a run ends with if an obstacle stays.
+Error = Literal["NodesUnavailable", "ServersNotReady", "AdmissionRefused", "TrialsLost"]
+
+
+class GaveUp(Document):
+    """Why a run measures no more although it has not measured what it planned."""
+
+    error: Error
+    """The name of the error that it ends with."""
+    message: str
+    """The same in a sentence."""
+
+
+class Obstacle(NamedTuple):
+    """Why a pair cannot be measured now.
+
+    Attributes:
+        error: the error that the run ends with if no pair can be measured any more.
+        reason: a message that names the node.
+        since: when it began, ISO 8601; None if that is unknown.
+    """
+
+    error: Error
+    reason: str
+    since: str | None = None
+
+
+class Absence(NamedTuple):
+    """Why a node can run no pod now.
+
+    Attributes:
+        reason: a message that names the node.
+        is_silent: whether it does not answer either, so that no log of it can be read.
+        since: when it began, ISO 8601; None if that is unknown.
+    """
+
+    reason: str
+    is_silent: bool
+    since: str | None = None
+
+
+def absence(name: str, nodes: Mapping[str, Json]) -> Absence | None:
+    """Why a node can run no pod now, or None if it can.
+
+    A cordoned node runs the pods that name it, so it is not absent.
+
+    Args:
+        name: the node's name.
+        nodes: the cluster's nodes by name.
+    """
+    if (node := nodes.get(name)) is None:
+        return Absence(f"node {name} is gone", is_silent=True)
+    ready = next(
+        (c for c in node.get("status", {}).get("conditions", []) if c["type"] == "Ready"), None
+    )
+    if ready is None or ready["status"] != "True":
+        state: Mapping[str, Any] = ready or {}
+        since = state.get("lastTransitionTime")
+        told = str(state.get("message") or "").rstrip(". ")[:_MESSAGE_LENGTH]
+        reason = f"node {name} is not Ready" + (f" since {since}" if since else "")
+        # Kubernetes writes Unknown when the kubelet is silent, and False when it complains.
+        silent = state.get("status") != "False"
+        return Absence(reason + (f": {told}" if told else ""), silent, since)
+    return None
+
+
+def obstacle(
+    pair: Pair, nodes: Mapping[str, Json], addresses: Mapping[str, str]
+) -> Obstacle | None:
+    """Why a pair cannot be measured now, or None if it can.
+
+    Args:
+        pair: the pair.
+        nodes: the cluster's nodes by name.
+        addresses: the addresses of the servers that are ready in the pair's network, by node.
+    """
+    for name in (pair.client, pair.server):
+        if (absent := absence(name, nodes)) is not None:
+            return Obstacle("NodesUnavailable", absent.reason, absent.since)
+    if pair.server not in addresses:
+        return Obstacle("ServersNotReady", f"the server on node {pair.server} is not ready")
+    return None
+
+
+def lost_arms(
+    obstacles: Mapping[Pair, Obstacle | None], seen: Mapping[str, str], time: str
+) -> dict[str, str]:
+    """The arms without a pair that can be measured, and since when, ISO 8601.
+
+    Args:
+        obstacles: the obstacle of each pair of the plan.
+        seen: the answer of the call before, for obstacles that do not tell when they began.
+        time: the time now.
+    """
+    since: dict[str, list[str]] = {}
+    for pair, found in obstacles.items():
+        if found is not None:
+            since.setdefault(pair.arm, []).append(found.since or seen.get(pair.arm) or time)
+    measurable = {pair.arm for pair, found in obstacles.items() if found is None}
+    return {arm: max(of_arm) for arm, of_arm in since.items() if arm not in measurable}
+
+
+def hopeless(
+    obstacles: Mapping[Pair, Obstacle | None],
+    lost: Mapping[str, str],
+    baseline: str,
+    time: str,
+) -> GaveUp | None:
+    """Why no verdict can be had any more, or None while one can.
+
+    A verdict needs the baseline and one other arm. An arm counts as lost for good after
+    `PATIENCE_SECONDS`.
+
+    Args:
+        obstacles: the obstacle of each pair of the plan.
+        lost: the answer of `lost_arms`.
+        baseline: the name of the baseline arm.
+        time: the time now, ISO 8601.
+    """
+    over = [arm for arm, since in lost.items() if _seconds(since, time) >= PATIENCE_SECONDS]
+    others = {pair.arm for pair in obstacles} - {baseline}
+    if not over or not (baseline in over or others <= set(over)):
+        return None
+    found = [each for pair, each in obstacles.items() if each is not None and pair.arm in over]
+    # An absent node explains more than the server that went with it.
+    errors = {each.error for each in found}
+    error: Error = "NodesUnavailable" if "NodesUnavailable" in errors else "ServersNotReady"
+    arms = f"arm{'s' if len(over) > 1 else ''} {listed(sorted(over))}"
+    has = "have" if len(over) > 1 else "has"
+    return GaveUp(error=error, message=f"{arms} {has} no pair left to measure: {reasons_of(found)}")
+
+
+def reasons_of(obstacles: Iterable[Obstacle]) -> str:
+    """The distinct reasons of obstacles in one line."""
+    reasons = sorted({each.reason for each in obstacles})
+    more = [f"and {len(reasons) - _REASONS_SHOWN} more"] if len(reasons) > _REASONS_SHOWN else []
+    return "; ".join([*reasons[:_REASONS_SHOWN], *more])
+
+
+def _seconds(start: str, end: str) -> float:
+    parse = datetime.datetime.fromisoformat
+    return (parse(end) - parse(start)).total_seconds()

@@ -1,0 +1,116 @@
+"""Replacements: other nodes take the places of a plan's nodes that were lost. Pure.
+
+A plan's pairs, and the keys of their trials, name places. A place is called after the node that the
+plan found there. So trials of a block keep their keys and their partners when a node is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rackrate.document import Document
+from rackrate.plan.arms import Arm, Node
+from rackrate.plan.claims import placement_faults
+
+#: The most replacements that a run records.
+MOST_REPLACEMENTS = 64
+
+
+class Replacement(Document):
+    """Another node in the place of a lost one, from one block of a run on."""
+
+    place: str
+    """The place: the name of the node that the plan found there."""
+    arm: str
+    """The stack's arm."""
+    lost: str
+    """The node that was lost."""
+    why: str
+    """How it was lost."""
+    node: Node
+    """The node that took its place."""
+    block: int
+    """The first block with it; 0 is the warm-up."""
+    at: str
+    """ISO 8601, UTC."""
+
+    def __str__(self) -> str:
+        """A sentence for people."""
+        since = f"block {self.block}" if self.block else "the warm-up"
+        return (
+            f"The node {self.lost} of {self.arm} was replaced by {self.node.name} in {since},"
+            f" because it {self.why}. From there on, its pairs are a new placement."
+        )
+
+
+def nodes_at(replacements: Iterable[Replacement]) -> dict[str, Node]:
+    """The nodes in the places where they were replaced, by place."""
+    return {each.place: each.node for each in replacements}
+
+
+def choose(
+    lost: Mapping[str, str],
+    candidates: Mapping[str, Sequence[Node]],
+    arms: Sequence[Arm],
+    before: Sequence[Replacement],
+    *,
+    block: int,
+    at: str,
+) -> list[Replacement]:
+    """Choose nodes for the places whose nodes are lost, in the order of their names.
+
+    A node fits if it has the instance type and the scale of the place's first node, and its arm
+    remains what it claims to be.
+
+    Args:
+        lost: why each node is lost, by place.
+        candidates: the Ready nodes of each of the stack's arms, with what EC2 says of them.
+        arms: the plan's arms.
+        before: the run's replacements so far.
+        block: the block that is to be measured.
+        at: the time.
+    """
+    there = nodes_at(before)
+    planned = {name for arm in arms for name in arm.node_names}
+    taken = {there[name].name if name in there else name for name in planned}
+    made: list[Replacement] = []
+    for arm in {arm.stack_arm: arm for arm in arms}.values():
+        free = sorted(candidates.get(arm.stack_arm, ()), key=lambda node: node.name)
+        for first in arm.nodes:
+            if first.name not in lost or len(before) + len(made) >= MOST_REPLACEMENTS:
+                continue
+            new = next(
+                (each for each in free if each.name not in taken and _fits(each, first, arm, arms)),
+                None,
+            )
+            if new is None:
+                continue
+            taken.add(new.name)
+            made.append(
+                Replacement(
+                    place=first.name,
+                    arm=arm.stack_arm,
+                    lost=there.get(first.name, first).name,
+                    why=lost[first.name],
+                    node=new.model_copy(update={"cni": first.cni}),
+                    block=block,
+                    at=at,
+                )
+            )
+    return made
+
+
+def _fits(new: Node, first: Node, arm: Arm, arms: Sequence[Arm]) -> bool:
+    """Whether a node can take the place that the plan gave to another node."""
+    if (new.instance_type, new.network_scale) != (first.instance_type, first.network_scale):
+        return False
+    # Where EC2 told where the first node was, it must tell where the new one is.
+    if (new.ec2_placement is None) != (first.ec2_placement is None):
+        return False
+    zones = any(each.pairs != "any" for each in arms if each.stack_arm == arm.stack_arm)
+    if zones and new.zone != first.zone:
+        return False
+    others = tuple(node for node in arm.nodes if node.name != first.name)
+    # The nodes that the plan found come first, so they say which group is the arm's.
+    claimed = arm.model_copy(update={"nodes": (*others, new)})
+    return not placement_faults([claimed], {arm.stack_arm: ""})

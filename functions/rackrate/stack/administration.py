@@ -1,0 +1,53 @@
+"""The right to administer a cluster, held only while it is needed.
+
+Only an administrator can create namespaces and grant roles. So the bootstrap function associates
+EKS's administrator policy with its own access entry, does its work, and gives the policy back.
+IAM lets it do so for this entry and this policy only (`templates/access.yaml`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from rackrate.stack.patience import Patience
+
+
+class Administration(Protocol):
+    """The right to administer the cluster."""
+
+    def take(self) -> None:
+        """Get the right. It takes effect some seconds later; taking it again is harmless."""
+
+    def give_back(self) -> None:
+        """Give the right back. It is no error if nobody has it."""
+
+
+class AccessPolicy:
+    """EKS's administrator policy at the function's own access entry.
+
+    Sources: EKS API reference, AssociateAccessPolicy and DisassociateAccessPolicy.
+    """
+
+    def __init__(self, eks: Any, environment: Mapping[str, str]) -> None:
+        self._eks, self._patience = eks, Patience()
+        self._entry = {
+            "clusterName": environment["CLUSTER_NAME"],
+            "principalArn": environment["ROLE_ARN"],
+            "policyArn": environment["ADMINISTRATOR_POLICY_ARN"],
+        }
+
+    def take(self) -> None:
+        """Associate the policy with the entry."""
+        self._patience.ask(
+            lambda: self._eks.associate_access_policy(
+                **self._entry, accessScope={"type": "cluster"}
+            )
+        )
+
+    def give_back(self) -> None:
+        """Remove the policy from the entry; nothing happens if the entry is gone too."""
+        try:
+            self._patience.ask(lambda: self._eks.disassociate_access_policy(**self._entry))
+        except self._eks.exceptions.ResourceNotFoundException:
+            return

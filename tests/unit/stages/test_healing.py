@@ -1,0 +1,204 @@
+"""What vanishes while a run measures: it is made again, waited for, or replaced by another node."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackrate.errors import ServersNotReady
+from rackrate.stages.analyze import analyze
+from rackrate.stages.launch import launch
+from rackrate.stages.report import report
+from tests.unit.samples import node
+from tests.unit.stages.runs import PODS, RUN, States, json_of, missed, trials
+
+
+def of_kind(cluster, kind):
+    return {path for path, thing in cluster.objects.items() if thing.get("kind") == kind}
+
+
+def test_an_item_whose_owner_was_deleted_makes_it_again_and_measures(
+    deploy, measure, cluster, store, resources
+):
+    items = deploy()
+    before = set(cluster.objects)
+    cluster.objects.clear()
+    assert not launch(RUN, items[0], resources).ready
+    assert set(cluster.objects) == before
+    assert measure(items[0]).pods == 2
+    assert {trial.status for trial in trials(store)} == {"measured"}
+    assert store.run(RUN).missing_since == {}
+
+
+def test_an_owner_in_deletion_is_waited_for(deploy, cluster, resources):
+    item = deploy()[0]
+    (owner,) = of_kind(cluster, "ConfigMap")
+    cluster.objects[owner]["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z"
+    assert not launch(RUN, item, resources).ready
+    cluster.objects.clear()
+    assert not launch(RUN, item, resources).ready
+    assert launch(RUN, item, resources).pods == 2
+
+
+def test_a_server_that_was_deleted_is_waited_for(deploy, measure, cluster, resources):
+    item = deploy()[0]
+    path = f"{PODS}/server-{item.pairs[0].server}"
+    pod = cluster.objects.pop(path)
+    assert not launch(RUN, item, resources).ready
+    assert not cluster.of_role("client"), "nothing was started"
+    cluster.objects[path] = pod
+    assert measure(item).pods == 2
+
+
+def test_a_late_launch_makes_nothing_for_a_run_that_was_stopped(deploy, cluster, resources):
+    item = deploy()[0]
+    cluster.objects.clear()
+    with pytest.raises(ServersNotReady, match="has ended"):
+        launch(RUN, item, resources.but(step_functions=States("ABORTED")))
+    assert cluster.objects == {}
+
+
+@pytest.fixture
+def lose(cluster, ec2):
+    """Return a function that deletes a node, and lets another one join its group."""
+    ec2.place("node-a", "group-1", "cluster")
+    ec2.place("node-b", "group-1", "cluster")
+    ec2.place("node-c")
+    ec2.place("node-d")
+
+    def do(name, *new):
+        (lost,) = [each for each in cluster.nodes if each["metadata"]["name"] == name]
+        cluster.nodes.remove(lost)
+        group = lost["metadata"]["labels"]["eks.amazonaws.com/nodegroup"]
+        pod = cluster.objects.pop(f"{PODS}/server-{name}")
+        for each in new:
+            cluster.nodes.append(node(each, group))
+            meta = {**pod["metadata"], "name": f"server-{each}"}
+            spec = {**pod["spec"], "nodeName": each}
+            status = {**pod["status"], "podIP": f"10.0.9.{len(cluster.nodes)}"}
+            cluster.objects[f"{PODS}/server-{each}"] = {
+                "metadata": meta,
+                "spec": spec,
+                "status": status,
+            }
+
+    return do
+
+
+def test_another_node_takes_the_place_of_a_lost_one_and_the_trials_name_it(
+    lose, ec2, deploy, measure, cluster, store, resources
+):
+    items = deploy()
+    measure(items[0])
+    ec2.place("node-x", "group-1", "cluster")
+    lose("node-a", "node-x")
+    assert not launch(RUN, items[1], resources).ready
+    nodes = []
+    cluster.on_client = lambda pod: (nodes.append(pod["spec"]["nodeName"]), cluster.succeed(pod))
+    assert measure(items[1]).pods == 2
+    clients = {pair.client for pair in items[1].pairs}
+    assert ("node-x" in nodes) == ("node-a" in clients)
+    assert "node-a" not in nodes
+    first, second = (
+        {t.key: t for t in trials(store) if t.block == block and t.arm == "treatment"}
+        for block in (1, 2)
+    )
+    assert {(key.client, key.server) for key in [*first, *second]} <= {
+        ("node-a", "node-b"),
+        ("node-b", "node-a"),
+    }, "places keep their names, so blocks stay paired"
+    assert {n.name for t in first.values() for n in (t.client_node, t.server_node)} == {
+        "node-a",
+        "node-b",
+    }
+    assert {n.name for t in second.values() for n in (t.client_node, t.server_node)} == {
+        "node-x",
+        "node-b",
+    }
+    (replaced,) = store.run(RUN).replacements
+    assert (replaced.place, replaced.lost, replaced.node.name) == ("node-a", "node-a", "node-x")
+    assert (replaced.block, replaced.why) == (2, "is gone")
+    assert replaced.node.ec2_placement.group == "group-1"
+
+
+@pytest.mark.parametrize("placed", [{}, {"group": "group-2", "strategy": "cluster"}])
+def test_a_node_outside_the_arms_placement_group_takes_no_place_in_it(
+    lose, ec2, deploy, store, resources, placed
+):
+    item = deploy()[0]
+    ec2.place("node-x", **placed)
+    lose("node-a", "node-x")
+    launch(RUN, item, resources)
+    assert store.run(RUN).replacements == ()
+
+
+def test_a_node_of_the_other_arm_or_of_another_type_takes_no_place(
+    lose, ec2, deploy, cluster, store, resources
+):
+    item = deploy()[0]
+    ec2.place("node-x", "group-1", "cluster")
+    lose("node-a", "node-x")
+    cluster.nodes[-1]["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "c5n.large"
+    launch(RUN, item, resources)
+    assert store.run(RUN).replacements == ()
+
+
+def test_a_node_that_is_only_not_ready_keeps_its_place_until_patience_ends(
+    lose, ec2, deploy, cluster, store, resources
+):
+    item = deploy()[0]
+    ec2.place("node-x", "group-1", "cluster")
+    lose("node-a", "node-x")
+    cluster.nodes.append(node("node-a", "ng-1", ready=False))
+    assert not launch(RUN, item, resources).ready
+    assert store.run(RUN).replacements == ()
+    missed(store, 61, "node-a")
+    assert not launch(RUN, item, resources).ready
+    (replaced,) = store.run(RUN).replacements
+    assert replaced.why == "was not Ready for 60 s"
+    assert launch(RUN, item, resources).pods == 2
+
+
+def test_a_replacement_that_is_lost_is_replaced_too(
+    lose, ec2, deploy, measure, cluster, store, resources
+):
+    items = deploy()
+    for name in ("node-x", "node-y"):
+        ec2.place(name, "group-1", "cluster")
+    lose("node-a", "node-x")
+    launch(RUN, items[0], resources)
+    measure(items[0])
+    lose("node-x", "node-y")
+    launch(RUN, items[1], resources)
+    assert measure(items[1]).pods == 2
+    found = [(each.place, each.lost, each.node.name) for each in store.run(RUN).replacements]
+    assert found == [("node-a", "node-a", "node-x"), ("node-a", "node-x", "node-y")]
+
+
+def test_two_calls_at_once_agree_on_a_replacement(lose, ec2, deploy, store, resources):
+    item = deploy()[0]
+    ec2.place("node-x", "group-1", "cluster")
+    lose("node-a", "node-x")
+    launch(RUN, item, resources)
+    made = store.run(RUN).replacements
+    assert store.replace_nodes(RUN, made, ()) is None, "the other call came first"
+    assert store.run(RUN).replacements == made
+
+
+def test_results_say_which_node_was_replaced_and_from_which_block_on(
+    lose, ec2, deploy, measure, cluster, store, resources
+):
+    items = deploy()
+    measure(items[0])
+    ec2.place("node-x", "group-1", "cluster")
+    lose("node-a", "node-x")
+    launch(RUN, items[1], resources)
+    for item in items[1:6]:
+        measure(item)
+    analyze(RUN, resources, after_failure=False)
+    report(RUN, resources, failure=None)
+    results = json_of(store, "results.json")
+    (told,) = results["replacements"]
+    assert (told["lost"], told["node"]["name"], told["block"]) == ("node-a", "node-x", 2)
+    (warning,) = [each for each in results["warnings"] if "node-x" in each]
+    assert warning.startswith("The node node-a of treatment was replaced by node-x in block 2")
+    assert "node-x in block 2" in store.find_text(RUN, "report.html").decode()

@@ -1,0 +1,173 @@
+"""One hostile pod or node costs its own trials, and no other one's."""
+
+from __future__ import annotations
+
+import json
+import re
+import tracemalloc
+
+import pytest
+
+from rackrate.errors import ClusterUnreachable
+from rackrate.measure import manifests
+from rackrate.results.build import RunFailure
+from rackrate.stages import collect as collecting
+from rackrate.stages.collect import collect, give_up
+from rackrate.stages.launch import launch
+from rackrate.tools.base import LOG_BYTES
+from tests.unit.measure.fake_cluster import PRINTED
+from tests.unit.stages.runs import PLAN, RUN, trials
+
+REPORT = PRINTED["iperf3"]
+#: What the client of one arm prints in place of iperf3's report.
+HOSTILE = {
+    "a window beyond all numbers": re.sub(r'"snd_cwnd":\s*[0-9]+', '"snd_cwnd": 1.7e308', REPORT),
+    "rates beyond all numbers": re.sub(
+        r'"bits_per_second":\s*[0-9.e+]+', '"bits_per_second": 1.7e308', REPORT
+    ),
+    "no time at all": re.sub(r'"(end|start|seconds)":\s*[0-9.e+-]+', r'"\1": 0', REPORT),
+    "numbers of 4000 digits": re.sub(r":\s*[0-9]+(\.[0-9]+)?", ":" + "9" * 4000, REPORT),
+    "nesting": "[" * 100_000,
+    "control characters": json.dumps({"error": "\x1b]0;owned\x07\ud800" * 1000}),
+    "a version of a megabyte": json.dumps(
+        json.loads(REPORT) | {"start": json.loads(REPORT)["start"] | {"version": "v" * 10**6}}
+    ),
+    "garbage": "\x00\ufffd" * 50_000,
+    "too much": "x" * (LOG_BYTES + 1),
+}
+
+
+def printing(cluster, text):
+    """Let iperf3 of the treatment's clients print a text."""
+
+    def answer(pod):
+        if pod["metadata"]["labels"][manifests.ARM] == "treatment":
+            cluster.logs[pod["metadata"]["name"], "tcp-1"] = text
+        cluster.succeed(pod)
+
+    cluster.on_client = answer
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_whatever_a_pod_prints_costs_no_trial_but_its_own(deploy, measure, cluster, store, text):
+    printing(cluster, text)
+    measure(deploy()[0])
+    found = trials(store)
+    assert len(found) == 6
+    failed = [trial for trial in found if not trial.is_measured]
+    assert {(trial.arm, trial.test) for trial in failed} <= {("treatment", "tcp-1")}
+    for trial in failed:
+        assert trial.raw_key is not None
+        assert trial.reason and trial.reason.isprintable() and len(trial.reason) <= 500
+
+
+def test_a_parser_with_a_bug_costs_one_trial_and_says_so(
+    deploy, measure, cluster, store, monkeypatch
+):
+    parse = collecting.tools.parse
+
+    def broken(test, text):
+        return parse(test, text) if test.name != "tcp-1" else 1 // 0
+
+    monkeypatch.setattr(collecting.tools, "parse", broken)
+    measure(deploy()[0])
+    failed = [trial for trial in trials(store) if not trial.is_measured]
+    assert {trial.test for trial in failed} == {"tcp-1"}
+    assert {trial.reason for trial in failed} == {
+        "the output of iperf3 is no report: ZeroDivisionError: integer division or modulo by zero"
+    }
+
+
+def test_of_an_endless_output_the_beginning_is_kept_and_the_trial_says_why_it_failed(
+    deploy, measure, cluster, store
+):
+    printing(cluster, "y\n" * LOG_BYTES)
+    measure(deploy()[0])
+    (failed,) = [trial for trial in trials(store) if not trial.is_measured]
+    assert failed.reason == "iperf3 printed more than 8 MB, of which the first 8 MB are kept"
+    assert len(store.find_object(failed.raw_key)) == LOG_BYTES
+
+
+def test_a_node_whose_logs_cannot_be_read_costs_no_other_nodes_trials(
+    deploy, cluster, store, resources, monkeypatch
+):
+    item = deploy()[0]
+    launched = launch(RUN, item, resources)
+    lost = {
+        pod["metadata"]["name"]
+        for pod in cluster.of_role("client")
+        if pod["metadata"]["labels"][manifests.ARM] == "treatment"
+    }
+    log = cluster.log
+
+    def unreachable(namespace, pod, container, most_bytes):
+        if pod in lost:
+            raise ClusterUnreachable("dial tcp 10.0.0.1:10250: connect: connection refused")
+        return log(namespace, pod, container, most_bytes)
+
+    def collected():
+        return collect(RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster, "log", unreachable)
+        with pytest.raises(ClusterUnreachable, match="connection refused"):
+            collected()
+        assert [(t.arm, t.status) for t in trials(store)] == [("baseline", "measured")] * 3
+        assert store.run(RUN).trials_measured == 3
+    # The kubelet is back before the state machine gives up ...
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster, "delete_all", lambda path, labels: None)
+        assert collected().measured == 3
+    assert store.run(RUN).trials_measured == 6
+
+
+def test_what_was_read_before_the_cluster_was_lost_is_kept(
+    deploy, cluster, store, resources, monkeypatch
+):
+    item = deploy()[0]
+    launched = launch(RUN, item, resources)
+
+    def unreachable(namespace, pod, container, most_bytes):
+        raise ClusterUnreachable("no route to host")
+
+    monkeypatch.setattr(cluster, "log", unreachable)
+    with pytest.raises(ClusterUnreachable):
+        collect(RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=1)
+    given_up = give_up(RUN, item, RunFailure("ClusterUnreachable", "no route to host"), resources)
+    assert (given_up.measured, given_up.failed) == (0, 6)
+
+
+@pytest.fixture
+def sixteen(deploy, resources, cluster, monkeypatch):
+    """An item of sixteen tests whose clients print as much as they may, at a tenth of the size."""
+    for name in ("LOG_BYTES", "_SMALL_LOG_BYTES"):
+        monkeypatch.setattr(collecting, name, getattr(collecting, name) // 10)
+    tests = [{"name": f"tcp-{n}", "tool": "iperf3", "seconds": 2} for n in range(1, 9)]
+    item = deploy({**PLAN, "tests": tests})[0]
+    # Each three bytes become an object of 64 bytes and a pointer to it.
+    text = '{"x": [' + "{}," * ((collecting.LOG_BYTES - 8) // 3)
+
+    def answer(pod):
+        for test in tests:
+            cluster.logs[pod["metadata"]["name"], test["name"]] = text
+        cluster.succeed(pod)
+
+    cluster.on_client = answer
+    return item, launch(RUN, item, resources)
+
+
+def test_sixteen_hostile_logs_at_once_fit_into_the_functions_memory(
+    sixteen, resources, store, monkeypatch
+):
+    item, launched = sixteen
+    # moto would keep what the function only sends.
+    monkeypatch.setattr(store, "put_text", lambda run_id, name, text, kind: name)
+    tracemalloc.start()
+    try:
+        collect(RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(trials(store)) == 16
+    # The function has 512 MB, of which the process itself takes about 120.
+    assert peak < 300_000_000 / 10

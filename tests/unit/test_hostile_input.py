@@ -1,0 +1,107 @@
+"""What nodes, pods and people may have written is read or refused, and never breaks a run."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackrate.foreign import plain
+from rackrate.measure.counters import ena, traffic
+from rackrate.measure.interfaces import Unreadable, interface
+from rackrate.measure.nodes import NETWORK_SCALE_LABEL, is_ready, node_of, untolerated_taints
+from rackrate.measure.pods import is_finished, missing_program, outcome
+from rackrate.table import from_item, to_item
+from tests.unit.samples import DATA, node
+
+#: Text as an object of the API can have it: any characters, also very much of it.
+TEXT = st.one_of(st.text(max_size=40), st.builds(lambda text: text * 5000, st.text(max_size=8)))
+NET_DEV = (DATA / "counters" / "eks-node.txt").read_text()
+
+
+@given(st.text(st.characters()), st.integers(2, 300))
+def test_any_text_becomes_one_short_line_that_can_be_stored(text, most):
+    line = plain(text, most)
+    assert len(line) <= most
+    assert line.isprintable()
+    line.encode()
+
+
+@given(
+    labels=st.dictionaries(
+        st.one_of(
+            st.just(NETWORK_SCALE_LABEL), st.just("topology.k8s.aws/network-node-layer-1"), TEXT
+        ),
+        TEXT,
+    ),
+    info=st.dictionaries(st.sampled_from(["kernelVersion", "osImage", "kubeletVersion"]), TEXT),
+    provider=TEXT,
+    cpu=st.one_of(TEXT, st.integers(), st.floats().map(str)),
+)
+def test_a_node_is_read_and_stored_whatever_it_tells_of_itself(labels, info, provider, cpu):
+    hostile = node("a", "ng-1", **labels)
+    hostile["status"] |= {"nodeInfo": info, "capacity": {"cpu": cpu}}
+    hostile["spec"]["providerID"] = provider
+    found = node_of(hostile)
+    assert len(json.dumps(found.to_json())) < 50_000
+    assert from_item(to_item({"node": found.to_json()}))["node"]["name"] == "a"
+    assert found.network_scale is None or 0 < found.network_scale <= 1
+    is_ready(hostile)
+    untolerated_taints(hostile, ())
+
+
+STATE = st.dictionaries(
+    st.sampled_from(["waiting", "running", "terminated"]),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "exitCode": st.integers(-(2**31), 2**31 - 1),
+            "reason": TEXT,
+            "message": TEXT,
+            "startedAt": st.just("2026-11-21T08:00:00Z"),
+        },
+    ),
+    max_size=1,
+)
+STATUSES = st.lists(
+    st.fixed_dictionaries({"name": st.sampled_from(["rtt", "tcp-1"])}, optional={"state": STATE})
+)
+
+
+@given(
+    status=st.fixed_dictionaries(
+        {},
+        optional={
+            "phase": st.sampled_from(["Pending", "Running", "Succeeded", "Failed", "Unknown"]),
+            "reason": TEXT,
+            "message": TEXT,
+            "containerStatuses": STATUSES,
+            "initContainerStatuses": STATUSES,
+        },
+    )
+)
+def test_every_status_of_a_pod_has_an_outcome(status):
+    containers = [{"name": "rtt", "image": "tools", "command": ["ping"]}]
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": containers}, "status": status}
+    is_finished(pod)
+    missing_program(pod, "rtt")
+    assert outcome(pod, "rtt").started in (True, False)
+
+
+@given(st.integers(0, len(NET_DEV)), st.integers(0, 200), TEXT)
+def test_counters_are_read_or_unreadable(at, length, text):
+    changed = NET_DEV[:at] + text + NET_DEV[at + length :]
+    try:
+        found = traffic(changed)
+    except Unreadable as error:
+        assert len(str(error)) < 1000
+        return
+    assert all(0 <= count < 10**20 for counts in found.values() for count in counts.values())
+
+
+@given(TEXT, TEXT)
+def test_what_an_interface_prints_is_short(driver, queues):
+    assert all(0 <= count < 10**20 for count in ena(driver).values())
+    told = interface(f"driver: {driver}\nversion: {driver}", queues, 1500)
+    assert len(json.dumps(told.to_json())) < 10_000
