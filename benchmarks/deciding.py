@@ -335,7 +335,7 @@ def measure(records: Records) -> int:
     chance = random.Random(SEED)
     luck: dict[tuple[str, str], float] = {}
     for item in block_items([*warm_ups, *items]):
-        drafts = Drafts(item, planned, attempt=1)
+        drafts = Drafts(item, planned, 1, {})
         found = {
             key: _measurement(
                 drafts.tests[key.test],

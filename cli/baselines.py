@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
+
+from rackrate_text.names import is_id
 
 from .errors import Refusal
 
@@ -13,9 +14,6 @@ LEAST_RUNS = 4
 """A verdict against earlier runs needs this many; fewer do not show how much runs differ."""
 MOST_RUNS = 20
 """The most earlier runs that a plan or a comparison takes."""
-
-# The same pattern as a run's id, because an argument that takes a run also takes a baseline.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Baseline:
 
 def checked_name(name: str) -> str:
     """Return the name unchanged. Raises Refusal when it is not a valid baseline name."""
-    if not _NAME.fullmatch(name) or name == "latest":
+    if not is_id(name) or name == "latest":
         raise Refusal(
             f'"{name}" cannot be a baseline\'s name; use 1 to 80 letters, digits, hyphens and'
             ' underscores, and not "latest".'

@@ -14,7 +14,7 @@ from rich.text import Text
 from rackrate_text.units import UNKNOWN
 from rackrate_text.words import several_runs
 
-from .errors import EXIT_FAILED, Refusal
+from .errors import EXIT_FAILED, UNREADABLE, Refusal
 from .output import Output
 from .results import Results
 
@@ -60,7 +60,7 @@ class Comparison:
                 differences=read_differences(told["differences"]),
                 results=Results.read(text, comparison_id, SCHEMA),
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except UNREADABLE as error:
             raise Refusal(
                 f"The comparison.json of {comparison_id} is not a complete {SCHEMA}"
                 f" ({type(error).__name__}: {error}); read it in the bucket.",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import email.utils
+from datetime import UTC, datetime
+
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -15,10 +18,15 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
+from rackrate_text.units import duration
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
+
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+"""What reading a JSON document raises that lacks a part, or has another kind of value there."""
 
 CONNECTION_ERRORS = (ConnectionError, HTTPClientError)
 """botocore's errors of the network between this machine and AWS. They can be temporary."""
@@ -34,6 +42,10 @@ _CREDENTIAL_CODES = {
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 }
+#: How services say that a request was signed at another time than theirs. The codes are S3's; the
+#: others say it in the message of a code that also stands for other faults.
+_CLOCK_CODES = {"RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"}
+_CLOCK_MESSAGES = ("Signature expired", "Signature not yet current", "is not within the valid time")
 PERMISSION_CODES = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 """The error codes of calls that the caller's policies do not allow."""
 
@@ -89,6 +101,12 @@ def explain(error: BotoCoreError | ClientError) -> Refusal:
     if isinstance(error, ClientError):
         code = error_code(error)
         operation = error.operation_name
+        if code in _CLOCK_CODES or any(each in error_message(error) for each in _CLOCK_MESSAGES):
+            return Refusal(
+                f"This machine's clock {_wrong_by(error)}, and AWS accepts no requests that are"
+                " signed at another time; set the clock, for example with `timedatectl set-ntp"
+                " true`, and try again."
+            )
         if code in _CREDENTIAL_CODES:
             return Refusal(
                 f"AWS did not accept the credentials ({error_message(error)}); renew them, for"
@@ -108,6 +126,19 @@ def explain(error: BotoCoreError | ClientError) -> Refusal:
         f"The AWS configuration cannot be used ({_plain(error)}); correct the AWS_* variables or"
         " ~/.aws/config."
     )
+
+
+def _wrong_by(error: ClientError) -> str:
+    """How far this machine's clock is from that of the service that answered, in words."""
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    try:
+        theirs = email.utils.parsedate_to_datetime(str(headers.get("date")))
+    except ValueError:
+        return "is wrong"
+    if theirs.tzinfo is None:
+        return "is wrong"
+    seconds = (datetime.now(UTC) - theirs).total_seconds()
+    return f"is {duration(abs(seconds))} {'ahead of' if seconds > 0 else 'behind'} AWS's"
 
 
 def _plain(error: BaseException) -> str:

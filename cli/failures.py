@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import dataclass
 
+from rackrate_text.failures import lines_of, told
+
 from .kinds import CAMPAIGN, RUN, Kind, Record
-from .output import Output
-from .runs import GOOD
+from .output import Output, print_error
+from .runs import CONTINUABLE, GOOD, Run
 from .watch import Outcome
+
+#: The error of a run that cannot be continued, because its nodes are gone.
+NODES_CHANGED = "NodesChanged"
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def failure_of[R: Record](ended: Outcome[R]) -> RunFailure | None:
         return RunFailure("States.Timeout", cause)
     error = execution.error or (record.error if record else None) or ""
     cause = execution.cause or (record.cause if record else None) or ""
-    return RunFailure(error, "\n".join(human(cause)))
+    return RunFailure(error, told(error, cause).text)
 
 
 def _abortion(name: str, record: Record | None, kind: Kind) -> str:
@@ -77,19 +80,22 @@ def explain_failure(output: Output, error: str, cause: str) -> list[str]:
         details = lines
     else:
         first = f"{error or 'Unknown error'}: {lines[0] if lines else 'no cause given'}"
-        print(first, file=sys.stderr)
+        print_error(first)
         details = lines[1:]
     for line in details:
-        print(f"  {line}", file=sys.stderr)
+        print_error(f"  {line}")
     return [first, *details]
+
+
+def way_on(run: Run | None) -> str | None:
+    """How to go on with a run that ended badly, or None where it cannot or nothing is gained."""
+    if run is None or run.status not in CONTINUABLE or run.campaign is not None:
+        return None
+    if not run.trials_planned or run.error == NODES_CHANGED:
+        return None
+    return f"`rackrate run --continue {run.run_id}` measures what is missing, on the same nodes."
 
 
 def human(cause: str) -> list[str]:
     """Split a cause into lines for people. Lambda wraps its message in JSON; states do not."""
-    try:
-        document = json.loads(cause)
-    except ValueError:
-        document = None
-    if isinstance(document, dict) and document.get("errorMessage"):
-        cause = str(document["errorMessage"])
-    return [line for line in cause.splitlines() if line.strip()]
+    return lines_of(cause)

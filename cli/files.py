@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from rackrate_text.names import ID_WORDS, is_id
+
 from .errors import EXIT_FAILED, EXIT_USAGE, Refusal
 from .stack import Stack
 
@@ -31,6 +33,19 @@ def prepare(out: Path) -> None:
         raise _unwritable(out, error, EXIT_USAGE) from error
     if not os.access(out, os.W_OK | os.X_OK):
         raise Refusal(f"Nothing can be written to {out}; name another directory with --out.")
+
+
+def directory_of(out: Path, name: str) -> Path:
+    """Where the files of a run, a campaign or a comparison are copied to; always below `out`.
+
+    An execution that somebody else started may have any name, such as `..`.
+    """
+    if not is_id(name):
+        raise Refusal(
+            f'"{name}" is no name for a directory here; read its files in the bucket, or start it'
+            f" again under a name of {ID_WORDS}."
+        )
+    return out / name
 
 
 @dataclass(frozen=True)
@@ -59,7 +74,7 @@ def download(
     `latest` lets the link out/latest point to the run if it has results. Raises Refusal when
     writing fails.
     """
-    directory = out / run_id
+    directory = directory_of(out, run_id)
     copies: list[Path] = []
     try:
         for name in names:
@@ -88,7 +103,7 @@ def download_raw(stack: Stack, run_id: str, out: Path, most: int | None = None) 
     """
     keys = list(dict.fromkeys(stack.raw_keys(run_id)))
     wanted = keys[:most]
-    directory = out / run_id / "raw"
+    directory = directory_of(out, run_id) / "raw"
 
     def copy(key: str) -> bool:
         path = directory / key.rpartition("/")[2]
@@ -115,13 +130,13 @@ def download_campaign(
     Its page then links to the copies of its runs' pages. Returns the campaign's copies, which may
     be none. Raises Refusal when writing fails.
     """
-    prefix = f"campaigns/{campaign_id}"
+    prefix, directory = f"campaigns/{campaign_id}", directory_of(out, campaign_id)
     copies: list[Path] = []
     try:
         for name in (PAGE, "campaign.json", "plan.json"):
             content = stack.content(f"{prefix}/{name}")
             if content is not None:
-                copies.append(write(out / campaign_id / name, beside_runs(content)))
+                copies.append(write(directory / name, beside_runs(content)))
     except OSError as error:
         raise Refusal(
             f"{error.filename or out} cannot be written ({error.strerror}); the campaign's files"
@@ -174,7 +189,8 @@ def _unwritable(
 ) -> Refusal:
     path = error.filename or out
     kept = (
-        f"the run's files are in s3://{stack.bucket}/runs/{run_id}/"
+        f"make room or choose another --out, then `rackrate report {run_id}` copies the run's"
+        f" files from s3://{stack.bucket}/runs/{run_id}/"
         if stack
         else "name another directory with --out"
     )

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from .errors import Refusal, explain
+from .errors import EXIT_INTERRUPTED, Refusal, explain
 from .output import Output
 
 
@@ -46,5 +46,8 @@ def one_sentence[**P](command: Callable[P, None]) -> Callable[P, None]:
             output.complain(str(refusal))
             output.document({"error": str(refusal)})
             raise typer.Exit(refusal.exit_code) from error
+        except KeyboardInterrupt:
+            # Only outside of what a watch follows: what was started there is stopped by the watch.
+            raise typer.Exit(EXIT_INTERRUPTED) from None
 
     return guarded

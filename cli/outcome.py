@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from . import files
 from .errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
 from .estimate import Estimate, print_estimate
-from .failures import RunFailure, explain_failure, failure_of
+from .failures import RunFailure, explain_failure, failure_of, way_on
 from .junit import junit_xml
 from .kinds import Record
 from .output import Output
@@ -113,9 +113,15 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wan
     """Print how the run ended, store the wanted files, and return the exit code."""
     failure = failure_of(ended)
     copies: list[Path] = []
+    unwritten = 0
     if wanted.out is not None and _has_files(ended.record, stack, run_id):
-        copies = files.download(stack, run_id, wanted.out)
-        fetch_raw(output, stack, run_id, wanted.out)
+        try:
+            copies = files.download(stack, run_id, wanted.out)
+            fetch_raw(output, stack, run_id, wanted.out)
+        except Refusal as refusal:
+            # A full disk is no reason to print no verdict.
+            output.complain(str(refusal))
+            unwritten = refusal.exit_code
     left = Left.of(stack, run_id, ended.record)
     print_left(output, ended.record, left)
     if copies:
@@ -129,6 +135,8 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wan
     if wanted.junit is not None:
         _write_junit(wanted.junit, junit_xml(run_id, left.results, checks, failure))
     code, error = tell_end(output, ended, failure)
+    if code and (way := way_on(ended.record)) is not None:
+        output.complain(way)
     output.document(
         {
             **document(stack, run_id, ended.record, left, checks, error),
@@ -136,7 +144,7 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wan
         }
     )
     unmet = complain_of_unmet(output, checks)
-    return code or unmet
+    return code or unmet or unwritten
 
 
 def document(

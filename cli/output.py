@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+from rackrate_text.printable import printable
 
 StackOption = Annotated[
     str, typer.Option("--stack", metavar="NAME", help="Name of the deployed stack.")
@@ -25,14 +28,28 @@ JsonOption = Annotated[
 ]
 
 
+class PlainConsole(Console):
+    """A console whose texts cannot command the terminal. What tools print reaches it as an error.
+
+    Only rich's own styles and its moves of the cursor become escape sequences.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The segments of something to print, each with plain text."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
 class Output:
     """The two streams of one command. `is_json` says whether a program reads the answer."""
 
     def __init__(self, is_json: bool = False) -> None:
         self.is_json = is_json
-        self.console = Console(quiet=is_json)
+        self.console = PlainConsole(quiet=is_json)
         """Standard output for people. It prints nothing with `--json`."""
-        self.errors = Console(stderr=True)
+        self.errors = PlainConsole(stderr=True)
         """Standard error, for progress."""
 
     def say(self, text: str, style: str = "") -> None:
@@ -68,4 +85,9 @@ class Output:
 
 def complain(sentence: str) -> None:
     """Print an error on standard error, as one line that begins with `rackrate:`."""
-    print(f"rackrate: {sentence}", file=sys.stderr)
+    print_error(f"rackrate: {sentence}")
+
+
+def print_error(line: str) -> None:
+    """Print a line on standard error as it is, but for what a terminal would obey."""
+    print(printable(line), file=sys.stderr)

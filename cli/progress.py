@@ -18,6 +18,9 @@ from rackrate_text.words import span
 
 from .runs import Run
 
+#: How much longer than expected a part may take at least before no time left is shown.
+OVERDUE_SECONDS = 30.0
+
 
 class Left(NamedTuple):
     """How many seconds it still takes: at least, if the next look is the last, and at most."""
@@ -57,7 +60,8 @@ class TimeLeft:
     def estimate(self, pace: Pace, elapsed: float) -> Left | None:
         """How long it still takes, at least and at most.
 
-        None while the stack has not yet estimated the duration.
+        None while the stack has not yet estimated the duration, and while a part takes much longer
+        than it should, since nobody knows then.
         """
         if pace.expected_seconds is None:
             return None
@@ -66,6 +70,8 @@ class TimeLeft:
         if pace.now < 1 or pace.planned < 1 or pace.part_seconds is None:
             skipped = (pace.planned - pace.least) * (each + pause)
             left = pace.expected_seconds - elapsed
+            if left < 0:
+                return None
             return Left(max(0.0, left - skipped), max(0.0, left))
         if self._first_part_began is None:
             # If the watching began in the middle, assume that earlier parts were on time.
@@ -77,6 +83,8 @@ class TimeLeft:
         around = max(0.0, pace.expected_seconds - measuring)
         after = max(0.0, around - self._first_part_began)
         since = elapsed - self._part_began
+        if since > each + pause + max(each, OVERDUE_SECONDS):
+            return None
 
         def until(last: int) -> float:
             ahead = max(0, last - pace.now)

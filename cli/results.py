@@ -10,7 +10,7 @@ from typing import Any, Self
 from rackrate_text.words import counted, several_runs
 
 from .baselines import LEAST_RUNS
-from .errors import EXIT_FAILED, Refusal
+from .errors import EXIT_FAILED, UNREADABLE, Refusal
 
 SCHEMA = "rackrate.result.v1"
 
@@ -194,7 +194,7 @@ class Results:
                 conclusion=document["conclusion"],
                 stopped=(document.get("stopped") or {}).get("text"),
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except UNREADABLE as error:
             raise Refusal(
                 f"The results.json of {run_id} is not a complete {schema}"
                 f" ({type(error).__name__}: {error}); read it in the bucket.",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from datetime import UTC, datetime
 
+from rackrate_text.names import is_id
+
 from .campaigns import Campaign
 from .errors import Refusal
-from .runs import Run
+from .runs import CONTINUABLE, Run
 from .stack import Stack
 
 LATEST = "latest"
 
-# An id must be valid as an execution's name, in a bucket's key and as a directory here.
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MOST_LETTERS = 80
 # The id of a step's run is that of its campaign with the step's number.
 _MOST_LETTERS_OF_CAMPAIGN = _MOST_LETTERS - len("-100")
@@ -41,7 +40,7 @@ def checked_campaign_id(name: str) -> str:
 
 
 def _checked(name: str, noun: str, most: int) -> str:
-    if not _ID.fullmatch(name) or len(name) > most or name == LATEST:
+    if not is_id(name) or len(name) > most or name == LATEST:
         raise Refusal(
             f'"{name}" cannot be a {noun}\'s id; use 1 to {most} letters, digits, hyphens and'
             ' underscores, and not "latest".'
@@ -102,6 +101,27 @@ def find_finished_run(stack: Stack, name: str) -> Run:
         raise Refusal(
             f"Run {found.run_id} is still going; wait for its end with"
             f" `rackrate watch {found.run_id}`."
+        )
+    return found
+
+
+def find_run_to_continue(stack: Stack, name: str) -> Run:
+    """A run that failed, was stopped or took too long. Raises Refusal for any other."""
+    found = find_finished_run(stack, name)
+    if found.campaign is not None:
+        raise Refusal(
+            f"Run {found.run_id} is a step of the campaign {found.campaign}; continue that one with"
+            f" `rackrate campaign run --continue {found.campaign}`."
+        )
+    if found.status == "invalid":
+        raise Refusal(
+            f"Run {found.run_id} has an invalid plan; correct it, and start a new run with"
+            " `rackrate run --plan FILE`."
+        )
+    if found.status not in CONTINUABLE:
+        raise Refusal(
+            f"Run {found.run_id} ended with status {found.status.replace('_', ' ')} and has nothing"
+            " to continue; start a new one with `rackrate run`."
         )
     return found
 

@@ -8,7 +8,9 @@ from decimal import Decimal
 from typing import Any, Self
 
 GOOD = frozenset({"succeeded", "degraded", "dry_run"})
-TERMINAL = GOOD | {"failed", "aborted", "timed_out", "invalid"}
+#: The ends after which a run can go on.
+CONTINUABLE = frozenset({"failed", "aborted", "timed_out"})
+TERMINAL = GOOD | CONTINUABLE | {"invalid"}
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,25 @@ class Stack:
         """Start the execution `run_id` with the plan's JSON text. Returns its ARN."""
         return self._start(RUN, self._state_machine, run_id, plan)
 
+    def redrive(self, run_id: str) -> str:
+        """Let a run that failed or was stopped go on from its stored trials. Returns the ARN."""
+        arn = self.execution_arn(run_id)
+        try:
+            self._step_functions.redrive_execution(executionArn=arn)
+        except ClientError as error:
+            if error_code(error) in {"ExecutionNotRedrivable", "ExecutionDoesNotExist"}:
+                raise Refusal(
+                    f"Run {run_id} cannot be continued any more ({error_message(error)}); start a"
+                    " new one with `rackrate run`."
+                ) from error
+            raise
+        return arn
+
+    def input_of(self, run_id: str) -> str:
+        """The plan's JSON text with which a run was started."""
+        answer = self._step_functions.describe_execution(executionArn=self.execution_arn(run_id))
+        return str(answer["input"])
+
     def start_campaign(self, campaign_id: str, text: str) -> str:
         """Start the campaign with its JSON text. Returns the execution's ARN."""
         return self._start(CAMPAIGN, self._campaign_machine, campaign_id, text)

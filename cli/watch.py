@@ -1,7 +1,12 @@
-"""Follow one execution to its end. A signal stops the execution, or only the watching."""
+"""Follow one execution to its end. A signal stops the execution, or only the watching.
+
+The signals are those of Ctrl-C, of `kill` and of a terminal that is closed. Nobody watches a run
+whose terminal is gone, and it costs money, so it is stopped too. With `nohup` it goes on.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable
@@ -37,7 +42,7 @@ UNRECORDED_SECONDS = 5.0
 
 
 class Interruption:
-    """A context in which SIGINT and SIGTERM are counted and do not end the program.
+    """A context in which SIGINT, SIGTERM and SIGHUP are counted and do not end the program.
 
     The count is a plain attribute without a lock. A signal handler runs in the main thread, so it
     would wait forever for a lock that the main thread holds.
@@ -49,7 +54,9 @@ class Interruption:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) == signal.SIG_IGN:
+                continue  # as `nohup` and a shell's background jobs ask for
             self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -193,7 +200,9 @@ class Watch[R: Record]:
                     settled = record is not None and record.is_cleaned_up
                     if settled or time.monotonic() - over_at > patience:
                         break
-            self._show(execution, record, stopped)
+            # A terminal that was closed takes no more text. Its signal ends the watching.
+            with contextlib.suppress(OSError):
+                self._show(execution, record, stopped)
             if stopped and self._interruption.count > 1:
                 break
             self._interruption.pause(poll_seconds, count=2 if stopped else 1)

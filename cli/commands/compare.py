@@ -178,7 +178,7 @@ def _keep(
     out: Path,
 ) -> Path:
     """Copy the comparison to `out`, and its runs' raw outputs to where its page links."""
-    directory = out / comparison_id
+    directory = files.directory_of(out, comparison_id)
     page = stack.content(f"comparisons/{comparison_id}/{files.PAGE}")
     files.save(directory / "comparison.json", content)
     if page is None:

@@ -137,7 +137,7 @@ def _needed(content: bytes | None, run: Run, name: str) -> bytes:
 
 
 def _path(run_id: str, format: Format, out: Path | None, *, several: bool) -> Path:
-    name = f"{run_id}.{_SUFFIXES[format]}"
+    name = f"{files.directory_of(Path(), run_id)}.{_SUFFIXES[format]}"
     if out is None:
         return Path(name)
     return out / name if several or out.is_dir() else out

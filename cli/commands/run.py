@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .. import files
+from ..completion import complete_run
 from ..errors import Refusal
+from ..failures import NODES_CHANGED
 from ..guard import one_sentence
 from ..options import JunitOption, OutOption, PlanOption, RequireOption, SeedOption, check_junit
 from ..outcome import Wanted, check_when_planned, conclude
@@ -17,9 +20,10 @@ from ..output import JsonOption, Output, StackOption
 from ..plan import read_plan
 from ..progress import display_for
 from ..requirements import check_plan, parse_requirements
-from ..run_ids import checked_run_id, new_run_id
+from ..run_ids import checked_run_id, find_run_to_continue, new_run_id
+from ..runs import Run
 from ..stack import Stack
-from ..watch import FollowedRun, Interruption, Watch
+from ..watch import FollowedRun, Interruption, Outcome, Watch
 
 
 @one_sentence
@@ -37,6 +41,15 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only plan: print time, bytes, cost and guards.")
     ] = False,
+    continues: Annotated[
+        str | None,
+        typer.Option(
+            "--continue",
+            metavar="RUN",
+            help="Go on with a run that failed or was stopped, from its stored trials.",
+            autocompletion=complete_run,
+        ),
+    ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="Return after the start, and print the run's id.")
     ] = False,
@@ -49,6 +62,17 @@ def run(
     Example: rackrate run --plan plan.json --require 'tcp-1 better'
     """
     wanted = Wanted(parse_requirements(require or ()), out, junit)
+    if continues is not None:
+        given = {"--plan": plan, "--seed": seed, "--name": name, "--dry-run": dry_run or None}
+        for option in (option for option, value in given.items() if value is not None):
+            raise Refusal(
+                f"--continue takes the plan of the run that it continues; leave out {option}."
+            )
+        _check_wanted(wanted, {}, detach=detach)
+        if not detach:
+            files.prepare(out)
+        go_on(Output(as_json), Stack.find(stack), continues, wanted, detach=detach)
+        return
     text = read_plan(plan, seed, dry_run=dry_run)
     _check_wanted(wanted, json.loads(text), detach=detach)
     run_id = new_run_id() if name is None else checked_run_id(name)
@@ -65,14 +89,61 @@ def start(
     Raises typer.Exit with the exit code at the end of the run.
     """
     output.note(f"Run {run_id} on stack {stack.name}")
+    _follow(output, stack, run_id, lambda: stack.start(run_id, plan), wanted, detach=detach)
+
+
+def go_on(output: Output, stack: Stack, name: str, wanted: Wanted, *, detach: bool = False) -> None:
+    """Continue a run. Start a new one with its plan where its nodes are gone.
+
+    Raises typer.Exit with the exit code at the end of the run.
+    """
+    run_id = find_run_to_continue(stack, name).run_id
+    output.note(f"Run {run_id} on stack {stack.name}, continued from its stored trials")
+    ended = _follow(
+        output,
+        stack,
+        run_id,
+        lambda: stack.redrive(run_id),
+        wanted,
+        detach=detach,
+        leave=lambda ended: ended.execution.error == NODES_CHANGED,
+    )
+    if ended is not None:
+        new = new_run_id()
+        output.note(
+            f"The nodes of run {run_id} are gone. Run {new} measures its plan from the start, as a"
+            f" new draw, and takes over no trials of run {run_id}."
+        )
+        start(output, stack, new, stack.input_of(run_id), wanted)
+
+
+def _follow(
+    output: Output,
+    stack: Stack,
+    run_id: str,
+    begin: Callable[[], str],
+    wanted: Wanted,
+    *,
+    detach: bool,
+    leave: Callable[[Outcome[Run]], bool] = lambda ended: False,
+) -> Outcome[Run] | None:
+    """Begin an execution. Follow it to its end and conclude, unless `detach`.
+
+    Returns the end where `leave` says so; nothing is concluded then.
+
+    Raises typer.Exit with the exit code.
+    """
     if detach:
-        arn = stack.start(run_id, plan)
+        with Interruption() as interruption:
+            arn = begin()
         output.note(f"`rackrate watch {run_id}` follows it to its end.")
         output.line(run_id)
         output.document({"run": {"id": run_id}, "stack": stack.name, "execution_arn": arn})
-        return
+        if interruption.count:
+            raise typer.Exit(interruption.exit_code)
+        return None
     with Interruption() as interruption:
-        stack.start(run_id, plan)
+        begin()
         with display_for(output.errors) as display:
             ended = Watch(
                 stack,
@@ -81,6 +152,8 @@ def start(
                 interruption,
                 when_planned=check_when_planned(stack, run_id, wanted.requirements),
             ).until_over()
+    if not interruption.count and leave(ended):
+        return ended
     code = conclude(output, stack, run_id, ended, wanted)
     raise typer.Exit(interruption.exit_code if interruption.count else code)
 

@@ -146,7 +146,7 @@ def _trials(
     trials: dict[TrialKey, Trial] = {}
     raw: dict[str, RawValues] = {}
     for item in block_items(items):
-        drafts = Drafts(item, planned, attempt=1)
+        drafts = Drafts(item, planned, 1, {})
         for key in item.trials:
             test, draft = drafts.tests[key.test], drafts.of(key)
             noise = luck.setdefault((key.client, key.server), chance.lognormvariate(0, 0.02))

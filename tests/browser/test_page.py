@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import itertools
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from PIL import Image
+from playwright.sync_api import Browser
 
 from rackrate.results.schema import Comparison
 from tests.browser.looking import (
@@ -23,7 +25,7 @@ from tests.browser.looking import (
     faults,
     figure_contrasts,
 )
-from tests.browser.opening import DESK, Opened
+from tests.browser.opening import DESK, Opened, open_file
 from tests.browser.runs import Run
 
 NARROW, TABLET = 360, 768
@@ -59,6 +61,30 @@ def test_names_and_reasons_are_text_and_never_markup(page: Opened) -> None:
         .filter(each => each.name.startsWith('on') || /^\\s*javascript:/i.test(each.value))
         .map(each => each.name)"""
     assert page.in_page(handlers) == []
+
+
+def test_markup_that_slipped_in_runs_nothing_and_fetches_nothing(
+    browser: Browser, page: Opened, tmp_path: Path
+) -> None:
+    """The page escapes all text. This is for the day when it forgets one."""
+    slipped = (
+        "<script>document.title = 'taken'</script>"
+        "<img src=x onerror=\"document.title = 'taken'\">"
+        '<img src="https://example.com/pixel"><base href="https://example.com/">'
+        "<main"
+    )
+    changed = tmp_path / "report.html"
+    changed.write_text(page.file.read_text("utf-8").replace("<main", slipped, 1), "utf-8")
+    opened = open_file(browser, changed)
+    try:
+        assert opened.tab.title() == page.tab.title()
+        # Chromium names a request that it did not send, and why.
+        refused = [each for each in opened.messages if "Content Security Policy" in each]
+        assert any("https://example.com/pixel" in each for each in refused)
+        assert any("script" in each for each in refused)
+        assert opened.in_page("() => document.baseURI").startswith("file:")
+    finally:
+        opened.tab.context.close()
 
 
 def test_the_title_names_the_run_and_the_page_its_arms(page: Opened, run: Run) -> None:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import socket
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
+from rackrate_cli.errors import explain
+from rackrate_cli.watch import Interruption
 
 from .conftest import Rackrate, client
 
@@ -98,3 +105,49 @@ def test_the_environment_of_the_test_names_no_account_of_its_own(aws: str) -> No
     # A check of the tests themselves: no forgotten variable may send them to AWS.
     assert os.environ["AWS_ENDPOINT_URL"].startswith("http://127.0.0.1:")
     assert "AWS_PROFILE" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("RequestTimeTooSkewed", "The difference between the request time and now is too large."),
+        ("InvalidSignatureException", "Signature expired: 20261123T0700Z is now earlier than ..."),
+        ("SignatureDoesNotMatch", "Signature not yet current: 20261123T0900Z is still later ..."),
+    ],
+)
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [(-2, "ahead of AWS's"), (2, "behind AWS's")],
+)
+def test_a_wrong_clock_is_told_with_how_far_it_is_off(
+    code: str, message: str, hours: int, said: str
+) -> None:
+    theirs = datetime.now(UTC) + timedelta(hours=hours, seconds=30 * hours)
+    answer = {
+        "Error": {"Code": code, "Message": message},
+        "ResponseMetadata": {"HTTPHeaders": {"date": format_datetime(theirs, usegmt=True)}},
+    }
+    refusal = explain(ClientError(answer, "ListExecutions"))  # type: ignore[arg-type]
+    assert re.search(rf"clock is 2 h 0[01] min {said}", str(refusal))
+    assert refusal.exit_code == 2
+
+
+@pytest.mark.parametrize("headers", [{}, {"date": "yesterday"}])
+def test_a_wrong_clock_is_told_where_the_service_tells_no_time(headers: dict[str, str]) -> None:
+    answer = {
+        "Error": {"Code": "RequestTimeTooSkewed", "Message": "too large"},
+        "ResponseMetadata": {"HTTPHeaders": headers},
+    }
+    refusal = explain(ClientError(answer, "GetObject"))  # type: ignore[arg-type]
+    assert "This machine's clock is wrong" in str(refusal)
+
+
+def test_a_terminal_that_closes_does_not_stop_a_run_under_nohup() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interruption() as interruption:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert interruption.count == 0
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -144,3 +144,16 @@ def test_the_link_names_the_host_of_its_region(
     stack = Stack("rackrate", outputs, boto3.Session("key", "secret", region_name=region))
     address = stack.link("runs/r1/report.html", 60)
     assert address.startswith(f"https://bucket.s3.{region}.amazonaws.com")
+
+
+def test_a_run_named_like_another_directory_overwrites_nothing(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.record("..", status="succeeded", trials_measured=1)
+    stack.put("..", "report.html", PAGE)
+    stack.put("..", "results.json", results(".."))
+    (tmp_path / "results.json").write_text("mine")
+    result = rackrate("report", "..", "--out", str(tmp_path / "out"), "--stack", stack.name)
+    assert result.exit_code == 2
+    assert "no name for a directory" in result.stderr
+    assert (tmp_path / "results.json").read_text() == "mine"

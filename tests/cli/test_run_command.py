@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pty
@@ -226,6 +227,69 @@ def test_ctrl_c_stops_the_execution_and_waits_until_the_run_is_aborted(
     assert process.returncode == 130
     assert "stopped and cleaned up" in errors
     assert "Traceback" not in errors
+
+
+def test_a_terminal_that_is_closed_stops_the_execution(
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+) -> None:
+    stack.define(
+        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", wait(60)))
+    )
+    terminal, other_end = pty.openpty()
+    process = start_rackrate(
+        "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path, stderr=other_end
+    )
+    os.close(other_end)
+    shown = b""
+    while b"block 1 of 6" not in shown:
+        shown += os.read(terminal, 65536)
+    os.close(terminal)
+    process.send_signal(signal.SIGHUP)
+    deadline = time.monotonic() + 10
+    while stack.executions()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert stack.executions()[0]["status"] == "ABORTED"
+    stack.record(RUN, status="aborted", phase="torn down")
+    process.communicate(timeout=10)
+
+
+def test_ctrl_c_before_the_start_leaves_no_run_that_goes_on(
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+) -> None:
+    stack.define(machine(("Wait", wait(60))))
+    process = start_rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert process.stderr is not None
+    assert f"Run {RUN}" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert {each["status"] for each in stack.executions()} <= {"ABORTED"}
+
+
+def test_a_full_disk_hides_no_verdict_and_leaves_no_half_file(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.define(machine(("Done", stack.recording("succeeded", "done", blocks=6))))
+    stack.put(RUN, "results.json", results(RUN))
+    write = Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        write(path, content[: len(content) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "987 Mbit/s" in result.stdout
+    assert "No space left on device" in result.stderr
+    assert f"`rackrate report {RUN}`" in result.stderr
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_a_terminal_gets_one_line_that_changes_in_place(

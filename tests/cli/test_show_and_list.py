@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
 import pytest
@@ -149,3 +150,21 @@ def test_list_of_nothing_says_so(stack: DeployedStack, rackrate: Rackrate) -> No
     result = rackrate("list", "--stack", stack.name)
     assert result.exit_code == 0
     assert "no runs yet" in result.stdout
+
+
+def test_what_a_tool_printed_cannot_command_the_terminal(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    hostile = "no\x1b]0;owned\x07 \x1b]52;c;cm0=\x07route\x1b[2J\x9b31m\u202e to host"
+    stack.record("r1", status="failed", phase=hostile, error="TrialsLost", cause=hostile)
+    result = rackrate("show", "r1", "--stack", stack.name)
+    assert "no route to host" in result.stderr
+    assert "owned" not in result.output
+    assert not {*"\x1b\x07\x9b\u202e"} & {*result.output}
+
+
+def test_json_keeps_a_hostile_text_as_it_is(stack: DeployedStack, rackrate: Rackrate) -> None:
+    stack.record("r1", status="failed", phase="\x1b[2J", error="X", cause="x")
+    result = rackrate("show", "r1", "--stack", stack.name, "--json")
+    assert "\x1b" not in result.stdout
+    assert json.loads(result.stdout)["run"]["phase"] == "\x1b[2J"

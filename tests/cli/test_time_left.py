@@ -56,11 +56,18 @@ def test_it_falls_within_a_block_and_from_block_to_block() -> None:
 def test_an_overdue_block_is_not_negative() -> None:
     left = TimeLeft()
     left.estimate(pace(block=6), 90)
-    assert left.estimate(pace(block=6), 150) == just(0)
+    assert left.estimate(pace(block=6), 130) == just(0)
 
 
-def test_an_overdue_start_is_not_negative() -> None:
-    assert TimeLeft().estimate(pace(), 500) == just(0)
+def test_nothing_is_claimed_while_a_block_takes_much_longer_than_it_should() -> None:
+    left = TimeLeft()
+    left.estimate(pace(block=3), 50)
+    assert left.estimate(pace(block=3), 95) is None, "it waits for a node"
+    assert left.estimate(pace(block=4), 110) == just(36 + 2)
+
+
+def test_nothing_is_claimed_when_the_start_took_the_time_of_the_whole_run() -> None:
+    assert TimeLeft().estimate(pace(), 500) is None
 
 
 # Six blocks of 12 s each and 28 s around them; it looks after four blocks.

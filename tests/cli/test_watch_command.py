@@ -49,7 +49,9 @@ def test_it_follows_a_run_to_its_end_and_prints_the_verdict(
     assert (tmp_path / RUN / "results.json").exists()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_ctrl_c_ends_the_watching_and_the_run_goes_on(
     number: signal.Signals, code: int, stack: DeployedStack, start_rackrate: StartRackrate
 ) -> None:
