@@ -117,6 +117,10 @@ test-lab: test-side-by-side test-measured ## The tests of the true system in the
 test-updates: setup ## Change each parameter of a stack alone, in the emulated AWS (4 minutes)
 	@$(python) -m pytest tests/updates
 
+.PHONY: test-faults
+test-faults: setup ## Inject each fault of the catalogue into a run or a campaign (root; FAULTS='kubelet etcd' tries those)
+	@$(python) -m tests.faults $(FAULTS)
+
 .PHONY: fuzz
 SECONDS ?= 600
 fuzz: setup ## Run the property tests with fresh seeds; SECONDS=600 is for how long

@@ -155,6 +155,63 @@ def test_pod_security_is_restricted_in_the_namespace_even_for_an_administrator(l
         lab.core.create_namespaced_pod("default", pod(**security), dry_run="All")
 
 
+def test_nobody_creates_what_the_benchmark_never_makes_in_its_namespaces(lab: Lab) -> None:
+    asked = {"metadata": {"name": "way-in"}, "spec": {"ports": [{"port": 80}]}}
+    for namespace in (lab.namespace, f"{lab.namespace}-host"):
+        with pytest.raises(kubernetes.ApiException) as refusal:
+            lab.core.create_namespaced_service(namespace, asked)
+        assert refusal.value.status == 403
+        assert "exceeded quota: objects" in json.loads(refusal.value.body)["message"]
+
+
+# -- the function that prepares the cluster
+
+
+def bootstrap(lab: Lab, event: dict[str, Any]) -> Any:
+    """The answer of the bootstrap function to a call."""
+    functions = lab.aws("lambda").list_functions()["Functions"]
+    name = next(f["FunctionName"] for f in functions if "-BootstrapFunction-" in f["FunctionName"])
+    answer = lab.aws("lambda").invoke(FunctionName=name, Payload=json.dumps(event))
+    assert "FunctionError" not in answer, answer["Payload"].read()
+    return json.load(answer["Payload"])
+
+
+def assert_nobody_administers(lab: Lab) -> None:
+    """The bootstrap's role has an access entry, and no right in the cluster."""
+    role = role_of(lab, "BootstrapFunction")
+    found = lab.aws("eks").list_associated_access_policies(
+        clusterName=lab.outputs["ClusterName"], principalArn=role
+    )
+    assert found["associatedAccessPolicies"] == []
+    assert refused(kubernetes.CoreV1Api(cluster_as(lab, role)).list_namespace) == 403
+
+
+def test_the_bootstrap_function_is_an_administrator_only_while_it_works(lab: Lab) -> None:
+    assert_nobody_administers(lab)
+    rbac = kubernetes.RbacAuthorizationV1Api(lab.core.api_client)
+    level = "pod-security.kubernetes.io/enforce"
+    rbac.delete_namespaced_role_binding("runners", lab.namespace)
+    lab.core.patch_namespace(lab.namespace, {"metadata": {"labels": {level: "privileged"}}})
+    healed = bootstrap(lab, {"RequestType": "Heal"})
+    assert healed["Namespace"] == lab.namespace
+    assert rbac.read_namespaced_role_binding("runners", lab.namespace)
+    assert lab.core.read_namespace(lab.namespace).metadata.labels[level] == "restricted"
+    assert_nobody_administers(lab)
+
+
+def test_who_may_invoke_the_bootstrap_function_cannot_make_it_work_for_others(lab: Lab) -> None:
+    lab.core.create_namespace({"metadata": {"name": "theirs"}})
+    try:
+        asked = {"Namespace": "theirs", "Group": "system:authenticated", "Owner": "their-stack"}
+        event = {"RequestType": "Heal", "ResourceProperties": asked, **asked}
+        assert bootstrap(lab, event)["Group"] == f"rackrate:{lab.namespace}"
+        rbac = kubernetes.RbacAuthorizationV1Api(lab.core.api_client)
+        assert rbac.list_namespaced_role_binding("theirs").items == []
+        assert lab.core.read_namespace("theirs").status.phase == "Active"
+    finally:
+        lab.core.delete_namespace("theirs")
+
+
 # -- the namespace of the nodes' own network
 
 
@@ -186,6 +243,16 @@ def each(security: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"containers": [ours, other]}, {"initContainers": [other]}]
 
 
+def probing(what: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Changes that give a container, and an init container that goes on, a probe or hooks."""
+    (ours,) = host_pod()["spec"]["containers"]
+    other = {**ours, "name": "other", "restartPolicy": "Always", what: asked}
+    return [{"containers": [{**ours, what: asked}]}, {"initContainers": [other]}]
+
+
+#: The instance's metadata, and how the kubelet could be made to ask for it.
+ELSEWHERE = {"host": "169.254.169.254", "port": 80}
+
 #: What nobody may have there: the pod that asks for it, by the rule of the guard that refuses it.
 FORBIDDEN: dict[str, list[dict[str, Any]]] = {
     "no hostPID and no hostIPC": [{"hostPID": True}, {"hostIPC": True}],
@@ -203,6 +270,13 @@ FORBIDDEN: dict[str, list[dict[str, Any]]] = {
     "seccompProfile must be RuntimeDefault": [
         {"pod": {"seccompProfile": {"type": "Unconfined"}}},
         *each({"seccompProfile": {"type": "Unconfined"}}),
+    ],
+    "no host in a probe or hook": [
+        *probing("livenessProbe", {"httpGet": ELSEWHERE}),
+        *probing("readinessProbe", {"tcpSocket": ELSEWHERE}),
+        *probing("startupProbe", {"httpGet": ELSEWHERE}),
+        *probing("lifecycle", {"postStart": {"httpGet": ELSEWHERE}}),
+        *probing("lifecycle", {"preStop": {"httpGet": ELSEWHERE}}),
     ],
     "no sysctls": [{"pod": {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]}}],
     "no seLinuxOptions, no windowsOptions and no unconfined AppArmor profile": [

@@ -1,0 +1,1 @@
+"""Faults that are tried on runs and campaigns in the lab (`make test-faults`)."""

@@ -1,0 +1,415 @@
+"""How each fault is made: a context that begins it, and takes it back where somebody would."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+from kubernetes import client as kubernetes
+from kubernetes.client.exceptions import ApiException
+
+from lab import faults
+from tests.faults.scene import PLAN, Scene
+from tests.lab.running import RUN_LABEL
+from tests.lab.waiting import eventually
+
+Act = Callable[[Scene], AbstractContextManager[object]]
+#: What a quota, a policy and a webhook of a test are called.
+NAME = "fault-of-a-test"
+
+
+def means(
+    name: str,
+    on: str | Callable[[Scene], str] | None = None,
+    *,
+    rate: float = 1.0,
+    must_hit: bool = True,
+    **options: str,
+) -> Act:
+    """A fault that the lab has by name; `on` may depend on the run."""
+
+    @contextlib.contextmanager
+    def act(scene: Scene) -> Iterator[None]:
+        target = on(scene) if callable(on) else on
+        with faults.inject(name, on=target, rate=rate, **options) as injected:
+            yield
+            assert injected.hits or not must_hit, f"{name} met nothing"
+
+    return act
+
+
+def once(do: Callable[[Scene], object]) -> Act:
+    """Something that happens once and is not taken back."""
+
+    @contextlib.contextmanager
+    def act(scene: Scene) -> Iterator[None]:
+        do(scene)
+        yield
+
+    return act
+
+
+def several(name: str, *, times: int, rate: float = 1.0) -> Act:
+    """A fault of functions that strikes one of many invocations, so often at least."""
+
+    @contextlib.contextmanager
+    def act(scene: Scene) -> Iterator[None]:
+        with faults.inject(name, on="all", rate=rate) as injected:
+
+            def struck() -> bool:
+                over = scene.command is not None and scene.command.poll() is not None
+                return over or injected.hits >= times
+
+            eventually(struck, seconds=60)
+            assert injected.hits, f"{name} met nothing"
+        yield
+
+    return act
+
+
+# -- the cluster
+
+
+def delete_pod(role: str) -> Act:
+    """Delete a pod of the run at once."""
+
+    def do(scene: Scene) -> None:
+        pod = scene.pod(role)
+        scene.lab.core.delete_namespaced_pod(
+            pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0
+        )
+
+    return once(do)
+
+
+def evict_pod(role: str) -> Act:
+    """Evict a pod of the run, as a drain does."""
+
+    def do(scene: Scene) -> None:
+        pod = scene.pod(role)
+        named = kubernetes.V1ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace)
+        scene.lab.core.create_namespaced_pod_eviction(
+            pod.metadata.name, pod.metadata.namespace, kubernetes.V1Eviction(metadata=named)
+        )
+
+    return once(do)
+
+
+def signal_tool(role: str, number: signal.Signals) -> Act:
+    """Send a signal to a program that a pod of the run runs."""
+    return once(lambda scene: scene.lab.signal(scene.tool(role), number))
+
+
+def stop_tool(role: str) -> Act:
+    """Stop a program of a pod: a server accepts and never answers, a client never ends."""
+
+    @contextlib.contextmanager
+    def act(scene: Scene) -> Iterator[None]:
+        process = scene.tool(role)
+        scene.lab.signal(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(Exception):
+                scene.lab.signal(process, signal.SIGCONT)
+
+    return act
+
+
+def print_as_tool(megabytes: float) -> Act:
+    """Write random bytes to the standard output of a client's tool, as a broken tool does."""
+
+    def do(scene: Scene) -> None:
+        process = scene.tool("client")
+        size = int(megabytes * 1e6)
+        scene.inside(
+            "sh", "-c", f"head -c {size} /dev/urandom | base64 > /proc/{process}/fd/1 || true"
+        )
+
+    return once(do)
+
+
+@contextlib.contextmanager
+def quota(scene: Scene) -> Iterator[None]:
+    """The namespace may have no more pods than there are."""
+    core, namespace = scene.lab.core, scene.lab.namespace
+    core.create_namespaced_resource_quota(
+        namespace, {"metadata": {"name": NAME}, "spec": {"hard": {"pods": "0"}}}
+    )
+    try:
+        yield
+    finally:
+        core.delete_namespaced_resource_quota(NAME, namespace)
+
+
+@contextlib.contextmanager
+def refusing_policy(scene: Scene) -> Iterator[None]:
+    """An admission policy refuses every new pod of the run."""
+    api = kubernetes.AdmissionregistrationV1Api(scene.lab.core.api_client)
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    }
+    api.create_validating_admission_policy(
+        {
+            "metadata": {"name": NAME},
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {"resourceRules": [rule]},
+                "validations": [
+                    {"expression": "false", "message": "images come from registry.corp only"}
+                ],
+            },
+        }
+    )
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": scene.lab.namespace}}
+    api.create_validating_admission_policy_binding(
+        {
+            "metadata": {"name": NAME},
+            "spec": {
+                "policyName": NAME,
+                "validationActions": ["Deny"],
+                "matchResources": {"namespaceSelector": selector},
+            },
+        }
+    )
+    try:
+        yield
+    finally:
+        api.delete_validating_admission_policy_binding(NAME)
+        api.delete_validating_admission_policy(NAME)
+
+
+@contextlib.contextmanager
+def hanging_webhook(scene: Scene) -> Iterator[None]:
+    """A webhook that must admit every new pod does not answer."""
+    api = kubernetes.AdmissionregistrationV1Api(scene.lab.core.api_client)
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": scene.lab.namespace}}
+    api.create_validating_webhook_configuration(
+        {
+            "metadata": {"name": NAME},
+            "webhooks": [
+                {
+                    "name": "never.answers.example.com",
+                    "admissionReviewVersions": ["v1"],
+                    "sideEffects": "None",
+                    "failurePolicy": "Fail",
+                    "timeoutSeconds": 5,
+                    "namespaceSelector": selector,
+                    # An address of the block for documentation: nobody has it.
+                    "clientConfig": {"url": "https://192.0.2.1/"},
+                    "rules": [
+                        {
+                            "apiGroups": [""],
+                            "apiVersions": ["v1"],
+                            "operations": ["CREATE"],
+                            "resources": ["pods"],
+                        }
+                    ],
+                }
+            ],
+        }
+    )
+    try:
+        yield
+    finally:
+        api.delete_validating_webhook_configuration(NAME)
+
+
+def delete_owner(scene: Scene) -> None:
+    """Delete the object that owns everything of the run."""
+    lab = scene.lab
+    for found in lab.core.list_namespaced_config_map(
+        lab.namespace, label_selector=f"{RUN_LABEL}={scene.run_id}"
+    ).items:
+        lab.core.delete_namespaced_config_map(found.metadata.name, lab.namespace)
+
+
+def delete_servers(scene: Scene) -> None:
+    """Delete the DaemonSets of the run's servers."""
+    lab = scene.lab
+    lab.apps.delete_collection_namespaced_daemon_set(
+        lab.namespace, label_selector=f"{RUN_LABEL}={scene.run_id}"
+    )
+
+
+def delete_namespace(scene: Scene) -> None:
+    """Delete the benchmark's namespace with everything in it."""
+    scene.lab.core.delete_namespace(scene.lab.namespace)
+
+
+def withdraw_rights(scene: Scene) -> None:
+    """Delete the binding that lets the functions use the namespace."""
+    api = kubernetes.RbacAuthorizationV1Api(scene.lab.core.api_client)
+    for binding in api.list_namespaced_role_binding(scene.lab.namespace).items:
+        api.delete_namespaced_role_binding(binding.metadata.name, scene.lab.namespace)
+
+
+@contextlib.contextmanager
+def cordoned(scene: Scene) -> Iterator[None]:
+    """A node takes no new pods."""
+    node = scene.client_node
+    scene.lab.core.patch_node(node, {"spec": {"unschedulable": True}})
+    try:
+        yield
+    finally:
+        scene.lab.core.patch_node(node, {"spec": {"unschedulable": None}})
+
+
+@contextlib.contextmanager
+def drained(scene: Scene) -> Iterator[None]:
+    """A node is cordoned, and all pods of the run on it are evicted."""
+    with cordoned(scene):
+        for pod in scene.lab.pods(scene.run_id):
+            if pod.spec.node_name == scene.notes["node"]:
+                named = kubernetes.V1ObjectMeta(
+                    name=pod.metadata.name, namespace=pod.metadata.namespace
+                )
+                with contextlib.suppress(ApiException):
+                    scene.lab.core.create_namespaced_pod_eviction(
+                        pod.metadata.name,
+                        pod.metadata.namespace,
+                        kubernetes.V1Eviction(metadata=named),
+                    )
+        yield
+
+
+@contextlib.contextmanager
+def tainted(scene: Scene) -> Iterator[None]:
+    """A node gets a taint that evicts what does not tolerate it."""
+    node = scene.client_node
+    taint = {"key": "maintenance", "value": "yes", "effect": "NoExecute"}
+    scene.lab.core.patch_node(node, {"spec": {"taints": [taint]}})
+    try:
+        yield
+    finally:
+        scene.lab.core.patch_node(node, {"spec": {"taints": None}})
+
+
+def terminate(scene: Scene) -> None:
+    """Terminate a node's instance; its Auto Scaling group launches another one."""
+    provider = scene.lab.core.read_node(scene.client_node).spec.provider_id
+    scene.lab.aws("ec2").terminate_instances(InstanceIds=[provider.rpartition("/")[2]])
+
+
+def on_client(scene: Scene) -> str:
+    """A node of the treatment."""
+    return scene.client_node
+
+
+# -- AWS
+
+
+@contextlib.contextmanager
+def bucket_closed(scene: Scene) -> Iterator[None]:
+    """A policy of the bucket refuses what the functions write."""
+    s3, bucket = scene.lab.aws("s3"), scene.lab.outputs["BucketName"]
+    before = s3.get_bucket_policy(Bucket=bucket)["Policy"]
+    policy = json.loads(before)
+    policy["Statement"].append(
+        {
+            "Sid": "FaultOfATest",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:PutObject",
+            "Resource": f"arn:aws:s3:::{bucket}/*",
+        }
+    )
+    s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
+    try:
+        yield
+    finally:
+        s3.put_bucket_policy(Bucket=bucket, Policy=before)
+
+
+def lose_map_child(scene: Scene) -> None:
+    """Stop the execution of the item that is measured now."""
+    states = scene.lab.aws("stepfunctions")
+    execution = _arn(scene)
+
+    def child() -> str:
+        for run in states.list_map_runs(executionArn=execution)["mapRuns"]:
+            listed = states.list_executions(mapRunArn=run["mapRunArn"], statusFilter="RUNNING")
+            for each in listed["executions"]:
+                return str(each["executionArn"])
+        return ""
+
+    states.stop_execution(executionArn=eventually(child, seconds=30), error="Stopped by a person")
+
+
+def stop_execution(scene: Scene) -> None:
+    """Stop the execution in the console."""
+    scene.lab.aws("stepfunctions").stop_execution(executionArn=_arn(scene))
+
+
+def stop_and_redrive(scene: Scene) -> None:
+    """Stop the execution in the console, wait for its clean-up, and redrive it there."""
+    stop_execution(scene)
+    eventually(lambda: scene.lab.record(scene.run_id).get("status") == "aborted", seconds=60)
+    scene.lab.aws("stepfunctions").redrive_execution(executionArn=_arn(scene))
+
+
+def _arn(scene: Scene) -> str:
+    machine = "StateMachineArn" if scene.run_id == scene.name else "CampaignStateMachineArn"
+    prefix = scene.lab.outputs[machine].replace(":stateMachine:", ":execution:")
+    return f"{prefix}:{scene.name}"
+
+
+def update_stack(scene: Scene) -> None:
+    """Update the stack to what it is, with a template that is deployed anew."""
+    cloudformation = scene.lab.aws("cloudformation")
+    (stack,) = cloudformation.describe_stacks(StackName="rackrate")["Stacks"]
+    parameters = [
+        {"ParameterKey": each["ParameterKey"], "UsePreviousValue": True}
+        if each["ParameterKey"] != "LogRetentionDays"
+        else {
+            "ParameterKey": "LogRetentionDays",
+            "ParameterValue": "14" if each["ParameterValue"] != "14" else "30",
+        }
+        for each in stack["Parameters"]
+    ]
+    cloudformation.update_stack(
+        StackName="rackrate",
+        UsePreviousTemplate=True,
+        Parameters=parameters,
+        Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
+    )
+    cloudformation.get_waiter("stack_update_complete").wait(
+        StackName="rackrate", WaiterConfig={"Delay": 1, "MaxAttempts": 180}
+    )
+
+
+# -- people
+
+
+def interrupt(times: int, number: signal.Signals = signal.SIGINT) -> Act:
+    """Send a signal to the user's command, so often."""
+
+    def do(scene: Scene) -> None:
+        assert scene.command is not None
+        for _ in range(times):
+            with contextlib.suppress(ProcessLookupError):
+                scene.command.send_signal(number)
+
+    return once(do)
+
+
+def start_again(scene: Scene) -> None:
+    """Start a run of the same name with another plan (with the same one it is the same run)."""
+    done = scene.lab.command(
+        *scene.cli("run", "--plan", scene.plan_path, "--seed", "8", "--name", scene.name),
+        check=False,
+    )
+    assert done.returncode != 0, "a second run of the same name was started"
+    scene.notes["refusal"] = done.stderr.strip()
+
+
+def start_another(scene: Scene) -> None:
+    """Start another run on the same nodes, which waits for them."""
+    scene.lab.start(f"{scene.name}-other", PLAN)
+    scene.others.append(f"{scene.name}-other")

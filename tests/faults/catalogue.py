@@ -1,0 +1,188 @@
+"""The faults: what is done to a run or a campaign, when, for how long, and what it may cost."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.faults.acts import (
+    Act,
+    bucket_closed,
+    cordoned,
+    delete_namespace,
+    delete_owner,
+    delete_pod,
+    delete_servers,
+    drained,
+    evict_pod,
+    hanging_webhook,
+    interrupt,
+    lose_map_child,
+    means,
+    on_client,
+    once,
+    print_as_tool,
+    quota,
+    refusing_policy,
+    several,
+    signal_tool,
+    start_again,
+    start_another,
+    stop_and_redrive,
+    stop_execution,
+    stop_tool,
+    tainted,
+    terminate,
+    update_stack,
+    withdraw_rights,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fault that is tried.
+
+    Attributes:
+        name: its name in the table.
+        act: how it is made and taken back.
+        seconds: how long it lasts.
+        block: it begins with this block; 0 while the servers start.
+        of: what it meets.
+        cost: what it may cost, for people.
+        ends: the errors with which the run may end; none where every trial must be measured.
+        words: what the sentence must contain; `{node}` is the node that the fault met.
+        stops: whether the run is stopped on purpose, and is continued.
+    """
+
+    name: str
+    act: Act
+    seconds: float = 0.0
+    block: int = 2
+    of: Literal["run", "campaign"] = "run"
+    cost: str = "repetitions"
+    ends: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    stops: bool = False
+
+
+def _cluster() -> Iterator[Case]:
+    yield Case("client pod deleted", delete_pod("client"))
+    yield Case("server pod deleted", delete_pod("server"))
+    yield Case("client pod evicted", evict_pod("client"))
+    yield Case("server pod evicted", evict_pod("server"))
+    yield Case("client killed, as when out of memory", signal_tool("client", signal.SIGKILL))
+    yield Case("server killed, as when out of memory", signal_tool("server", signal.SIGKILL))
+    yield Case("owner object deleted", once(delete_owner))
+    yield Case("owner object deleted while servers start", once(delete_owner), block=0)
+    yield Case("servers' DaemonSets deleted", once(delete_servers))
+    yield Case("quota of pods used up", quota, 8)
+    yield Case("admission policy refuses pods", refusing_policy, 8)
+    yield Case("admission webhook hangs", hanging_webhook, 8)
+    yield Case("namespace deleted", once(delete_namespace))
+    yield Case("rights in the namespace withdrawn", once(withdraw_rights))
+    yield Case("node cordoned", cordoned, 12)
+    yield Case("node drained", drained, 12)
+    yield Case("node tainted NoExecute", tainted, 12)
+    yield Case("kubelet killed", means("kubelet-killed", on_client), 3)
+    yield Case("kubelet frozen", means("kubelet-frozen", on_client), 12)
+    yield Case("kubelets of both arms frozen", means("kubelet-frozen", "all"), 12)
+    yield Case("containerd killed", means("containerd-killed", on_client), 3)
+    yield Case("containerd frozen", means("containerd-frozen", on_client), 10)
+    yield Case("API server killed", means("api-server-killed"), 3)
+    yield Case("API server frozen", means("api-server-frozen"), 15)
+    yield Case("etcd killed", means("etcd-killed"), 3)
+    yield Case("etcd frozen", means("etcd-frozen"), 12)
+    yield Case("scheduler killed", means("scheduler-killed"), 3)
+    yield Case("controller manager killed", means("controller-manager-killed"), 3)
+    yield Case("node off for 20 s", means("node-lost", on_client), 20)
+    yield Case(
+        "node terminated and replaced",
+        once(terminate),
+        cost="repetitions; the result names both nodes",
+    )
+    yield Case(
+        "kubelet gone for good",
+        means("kubelet-stopped", on_client),
+        240,
+        cost="the node's arm has no pair left: the run ends at once",
+        ends=("NodesUnavailable", "TrialsLost"),
+        words=("{node}",),
+    )
+
+
+def _network() -> Iterator[Case]:
+    def on_packets(name: str, rate: float = 1.0, **options: str) -> Act:
+        return means(name, on_client, rate=rate, must_hit=False, **options)
+
+    yield Case("1 % of a node's packets lost", on_packets("packets-lost", 0.01), 12)
+    yield Case("10 % of a node's packets lost", on_packets("packets-lost", 0.1), 12)
+    yield Case("packets delayed", on_packets("packets-delayed"), 12)
+    yield Case("packets duplicated", on_packets("packets-duplicated", 0.2), 12)
+    yield Case("packets corrupted", on_packets("packets-corrupted", 0.02), 12)
+    yield Case("packets between racks lost", on_packets("racks-lost", 0.1), 12)
+    yield Case("link flaps", on_packets("link-flapping", 0.3), 12)
+    yield Case("an arm's nodes parted", on_packets("partition"), 8)
+    yield Case("one direction cut", on_packets("partition", direction="in"), 8)
+    yield Case(
+        "control plane cut off",
+        means("partition", on_client, must_hit=False, peers="control-plane"),
+        12,
+    )
+    yield Case("frames above 1500 bytes dropped", on_packets("mtu-mismatch"), 8)
+    yield Case("server accepts and never answers", stop_tool("server"), 10)
+    yield Case("tool never ends", stop_tool("client"), 120)
+    yield Case("tool prints garbage", print_as_tool(0.01))
+    yield Case("tool prints 100 MB", print_as_tool(100))
+
+
+def _aws() -> Iterator[Case]:
+    for call in (
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+        "dynamodb:Query",
+        "s3:PutObject",
+        "s3:GetObject",
+        "eks:DescribeCluster",
+    ):
+        yield Case(f"{call} throttled", means("api-throttled", call, rate=0.5), 15)
+    yield Case(
+        "ec2:DescribeInstances throttled",
+        means("api-throttled", "ec2:DescribeInstances", rate=0.5, must_hit=False),
+        15,
+        block=0,
+    )
+    yield Case("dynamodb answers 500", means("api-failing", "dynamodb:*", rate=0.5), 12)
+    yield Case("s3 answers 500", means("api-failing", "s3:*", rate=0.5), 12)
+    yield Case("all AWS calls fail", means("api-failing", "*"), 10)
+    yield Case("dynamodb hangs", means("api-hanging", "dynamodb:*"), 10)
+    yield Case("connections cut", means("api-cut", "*", rate=0.3), 12)
+    yield Case("answers of dynamodb lost", means("api-answer-lost", "dynamodb:*", rate=0.3), 12)
+    yield Case("credentials expired", means("token-expired", "*", rate=0.3), 10)
+    yield Case("EKS token expired", means("token-expired", "kubernetes", rate=0.5), 10)
+    yield Case("bucket's policy refuses writes", bucket_closed, 8)
+    yield Case("six functions crash", several("function-crash", times=6))
+    yield Case("a function freezes", several("function-frozen", times=1))
+    yield Case("functions starve", means("function-starved", "all", rate=0.9, must_hit=False), 12)
+    yield Case("a function is out of memory", several("function-out-of-memory", times=1))
+    yield Case("a map child lost", once(lose_map_child))
+    yield Case("execution stopped, then continued", once(stop_execution), stops=True)
+    yield Case("execution stopped and redriven", once(stop_and_redrive))
+    yield Case("stack updated", once(update_stack))
+    yield Case(
+        "six functions crash in a campaign", several("function-crash", times=6), of="campaign"
+    )
+    yield Case("all AWS calls fail in a campaign", means("api-failing", "*"), 10, of="campaign")
+    yield Case("API server frozen in a campaign", means("api-server-frozen"), 15, of="campaign")
+
+
+def _people() -> Iterator[Case]:
+    yield Case("two runs at once", once(start_another))
+    yield Case("the same name twice", once(start_again))
+    yield Case("Ctrl-C, then continued", interrupt(1), stops=True)
+    yield Case("Ctrl-C twice, then continued", interrupt(2), stops=True)
+    yield Case("terminal closed, then continued", interrupt(1, signal.SIGHUP), stops=True)
+
+
+CATALOGUE = (*_cluster(), *_network(), *_aws(), *_people())

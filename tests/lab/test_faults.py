@@ -1,0 +1,131 @@
+"""The lab's faults do what they say, and are taken back exactly."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import daemon
+from lab.fabric.caps import links
+from lab.fabric.network import FABRIC
+from lab.faults import inject
+from lab.nodes.programs import Programs
+from tests.lab.running import Lab
+from tests.lab.waiting import eventually
+
+
+def inside(*command: str, node: str = "region") -> str:
+    return subprocess.run(
+        [*daemon.enter(node), *command], capture_output=True, text=True, check=False, timeout=60
+    ).stdout
+
+
+def fabric() -> tuple[str, str]:
+    """The bridges' ports, and the queues of all devices: what a fault must leave as it was."""
+    enter = ("nsenter", f"--net=/run/netns/{FABRIC}")
+    ports = inside(*enter, "ip", "-oneline", "link")
+    return re.sub(r" qlen \d+", "", ports), inside(*enter, "tc", "qdisc")
+
+
+@dataclass(frozen=True)
+class Ping:
+    """What ping says. It is the one of the lab's packages, since the machine may have none."""
+
+    received: int
+    duplicates: int
+    milliseconds: float
+
+
+def ping(lab: Lab, node: str, address: str, *more: str, count: int = 20) -> Ping:
+    programs = Programs(Path(lab.status["kubernetes"]), Path(lab.status["programs"]))
+    said = inside(
+        *("env", *(f"{name}={value}" for name, value in programs.environment.items())),
+        *(programs.debian_program("usr/bin/ping", "bin/ping"), "-q", "-c", str(count)),
+        *("-i", "0.01", "-W", "1", *more, address),
+        node=node,
+    )
+    duplicates = re.search(r"\+(\d+) duplicates", said)
+    average = re.search(r"= [\d.]+/([\d.]+)/", said)
+    found = re.search(r"(\d+) received", said)
+    assert found, said
+    return Ping(
+        int(found[1]),
+        int(duplicates[1]) if duplicates else 0,
+        float(average[1]) if average else 0.0,
+    )
+
+
+def test_each_fault_of_the_network_has_its_effect_and_leaves_the_fabric_as_it_was(lab: Lab) -> None:
+    near, far = lab.nodes(placement_group=True)[0], lab.nodes(placement_group=False)[0]
+    address = lab.core.read_node(far).status.addresses[0].address
+    before = fabric()
+    whole = ping(lab, near, address)
+    assert whole.received == 20
+    with inject("packets-lost", on=far, rate=0.3):
+        assert 20 <= ping(lab, near, address, count=60).received < 60
+    with inject("packets-delayed", on=far, delay_ms="20"), inject("racks-duplicated", on=far):
+        both = ping(lab, near, address)
+        assert both.milliseconds > 40
+        assert both.duplicates > 0
+    with inject("packets-corrupted", on=far, rate=0.5):
+        assert ping(lab, near, address, count=40).received < 40
+    with inject("mtu-mismatch", on=far):
+        assert ping(lab, near, address, "-s", "1400", count=5).received == 5
+        assert ping(lab, near, address, "-s", "4000", count=5).received == 0
+    with inject("partition", on=far, direction="in"):
+        assert ping(lab, near, address, count=5).received == 0
+        assert lab.node_is_ready(far)
+    with inject("link-flapping", on=far):
+        assert ping(lab, near, address, count=5).received == 0
+    assert fabric() == before
+    assert ping(lab, near, address).received == 20
+
+
+def test_a_killed_program_starts_again_and_its_node_stays_ready(lab: Lab) -> None:
+    node = lab.nodes(placement_group=False)[0]
+    words = f"--hostname-override={node} "
+    kubelet = lab.process(words, name="kubelet")
+    etcd = lab.process("--data-dir", name="etcd")
+    with inject("kubelet-killed", on=node), inject("etcd-killed"):
+        pass
+    assert lab.process(words, name="kubelet") != kubelet
+    assert lab.process("--data-dir", name="etcd") != etcd
+    eventually(lambda: lab.node_is_ready(node), seconds=20)
+
+
+def test_a_fault_ends_with_the_command_that_was_killed(lab: Lab) -> None:
+    node = lab.nodes(placement_group=False)[0]
+    device = next(link.device for link in links() if link.node == node)
+    enter = ("nsenter", f"--net=/run/netns/{FABRIC}")
+
+    def is_up() -> bool:
+        return "state UP" in inside(*enter, "ip", "link", "show", "dev", device)
+
+    command = subprocess.Popen(
+        [sys.executable, "-m", "lab", "fault", "link-flapping", "--on", node],
+        stdout=subprocess.DEVNULL,
+    )
+    eventually(lambda: not is_up(), seconds=10)
+    command.send_signal(signal.SIGKILL)
+    command.wait()
+    eventually(is_up, seconds=20)
+    eventually(lambda: lab.node_is_ready(node), seconds=20)
+
+
+def test_a_node_that_is_lost_has_no_program_and_boots_again(lab: Lab) -> None:
+    node = lab.nodes(placement_group=False)[0]
+    address = lab.core.read_node(node).status.addresses[0].address
+    with inject("node-lost", on=node):
+        listed = inside("ps", "-ww", "-eo", "args=").splitlines()
+        assert not [line for line in listed if "/kubelet " in line and node in line]
+        assert not [line for line in listed if "/containerd " in line and node in line]
+        assert not [line for line in listed if "containerd-shim" in line and node in line]
+        # The namespace of the control plane has a route to every node.
+        assert ping(lab, "region", address, count=3).received == 0
+    assert lab.process(f"--hostname-override={node} ", name="kubelet")
+    eventually(lambda: lab.node_is_ready(node), seconds=30)
+    eventually(lambda: ping(lab, "region", address, count=3).received == 3, seconds=10)
