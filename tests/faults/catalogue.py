@@ -53,7 +53,7 @@ class Case:
         cost: what it may cost, for people.
         ends: the errors with which the run may end; none where every trial must be measured.
         words: what the sentence must contain; `{node}` is the node that the fault met.
-        stops: whether the run is stopped on purpose, and is continued.
+        stops: whether the run is stopped by it, and is continued.
     """
 
     name: str
@@ -78,7 +78,14 @@ def _cluster() -> Iterator[Case]:
     yield Case("owner object deleted while servers start", once(delete_owner), block=0)
     yield Case("servers' DaemonSets deleted", once(delete_servers))
     yield Case("quota of pods used up", quota, 8)
-    yield Case("admission policy refuses pods", refusing_policy, 8)
+    yield Case(
+        "admission policy refuses pods",
+        refusing_policy,
+        8,
+        cost="the run ends at once; it is continued without the policy",
+        words=("images come from registry.corp only",),
+        stops=True,
+    )
     yield Case("admission webhook hangs", hanging_webhook, 8)
     yield Case("namespace deleted", once(delete_namespace))
     yield Case("rights in the namespace withdrawn", once(withdraw_rights))

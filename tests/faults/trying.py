@@ -106,11 +106,11 @@ def attempt(lab: Lab, case: Case, name: str) -> Tried:
     left = _left(lab, before)
     error = str(lab.record(name_measured).get("error") or "")
     lost = planned - measured
+    wanted = (word.format(**scene.notes) for word in case.words)
+    wrong += [f"the sentence lacks {word!r}" for word in wanted if word not in told]
     if case.ends and error in case.ends:
         # What no node is left for could not have been measured.
         lost = 0
-        wanted = (word.format(**scene.notes) for word in case.words)
-        wrong += [f"the sentence lacks {word!r}" for word in wanted if word not in told]
     elif case.ends:
         wrong.append(f"it ended with {error or status}, not with {' or '.join(case.ends)}")
     elif not case.stops and code:
