@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 STACK = "rackrate"
 BUILD_DIRECTORY = REPOSITORY / ".aws-sam" / "build"
 SAM_SETTINGS = REPOSITORY / "samconfig.toml"
+# What `sam build` reads.
+SOURCES = (
+    *("functions", "image", "packages", "statemachine", "templates"),
+    *("samconfig.toml", "template.yaml"),
+)
 CREATE_SECONDS = 300.0
 DELETE_SECONDS = 300.0
 # CreateStack's limit for TemplateBody; a larger template is given by its URL.
@@ -67,9 +73,14 @@ class Packaged:
 
 
 def build() -> None:
-    """Run `sam build` as a user would; it takes what did not change from its cache."""
+    """Run `sam build` as a user would, unless the build is that of these sources."""
     with _build_directory():
-        _sam(["build"], child_environment())
+        sources = _digest_of_sources()
+        # In the directory that every other build empties.
+        built = BUILD_DIRECTORY / "sources.sha256"
+        if not built.exists() or built.read_text("ascii") != sources:
+            _sam(["build"], child_environment())
+            built.write_text(sources, encoding="ascii")
 
 
 def package(status: Mapping[str, Any]) -> Packaged:
@@ -169,6 +180,20 @@ def _build_directory() -> Iterator[None]:
     with (BUILD_DIRECTORY.parent / "build.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def _digest_of_sources() -> str:
+    """A digest of all that `sam build` reads, and of the programs that build."""
+    directories = [path for path in (REPOSITORY / name for name in SOURCES) if path.is_dir()]
+    files = [path for path in (REPOSITORY / name for name in SOURCES) if path.is_file()]
+    for directory in directories:
+        for parent, _, names in os.walk(directory, followlinks=True):
+            files += [Path(parent, name) for name in names if not name.endswith(".pyc")]
+    digest = hashlib.sha256(f"{sys.version} {version('aws-sam-cli')}".encode())
+    for path in sorted(files):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path} {path.stat().st_mode} {content}\n".encode())
+    return digest.hexdigest()
 
 
 def _watch(cloudformation: Any, say: Say, stack_id: str, goal: str, seconds: float) -> None:
