@@ -22,6 +22,8 @@ _CONTROL_PLANE = {
     "controller-manager": "kube-controller-manager",
 }
 _BACK_SECONDS = 15.0
+# Less than whoever takes the fault back waits for the answer.
+_READY_SECONDS = 30.0
 
 
 class HasCluster(Protocol):
@@ -134,8 +136,11 @@ def _node_lost(target: Target, order: Order) -> Iterator[None]:
     cluster, nodes = target.cluster, target.nodes(order.on)
     with contextlib.ExitStack() as undo:
         for node in nodes:
+            undo.callback(_await_ready, cluster, node, node.program("kubelet"))
+        links = undo.enter_context(contextlib.ExitStack())
+        for node in nodes:
             # The link first: what a node that loses its power does is not seen by others.
-            undo.callback(cluster.network.set_link, node.spec.name, up=True)
+            links.callback(cluster.network.set_link, node.spec.name, up=True)
             cluster.network.set_link(node.spec.name, up=False)
             order.hit()
         for node in nodes:
@@ -146,6 +151,8 @@ def _node_lost(target: Target, order: Order) -> Iterator[None]:
             # As at a boot, the kubelet starts after containerd; it gives up without.
             undo.callback(_await_containerd, node, containerd)
             undo.enter_context(_stopped([containerd]))
+        # And both after the network. A kubelet that began without would be NotReady for 10 s.
+        undo.callback(links.close)
         yield
 
 
@@ -163,3 +170,16 @@ def _await_containerd(node: Node, containerd: Process) -> None:
         if time.monotonic() > deadline:
             return
         time.sleep(0.1)
+
+
+def _await_ready(cluster: RunningCluster, node: Node, kubelet: Process) -> None:
+    """Wait until its kubelet has said that the node is Ready. Until then the API server repeats
+    what the kubelet said before the fault.
+    """
+    deadline = time.monotonic() + _READY_SECONDS
+    while not kubelet.stopped and time.monotonic() < deadline:
+        # The API server may be struck too.
+        with contextlib.suppress(OSError):
+            if cluster.is_ready(node.spec.name, since=kubelet.started_at):
+                return
+        time.sleep(0.2)

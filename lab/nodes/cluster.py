@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from lab.aws.eks.infrastructure import (
     AddonLaunchError,
@@ -279,14 +281,15 @@ class RunningCluster:
         node.stop()
         self.network.remove_node(name)
 
+    def is_ready(self, name: str, *, since: float) -> bool:
+        """Has the node's kubelet said that it is Ready since a time? Raises OSError."""
+        node = json.loads(self.control_plane.request(f"/api/v1/nodes/{name}"))
+        # Kubernetes counts whole seconds.
+        return _ready_at(node) >= int(since)
+
     def _ready_nodes(self) -> set[str]:
         items = json.loads(self.control_plane.request("/api/v1/nodes"))["items"]
-        return {
-            item["metadata"]["name"]
-            for item in items
-            for condition in item.get("status", {}).get("conditions", [])
-            if condition["type"] == "Ready" and condition["status"] == "True"
-        }
+        return {item["metadata"]["name"] for item in items if _ready_at(item)}
 
     def _describe_unready(self, names: set[str]) -> str:
         unready = sorted(names - self._ready_nodes())
@@ -296,3 +299,11 @@ class RunningCluster:
             for process in self._nodes[name].running
         )
         return f"not Ready after {READY_SECONDS:.0f} s: {', '.join(unready)} ({ends})"
+
+
+def _ready_at(node: Mapping[str, Any]) -> float:
+    """When a Ready node's kubelet said so last, in seconds since the epoch; 0 for another node."""
+    for condition in node.get("status", {}).get("conditions", []):
+        if condition["type"] == "Ready" and condition["status"] == "True":
+            return datetime.fromisoformat(condition["lastHeartbeatTime"]).timestamp()
+    return 0.0

@@ -47,6 +47,7 @@ class Process:
         self._process = self._started()
 
     def _started(self) -> subprocess.Popen[bytes]:
+        self._started_at = time.time()
         with self.log.open("ab") as output:
             return subprocess.Popen(
                 self._argv,
@@ -66,6 +67,11 @@ class Process:
     def stopped(self) -> bool:
         """Whether it was asked to end for good."""
         return self._stopped.is_set()
+
+    @property
+    def started_at(self) -> float:
+        """When the process started, in seconds since the epoch."""
+        return self._started_at
 
     @property
     def pid(self) -> int:
