@@ -50,7 +50,7 @@ _LEASES = {"pk": "lease", "sk": "nodes"}
 RunStatus = Literal[
     "running", "succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"
 ]
-#: What a run's item has from its end, or from its hold on nodes that it gave back.
+#: What a run's item has from its end, from what led to it, or from a hold on nodes given back.
 _OF_AN_END = (
     "finished_at",
     "seconds",
@@ -59,6 +59,9 @@ _OF_AN_END = (
     "conclusion",
     "stopped",
     "gave_up",
+    "lost_arms",
+    "missing_since",
+    "refused_items",
     "waiting_since",
     "leased_at",
 )
@@ -615,6 +618,14 @@ class Store:
         with ThreadPoolExecutor(_READERS) as pool:
             gone = (item["sk"] for item in tried if item["sk"] not in stay)
             list(pool.map(lambda sk: self._table.delete(pk, sk), gone))
+
+    def forget_measurements(self, run_id: str) -> None:
+        """Delete what was tried of a run, and on which nodes, so that it is planned anew."""
+        self.forget_trials(run_id, apart_from=())
+        # A new plan names places after other nodes.
+        self._table.update(
+            f"run#{run_id}", "run", set_={"updated_at": now()}, remove=("replacements",)
+        )
 
     def running_runs(self) -> list[RunRecord]:
         """Every run whose status in the table is `running`."""

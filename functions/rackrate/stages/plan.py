@@ -30,6 +30,7 @@ from rackrate.plan.estimate import Estimates, EstimateSummary, estimate
 from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.plan.model import Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
+from rackrate.plan.replacements import nodes_at
 from rackrate.plan.schedule import (
     Item,
     Pairing,
@@ -43,7 +44,7 @@ from rackrate.plan.schedule import (
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
 from rackrate.stages.take_lease import held_by_campaign
-from rackrate.store import RunProgress, RunStatus, Store, now, seconds_between
+from rackrate.store import RunProgress, RunRecord, RunStatus, Store, now, seconds_between
 from rackrate_text.words import counted, listed
 
 #: The statuses with which a run can be compared.
@@ -169,7 +170,7 @@ def _continue(run_id: str, resources: Resources) -> Planned | None:
         None for a run that is not continued, or that has measured nothing yet and is planned anew.
 
     Raises:
-        NodesChanged: nodes on which it has measured are gone or not Ready.
+        NodesChanged: nodes on which it measured last are gone.
     """
     store = resources.store
     run = store.run(run_id)
@@ -182,9 +183,9 @@ def _continue(run_id: str, resources: Resources) -> Planned | None:
         items = store.items(run_id)
         stay = paired_trials(items, store.trial_states(run_id))
     if planned is None or not stay:
-        store.forget_trials(run_id, apart_from=())
+        store.forget_measurements(run_id)
         return None
-    _check_same_nodes(planned, resources)
+    _check_same_nodes(planned, run, resources)
     store.forget_trials(run_id, apart_from=stay)
     first = [item for item in items if item.batch == 1]
     left = 1 - len(stay) / max(len(planned_trials(items)), 1)
@@ -198,26 +199,29 @@ def _continue(run_id: str, resources: Resources) -> Planned | None:
     return _told(planned, max(item.batch for item in items), store)
 
 
-def _check_same_nodes(planned: PlannedRun, resources: Resources) -> None:
-    """Check that the nodes of a plan are Ready, and still the same instances."""
-    ready = {
-        (node.name, node.instance_id)
-        for nodes in _found_nodes(resources).values()
-        for node in nodes
+def _check_same_nodes(planned: PlannedRun, run: RunRecord, resources: Resources) -> None:
+    """Check that the instances on which a run measured last are still nodes of its arms.
+
+    They need not be Ready: Await servers waits for them, and says which one does not come back.
+    """
+    there = {
+        (node_of(found).name, node_of(found).instance_id)
+        for arm in resources.settings.arms
+        for found in nodes_of(resources.cluster, arm)
+        if "deletionTimestamp" not in found["metadata"]
     }
-    gone = sorted(
-        {
-            node.name
-            for arm in planned.arms
-            for node in arm.nodes
-            if (node.name, node.instance_id) not in ready
-        }
-    )
+    replaced = nodes_at(run.replacements)
+    last = {
+        (now_there.name, now_there.instance_id)
+        for arm in planned.arms
+        for now_there in (replaced.get(node.name, node) for node in arm.nodes)
+    }
+    gone = sorted(name for name, _ in last - there)
     if gone:
         raise NodesChanged(
             f"the run {planned.run_id} cannot go on: it measured on {listed(gone)}, which"
-            f" {'is' if len(gone) == 1 else 'are'} gone or not Ready, and other nodes are a new"
-            " draw; start a new run with its plan"
+            f" {'is' if len(gone) == 1 else 'are'} gone, and other nodes are a new draw; start a"
+            " new run with its plan"
         )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from rackrate.errors import NodesChanged
+from rackrate.measure.nodes import node_of
+from rackrate.plan.replacements import Replacement
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import end_or_go_on, finish
-from tests.unit.stages.runs import ARN, RUN, Tasks, trials
+from tests.unit.stages.runs import ARN, RUN, Tasks
 
+LONG_AGO = "2026-11-21T08:00:00.000Z"
 STATE = {
     "failure": {"Error": "LinksDown", "Cause": "{}"},
     "finished": {"cause": "two links are down"},
@@ -51,13 +56,15 @@ def test_an_execution_ends_with_the_first_error_and_the_sentence_as_its_cause(
 def test_a_redriven_execution_goes_on_once_for_each_redrive(plan, stop, end, store, tasks):
     plan()
     lost = {"error": "TrialsLost", "message": "8 of 12 trials are lost for good"}
-    store.update_run(RUN, gave_up=lost)
+    store.update_run(RUN, gave_up=lost, lost_arms={"treatment": LONG_AGO}, refused_items=2)
+    store.update_run(RUN, missing_since={"node-a": LONG_AGO})
     stop()
     assert end(1)
     assert end(1), "a repeated call of a function that crashed goes on too"
     run = store.run(RUN)
     assert (run.status, run.error, run.finished_at) == ("running", None, None)
     assert run.gave_up is None, "it measures again"
+    assert (run.lost_arms, run.refused_items, run.missing_since) == ({}, 0, {}), "all gets its time"
     assert (run.redrives, len(run.continued_at)) == (1, 1)
     stop()
     assert not end(1)
@@ -101,17 +108,82 @@ def test_only_trials_whose_partners_are_missing_are_measured_again(
     assert (run.trials_measured, run.trials_failed) == (len(kept), 0)
 
 
-def test_other_nodes_are_a_new_draw_and_the_trials_stay_as_they_are(
-    plan, deploy, measure, stop, end, store, cluster
-):
-    measure(deploy()[0])
-    node = next(iter(trials(store))).client
+def in_cluster(cluster, name):
+    """The object of a node."""
+    return next(found for found in cluster.nodes if found["metadata"]["name"] == name)
+
+
+@pytest.fixture
+def measured(plan, deploy, measure, stop, end):
+    """A run with trials that was stopped, and goes on. Gives a node that has measured."""
+    item = deploy()[0]
+    measure(item)
     stop()
     end(1)
+    return item.pairs[0].client
+
+
+def another_instance(cluster, name):
+    """Let a node be of another instance."""
+    in_cluster(cluster, name)["spec"]["providerID"] = "aws:///us-east-1a/i-0another"
+
+
+def test_other_nodes_are_a_new_draw_and_the_trials_stay_as_they_are(plan, measured, store, cluster):
     before = store.trials(RUN)
-    for found in cluster.nodes:
-        if found["metadata"]["name"] == node:
-            found["spec"]["providerID"] = "aws:///us-east-1a/i-0another"
-    with pytest.raises(NodesChanged, match=node):
+    another_instance(cluster, measured)
+    with pytest.raises(NodesChanged, match=measured):
         plan()
     assert store.trials(RUN) == before
+
+
+def test_a_node_that_is_not_ready_is_waited_for_and_no_new_draw(plan, measured, store, cluster):
+    before = store.trials(RUN)
+    conditions = [{"type": "Ready", "status": "Unknown"}]
+    in_cluster(cluster, measured)["status"]["conditions"] = conditions
+    plan()
+    assert store.trials(RUN) == before
+    in_cluster(cluster, measured)["metadata"]["deletionTimestamp"] = LONG_AGO
+    with pytest.raises(NodesChanged, match=measured):
+        plan()
+
+
+def replaced(measured, node):
+    """The replacement of a node."""
+    return Replacement(
+        place=measured,
+        arm="treatment",
+        lost=measured,
+        why="is gone",
+        node=node_of(node),
+        block=1,
+        at=LONG_AGO,
+    )
+
+
+def test_a_run_goes_on_with_the_node_that_replaced_a_lost_one(plan, measured, store, cluster):
+    before = store.trials(RUN)
+    lost = in_cluster(cluster, measured)
+    new = copy.deepcopy(lost)
+    new["metadata"]["name"] = "node-x"
+    new["spec"]["providerID"] = "aws:///us-east-1a/i-0x"
+    cluster.nodes[cluster.nodes.index(lost)] = new
+    with pytest.raises(NodesChanged, match=measured):
+        plan()
+    store.replace_nodes(RUN, [replaced(measured, new)], [])
+    plan()
+    assert store.trials(RUN) == before
+    another_instance(cluster, "node-x")
+    with pytest.raises(NodesChanged, match="node-x"):
+        plan()
+
+
+def test_a_plan_that_is_made_anew_forgets_replacements_of_the_old_one(
+    plan, deploy, stop, end, store, cluster
+):
+    deploy()
+    store.replace_nodes(RUN, [replaced("node-a", in_cluster(cluster, "node-b"))], [])
+    stop()
+    end(1)
+    plan()
+    assert store.run(RUN).replacements == ()
+    assert store.nodes_at(RUN) == {}
