@@ -86,13 +86,37 @@ class Lab:
             self._clients[service] = made
         return made
 
+    @contextlib.contextmanager
+    def allowed(self, name: str, policy: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+        """The environment of somebody who has exactly the rights of a policy, in a role's name."""
+        iam = self.aws("iam")
+        trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
+        whom = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+        arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=whom)["Role"]["Arn"]
+        try:
+            iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=json.dumps(policy))
+            keys = self.aws("sts").assume_role(RoleArn=arn, RoleSessionName=name)["Credentials"]
+            yield self.environment | {
+                "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+                "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+                "AWS_SESSION_TOKEN": keys["SessionToken"],
+            }
+        finally:
+            with contextlib.suppress(iam.exceptions.NoSuchEntityException):
+                iam.delete_role_policy(RoleName=name, PolicyName=name)
+            iam.delete_role(RoleName=name)
+
     def command(
-        self, *argv: str, check: bool = True, seconds: float = 60
+        self,
+        *argv: str,
+        check: bool = True,
+        seconds: float = 60,
+        environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a user's command in the environment of the lab."""
+        """Run a user's command in the environment of the lab, or in another one."""
         done = subprocess.run(
             argv,
-            env=self.environment,
+            env=environment or self.environment,
             capture_output=True,
             text=True,
             timeout=BUSY * seconds,

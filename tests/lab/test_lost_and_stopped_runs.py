@@ -15,6 +15,7 @@ import pytest
 from kubernetes import client as kubernetes
 
 from lab import daemon
+from tests.docs.blocks import ROOT, blocks_of
 from tests.lab.running import SHORT, Lab
 from tests.lab.waiting import BUSY, eventually
 
@@ -204,6 +205,21 @@ def test_ctrl_c_in_a_block_stops_the_run_and_cleans_up_before_the_command_ends(l
     assert all(int(trial["block"]) == 1 for trial in trials)
 
 
+def caller_policy(lab: Lab) -> Any:
+    """The policy of docs/security.md for whoever starts runs, with the lab's names."""
+    (text,) = [
+        block.text
+        for block in blocks_of(ROOT / "docs/security.md")
+        if (block.language, block.title) == ("json", "caller")
+    ]
+    machine = lab.outputs["StateMachineArn"].split(":")
+    names = {"REGION": machine[3], "ACCOUNT": machine[4]}
+    names |= {name.upper(): lab.outputs[f"{name}Name"] for name in ("Table", "Bucket")}
+    for name, value in names.items():
+        text = text.replace(name, value)
+    return json.loads(text)
+
+
 def test_a_stopped_run_is_continued_and_measures_only_what_is_missing(
     lab: Lab, tmp_path: Path
 ) -> None:
@@ -213,9 +229,12 @@ def test_a_stopped_run_is_continued_and_measures_only_what_is_missing(
     eventually(lambda: lab.record("continued")["status"] == "aborted", seconds=60)
     first = {t["sk"]: t for t in lab.items("continued", "trial#") if t["block"] == 1}
     assert len(first) == 4
-    done = lab.command(
-        *("rackrate", "run", "--continue", "continued", "--out", str(tmp_path)), seconds=180
-    )
+    with lab.allowed("caller", caller_policy(lab)) as environment:
+        done = lab.command(
+            *("rackrate", "run", "--continue", "continued", "--out", str(tmp_path)),
+            seconds=180,
+            environment=environment,
+        )
     assert "continued from its stored trials" in done.stderr
     trials = {trial["sk"]: trial for trial in lab.items("continued", "trial#")}
     assert len(trials) == 12

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,28 +73,15 @@ def test_the_doctor_finds_nothing_that_failed(lab: Lab, runs: tuple[str, str]) -
 
 
 def test_what_a_role_may_not_look_at_is_unknown_with_the_action_that_is_missing(lab: Lab) -> None:
-    iam, name = lab.aws("iam"), "doctor-reader"
-    trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
     may = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
-    made = iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy(trust))["Role"]
-    iam.put_role_policy(RoleName=name, PolicyName="reads", PolicyDocument=policy(may))
-    assumed = lab.aws("sts").assume_role(RoleArn=made["Arn"], RoleSessionName="reader")
-    keys = assumed["Credentials"]
-    credentials = {
-        "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
-        "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
-        "AWS_SESSION_TOKEN": keys["SessionToken"],
-    }
-    done = subprocess.run(
-        [str(TOOLS / "rackrate"), "doctor", "--json"],
-        env=lab.environment | credentials,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    iam.delete_role_policy(RoleName=name, PolicyName="reads")
-    iam.delete_role(RoleName=name)
+    rights = {"Version": "2012-10-17", "Statement": [may]}
+    with lab.allowed("doctor-reader", rights) as environment:
+        done = lab.command(
+            *(str(TOOLS / "rackrate"), "doctor", "--json"),
+            check=False,
+            seconds=120,
+            environment=environment,
+        )
     assert done.returncode == 0, done.stderr
     checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
     assert checks["stack"]["state"] == "ok"
@@ -110,11 +96,6 @@ def test_what_a_role_may_not_look_at_is_unknown_with_the_action_that_is_missing(
     ):
         assert checks[check]["state"] == "unknown"
         assert action in checks[check]["found"]
-
-
-def policy(statement: dict[str, Any]) -> str:
-    """A policy of one statement."""
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
 def test_the_link_to_a_report_needs_no_credentials(lab: Lab, runs: tuple[str, str]) -> None:
