@@ -11,7 +11,7 @@ from rackrate.foreign import plain
 from rackrate.measure.counters import ena, traffic
 from rackrate.measure.interfaces import Unreadable, interface
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, is_ready, node_of, untolerated_taints
-from rackrate.measure.pods import is_finished, missing_program, outcome
+from rackrate.measure.pods import is_finished, missing_part, outcome
 from rackrate.table import from_item, to_item
 from tests.unit.samples import DATA, node
 
@@ -85,7 +85,7 @@ def test_every_status_of_a_pod_has_an_outcome(status):
     containers = [{"name": "rtt", "image": "tools", "command": ["ping"]}]
     pod = {"metadata": {"name": "p"}, "spec": {"containers": containers}, "status": status}
     is_finished(pod)
-    missing_program(pod, "rtt")
+    missing_part(pod, "rtt")
     assert outcome(pod, "rtt").started in (True, False)
 
 

@@ -12,6 +12,10 @@ _MESSAGE_LENGTH = 300
 _NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
 #: Part of runc's message when the image lacks a program.
 _NO_PROGRAM = "executable file not found"
+#: The kubelet's reasons while it cannot pull an image, and parts of containerd's message when the
+#: registry has no such tag or digest.
+_PULL_FAILED = frozenset({"ErrImagePull", "ImagePullBackOff"})
+_NO_IMAGE = (": not found", "manifest unknown")
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
     container = next((c for c in containers if c["name"] == test), None)
     state = container.get("state", {}) if container else {}
     ended = state.get("terminated")
-    if (lacking := missing_program(pod, test)) is not None:
+    if (lacking := missing_part(pod, test)) is not None:
         return Outcome(False, lacking)
     ran = ended is not None and ended.get("reason") not in _NEVER_RAN
     if ended is not None and ran and ended.get("startedAt"):
@@ -89,8 +93,8 @@ def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
     return Outcome(False, f"was not started{_because(status)}{detail}"[:_MESSAGE_LENGTH])
 
 
-def missing_program(pod: Mapping[str, Any], container: str) -> str | None:
-    """A message that names the program that the image lacks; None if that is not the reason."""
+def missing_part(pod: Mapping[str, Any], container: str) -> str | None:
+    """A message on the image, or the program in it, that there is not; None if there are both."""
     status, spec = pod.get("status", {}), pod.get("spec", {})
     found = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
     states = [
@@ -101,15 +105,29 @@ def missing_program(pod: Mapping[str, Any], container: str) -> str | None:
         for of in ("state", "lastState")
         for state in each.get(of, {}).values()
     ]
-    if not any(_NO_PROGRAM in (state.get("message") or "") for state in states):
+    no_program = any(_NO_PROGRAM in (state.get("message") or "") for state in states)
+    if not no_program and not any(map(_has_no_image, states)):
         return None
     for each in (*spec.get("initContainers", []), *spec.get("containers", [])):
-        if each["name"] == container:
+        if each["name"] == container and no_program:
             return (
                 f"there is no {each['command'][0]} in the image {each['image']}; the image that"
                 ' the stack builds has it: update the stack with "ToolImage=build"'
             )
+        if each["name"] == container:
+            return (
+                f"there is no image {each['image']} in its registry; update the stack with the name"
+                ' of one that there is, or with "ToolImage=build"'
+            )
     return None
+
+
+def _has_no_image(state: Mapping[str, Any]) -> bool:
+    """Whether a registry says that it lacks the image. Another failed pull may succeed later."""
+    return state.get("reason") == "InvalidImageName" or (
+        state.get("reason") in _PULL_FAILED
+        and any(words in (state.get("message") or "") for words in _NO_IMAGE)
+    )
 
 
 def _why_ended(status: Mapping[str, Any], ended: Mapping[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ from rackrate.errors import ServersNotReady
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.networks import namespace_of
-from rackrate.measure.pods import missing_program
+from rackrate.measure.pods import missing_part
 from rackrate.plan.arms import Network
 from rackrate.settings import Settings
 
@@ -61,10 +61,10 @@ def server_labels(run_id: str) -> dict[str, str]:
     return {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "server"}
 
 
-def lacking_programs(pods: Iterable[Json]) -> list[str]:
-    """Messages on the server programs that the image lacks, for which waiting is useless."""
+def missing_parts(pods: Iterable[Json]) -> list[str]:
+    """Messages on images, and programs in them, that there are not: waiting is useless."""
     found = {
-        missing_program(pod, container["name"])
+        missing_part(pod, container["name"])
         for pod in pods
         for container in pod["status"].get("containerStatuses", [])
     }

@@ -20,7 +20,7 @@ from rackrate.measure.placement import placed
 from rackrate.measure.servers import (
     addresses_in,
     find_owner,
-    lacking_programs,
+    missing_parts,
     server_addresses,
     server_labels,
     why_waiting,
@@ -82,11 +82,11 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
 
         def settled(pods: Mapping[str, Json], names: Set[str] = names) -> bool:
             ready = server_addresses(pods.values()).keys()
-            return names <= ready or bool(lacking_programs(pods.values()))
+            return names <= ready or bool(missing_parts(pods.values()))
 
         left = max(0.0, deadline - time.monotonic())
         pods, _ = cluster.watch(pods_path(network, settings), labels, settled, seconds=left)
-        if lacking := lacking_programs(pods.values()):
+        if lacking := missing_parts(pods.values()):
             raise ServersNotReady("; ".join(lacking))
         ready = server_addresses(pods.values()).keys()
         missing |= {place for place in wanted if _name_at(place, nodes) not in ready}

@@ -21,7 +21,7 @@ from rackrate.measure.cluster import Cluster
 from rackrate.measure.counters import Counters, Counts
 from rackrate.measure.interfaces import Unreadable
 from rackrate.measure.obstacles import absence
-from rackrate.measure.pods import missing_program
+from rackrate.measure.pods import missing_part
 from rackrate.measure.servers import owner_of
 from rackrate.plan.arms import Interface
 from rackrate.resources import Resources
@@ -228,7 +228,7 @@ class _Reading:
         try:
             found = counters.traffic(printed[_TRAFFIC] or "")
         except Unreadable as error:
-            return {}, missing_program(pod, _TRAFFIC) or str(error)
+            return {}, missing_part(pod, _TRAFFIC) or str(error)
         names = [
             container["command"][-1]
             for container in asked["spec"]["containers"]
@@ -241,7 +241,7 @@ class _Reading:
             facts = {n: each for n, each in _facts(names, printed).items() if n in found}
             node = asked["spec"]["nodeName"]
             self.facts[node] = self.facts.get(node, {}) | facts
-        lacking = next(filter(None, (missing_program(pod, each) for each in printed)), None)
+        lacking = next(filter(None, (missing_part(pod, each) for each in printed)), None)
         return found, lacking if found else "none of its interfaces leaves the node"
 
     def _printed(self, cluster: Cluster, pod: str, container: str) -> str | None:

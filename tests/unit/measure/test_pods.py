@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rackrate.measure.pods import is_finished, missing_program, outcome
+from rackrate.measure.pods import is_finished, missing_part, outcome
 
 STARTED, FINISHED = "2026-11-21T08:00:00Z", "2026-11-21T08:00:03Z"
 
@@ -114,13 +114,13 @@ def test_a_program_that_the_image_lacks_is_named_with_the_image_that_has_it(stat
     assert not found.started and found.started_at is None
     assert "no sockperf in the image tools:1" in found.failure
     assert "ToolImage=build" in found.failure
-    assert missing_program(failed, "tcp-1") is None
+    assert missing_part(failed, "tcp-1") is None
 
 
 def test_a_container_that_cannot_start_for_another_reason_is_not_told_of_an_image():
     state = {"state": {"terminated": {**START_ERROR, "message": "no such device"}}}
     failed = {**pod("Failed", ended("tcp-1"), {"name": "load", **state}), "spec": SPEC}
-    assert missing_program(failed, "load") is None
+    assert missing_part(failed, "load") is None
     found = outcome(failed, "load")
     assert (found.started, found.started_at) == (False, None), "it printed nothing, in 1970 or ever"
     assert "was not started (no such device)" in found.failure

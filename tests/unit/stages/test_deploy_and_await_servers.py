@@ -99,6 +99,28 @@ def test_a_server_that_the_image_lacks_is_not_waited_for(deploy, cluster, wait):
         wait()
 
 
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
+def test_an_image_that_its_registry_lacks_is_not_waited_for(deploy, cluster, wait, reason):
+    deploy()
+    for pod in cluster.of_role("server"):
+        image = pod["spec"]["containers"][0]["image"]
+        message = f"failed to resolve reference {image!r}: {image}: not found"
+        waiting = {"reason": reason, "message": message}
+        pod["status"]["containerStatuses"] = [{"name": "iperf3", "state": {"waiting": waiting}}]
+        pod["status"]["conditions"] = []
+    with pytest.raises(ServersNotReady, match=f"no image {image} in its registry.*ToolImage"):
+        wait()
+
+
+def test_a_registry_that_does_not_answer_is_waited_for(deploy, cluster, wait):
+    deploy()
+    waiting = {"reason": "ErrImagePull", "message": "dial tcp: lookup registry: no such host"}
+    for pod in cluster.of_role("server"):
+        pod["status"]["containerStatuses"] = [{"name": "iperf3", "state": {"waiting": waiting}}]
+        pod["status"]["conditions"] = []
+    assert not wait().ready
+
+
 def test_a_lost_node_that_no_node_group_manages_is_named_without_one(deploy, cluster, store, wait):
     for found in cluster.nodes:
         del found["metadata"]["labels"]["eks.amazonaws.com/nodegroup"]
