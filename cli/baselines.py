@@ -29,7 +29,8 @@ class Baseline:
         """Read the item `sk=baseline` as the table resource returns it."""
         # Earlier versions wrote one run.
         run_ids = item["run_ids"] if "run_ids" in item else [item["run_id"]]
-        return cls(str(item["name"]), tuple(map(str, run_ids)), str(item.get("set_at") or ""))
+        runs = tuple(map(str, run_ids)) if isinstance(run_ids, list) else ()
+        return cls(str(item["name"]), runs, str(item.get("set_at") or ""))
 
     def as_document(self) -> dict[str, Any]:
         """The baseline for `--json`."""

@@ -17,7 +17,8 @@ from rackrate_text.words import span
 
 from .campaign_input import MOST_DRAWS
 from .campaigns import Campaign
-from .errors import EXIT_FAILED, Refusal
+from .errors import EXIT_FAILED, UNREADABLE, Refusal
+from .typed import typed
 from .verdict import say
 
 _NOUNS = {"draws": "draws", "sweep": "runs", "pool": "runs"}
@@ -63,7 +64,7 @@ class CampaignEstimate:
             document = json.loads(text)
             estimate = document["estimate"]
             usd = estimate["usd"]
-            return cls(
+            read = cls(
                 steps=_ends(estimate["steps"]),
                 seconds=_ends(estimate["seconds"]),
                 usd=None if usd is None else _ends(usd),
@@ -74,7 +75,8 @@ class CampaignEstimate:
                 guards=tuple(estimate["guards_that_would_trip"]),
                 warnings=tuple(document["warnings"]),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return typed(read)
+        except UNREADABLE as error:
             raise Refusal(
                 f"The plan.json of {campaign_id} holds no complete estimate"
                 f" ({type(error).__name__}: {error}); read it in the bucket.",

@@ -75,14 +75,16 @@ class CampaignLeft:
     def of(cls, stack: Stack, campaign_id: str, record: Campaign | None) -> CampaignLeft:
         """Read the files. Raises Refusal when this command does not know their schema."""
         content = stack.content(f"campaigns/{campaign_id}/campaign.json")
+        results = None if content is None else CampaignResults.read(content, campaign_id)
         plan = None
         if record is not None and record.status == "dry_run":
             plan = stack.content(f"campaigns/{campaign_id}/plan.json")
+        estimate = None if plan is None else CampaignEstimate.read(plan, campaign_id)
         return cls(
             None if content is None else parsed(content),
-            None if content is None else CampaignResults.read(content, campaign_id),
+            results,
             None if plan is None else parsed(plan),
-            None if plan is None else CampaignEstimate.read(plan, campaign_id),
+            estimate,
         )
 
 

@@ -10,8 +10,9 @@ from typing import Any, Self
 from rackrate_text.words import counted
 
 from .comparison import Difference, read_differences
-from .errors import EXIT_FAILED, Refusal
+from .errors import EXIT_FAILED, UNREADABLE, Refusal
 from .results import Interval, read_interval, same_name_once
+from .typed import typed
 
 SCHEMA = "rackrate.campaign.v1"
 
@@ -147,7 +148,7 @@ class CampaignResults:
                 for draw in each["draws"]:
                     # Several runs on the same nodes are one draw.
                     runs += draw["run_id"].split(", ")
-            return cls(
+            read = cls(
                 campaign_id=facts["id"],
                 kind=facts["kind"],
                 status=facts["status"],
@@ -165,7 +166,8 @@ class CampaignResults:
                 warnings=tuple(document["warnings"]),
                 linked=tuple(run for run in dict.fromkeys(runs) if run not in elsewhere),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return typed(read)
+        except UNREADABLE as error:
             raise Refusal(
                 f"The campaign.json of {campaign_id} is not a complete {SCHEMA}"
                 f" ({type(error).__name__}: {error}); read it in the bucket.",

@@ -9,7 +9,7 @@ from typing import Any, Self
 from rackrate_text.units import dollars
 
 from .progress import Pace, part_of
-from .runs import TERMINAL, number_of, text_of, whole_of
+from .runs import TERMINAL, fields_of, number_of, text_of, whole_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Campaign:
             steps=whole_of(item.get("steps")) or 0,
             least=whole_of(item.get("least")),
             next_look=whole_of(item.get("next_look")),
-            stopped_after=whole_of((item.get("stopped") or {}).get("after")),
+            stopped_after=whole_of(fields_of(item.get("stopped")).get("after")),
             started_at=str(item.get("started_at") or ""),
             finished_at=text_of(item.get("finished_at")),
             seconds=number_of(item.get("seconds")),

@@ -17,6 +17,7 @@ from rackrate_text.words import several_runs
 from .errors import EXIT_FAILED, UNREADABLE, Refusal
 from .output import Output
 from .results import Results
+from .typed import typed
 
 SCHEMA = "rackrate.comparison.v1"
 
@@ -51,7 +52,7 @@ class Comparison:
         try:
             document = json.loads(text)
             told = document["comparison"]
-            return cls(
+            read = cls(
                 run_id=told["run"],
                 other=told["with"],
                 # Comparisons of earlier versions are with one run.
@@ -60,6 +61,7 @@ class Comparison:
                 differences=read_differences(told["differences"]),
                 results=Results.read(text, comparison_id, SCHEMA),
             )
+            return typed(read)
         except UNREADABLE as error:
             raise Refusal(
                 f"The comparison.json of {comparison_id} is not a complete {SCHEMA}"

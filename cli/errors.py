@@ -25,7 +25,10 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
-UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+UNREADABLE = (
+    *(ValueError, KeyError, TypeError, AttributeError, IndexError),
+    *(OverflowError, RecursionError),
+)
 """What reading a JSON document raises that lacks a part, or has another kind of value there."""
 
 CONNECTION_ERRORS = (ConnectionError, HTTPClientError)

@@ -15,8 +15,9 @@ from rich.text import Text
 from rackrate_text.units import dollars, duration, quantity
 from rackrate_text.words import span
 
-from .errors import EXIT_FAILED, Refusal
+from .errors import EXIT_FAILED, UNREADABLE, Refusal
 from .runs import Run
+from .typed import typed
 from .verdict import say
 
 NODES_SHOWN = 8
@@ -92,7 +93,7 @@ class Estimate:
             document = json.loads(text)
             estimates = document["estimates"]
             traffic = estimates["bytes_per_node"]
-            return cls(
+            read = cls(
                 seconds=float(estimates["seconds"]),
                 trials=estimates["trials"],
                 at_least=_at_least(estimates.get("at_least")),
@@ -102,7 +103,8 @@ class Estimate:
                 guards=tuple(_guard(guard) for guard in estimates["guards"]),
                 placeholders=document["placeholder_nodes"],
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return typed(read)
+        except UNREADABLE as error:
             raise Refusal(
                 f"The plan.json of {run_id} holds no complete estimate ({type(error).__name__}:"
                 f" {error}); read it in the bucket.",

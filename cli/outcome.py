@@ -55,15 +55,15 @@ class Left:
         """Read the files. Raises Refusal when this command does not know their schema."""
         content = stack.file(run_id, "results.json")
         results = None if content is None else Results.read(content, run_id)
-        document = None if content is None else parsed(content)
         plan = None
         if record is not None and record.status == "dry_run":
             plan = stack.file(run_id, "plan.json")
+        estimate = None if plan is None else Estimate.read(plan, run_id)
         return cls(
-            document,
+            None if content is None else parsed(content),
             results,
             None if plan is None else parsed(plan),
-            None if plan is None else Estimate.read(plan, run_id),
+            estimate,
         )
 
 

@@ -11,6 +11,7 @@ from rackrate_text.words import counted, several_runs
 
 from .baselines import LEAST_RUNS
 from .errors import EXIT_FAILED, UNREADABLE, Refusal
+from .typed import typed
 
 SCHEMA = "rackrate.result.v1"
 
@@ -175,7 +176,7 @@ class Results:
                 )
             run = document["run"]
             trials = document["trials"]
-            return cls(
+            read = cls(
                 run_id=run["id"],
                 status=run["status"],
                 started_at=run["started_at"],
@@ -194,6 +195,7 @@ class Results:
                 conclusion=document["conclusion"],
                 stopped=(document.get("stopped") or {}).get("text"),
             )
+            return typed(read)
         except UNREADABLE as error:
             raise Refusal(
                 f"The results.json of {run_id} is not a complete {schema}"

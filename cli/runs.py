@@ -72,7 +72,7 @@ class Run:
             block=whole_of(item.get("block")) or 0,
             blocks=whole_of(item.get("blocks")) or 0,
             next_look=whole_of(item.get("next_look")),
-            stopped_after=whole_of((item.get("stopped") or {}).get("after_blocks")),
+            stopped_after=whole_of(fields_of(item.get("stopped")).get("after_blocks")),
             pause_seconds=number_of(item.get("pause_seconds")) or 0.0,
             started_at=str(item.get("started_at") or ""),
             finished_at=text_of(item.get("finished_at")),
@@ -103,6 +103,11 @@ def number_of(value: object) -> float | None:
 def whole_of(value: object) -> int | None:
     """A whole number of an item, or None if it is none."""
     return int(value) if isinstance(value, Decimal | int | float) else None
+
+
+def fields_of(value: object) -> Mapping[str, Any]:
+    """A map of an item, or an empty one if it is none."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def text_of(value: object) -> str | None:

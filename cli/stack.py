@@ -303,7 +303,9 @@ class Stack:
         unchanged: ConditionBase = Attr("pk").not_exists()
         if before is not None:
             # Earlier versions wrote one run.
-            unchanged = Attr("run_ids").eq([*before.run_ids]) | Attr("run_id").eq(before.run_ids[0])
+            unchanged = Attr("run_ids").eq([*before.run_ids])
+            if before.run_ids:
+                unchanged |= Attr("run_id").eq(before.run_ids[0])
         try:
             self._table.put_item(
                 Item={

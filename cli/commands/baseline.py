@@ -250,7 +250,7 @@ def _table(baselines: list[Baseline]) -> Table:
         table.add_row(
             Text(baseline.name),
             str(len(baseline.run_ids)),
-            Text(baseline.run_ids[-1]),
+            Text(baseline.run_ids[-1] if baseline.run_ids else "none"),
             baseline.set_at[:16].replace("T", " "),
         )
     return table

@@ -49,7 +49,7 @@ def read_pooled(
     """
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != RESULTS:
