@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
+from aws_lambda_powertools import Logger
+from pydantic import ValidationError
+
 from rackrate.document import Document, Json
 from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.results.campaign import CampaignKind, CampaignStatus, CampaignStopped, Step
 from rackrate.store import Store, now, seconds_between
 from rackrate.table import Table
+
+logger = Logger(child=True)
 
 #: The partition key of campaigns in the index `runs`.
 CAMPAIGNS = "campaigns"
@@ -298,7 +303,14 @@ class CampaignStore:
         found = self._table.query_index(
             "gsi1pk = :campaigns", chosen, names, {":campaigns": CAMPAIGNS, **values}
         )
-        return [_record(item) for item in found]
+        records = []
+        for item in found:
+            try:
+                records.append(_record(item))
+            except ValidationError as error:
+                # One item that nobody can read must not hide all campaigns.
+                logger.warning("an item is no campaign", pk=item.get("pk"), error=str(error))
+        return records
 
     # -- its steps
 

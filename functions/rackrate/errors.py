@@ -36,6 +36,7 @@ _UNAVAILABLE = frozenset(
         "ExpiredToken",
         "ExpiredTokenException",
         "RequestExpired",
+        "RequestTimeTooSkewed",
         "UnrecognizedClientException",
         "InternalError",
         "InternalFailure",
@@ -49,6 +50,10 @@ _UNAVAILABLE = frozenset(
         "Unavailable",
     }
 )
+
+#: How services that have no code for it say that a caller's clock differs from theirs. botocore's
+#: next request is signed anew, and a function's clock is set by Lambda.
+_WRONG_CLOCK = ("Signature expired", "Signature not yet current")
 
 #: botocore's errors for a request or a response that got lost.
 _CONNECTION_LOST = (
@@ -185,9 +190,14 @@ def is_throttling(error: Any) -> bool:
 
 
 def is_unavailable(error: Any) -> bool:
-    """Whether a botocore ClientError means that AWS failed, or that credentials expired."""
+    """Whether a botocore ClientError means that AWS failed, or that credentials expired.
+
+    A signature of another time than AWS's counts as expired credentials.
+    """
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0
-    return error.response.get("Error", {}).get("Code") in _UNAVAILABLE or status >= 500
+    told = error.response.get("Error", {})
+    wrong_clock = str(told.get("Message")).startswith(_WRONG_CLOCK)
+    return told.get("Code") in _UNAVAILABLE or wrong_clock or status >= 500
 
 
 @contextlib.contextmanager

@@ -153,7 +153,7 @@ def grouped(reasons: Iterable[str]) -> list[tuple[int, str]]:
 def _document(cause: str) -> dict[str, Any] | None:
     try:
         document = json.loads(cause)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 

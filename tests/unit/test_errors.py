@@ -40,6 +40,7 @@ def test_a_throttle_of_aws_has_the_name_that_is_retried(code):
         ("ExpiredToken", 400),
         ("ExpiredTokenException", 400),
         ("RequestExpired", 400),
+        ("RequestTimeTooSkewed", 403),
         ("UnrecognizedClientException", 400),
         ("RequestTimeout", 400),
     ],
@@ -47,6 +48,16 @@ def test_a_throttle_of_aws_has_the_name_that_is_retried(code):
 def test_a_failure_of_aws_and_an_expired_token_have_the_name_that_is_retried(code, status):
     with pytest.raises(AwsUnavailable, match=code), translated():
         raise refusal(code, status)
+
+
+@pytest.mark.parametrize("code", ["InvalidSignatureException", "SignatureDoesNotMatch"])
+def test_a_signature_of_another_time_is_retried_and_a_wrong_one_is_not(code):
+    expired = refusal(code, 403)
+    expired.response["Error"]["Message"] = "Signature expired: 20261123T120000Z is now earlier"
+    with pytest.raises(AwsUnavailable), translated():
+        raise expired
+    with pytest.raises(ClientError), translated():
+        raise refusal(code, 403)
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,10 @@ def _compared(text: str | None) -> bool:
 
     EventBridge leaves out an input that is too large for an event. Only a plan can be that large.
     """
-    return text is not None and is_comparison(json.loads(text))
+    try:
+        return text is not None and is_comparison(json.loads(text))
+    except (ValueError, RecursionError):
+        return False  # what Python cannot read, no comparison was started with
 
 
 def sweep(resources: Resources) -> TornDown:
@@ -178,8 +181,9 @@ def sweep(resources: Resources) -> TornDown:
             continue
         if run_id in owned:
             all_gone = teardown(run_id, resources).gone and all_gone
-        # An execution that succeeded has recorded its own end.
-        if (stored := store.run(run_id)) is not None and stored.is_running:
+        # An execution that succeeded has recorded its own end. An item that nobody can read is not
+        # among those that go on.
+        if run_id in running and (stored := store.run(run_id)) is not None and stored.is_running:
             failure = RunFailure(execution.get("error") or "", execution.get("cause") or "")
             status = STATUSES.get(execution["status"], "failed")
             ended.append(
