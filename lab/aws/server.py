@@ -173,7 +173,8 @@ def serve(
     log = RequestLog(state_directory / "requests.log")
     karpenter = Karpenter(clients, infrastructure)
     api_faults = ApiFaults(lambda key: found[0] if (found := authorizer.session(key)) else None)
-    faults = Leases({**api_faults.injectors, **function_faults.injectors(runtime), **injectors})
+    own = {**api_faults.injectors, **function_faults.injectors(runtime), **router.injectors}
+    faults = Leases({**own, **injectors})
     application = log.around(
         _lab_routes(
             clusters,

@@ -27,6 +27,7 @@ _ANSWER_SECONDS = 60.0
 _CALLS = "service:Operation, with * (dynamodb:PutItem, s3:*)"
 _FUNCTION = "a part of a function's name"
 _NODE = "a node, or a label key=value of nodes, or all"
+_SOURCE = "the source of events, such as aws.states"
 _RACK = "a node in the rack, or a label of nodes in it, or all"
 
 
@@ -60,6 +61,13 @@ def _faults() -> Iterator[Fault]:
         f"{_CALLS}; or kubernetes, for the EKS token",
         "*",
     )
+    yield Fault(
+        "key-disabled",
+        "lets S3 and DynamoDB refuse a share of calls because their KMS key is disabled",
+        _CALLS,
+        "*",
+    )
+    yield Fault("event-lost", "loses a share of EventBridge's events", _SOURCE, "aws.states")
     yield Fault("function-crash", "kills a share of invocations", _FUNCTION, "all")
     yield Fault("function-frozen", "stops the process of a share of invocations", _FUNCTION, "all")
     yield Fault("function-starved", "lets functions run 1-rate of the time", _FUNCTION, "all")
@@ -75,6 +83,9 @@ def _faults() -> Iterator[Fault]:
         yield Fault(f"{program}-frozen", "stops it where it is (SIGSTOP)", "nothing", "")
         yield Fault(f"{program}-stopped", "kills it, and nobody starts it", "nothing", "")
     yield Fault("node-lost", "powers a node off; taken back, it boots again", _NODE, "first")
+    yield Fault(
+        "disk-full", "lets a kubelet start anew and find its node's disk full", _NODE, "first"
+    )
     for prefix, on, where in (
         ("packets", _NODE, "a node sends and receives"),
         ("racks", _RACK, "pass between a rack and the others"),

@@ -69,11 +69,15 @@ _SKEWED = {
     "query": ("SignatureDoesNotMatch", 403),
     "": ("InvalidSignatureException", 403),
 }
+# S3 names KMS's error in its code, DynamoDB in its message.
+_DISABLED = {"s3": ("KMS.DisabledException", 400), "dynamodb": ("AccessDeniedException", 400)}
+_KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 _MESSAGES = {
     "api-throttled": "Rate exceeded",
     "api-failing": "We encountered an internal error. Please try again.",
     "token-expired": "The security token included in the request is expired",
     "clock-moved": "Signature expired: the request's time differs too much from the current time.",
+    "key-disabled": f"{_KEY} is disabled.",
 }
 # Codes that are not the default, and the status with which they come.
 _STATUS_OF_CODE = {
@@ -125,6 +129,7 @@ class ApiFaults:
             **{f"api-{name}": self._inject for name in names},
             "token-expired": self._inject,
             "clock-moved": self._inject,
+            "key-disabled": self._inject,
         }
 
     @contextlib.contextmanager
@@ -173,6 +178,8 @@ class ApiFaults:
     def _order_for(self, call: Call) -> Order | None:
         for order in self._orders:
             if order.on == KUBERNETES or not call.matches(order.on):
+                continue
+            if order.name == "key-disabled" and call.service not in _DISABLED:
                 continue
             callers = order.options.get("callers", "")
             role = self._role_of(call.access_key_id)
@@ -242,13 +249,20 @@ def _refuse(
         "api-failing": _FAILING,
         "token-expired": _EXPIRED,
         "clock-moved": _SKEWED,
+        "key-disabled": _DISABLED,
     }[order.name]
     code, status = table.get(call.service) or table.get(call.protocol) or table[""]
     if "error" in order.options:
         code = order.options["error"]
         default = 500 if order.name == "api-failing" else 400
         status = _STATUS_OF_CODE.get(code, default)
-    body, headers = error_body(call, code, _MESSAGES[order.name])
+    message = _MESSAGES[order.name]
+    if (order.name, call.service) == ("key-disabled", "dynamodb"):
+        message = (
+            f"KMS key access denied error: com.amazonaws.services.kms.model.DisabledException:"
+            f" {message} (Service: AWSKMS; Status Code: 400; Error Code: DisabledException)"
+        )
+    body, headers = error_body(call, code, message)
     if call.method == "HEAD":
         body = b""
     start_response(f"{status} {code}", [*headers.items(), ("Content-Length", str(len(body)))])

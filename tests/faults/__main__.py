@@ -21,7 +21,7 @@ from rich.table import Table
 from lab import daemon
 from lab.errors import LabError
 from lab.up import bring_up
-from tests.faults.catalogue import CATALOGUE, Case
+from tests.faults.catalogue import CATALOGUE, ELSEWHERE, Case
 from tests.faults.scene import TRIALS
 from tests.faults.trying import Tried, attempt
 from tests.lab.running import Lab
@@ -111,6 +111,8 @@ def main() -> int:
     finally:
         daemon.stop()
     console.print(table_of(results))
+    for name, why in ELSEWHERE.items():
+        console.print(f"{name}: not tried here; {why}", soft_wrap=True)
     print(last_line(results))
     return 0 if passed(results) else 1
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 from kubernetes import client as kubernetes
 from kubernetes.client.exceptions import ApiException
 
-from lab import faults
+from lab import daemon, faults
 from tests.faults.scene import PLAN, Scene
 from tests.lab.running import RUN_LABEL
 from tests.lab.waiting import eventually
@@ -48,6 +50,25 @@ def once(do: Callable[[Scene], object]) -> Act:
     def act(scene: Scene) -> Iterator[None]:
         do(scene)
         yield
+
+    return act
+
+
+@contextlib.contextmanager
+def nothing(scene: Scene) -> Iterator[None]:
+    """No fault."""
+    yield
+
+
+def all_of(*acts: Act) -> Act:
+    """Several faults at once."""
+
+    @contextlib.contextmanager
+    def act(scene: Scene) -> Iterator[None]:
+        with contextlib.ExitStack() as made:
+            for each in acts:
+                made.enter_context(each(scene))
+            yield
 
     return act
 
@@ -130,6 +151,20 @@ def print_as_tool(megabytes: float) -> Act:
         )
 
     return once(do)
+
+
+@contextlib.contextmanager
+def disk_pressure(scene: Scene) -> Iterator[None]:
+    """A kubelet finds its node's disk full, evicts the pods there and admits no other."""
+    node = scene.client_node
+
+    def is_full() -> bool:
+        conditions = scene.lab.core.read_node(node).status.conditions
+        return any((each.type, each.status) == ("DiskPressure", "True") for each in conditions)
+
+    with faults.inject("disk-full", on=node):
+        eventually(is_full, seconds=60)
+        yield
 
 
 @contextlib.contextmanager
@@ -302,7 +337,106 @@ def on_client(scene: Scene) -> str:
     return scene.client_node
 
 
+def on_baseline(scene: Scene) -> str:
+    """A node of the baseline."""
+    return scene.baseline_node
+
+
+#: A registry that has no image, as the kubelet of the node where it runs reaches it.
+_EMPTY_REGISTRY = """
+import http.server
+class Empty(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        there = self.path == "/v2/"
+        body = b'{"errors": [{"code": "MANIFEST_UNKNOWN", "message": "manifest unknown"}]}'
+        self.send_response(200 if there else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+    do_HEAD = do_GET
+http.server.ThreadingHTTPServer(("127.0.0.1", 5000), Empty).serve_forever()
+"""
+
+
+@contextlib.contextmanager
+def image_missing(scene: Scene) -> Iterator[None]:
+    """The tools' image has a tag that its registry does not know."""
+    client = scene.lab.aws("lambda")
+    image = scene.notes["image"] = "localhost:5000/rackrate/tools:missing"
+    functions = {
+        each["FunctionName"]: each["Environment"]["Variables"]
+        for page in client.get_paginator("list_functions").paginate()
+        for each in page["Functions"]
+        if "TOOL_IMAGE" in each.get("Environment", {}).get("Variables", {})
+    }
+    nodes = [node.metadata.name for node in scene.lab.core.list_node().items]
+    registries = [
+        subprocess.Popen([*daemon.enter(node), sys.executable, "-c", _EMPTY_REGISTRY])
+        for node in nodes
+    ]
+    try:
+        for name, variables in functions.items():
+            client.update_function_configuration(
+                FunctionName=name, Environment={"Variables": {**variables, "TOOL_IMAGE": image}}
+            )
+        yield
+    finally:
+        for name, variables in functions.items():
+            client.update_function_configuration(
+                FunctionName=name, Environment={"Variables": variables}
+            )
+        for registry in registries:
+            registry.kill()
+            registry.wait()
+
+
 # -- AWS
+
+
+def time_limit(seconds: int) -> Act:
+    """Executions that start now may take so long."""
+
+    @contextlib.contextmanager
+    def act(scene: Scene) -> Iterator[None]:
+        states, machine = scene.lab.aws("stepfunctions"), scene.lab.outputs["StateMachineArn"]
+        before = states.describe_state_machine(stateMachineArn=machine)["definition"]
+        limited = json.dumps({**json.loads(before), "TimeoutSeconds": seconds})
+        states.update_state_machine(stateMachineArn=machine, definition=limited)
+        try:
+            yield
+        finally:
+            states.update_state_machine(stateMachineArn=machine, definition=before)
+
+    return act
+
+
+@contextlib.contextmanager
+def event_lost(scene: Scene) -> Iterator[None]:
+    """Stop the execution while EventBridge loses the event that starts the clean-up.
+
+    The sweep that comes within the hour comes now.
+    """
+    states = scene.lab.aws("stepfunctions")
+
+    def ended() -> bool:
+        return bool(states.describe_execution(executionArn=_arn(scene))["status"] == "ABORTED")
+
+    with faults.inject("event-lost") as lost:
+        stop_execution(scene)
+        eventually(lambda: ended() and lost.hits, seconds=30)
+    assert scene.lab.record(scene.run_id)["status"] == "running", "nobody knows of its end"
+    client = scene.lab.aws("lambda")
+    (sweeper,) = [
+        each["FunctionName"]
+        for page in client.get_paginator("list_functions").paginate()
+        for each in page["Functions"]
+        if each["Handler"] == "handlers.teardown.handler"
+    ]
+    event = json.dumps({"detail-type": "Scheduled Event"})
+    assert "FunctionError" not in client.invoke(FunctionName=sweeper, Payload=event.encode())
+    yield
 
 
 @contextlib.contextmanager
@@ -413,3 +547,49 @@ def start_another(scene: Scene) -> None:
     """Start another run on the same nodes, which waits for them."""
     scene.lab.start(f"{scene.name}-other", PLAN)
     scene.others.append(f"{scene.name}-other")
+
+
+@contextlib.contextmanager
+def disk_full(scene: Scene) -> Iterator[None]:
+    """The disk for the results has no room. Later they are copied to another one."""
+    small = scene.lab.directory / scene.name
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", small], check=True)
+    other = scene.lab.directory / f"{scene.name}-elsewhere"
+    scene.lab.command(*scene.cli("report", scene.name, "--out", str(other)))
+    assert (other / scene.name / "report.html").stat().st_size > 64 * 1024
+    scene.lab.command(
+        *scene.cli("export", scene.name, "--format", "csv", "--out", str(other / "trials.csv"))
+    )
+
+
+@contextlib.contextmanager
+def results_edited(scene: Scene) -> Iterator[None]:
+    """Somebody edits the results, in the bucket and here; both are refused in one sentence."""
+    yield
+    lab, key = scene.lab, f"runs/{scene.name}/results.json"
+    place = {"Bucket": lab.outputs["BucketName"], "Key": key}
+    before = lab.aws("s3").get_object(**place)["Body"].read()
+    edited = json.loads(before)
+    edited["verdicts"][0]["ratio"] = "twice"
+    copy = lab.directory / f"{scene.name}.edited.json"
+    copy.write_text(json.dumps(edited), encoding="utf-8")
+    lab.aws("s3").put_object(**place, Body=json.dumps(edited).encode())
+    try:
+        for command in (
+            ("show", scene.name),
+            ("export", scene.name, "--format", "junit", "--out", "-"),
+            ("pool", str(copy), str(copy), "--out", str(lab.directory)),
+        ):
+            done = lab.command(*scene.cli(*command), check=False)
+            told = done.stderr.strip()
+            assert done.returncode in (1, 2), f"{command[0]}: {done.returncode}: {told}"
+            assert "results" in told, f"{command[0]}: {told}"
+            assert "Traceback" not in told
+    finally:
+        lab.aws("s3").put_object(**place, Body=before)
+    lab.command(*scene.cli("show", scene.name))

@@ -9,23 +9,31 @@ from typing import Literal
 
 from tests.faults.acts import (
     Act,
+    all_of,
     bucket_closed,
     cordoned,
     delete_namespace,
     delete_owner,
     delete_pod,
     delete_servers,
+    disk_full,
+    disk_pressure,
     drained,
+    event_lost,
     evict_pod,
     hanging_webhook,
+    image_missing,
     interrupt,
     lose_map_child,
     means,
+    nothing,
+    on_baseline,
     on_client,
     once,
     print_as_tool,
     quota,
     refusing_policy,
+    results_edited,
     several,
     signal_tool,
     start_again,
@@ -35,6 +43,7 @@ from tests.faults.acts import (
     stop_tool,
     tainted,
     terminate,
+    time_limit,
     update_stack,
     withdraw_rights,
 )
@@ -54,6 +63,8 @@ class Case:
         ends: the errors with which the run may end; none where every trial must be measured.
         words: what the sentence must contain; `{node}` is the node that the fault met.
         stops: whether the run is stopped by it, and is continued.
+        around: what is there before the run begins, and is taken back after its end.
+        complains: whether the command must end badly and say so, though the run ends well.
     """
 
     name: str
@@ -65,6 +76,16 @@ class Case:
     ends: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     stops: bool = False
+    around: Act = nothing
+    complains: bool = False
+
+
+#: Faults that are tried elsewhere, or that the lab cannot make.
+ELSEWHERE = {
+    "stack deleted": "tests/lab/test_existing_cluster.py deletes a stack whose run measures",
+    "a node's clock moved": "the nodes share the machine's clock, and Linux has no namespace for"
+    " it; tests/unit/stages/test_hostile_output.py reads times of such a node",
+}
 
 
 def _cluster() -> Iterator[Case]:
@@ -104,6 +125,27 @@ def _cluster() -> Iterator[Case]:
     yield Case("scheduler killed", means("scheduler-killed"), 3)
     yield Case("controller manager killed", means("controller-manager-killed"), 3)
     yield Case("node off for 20 s", means("node-lost", on_client), 20)
+    yield Case(
+        "two of four nodes off for 20 s, one of each arm",
+        all_of(means("node-lost", on_client), means("node-lost", on_baseline)),
+        20,
+    )
+    yield Case(
+        "two of four nodes off for 20 s, both of an arm",
+        means("node-lost", "placementGroup=true"),
+        20,
+    )
+    yield Case("a node's disk full for 15 s", disk_pressure, 15)
+    yield Case(
+        "image missing",
+        nothing,
+        240,
+        block=0,
+        cost="all trials: the run ends at once",
+        ends=("ServersNotReady",),
+        words=("{image}", "ToolImage"),
+        around=image_missing,
+    )
     yield Case(
         "node terminated and replaced",
         once(terminate),
@@ -169,12 +211,28 @@ def _aws() -> Iterator[Case]:
     yield Case("credentials expired", means("token-expired", "*", rate=0.3), 10)
     yield Case("EKS token expired", means("token-expired", "kubernetes", rate=0.5), 10)
     yield Case("bucket's policy refuses writes", bucket_closed, 8)
+    yield Case(
+        "KMS key disabled, enabled again, then continued",
+        means("key-disabled", "s3:*"),
+        240,
+        stops=True,
+    )
+    yield Case("functions' clocks wrong", means("clock-moved", "*", rate=0.3), 10)
     yield Case("six functions crash", several("function-crash", times=6))
     yield Case("a function freezes", several("function-frozen", times=1))
     yield Case("functions starve", means("function-starved", "all", rate=0.9, must_hit=False), 12)
     yield Case("a function is out of memory", several("function-out-of-memory", times=1))
     yield Case("a map child lost", once(lose_map_child))
     yield Case("execution stopped, then continued", once(stop_execution), stops=True)
+    yield Case(
+        "execution timed out, then continued",
+        nothing,
+        240,
+        block=0,
+        stops=True,
+        around=time_limit(45),
+    )
+    yield Case("end's event lost, swept in an hour, then continued", event_lost, stops=True)
     yield Case("execution stopped and redriven", once(stop_and_redrive))
     yield Case("stack updated", once(update_stack))
     yield Case(
@@ -190,6 +248,24 @@ def _people() -> Iterator[Case]:
     yield Case("Ctrl-C, then continued", interrupt(1), stops=True)
     yield Case("Ctrl-C twice, then continued", interrupt(2), stops=True)
     yield Case("terminal closed, then continued", interrupt(1, signal.SIGHUP), stops=True)
+    yield Case(
+        "user's clock wrong",
+        means("clock-moved", "states:DescribeExecution", callers="all"),
+        8,
+        cost="the command's end; the run goes on",
+        words=("clock", "rackrate show {name}"),
+        complains=True,
+    )
+    yield Case(
+        "disk full while results are written",
+        nothing,
+        240,
+        cost="the copies: `rackrate report` makes them",
+        words=("No space left on device", "rackrate report {name}"),
+        around=disk_full,
+        complains=True,
+    )
+    yield Case("results file edited", nothing, 240, cost="the edited file", around=results_edited)
 
 
 CATALOGUE = (*_cluster(), *_network(), *_aws(), *_people())

@@ -70,26 +70,27 @@ def attempt(lab: Lab, case: Case, name: str) -> Tried:
         plan, what = CAMPAIGN_PLAN, ("campaign", "run", "--draws", str(CAMPAIGN_STEPS))
     else:
         plan, what = PLAN, ("run",)
-    scene.start(
-        *what,
-        *("--plan", scene.plan_path, "--name", name, "--out", str(lab.directory), "--json"),
-        plan=plan,
-    )
-    if case.block:
-        scene.begins_block(min(case.block, plan["blocks"]))
-    else:
-        scene.shows("waiting for servers")
-    began = time.monotonic()
-    with case.act(scene):
-        if case.seconds:
-            _wait(scene, case.seconds)
-    _wait(scene, BUSY * END_SECONDS)
-    code = scene.command.poll() if scene.command is not None else None
-    if code is None:
-        scene.command.kill()
-        scene.command.wait()
-    status = _until_over(scene, name)
-    took = time.monotonic() - began
+    with case.around(scene):
+        scene.start(
+            *what,
+            *("--plan", scene.plan_path, "--name", name, "--out", str(lab.directory), "--json"),
+            plan=plan,
+        )
+        if case.block:
+            scene.begins_block(min(case.block, plan["blocks"]))
+        else:
+            scene.shows("waiting for servers")
+        began = time.monotonic()
+        with case.act(scene):
+            if case.seconds:
+                _wait(scene, case.seconds)
+        _wait(scene, BUSY * END_SECONDS)
+        code = scene.command.poll() if scene.command is not None else None
+        if code is None:
+            scene.command.kill()
+            scene.command.wait()
+        status = _until_over(scene, name)
+        took = time.monotonic() - began
     wrong = [] if code is not None else [f"it had not ended after {BUSY * END_SECONDS:.0f} s"]
     told = _told(scene)
     name_measured = name
@@ -106,11 +107,13 @@ def attempt(lab: Lab, case: Case, name: str) -> Tried:
     left = _left(lab, before)
     error = str(lab.record(name_measured).get("error") or "")
     lost = planned - measured
-    wanted = (word.format(**scene.notes) for word in case.words)
+    wanted = (word.format(**{"name": name, **scene.notes}) for word in case.words)
     wrong += [f"the sentence lacks {word!r}" for word in wanted if word not in told]
     if case.ends and error in case.ends:
         # What no node is left for could not have been measured.
         lost = 0
+    elif case.complains:
+        wrong += [] if code else ["exit code 0"]
     elif case.ends:
         wrong.append(f"it ended with {error or status}, not with {' or '.join(case.ends)}")
     elif not case.stops and code:
@@ -151,6 +154,8 @@ def _told(scene: Scene) -> str:
     error = document.get("error")
     if error:
         return str(error)
+    if scene.command is not None and scene.command.returncode:
+        return " ".join(lines[-3:])
     run = document.get("results") or {}
     return " ".join(str(each) for each in (run.get("warnings") or [])[:1])
 
