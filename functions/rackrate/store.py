@@ -39,6 +39,7 @@ from rackrate.table import Table, from_item, to_item
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.model import Verdict
+from rackrate_text.names import is_id
 
 logger = Logger(child=True)
 
@@ -449,6 +450,8 @@ class Store:
 
     def named_runs(self, name: str) -> NamedRuns:
         """The run with an id, or the runs of the baseline with that name, the newest last."""
+        if not is_id(name):
+            return NamedRuns(name[:80])  # nor could it be a key of the table
         if (run := self.run(name)) is not None:
             return NamedRuns(name, (run,))
         if (baseline := self._table.get(f"baseline#{name}", "baseline")) is None:

@@ -30,6 +30,7 @@ from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, rea
 from rackrate.stages.plan import check_earlier_runs, compared_metrics, lay_out, placeholder_nodes
 from rackrate.store import now
 from rackrate.verdict.draws import draws_needed
+from rackrate_text.names import is_id
 
 #: The figures of a dry run: how many draws answer for these true ratios ...
 _EFFECTS = (2.0, 1.3, 1.1, 1.0)
@@ -117,11 +118,12 @@ def _continued(
     if name == campaign_id:
         faults.append(Fault("continue", "is this very campaign", "name one that has ended"))
         return None
-    record = campaigns.campaign(name)
-    found = campaigns.find(name, "plan.json", PlannedCampaign)
+    # What is no id could not be a key of the table either.
+    record = campaigns.campaign(name) if is_id(name) else None
+    found = None if record is None else campaigns.find(name, "plan.json", PlannedCampaign)
     if record is None or found is None:
         remedy = "name a campaign of this stack; rackrate campaign list names them"
-        faults.append(Fault("continue", f"there is no campaign {name!r}", remedy))
+        faults.append(Fault("continue", f"there is no campaign {name[:80]!r}", remedy))
     elif record.is_running:
         problem = f"the campaign {name!r} is still going"
         faults.append(Fault("continue", problem, "wait for its end, or stop its execution"))

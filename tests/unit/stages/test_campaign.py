@@ -625,6 +625,8 @@ class TestContinue:
         ("given", "problem"),
         [
             ({"continue": "nope"}, "continue: there is no campaign 'nope'"),
+            ({"continue": "n" * 3000}, f"continue: there is no campaign '{'n' * 80}';"),
+            ({"continue": "../x"}, "continue: there is no campaign '../x'"),
             ({"continue": CAMPAIGN}, "continue: the campaign 'camp' is still going"),
         ],
     )
@@ -787,6 +789,7 @@ class TestPool:
         ("entry", "problem"),
         [
             ("nope", r"pool\[0\]: there is no run and no baseline 'nope'"),
+            ("n" * 3000, rf"pool\[0\]: there is no run and no baseline '{'n' * 80}';"),
             ({"results": "pools/x/1.json"}, r"pool\[0\]: there is no such object in the bucket"),
             ({"results": "runs/x/plan.json"}, r"pool\[0\]\.results: .* is no uploaded result"),
             ({"result": 1}, r"pool\[0\]\.result"),
