@@ -356,6 +356,8 @@ class Empty(http.server.BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(body)
     do_HEAD = do_GET
+    def log_message(self, *_):
+        pass
 http.server.ThreadingHTTPServer(("127.0.0.1", 5000), Empty).serve_forever()
 """
 

@@ -11,7 +11,9 @@ from rackrate.foreign import plain
 from rackrate.measure.counters import ena, traffic
 from rackrate.measure.interfaces import Unreadable, interface
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, is_ready, node_of, untolerated_taints
-from rackrate.measure.pods import is_finished, missing_part, outcome
+from rackrate.measure.obstacles import absence
+from rackrate.measure.pods import has_started, is_finished, missing_part, outcome
+from rackrate.measure.servers import missing_parts, server_addresses, why_waiting
 from rackrate.table import from_item, to_item
 from tests.unit.samples import DATA, node
 
@@ -87,6 +89,71 @@ def test_every_status_of_a_pod_has_an_outcome(status):
     is_finished(pod)
     missing_part(pod, "rtt")
     assert outcome(pod, "rtt").started in (True, False)
+
+
+def without(thing, kept=("name", "type", "status", "key", "effect", "metadata")):
+    """An object with some parts left out that the API lets an object be without."""
+    if isinstance(thing, dict):
+        parts = {name: without(each) for name, each in thing.items()}
+        must = {name: each for name, each in parts.items() if name in kept}
+        return st.fixed_dictionaries(
+            must, optional={name: each for name, each in parts.items() if name not in kept}
+        )
+    if isinstance(thing, list):
+        return st.lists(st.one_of(*map(without, thing)), max_size=3) if thing else st.just([])
+    return st.just(thing) | TEXT if isinstance(thing, str) else st.just(thing)
+
+
+FULL_NODE = node("a", "ng-1", **{NETWORK_SCALE_LABEL: "0.1"})
+FULL_NODE["spec"] |= {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}
+FULL_NODE["spec"] |= {"unschedulable": True}
+FULL_NODE["metadata"]["deletionTimestamp"] = "2026-11-23T12:00:00Z"
+FULL_NODE["status"]["capacity"] = {"cpu": "2"}
+FULL_NODE["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-23T12:00:00Z"
+
+
+@given(without(FULL_NODE))
+def test_a_node_is_read_whatever_it_lacks(found):
+    node_of(found).to_json()
+    is_ready(found)
+    untolerated_taints(found, ())
+    absence("a", {"a": found})
+
+
+FULL_STATUS = {
+    "phase": "Failed",
+    "reason": "Evicted",
+    "message": "The node was low on resource",
+    "podIP": "10.0.0.7",
+    "conditions": [
+        {"type": "Ready", "status": "False"},
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"},
+    ],
+    "containerStatuses": [
+        {
+            "name": "rtt",
+            "state": {"waiting": {"reason": "ImagePullBackOff", "message": "x: not found"}},
+            "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "message": "m"}},
+        }
+    ],
+}
+
+
+@given(without(FULL_STATUS), st.booleans())
+def test_a_pod_is_read_whatever_its_status_lacks(status, leaving):
+    container = {"name": "rtt", "image": "tools", "command": ["ping"]}
+    pod = {
+        "metadata": {"name": "p", "creationTimestamp": "2026-11-23T12:00:00Z"},
+        "spec": {"containers": [container], "nodeName": "a"},
+        "status": status,
+    }
+    pod["metadata"] |= {"deletionTimestamp": "2026-11-23T12:00:00Z"} if leaving else {}
+    assert outcome(pod, "rtt").failure is None or len(outcome(pod, "rtt").failure) < 20_000
+    is_finished(pod)
+    has_started(pod)
+    server_addresses([pod])
+    why_waiting([pod])
+    missing_parts([pod])
 
 
 @given(st.integers(0, len(NET_DEV)), st.integers(0, 200), TEXT)
