@@ -83,9 +83,6 @@ def _faults() -> Iterator[Fault]:
         yield Fault(f"{program}-frozen", "stops it where it is (SIGSTOP)", "nothing", "")
         yield Fault(f"{program}-stopped", "kills it, and nobody starts it", "nothing", "")
     yield Fault("node-lost", "powers a node off; taken back, it boots again", _NODE, "first")
-    yield Fault(
-        "disk-full", "lets a kubelet start anew and find its node's disk full", _NODE, "first"
-    )
     for prefix, on, where in (
         ("packets", _NODE, "a node sends and receives"),
         ("racks", _RACK, "pass between a rack and the others"),

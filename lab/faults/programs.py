@@ -68,7 +68,6 @@ def injectors(target: Target) -> Mapping[str, Injector]:
     """The faults by name."""
     made: dict[str, Injector] = {
         "node-lost": lambda order: _node_lost(target, order),
-        "disk-full": lambda order: _disk_full(target, order),
     }
     kinds = {"killed": _killed, "frozen": _frozen, "stopped": _stopped}
     for ending, fault in kinds.items():
@@ -154,19 +153,6 @@ def _node_lost(target: Target, order: Order) -> Iterator[None]:
             undo.enter_context(_stopped([containerd]))
         # And both after the network. A kubelet that began without would be NotReady for 10 s.
         undo.callback(links.close)
-        yield
-
-
-@contextlib.contextmanager
-def _disk_full(target: Target, order: Order) -> Iterator[None]:
-    nodes = target.nodes(order.on)
-    with contextlib.ExitStack() as undo:
-        for node in nodes:
-            undo.callback(_await, [node.program("kubelet")])
-            undo.callback(node.want_free_disk, 0.0)
-            # More than any disk has free: the nodes share the machine's, which nobody fills.
-            node.want_free_disk(0.999)
-            order.hit()
         yield
 
 

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
@@ -85,7 +84,7 @@ class Node:
             self.tag_tools(reference)
         if self.cni_version is not None:
             self.tag_cni(self.cni_version)
-        path = self._kubelet_file
+        path = self.directory / "kubelet.json"
         path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
         self._run(
             "kubelet",
@@ -178,10 +177,6 @@ class Node:
         return os.pathsep.join([*own, os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")])
 
     @property
-    def _kubelet_file(self) -> Path:
-        return self.directory / "kubelet.json"
-
-    @property
     def _socket(self) -> Path:
         return Path("/run/containerd", self.spec.name, "containerd.sock")
 
@@ -220,14 +215,6 @@ class Node:
             # The task may have ended by itself meanwhile.
             with contextlib.suppress(OSError):
                 self._ctr("tasks", "delete", "--force", task)
-
-    def want_free_disk(self, share: float) -> None:
-        """Start the kubelet anew; it evicts pods while less than this share of the disk is free."""
-        path = self._kubelet_file
-        settings = json.loads(path.read_text("utf-8"))
-        settings["evictionHard"]["nodefs.available"] = f"{share:.1%}"
-        path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
-        self.program("kubelet").signal(signal.SIGKILL)
 
     def _write_containerd(self) -> Path:
         run = self._socket.parent

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
@@ -155,16 +156,31 @@ def print_as_tool(megabytes: float) -> Act:
 
 @contextlib.contextmanager
 def disk_pressure(scene: Scene) -> Iterator[None]:
-    """A kubelet finds its node's disk full, evicts the pods there and admits no other."""
-    node = scene.client_node
+    """A node has the condition of a full disk, the taint that follows, and no pods of the run.
 
-    def is_full() -> bool:
-        conditions = scene.lab.core.read_node(node).status.conditions
-        return any((each.type, each.status) == ("DiskPressure", "True") for each in conditions)
+    The kubelets of the lab cannot read their disk, so they would take the condition back.
+    """
+    node, over = scene.client_node, threading.Event()
+    condition = {"type": "DiskPressure", "status": "True", "reason": "KubeletHasDiskPressure"}
 
-    with faults.inject("disk-full", on=node):
-        eventually(is_full, seconds=60)
+    def hold() -> None:
+        while not over.wait(0.5):
+            with contextlib.suppress(ApiException):
+                scene.lab.core.patch_node_status(node, {"status": {"conditions": [condition]}})
+
+    def is_tainted() -> bool:
+        taints = scene.lab.core.read_node(node).spec.taints or []
+        return any(taint.key == "node.kubernetes.io/disk-pressure" for taint in taints)
+
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    try:
+        eventually(is_tainted, seconds=30)
+        _evict_all(scene, node)
         yield
+    finally:
+        over.set()
+        holder.join()
 
 
 @contextlib.contextmanager
@@ -300,18 +316,23 @@ def cordoned(scene: Scene) -> Iterator[None]:
 def drained(scene: Scene) -> Iterator[None]:
     """A node is cordoned, and all pods of the run on it are evicted."""
     with cordoned(scene):
-        for pod in scene.lab.pods(scene.run_id):
-            if pod.spec.node_name == scene.notes["node"]:
-                named = kubernetes.V1ObjectMeta(
-                    name=pod.metadata.name, namespace=pod.metadata.namespace
-                )
-                with contextlib.suppress(ApiException):
-                    scene.lab.core.create_namespaced_pod_eviction(
-                        pod.metadata.name,
-                        pod.metadata.namespace,
-                        kubernetes.V1Eviction(metadata=named),
-                    )
+        _evict_all(scene, scene.notes["node"])
         yield
+
+
+def _evict_all(scene: Scene, node: str) -> None:
+    """Evict the pods of the run from a node."""
+    for pod in scene.lab.pods(scene.run_id):
+        if pod.spec.node_name == node:
+            named = kubernetes.V1ObjectMeta(
+                name=pod.metadata.name, namespace=pod.metadata.namespace
+            )
+            with contextlib.suppress(ApiException):
+                scene.lab.core.create_namespaced_pod_eviction(
+                    pod.metadata.name,
+                    pod.metadata.namespace,
+                    kubernetes.V1Eviction(metadata=named),
+                )
 
 
 @contextlib.contextmanager

@@ -84,7 +84,7 @@ class Case:
 ELSEWHERE = {
     "stack deleted": "tests/lab/test_existing_cluster.py deletes a stack whose run measures",
     "a node's clock moved": "the nodes share the machine's clock, and Linux has no namespace for"
-    " it; tests/unit/stages/test_hostile_output.py reads times of such a node",
+    " it; tests/unit/verdict/test_marks.py marks the trials of such a node",
 }
 
 
@@ -135,7 +135,7 @@ def _cluster() -> Iterator[Case]:
         means("node-lost", "placementGroup=true"),
         20,
     )
-    yield Case("a node's disk full for 15 s", disk_pressure, 15)
+    yield Case("a node's disk full, as Kubernetes is told, for 15 s", disk_pressure, 15)
     yield Case(
         "image missing",
         nothing,

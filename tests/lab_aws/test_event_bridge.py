@@ -7,6 +7,7 @@ import json
 import pytest
 
 from lab.aws import event_bridge
+from lab.faults import inject_into
 from tests.lab_aws.region import Lab, eventually
 
 
@@ -105,3 +106,37 @@ def test_one_rule_takes_every_end_of_an_execution(lab: Lab) -> None:
         lambda: log.read_text() if log.exists() else "",
         lambda found: '"status": "SUCCEEDED"' in found and '"status": "FAILED"' in found,
     )
+
+
+def test_a_lost_event_reaches_no_target_and_the_next_one_does(lab: Lab) -> None:
+    name = lab.function("def handler(event, context): print('got', event['detail']['name'])\n")
+    machine = lab.state_machine(
+        {"StartAt": "Bad", "States": {"Bad": {"Type": "Fail", "Error": "E", "Cause": "C"}}}
+    )
+    events, states = lab.client("events"), lab.client("stepfunctions")
+    pattern = {"source": ["aws.states"], "detail": {"stateMachineArn": [machine]}}
+    pattern["detail"]["status"] = ["FAILED"]
+    rule = events.put_rule(Name=name, EventPattern=json.dumps(pattern))["RuleArn"]
+    arn = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
+    events.put_targets(Rule=name, Targets=[{"Id": "a", "Arn": arn}])
+    lab.client("lambda").add_permission(
+        FunctionName=name,
+        StatementId="events",
+        Action="lambda:InvokeFunction",
+        Principal="events.amazonaws.com",
+        SourceArn=rule,
+    )
+
+    def end(execution: str) -> None:
+        arn = states.start_execution(stateMachineArn=machine, name=execution)["executionArn"]
+        eventually(
+            lambda: states.describe_execution(executionArn=arn)["status"], lambda s: s == "FAILED"
+        )
+
+    with inject_into(lab.region.endpoint_url, "event-lost") as lost:
+        end("lost")
+        eventually(lambda: lost.hits, bool)
+    end("told")
+    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
+    text = eventually(lambda: log.read_text() if log.exists() else "", lambda t: "END" in t)
+    assert [line for line in text.splitlines() if line.startswith("got ")] == ["got told"]

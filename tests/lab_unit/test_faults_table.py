@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
+from tests.docs.blocks import ROOT
 from tests.faults.__main__ import last_line, passed
-from tests.faults.catalogue import CATALOGUE
+from tests.faults.catalogue import CATALOGUE, ELSEWHERE
 from tests.faults.trying import Tried, is_readable
 
 GOOD = Tried(CATALOGUE[0], 24, 24, 0, (), 40.0, "", ())
@@ -39,3 +41,9 @@ def test_a_sentence_may_name_one_request_and_hold_no_document() -> None:
     assert is_readable(f"node ip-10-0-1-7 is gone (request {request} in the logs)")
     assert not is_readable(f"{request} and {request}")
     assert not is_readable('{"errorMessage":"the run is gone"}')
+
+
+def test_what_is_tried_elsewhere_names_a_test_that_there_is() -> None:
+    named = [path for why in ELSEWHERE.values() for path in re.findall(r"tests/[\w/]+\.py", why)]
+    assert len(named) == len(ELSEWHERE)
+    assert all((ROOT / path).is_file() for path in named)

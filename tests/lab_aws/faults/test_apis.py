@@ -175,3 +175,15 @@ def test_an_unknown_fault_or_target_is_refused(lab: Lab) -> None:
     for name, on in (("no-such", None), ("api-failing", f"no-{uuid.uuid4().hex}:Call")):
         with pytest.raises(LabError), inject_into(lab.region.endpoint_url, name, on=on):
             pass
+
+
+def test_a_disabled_key_is_told_as_s3_and_dynamodb_do_and_by_nobody_else(lab: Lab) -> None:
+    clients = {name: caller(lab, name) for name in ("s3", "dynamodb", "sts")}
+    with inject_into(lab.region.endpoint_url, "key-disabled"):
+        with pytest.raises(ClientError) as caught:
+            clients["s3"].put_object(Bucket="b", Key="a", Body=b"x")
+        assert caught.value.response["Error"]["Code"] == "KMS.DisabledException"
+        with pytest.raises(ClientError, match=r"KMS key access denied .* is disabled") as caught:
+            clients["dynamodb"].list_tables()
+        assert caught.value.response["Error"]["Code"] == "AccessDeniedException"
+        assert clients["sts"].get_caller_identity()["Arn"]
