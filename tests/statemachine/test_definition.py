@@ -62,10 +62,12 @@ def test_a_campaigns_run_is_a_child_that_ends_with_it():
     assert run["Resource"].endswith("states:::states:startExecution.sync:2")
 
 
-def test_items_run_one_after_the_other_and_none_can_fail_the_run():
+def test_items_run_one_after_the_other_and_only_giving_up_ends_the_map():
     measure = MACHINE["States"]["Measure"]
     assert measure["MaxConcurrency"] == 1
-    assert measure["ToleratedFailurePercentage"] == 100
+    assert not {name for name in measure if name.startswith("ToleratedFailure")}
+    items = measure["ItemProcessor"]["States"]
+    assert [name for name, state in items.items() if state["Type"] == "Fail"] == ["Gave up"]
     assert measure["ItemProcessor"]["ProcessorConfig"]["Mode"] == "DISTRIBUTED"
 
 

@@ -8,6 +8,7 @@ import os
 from rackrate.document import Document, Json
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, final_status
+from rackrate.results.comparison import is_comparison
 from rackrate.stages.rest_nodes import RESTING
 from rackrate.store import RunProgress, RunRecord, RunStatus, Store
 from rackrate.verdict import wording
@@ -96,10 +97,10 @@ def end_or_go_on(
     token: str,
     state: Json,
 ) -> bool:
-    """End the execution of a failed run with its error, or let a redriven one go on.
+    """End a failed execution with its error, or let that of a redriven run go on.
 
     Args:
-        run_id: the run.
+        run_id: the run, or the comparison.
         resources: the stack's resources.
         redrives: how often the execution was redriven. It goes on once for each redrive.
         token: what names the task that waits.
@@ -118,6 +119,10 @@ def end_or_go_on(
             failure = RunFailure.read(state.get("failure") or state["finish_failure"])
             assert failure is not None  # only a failure leads here
             cause = state.get("finished", {}).get("cause")
+            if not cause and is_comparison(state.get("plan")):
+                cause = failure.sentence(
+                    subject="The comparison", during=None, measured="", log_group=log_group()
+                )
             cause = cause or sentence_of(failure, resources.store.run(run_id))
             step_functions.send_task_failure(
                 taskToken=token, error=failure.error[:_MAX_ERROR], cause=cause[:_MAX_CAUSE]

@@ -72,6 +72,8 @@ class Launched(Document):
     """When to start collecting, or when to ask again."""
     deadline: int
     """When to give up, in seconds since 1970."""
+    gave_up: GaveUp | None = None
+    """Why the run measures no more once these pods have ended, if it has given up."""
 
 
 def launch(run_id: str, item: Item, resources: Resources) -> Launched:
@@ -79,7 +81,7 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
 
     Trials that were tried in this attempt already are not started again. So the call can be
     repeated. Pairs that cannot be measured now are left out. Their trials fail with the reason, and
-    a make-up item may repeat them. A run that has given up starts nothing.
+    a make-up item may repeat them. A run that has given up starts nothing, and its map ends.
 
     Raises:
         NodesBusy: the run does not hold its nodes any more, so another run may measure on them.
@@ -87,11 +89,11 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     settings, cluster, store = resources.settings, resources.cluster, resources.store
     nothing = Launched(pods=0, item=item, attempt=0, wait_seconds=0, deadline=0)
     run = store.update_run(run_id)
-    if run is not None and run.gave_up is not None:
-        return nothing
-    if run is not None and (over := _too_many_lost(run, item, store)) is not None:
-        _give_up(run_id, over, store)
-        return nothing
+    over = None
+    if run is not None and (over := run.gave_up) is None:
+        over = _give_up(run_id, _too_many_lost(run, item, store), store)
+    if over is not None:
+        return nothing.model_copy(update={"gave_up": over})
     chosen = _choose(run_id, item, store)
     if chosen is None:
         return nothing
@@ -149,10 +151,9 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
         pairs = _all_pairs(run_id, target, store) if left_out or run.lost_arms else ()
         over = _judge(run, planned, obstacles_of(pairs), store)
         over = _refused(run, [*refused.values()], len(started), store) or over
-        if over is not None:
-            _give_up(run_id, over, store)
+        over = _give_up(run_id, over, store)
     if not started:
-        return nothing
+        return nothing.model_copy(update={"gave_up": over})
     longest = max(traffic_seconds(tests) for tests in started)
     return Launched(
         pods=len(started),
@@ -160,6 +161,7 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
         attempt=attempt,
         wait_seconds=max(1, int(longest) - HEAD_START_SECONDS),
         deadline=int(time.time()) + patience,
+        gave_up=over,
     )
 
 
@@ -286,6 +288,8 @@ def _refused(
     return GaveUp(error="AdmissionRefused", message=message)
 
 
-def _give_up(run_id: str, over: GaveUp, store: Store) -> None:
-    """Record why the run measures no more."""
-    store.update_run(run_id, phase=f"giving up: {over.message}", gave_up=over.to_json())
+def _give_up(run_id: str, over: GaveUp | None, store: Store) -> GaveUp | None:
+    """Record why the run measures no more, if it gives up. Returns the reason."""
+    if over is not None:
+        store.update_run(run_id, phase=f"giving up: {over.message}", gave_up=over.to_json())
+    return over

@@ -55,7 +55,7 @@ _moto_parse = AmazonStateLanguageParser.parse
 
 
 def _map_run(self: Any, env: Environment, eval_input: Any) -> None:
-    """Run moto's Map Run; fail when more items failed than it tolerates."""
+    """Run moto's Map Run, and remember how far it came for a redrive."""
     # Only the first map of a redriven execution goes on with a Map Run.
     # All frames of an execution share the pool of records.
     shared = env.map_run_record_pool_manager.__dict__
@@ -64,27 +64,20 @@ def _map_run(self: Any, env: Environment, eval_input: Any) -> None:
         eval_input.map_run_record.__dict__["items_done"] = done
     shared["map_state"] = eval_input.state_name
     _moto_map_run(self, env, eval_input)
-    record = eval_input.map_run_record
-    counts = record.item_counter
-    total = counts.total.get()
-    failed = counts.failed.get() + counts.timed_out.get()
-    if not env.is_running() or not total or not failed:
-        return
-    too_many = failed > (record.tolerated_failure_count or 0)
-    too_large_a_share = failed * 100.0 / total > (record.tolerated_failure_percentage or 0.0)
+
+
+def _is_exceeded(record: Any, items: int) -> bool:
+    """Whether more of a Map Run's items failed than it tolerates."""
+    failed = record.item_counter.failed.get() + record.item_counter.timed_out.get()
+    if not failed:
+        return False
+    count, percentage = record.tolerated_failure_count, record.tolerated_failure_percentage
     # Each given threshold can fail the Map Run; with none given, any failed item does.
-    by_count = record.tolerated_failure_count not in (None, 0)
-    by_share = record.tolerated_failure_percentage not in (None, 0.0)
-    exceeded = (
-        (by_count and too_many) or (by_share and too_large_a_share) or not (by_count or by_share)
-    )
-    if not exceeded:
-        return
-    raise _map_run_failed(
-        env,
-        StatesErrorNameType.StatesExceedToleratedFailureThreshold,
-        "The specified tolerated failure threshold was exceeded",
-    )
+    by_count = count not in (None, 0)
+    by_share = percentage not in (None, 0.0)
+    too_many = by_count and failed > count
+    too_large_a_share = by_share and failed * 100.0 / items > percentage
+    return too_many or too_large_a_share or not (by_count or by_share)
 
 
 def _map_run_failed(
@@ -108,7 +101,7 @@ def _eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
     """Work through the items in a loop; moto's recursion fails at a few hundred items.
 
     The loop checks before each item that the execution still runs, so that a stopped one starts
-    no more items.
+    no more items. The Map Run fails at once when more items failed than it tolerates.
     """
     done = _items_done(self._map_run_record)
     while job is not None:
@@ -126,6 +119,14 @@ def _eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
             worker_frame.delete_frame(frame)
             if job.job_output is not None and _has_succeeded(frame):
                 done.add(job.job_index)
+        if worker_frame.is_running() and _is_exceeded(
+            self._map_run_record, self._job_pool._jobs_number
+        ):
+            job.job_output = _map_run_failed(
+                worker_frame,
+                StatesErrorNameType.StatesExceedToleratedFailureThreshold,
+                "The specified tolerated failure threshold was exceeded",
+            )
         failed = isinstance(job.job_output, Exception) or self.stopped()
         following = None if failed else self._job_pool.next_job()
         if following is None:

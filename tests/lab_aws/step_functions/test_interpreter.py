@@ -198,6 +198,22 @@ def test_failed_items_fail_the_map_only_beyond_what_is_tolerated(
         assert found["error"] == "States.ExceedToleratedFailureThreshold"
 
 
+def test_a_map_that_tolerates_no_more_failures_starts_no_more_items(lab: Lab) -> None:
+    bucket = lab.bucket()
+    lab.client("s3").put_object(Bucket=bucket, Key="i.json", Body=json.dumps([{"bad": True}] * 9))
+    wait = {
+        "StartAt": "Wait",
+        "States": {
+            "Wait": {"Type": "Wait", "Seconds": 2, "Next": "Lost"},
+            "Lost": {"Type": "Fail", "Error": "Lost"},
+        },
+    }
+    began = time.monotonic()
+    found = lab.execute(distributed_map(bucket, "i.json", wait, ToleratedFailurePercentage=20))
+    assert found["error"] == "States.ExceedToleratedFailureThreshold"
+    assert time.monotonic() - began < 9, "two of nine items ran"
+
+
 def test_unnamed_executions_get_a_name_and_start_time_is_text(lab: Lab) -> None:
     found = lab.execute(
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
 
@@ -51,6 +52,19 @@ def test_an_execution_ends_with_the_first_error_and_the_sentence_as_its_cause(
     stop()
     assert not end(0)
     assert tasks.told == [{"taskToken": "t", "error": "LinksDown", "cause": "two links are down"}]
+
+
+def test_a_comparison_that_failed_ends_with_a_sentence_and_not_with_lambdas_document(end, tasks):
+    document = {"errorMessage": "'plan'", "errorType": "KeyError", "requestId": "r-1"}
+    document["stackTrace"] = ["  File /var/task/handlers/compare.py, line 20, in handler"]
+    failure = {"Error": "KeyError", "Cause": json.dumps(document)}
+    assert not end(0, {"plan": {"compare": {}}, "failure": failure})
+    (told,) = tasks.told
+    assert (told["error"], told["cause"]) == (
+        "KeyError",
+        "The comparison failed in the step compare: KeyError: 'plan'. Run again, and report it if"
+        " it fails again (details: log group of the stack's functions, request r-1).",
+    )
 
 
 def test_a_redriven_execution_goes_on_once_for_each_redrive(plan, stop, end, store, tasks):

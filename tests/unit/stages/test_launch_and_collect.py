@@ -366,7 +366,8 @@ def test_a_run_gives_up_when_an_arm_has_had_no_pair_for_longer_than_its_patience
     items = deploy()
     measure(items[0])
     since = lose_node(cluster, "node-a", seconds=PATIENCE_SECONDS + 1)
-    assert measure(items[1]).pods == 1, "the healthy arm of the item is measured"
+    last = measure(items[1])
+    assert last.pods == 1, "the healthy arm of the item is measured"
     told = (
         f"arm treatment has no pair left to measure: node node-a is not Ready since {since}:"
         " Kubelet stopped posting node status"
@@ -374,8 +375,9 @@ def test_a_run_gives_up_when_an_arm_has_had_no_pair_for_longer_than_its_patience
     run = store.run(RUN)
     assert (run.gave_up.error, run.gave_up.message) == ("NodesUnavailable", told)
     assert run.phase == f"giving up: {told}"
+    assert last.gave_up == run.gave_up, "the map ends after these pods"
     stored = store.trials(RUN)
-    assert all(measure(item).pods == 0 for item in items[2:])
+    assert all((again := measure(item)).pods == 0 and again.gave_up for item in items[2:])
     assert store.trials(RUN) == stored, "nothing is tried any more"
     with pytest.raises(NodesUnavailable) as ended:
         analyze(RUN, resources, after_failure=False)
