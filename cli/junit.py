@@ -131,7 +131,7 @@ def _words(results: Results) -> str:
     if results.lab_scale is not None:
         lines.append(f"Network scaled by {results.lab_scale:g}: figures are not EC2's.")
     lines.append(f"{results.measured} of {results.planned} trials measured.")
-    lines += [f"Failed: {failure.trial}: {failure.reason}" for failure in results.failures]
+    lines += [f"Failed: {cause.of_trials}" for cause in results.causes]
     lines += [f"Warning: {warning}" for warning in results.warnings]
     lines += [f"Marked: {note}" for note in results.mark_notes]
     return "\n".join(lines)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from rackrate_text.failures import Loss, grouped, place
 from rackrate_text.words import counted, several_runs
 
 from .baselines import LEAST_RUNS
@@ -126,19 +127,12 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A trial that failed, in one line, and why."""
-
-    trial: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Results:
     """A run's results.
 
     `placements` maps an arm's name to its placement strategy, and the zones of its pairs if the
     plan asked for some. `started_at` is ISO 8601.
+    `causes` says why trials failed, the most frequent cause first.
     `regressions` compare each arm with itself in an earlier run. `stopped` says why the run
     measured no more blocks; it is None for a fixed number of blocks and for a comparison.
     """
@@ -152,7 +146,7 @@ class Results:
     planned: int
     measured: int
     failed: int
-    failures: tuple[Failure, ...]
+    causes: tuple[Loss, ...]
     warmed_up: int
     verdicts: tuple[Verdict, ...]
     regressions: tuple[Verdict, ...]
@@ -186,7 +180,7 @@ class Results:
                 planned=trials["planned"],
                 measured=trials["measured"],
                 failed=trials["failed"],
-                failures=tuple(_failure(failure) for failure in trials["failures"]),
+                causes=_causes(trials),
                 warmed_up=len(document["warm_up"]["trials"]),
                 verdicts=tuple(_verdict(verdict) for verdict in document["verdicts"]),
                 regressions=tuple(_verdict(v) for v in document["regressions"]),
@@ -267,12 +261,14 @@ def _earlier_runs(baseline: str) -> tuple[str, ...]:
     return (run_id,) if kind == "run" and run_id else ()
 
 
-def _failure(document: Mapping[str, Any]) -> Failure:
-    return Failure(
-        f"block {document['block']}, {document['arm']}, {document['test']},"
-        f" {document['client']} to {document['server']}",
-        document["reason"],
-    )
+def _causes(trials: Mapping[str, Any]) -> tuple[Loss, ...]:
+    """Why trials failed."""
+    if "causes" in trials:
+        return tuple(Loss(c["count"], c["cause"], tuple(c["where"])) for c in trials["causes"])
+    # Results of earlier versions only list the trials that ran.
+    failures = trials["failures"]
+    places = (place(each["arm"], each["client"], each["server"]) for each in failures)
+    return tuple(grouped(zip((each["reason"] for each in failures), places, strict=True)))
 
 
 def _ceiling(document: Mapping[str, Any] | None) -> Ceiling | None:

@@ -64,6 +64,8 @@ def print_results(console: Console, results: Results) -> None:
     trials = f"{results.measured} of {results.planned} trials measured"
     if results.failed:
         say(console, f"{trials}, {results.failed} failed; their raw output is kept.", style="red")
+        for cause in results.causes:
+            say(console, f"  {cause.of_trials}", style="red")
     else:
         say(console, f"{trials}, none failed.")
     if results.warmed_up:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from rackrate_text.printable import printable
+from rackrate_text.words import counted
 
 #: What an error means that neither we nor a function's code raised, and what to do about it.
 _MEANINGS: dict[str, tuple[str, str]] = {
@@ -63,6 +63,9 @@ _DENIED = re.compile(
 _KEY = re.compile(r"KMS|kms:|\bkey\b.*\b(?:disabled|pending deletion)\b")
 _REQUEST = re.compile(r"RequestId: ([0-9a-f-]{36})")
 
+#: How many places of a loss a line names.
+_PLACES_SHOWN = 2
+
 #: What differs between equal causes. The names of nodes stay, because they say where.
 _IDS = tuple(
     (re.compile(pattern), shown)
@@ -79,6 +82,13 @@ _IDS = tuple(
         (r"(?<![\w-])(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b(?![-.])", "…"),
     )
 )
+
+
+#: The ends after which a run can go on, and the error of one that cannot: its nodes are gone.
+CONTINUABLE = frozenset({"failed", "aborted", "timed_out"})
+NODES_CHANGED = "NodesChanged"
+#: The stack that the command takes without being told.
+DEFAULT_STACK = "rackrate"
 
 
 @dataclass(frozen=True)
@@ -137,6 +147,38 @@ def lines_of(cause: str) -> list[str]:
     return [line for line in found.splitlines() if line.strip()]
 
 
+def way_on(
+    run_id: str,
+    status: str,
+    *,
+    error: str | None,
+    trials_planned: int | None,
+    stack: str,
+    campaign: str | None = None,
+) -> str | None:
+    """How to go on with a run that ended badly, or None where it cannot or nothing is gained.
+
+    Args:
+        run_id: the run.
+        status: how it ended.
+        error: the name of the error that ended it.
+        trials_planned: how many trials it planned; None or 0 before it had a plan.
+        stack: the root stack's name.
+        campaign: the campaign that it belongs to, which makes another run.
+    """
+    if status not in CONTINUABLE or campaign is not None:
+        return None
+    if not trials_planned or error == NODES_CHANGED:
+        return None
+    again = f"rackrate run --continue {run_id}{stack_option(stack)}"
+    return f"`{again}` measures what is missing, on the same nodes."
+
+
+def stack_option(stack: str) -> str:
+    """What a command needs after it to mean this stack."""
+    return "" if stack == DEFAULT_STACK else f" --stack {stack}"
+
+
 def without_ids(text: str) -> str:
     """The text without what differs between equal causes: ids, addresses, times, names of pods."""
     for pattern, shown in _IDS:
@@ -144,10 +186,52 @@ def without_ids(text: str) -> str:
     return " ".join(text.split())
 
 
-def grouped(reasons: Iterable[str]) -> list[tuple[int, str]]:
-    """How often each cause occurs, the most frequent first; their ids make no difference."""
-    counts = Counter(without_ids(reason) for reason in reasons)
-    return [(number, reason) for reason, number in counts.most_common()]
+@dataclass(frozen=True)
+class Loss:
+    """A cause of lost trials or steps.
+
+    Attributes:
+        count: how many it cost.
+        cause: the reason, without ids.
+        where: the places it struck, in the order in which it did; empty if none is known.
+    """
+
+    count: int
+    cause: str
+    where: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> str:
+        """The places, or how many if they are many; empty if none is known."""
+        shown, more = self.where[:_PLACES_SHOWN], len(self.where) - _PLACES_SHOWN
+        return "; ".join([*shown, *([f"{more} more"] if more > 0 else [])])
+
+    @property
+    def of_trials(self) -> str:
+        """Such as `2 trials (treatment, node-a → node-b): the tool printed nothing`."""
+        places = f" ({self.places})" if self.where else ""
+        return f"{counted(self.count, 'trial')}{places}: {self.cause}"
+
+
+def place(arm: str, client: str, server: str) -> str:
+    """Where a trial was lost."""
+    return f"{arm}, {client} → {server}"
+
+
+def grouped(reasons: Iterable[tuple[str, str]]) -> list[Loss]:
+    """The causes of losses, the most frequent first; their ids make no difference.
+
+    Args:
+        reasons: the reason and the place of each loss; the place is empty if it is not known.
+    """
+    where: dict[str, list[str]] = {}
+    for reason, found in reasons:
+        where.setdefault(without_ids(reason), []).append(found)
+    losses = [
+        Loss(len(found), cause, tuple(filter(None, dict.fromkeys(found))))
+        for cause, found in where.items()
+    ]
+    return sorted(losses, key=lambda loss: -loss.count)
 
 
 def _document(cause: str) -> dict[str, Any] | None:

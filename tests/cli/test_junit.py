@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from rackrate_cli.failures import RunFailure
 from rackrate_cli.junit import junit_xml
 from rackrate_cli.requirements import evaluate, parse_requirements
-from rackrate_cli.results import Failure, Results, Verdict
+from rackrate_cli.results import Results, Verdict
+
+from rackrate_text.failures import Loss
 
 from .conftest import DeployedStack, Rackrate, machine, results, verdict
 
@@ -93,7 +95,7 @@ def test_the_suite_says_when_how_long_and_what_failed() -> None:
     assert suite.attrib["timestamp"] == "2026-11-21T07:05:12"
     assert suite.attrib["time"] == "84.200"
     said = suite.findtext("system-out") or ""
-    assert "block 3, treatment, tcp-1, a to b: Connection \ufffd[31mrefused\ufffd" in said
+    assert "Failed: 1 trial (treatment, a → b): Connection \ufffd[31mrefused\ufffd" in said
     assert "Network scaled by 0.1: figures are not EC2's." in said
     figures = suite.findtext("testcase[@name='tcp-1 throughput']/system-out") or ""
     assert "987 Mbit/s against 493 Mbit/s, 2.00 times, 95 % interval 1.99 to 2.01" in figures
@@ -144,7 +146,9 @@ any_results = st.builds(
     planned=st.integers(0, 9),
     measured=st.integers(0, 9),
     failed=st.integers(0, 9),
-    failures=st.lists(st.builds(Failure, words, words), max_size=3).map(tuple),
+    causes=st.lists(st.builds(Loss, st.integers(1, 99), words, st.tuples(words)), max_size=3).map(
+        tuple
+    ),
     warmed_up=st.just(0),
     verdicts=st.lists(verdicts, max_size=3).map(tuple),
     regressions=st.just(()),

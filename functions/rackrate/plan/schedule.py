@@ -26,6 +26,7 @@ from rackrate.plan.fields import Direction, Load, PairingField, RandomPairs
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.tools import AnyTest, TestBase
+from rackrate_text.failures import place
 
 #: Overhead of a round besides its traffic: starting pods and containers, and collecting.
 OVERHEAD_SECONDS_PER_ROUND = 4.0
@@ -55,6 +56,11 @@ class TrialKey:
     def id(self) -> str:
         """The trial's name in file names."""
         return f"{self.block:04d}_{self.arm}_{self.test}_{self.client}_{self.server}"
+
+    @property
+    def place(self) -> str:
+        """Where it is measured, in words."""
+        return place(self.arm, self.client, self.server)
 
 
 class Pair(Document):

@@ -18,6 +18,7 @@ from rackrate.results.schema import (
     CounterIncreases,
     Failure,
     Gauge,
+    LossOfTrials,
     MetricOfTest,
     Results,
     Run,
@@ -213,6 +214,8 @@ def count_trials(trials: Iterable[Trial], *, planned: int) -> TrialCounts:
     """The counts of trials, without the warm-up; a trial that never ran counts as failed."""
     counted = [trial for trial in trials if not trial.warm_up]
     measured = sum(trial.is_measured for trial in counted)
+    lost = [(trial.key, trial) for trial in counted if not trial.is_measured]
+    causes = wording.losses(lost, never_ran=planned - measured - len(lost))
     return TrialCounts(
         planned=planned,
         measured=measured,
@@ -227,8 +230,10 @@ def count_trials(trials: Iterable[Trial], *, planned: int) -> TrialCounts:
                 attempt=trial.attempt,
                 reason=trial.reason or "",
             )
-            for trial in counted
-            if not trial.is_measured
+            for _, trial in lost
+        ),
+        causes=tuple(
+            LossOfTrials(cause=loss.cause, count=loss.count, where=loss.where) for loss in causes
         ),
     )
 

@@ -29,6 +29,7 @@ from rackrate.settings import BandwidthWeighting
 from rackrate.tools import Better
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Difference, Mark, Summary, Verdict
+from rackrate_text.failures import Loss
 from rackrate_text.words import several_runs
 
 RESULTS: Literal["rackrate.result.v1"] = "rackrate.result.v1"
@@ -179,6 +180,21 @@ class Failure(Document):
     reason: str
 
 
+class LossOfTrials(Document):
+    """A cause that cost trials."""
+
+    cause: str
+    """The reason, without what differs between equal ones, such as ids."""
+    count: int
+    where: tuple[str, ...]
+    """The arms and nodes of these trials; empty if they never ran."""
+
+    @property
+    def loss(self) -> Loss:
+        """The cause in words."""
+        return Loss(self.count, self.cause, self.where)
+
+
 class TrialCounts(Document):
     """Counts of the trials, without the warm-up; planned = measured + failed."""
 
@@ -186,6 +202,8 @@ class TrialCounts(Document):
     measured: int
     failed: int
     failures: tuple[Failure, ...]
+    causes: tuple[LossOfTrials, ...] = ()
+    """Why they failed, the most frequent cause first. Their counts add up to `failed`."""
 
 
 class WarmUpTrial(Document):

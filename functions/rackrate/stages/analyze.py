@@ -68,8 +68,9 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
         told = f"{over.message}; {measured} of {counted(planned, 'trial')} were measured"
         raise GIVING_UP[over.error](told)
     if not after_failure and lost > evidence.planned_run.plan.tolerated_loss * planned:
-        missing = [evidence.trials.get(k) for k in evidence.planned if k not in evidence.measured]
-        raise TrialsLost(wording.loss(missing, lost=lost, planned=planned))
+        missing = [k for k in evidence.planned if k not in evidence.measured]
+        causes = wording.losses((k, evidence.trials.get(k)) for k in missing)
+        raise TrialsLost(wording.loss(causes, planned=planned))
     return Analyzed(verdicts=len(analysis.verdicts), measured=measured, lost=lost)
 
 

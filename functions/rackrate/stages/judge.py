@@ -85,7 +85,7 @@ def judge(
     if stopped is not None:
         campaigns.update(campaign_id, stopped=stopped.to_json(), phase=_phase(stopped))
         if not any(step.has_result for step in steps):
-            raise StepsLost(_told(steps))
+            raise StepsLost(losses(steps))
         last = steps[-1]
         return Judged(enough=True, number=last.number, run_id=last.run_id, plan={})
     number = len(steps) + 1
@@ -161,13 +161,13 @@ def _check_losses(steps: Sequence[CampaignStep]) -> None:
     """Raise StepsLost if the last steps have no result."""
     own = [step for step in steps if step.source is None][-LOST_IN_A_ROW:]
     if len(own) == LOST_IN_A_ROW and not any(step.has_result for step in own):
-        raise StepsLost(_told(own))
+        raise StepsLost(losses(own))
 
 
-def _told(steps: Sequence[CampaignStep]) -> str:
+def losses(steps: Sequence[CampaignStep]) -> str:
     """Steps without a result, with their reasons."""
     lost = [step.reason or step.status for step in steps if not step.has_result]
-    reasons = (reason for _, reason in grouped(lost))
+    reasons = (loss.cause for loss in grouped((reason, "") for reason in lost))
     numbers = [step.number for step in steps if not step.has_result]
     one = len(numbers) == 1
     told = f"{'step' if one else 'steps'} {listed(numbers)} of this campaign"

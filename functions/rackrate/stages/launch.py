@@ -7,7 +7,6 @@ verdict can be had any more, the run gives up: it records why, and starts nothin
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -47,6 +46,7 @@ from rackrate.stages.collect import plan_nodes, write_down
 from rackrate.stages.take_lease import keep_lease
 from rackrate.store import RunRecord, Store, now
 from rackrate.tools import TestBase
+from rackrate.verdict import wording
 
 #: The collector starts this long before the tests can end, so that its start-up costs no time.
 HEAD_START_SECONDS = 4
@@ -98,7 +98,6 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     if chosen is None:
         return nothing
     target, attempt, wanted = chosen
-    run = _announce(run_id, item, target, store)
     patience = manifests.active_deadline_seconds(target.tests) + PATIENCE_SECONDS
     keep_lease(run, store, seconds=patience)
     planned = store.plan(run_id)
@@ -106,6 +105,8 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     servers = present_servers(run_id, run, planned, needed, target.block, resources)
     if servers.wait_seconds:
         return nothing.model_copy(update={"ready": False, "wait_seconds": servers.wait_seconds})
+    # Not before, because each question would hide what is waited for.
+    run = _announce(run_id, item, target, store)
     addresses, nodes = servers.addresses, servers.by_place(plan_nodes(planned, resources))
 
     def obstacles_of(pairs: Iterable[Pair]) -> dict[Pair, Obstacle | None]:
@@ -251,12 +252,10 @@ def _too_many_lost(run: RunRecord, item: Item, store: Store) -> GaveUp | None:
     lost, planned = losses_beyond_repair(items, item, tried), len(planned_trials(items))
     if lost <= tolerated * planned:
         return None
-    reasons = Counter(
-        state.reason
-        for key, state in stored.items()
-        if key.block and not state.is_measured and state.reason
+    causes = wording.losses(
+        (key, state) for key, state in stored.items() if key.block and not state.is_measured
     )
-    most = "".join(f"; most often: {reason}" for reason, _ in reasons.most_common(1))
+    most = "".join(f"; most often {cause.of_trials}" for cause in causes[:1])
     return GaveUp(
         error="TrialsLost",
         message=f"at least {lost} of {planned} trials are lost for good, and the plan tolerates"

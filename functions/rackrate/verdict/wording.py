@@ -8,11 +8,13 @@ from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.plan.schedule import TrialKey
 from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict
-from rackrate_text.failures import grouped
+from rackrate_text.failures import Loss, grouped
 from rackrate_text.units import duration, moment, times
 from rackrate_text.words import capitalized, counted, several_runs
 
 _REASONS_SHOWN = 3
+#: The cause of trials of which nothing is stored.
+NEVER_RAN = "never ran"
 #: How many differences between runs a sentence names. The page lists all.
 _DIFFERENCES_SHOWN = 6
 
@@ -265,12 +267,26 @@ def _about_intervals(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def loss(missing: Iterable[TrialState | None], *, lost: int, planned: int) -> str:
-    """A message on lost trials with the most frequent reasons; None is a trial that never ran."""
-    causes = grouped(
-        "never ran" if trial is None or trial.reason is None else trial.reason for trial in missing
-    )
-    told = [f"{counted(number, 'trial')}: {reason}" for number, reason in causes[:_REASONS_SHOWN]]
-    if others := sum(number for number, _ in causes[_REASONS_SHOWN:]):
+def losses(
+    trials: Iterable[tuple[TrialKey, TrialState | None]], *, never_ran: int = 0
+) -> list[Loss]:
+    """The causes of lost trials, the most frequent first.
+
+    Args:
+        trials: the lost trials by their keys; None for one that never ran.
+        never_ran: how many others never ran.
+    """
+    reasons = [
+        (NEVER_RAN, "") if state is None else (state.reason or NEVER_RAN, key.place)
+        for key, state in trials
+    ]
+    return grouped([*reasons, *[(NEVER_RAN, "")] * never_ran])
+
+
+def loss(causes: Sequence[Loss], *, planned: int) -> str:
+    """A message on lost trials with the most frequent causes."""
+    lost = sum(cause.count for cause in causes)
+    told = [cause.of_trials for cause in causes[:_REASONS_SHOWN]]
+    if others := sum(cause.count for cause in causes[_REASONS_SHOWN:]):
         told.append(f"{counted(others, 'trial')}: other reasons, which the report lists")
     return f"{lost} of {planned} trials were lost: {'; '.join(told)}"

@@ -267,7 +267,13 @@ def test_it_is_laid_out_as_results_whose_arms_are_those_of_both():
     ]
     names = {arm["name"] for arm in document["arms"]}
     assert {s["arm"] for s in document["summaries"]} == names == {t.arm for t in compared.trials}
-    assert document["trials"] == {"planned": 48, "measured": 48, "failed": 0, "failures": []}
+    assert document["trials"] == {
+        "planned": 48,
+        "measured": 48,
+        "failed": 0,
+        "failures": [],
+        "causes": [],
+    }
     assert compared.raw == {}
 
 

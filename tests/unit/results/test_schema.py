@@ -21,6 +21,7 @@ SINCE = {
         "at_least",
         "campaign",
         "capacity_type",
+        "causes",
         "cni",
         "labelled_group_id",
         "labelled_partition",

@@ -36,7 +36,13 @@ def test_a_whole_run_ends_in_verdicts_results_and_a_page(whole_run, store, s3, r
     assert results["schema"] == "rackrate.result.v1"
     Draft202012Validator(PUBLISHED).validate(results)
     assert results["run"]["status"] == "succeeded" == store.run(RUN).status
-    assert results["trials"] == {"planned": 36, "measured": 36, "failed": 0, "failures": []}
+    assert results["trials"] == {
+        "planned": 36,
+        "measured": 36,
+        "failed": 0,
+        "failures": [],
+        "causes": [],
+    }
     assert [v["test"] for v in results["verdicts"]] == ["tcp-1", "tcp-8", "rtt"]
     # The tools printed the same in both arms, so there is no difference.
     assert {v["verdict"] for v in results["verdicts"]} == {"no meaningful difference"}

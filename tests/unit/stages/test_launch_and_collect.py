@@ -353,6 +353,7 @@ def test_a_server_that_stays_away_costs_only_the_trials_of_its_pairs(
     (pair,) = (pair for pair in item.pairs if pair.arm == "treatment")
     del cluster.objects[f"{PODS}/server-{pair.server}"]
     assert not measure(item).ready, "it may come back"
+    assert store.run(RUN).phase.startswith("waiting for servers on "), "nothing is measured yet"
     missed(store, 61, pair.server)
     assert measure(item).pods == 1
     assert counts_by_arm(store, "measured") == {"baseline": 3}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rackrate.results.build import RunFailure
-from rackrate_text.failures import grouped, lines_of, told, without_ids
+from rackrate_text.failures import grouped, lines_of, place, told, without_ids
 from rackrate_text.names import is_id
 from rackrate_text.printable import printable
 
@@ -119,7 +119,15 @@ def test_equal_causes_count_once_whatever_their_ids() -> None:
         f"the pod run-0a1b2c3d4e-1-2-abcdef0123-1 at 10.0.0.{7}:5201 is gone (RequestId: {OTHER})",
         f"the pod run-0a1b2c3d4e-2-1-fedcba3210-1 at 10.0.1.9:41523 is gone (RequestId: {REQUEST})",
     ]
-    assert [number for number, _ in grouped(reasons)] == [2, 2]
+    assert [loss.count for loss in grouped((reason, "") for reason in reasons)] == [2, 2]
+
+
+def test_a_cause_tells_how_many_trials_it_cost_and_where() -> None:
+    told = [("no answer", place("a", f"n{n}", "m")) for n in (1, 1, 2, 3)]
+    often, once = grouped([("never ran", ""), *told])
+    assert often.of_trials == "4 trials (a, n1 → m; a, n2 → m; 1 more): no answer"
+    assert once.of_trials == "1 trial: never ran"
+    assert often.where == ("a, n1 → m", "a, n2 → m", "a, n3 → m"), "each place once"
 
 
 @pytest.mark.parametrize(

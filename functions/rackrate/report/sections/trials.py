@@ -21,6 +21,7 @@ from rackrate.report.material import Material, TestMaterial
 from rackrate.results.schema import WarmUp
 from rackrate.verdict import wording
 from rackrate.verdict.model import Mark
+from rackrate_text.failures import Loss
 from rackrate_text.units import quantity
 from rackrate_text.words import counted
 
@@ -45,10 +46,21 @@ def _failed_of(test: TestMaterial) -> str:
     heads = ("block", "arm", "client → server", "attempt", "reason", "output")
     caption = f"Failed trials of {test.name}"
     listed = table(heads, rows, caption=caption, most=test.page.detail.rows)
+    causes = wording.losses((trial.key, trial) for trial in failed)
     return (
         f'<div class="noted">{paragraph(f"<strong>Failed.</strong> {intro}")}'
-        f"{folded('Which, and why', listed, opened=len(failed) <= _FEW)}</div>"
+        f"{_causes(causes, f'Why trials of {test.name} failed')}"
+        f"{folded('Each of them', listed)}</div>"
     )
+
+
+def _causes(causes: Iterable[Loss], caption: str) -> str:
+    """A table of the causes of lost trials."""
+    rows = (
+        [number(text(loss.count)), cell(text(loss.cause)), cell(text(loss.places))]
+        for loss in causes
+    )
+    return table(("trials", "cause", "where"), rows, caption=caption)
 
 
 def _failure_rows(page: Material, failed: Iterable[Trial]) -> Iterable[list[str]]:
@@ -119,8 +131,7 @@ def _all_failed(page: Material) -> str:
     if not counts.failed:
         return "<p>None.</p>"
     failed = page.failed
-    silent = counts.failed - len(failed)
-    note = f"<p>{counted(silent, 'trial')} never ran.</p>" if silent > 0 else ""
+    note = _causes((cause.loss for cause in counts.causes), "Why trials failed")
     if not failed:
         return note
     rows = (
