@@ -8,11 +8,8 @@ from rackrate_text.failures import lines_of, told
 
 from .kinds import CAMPAIGN, RUN, Kind, Record
 from .output import Output, print_error
-from .runs import CONTINUABLE, GOOD, Run
+from .runs import GOOD
 from .watch import Outcome
-
-#: The error of a run that cannot be continued, because its nodes are gone.
-NODES_CHANGED = "NodesChanged"
 
 
 @dataclass(frozen=True)
@@ -85,15 +82,6 @@ def explain_failure(output: Output, error: str, cause: str) -> list[str]:
     for line in details:
         print_error(f"  {line}")
     return [first, *details]
-
-
-def way_on(run: Run | None) -> str | None:
-    """How to go on with a run that ended badly, or None where it cannot or nothing is gained."""
-    if run is None or run.status not in CONTINUABLE or run.campaign is not None:
-        return None
-    if not run.trials_planned or run.error == NODES_CHANGED:
-        return None
-    return f"`rackrate run --continue {run.run_id}` measures what is missing, on the same nodes."
 
 
 def human(cause: str) -> list[str]:

@@ -10,10 +10,12 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from rackrate_text.failures import way_on
+
 from . import files
 from .errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
 from .estimate import Estimate, print_estimate
-from .failures import RunFailure, explain_failure, failure_of, way_on
+from .failures import RunFailure, explain_failure, failure_of
 from .junit import junit_xml
 from .kinds import Record
 from .output import Output
@@ -135,7 +137,7 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wan
     if wanted.junit is not None:
         _write_junit(wanted.junit, junit_xml(run_id, left.results, checks, failure))
     code, error = tell_end(output, ended, failure)
-    if code and (way := way_on(ended.record)) is not None:
+    if code and (way := _way_on(ended.record, stack)) is not None:
         output.complain(way)
     output.document(
         {
@@ -145,6 +147,20 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wan
     )
     unmet = complain_of_unmet(output, checks)
     return code or unmet or unwritten
+
+
+def _way_on(run: Run | None, stack: Stack) -> str | None:
+    """How to go on with a run that ended badly."""
+    if run is None:
+        return None
+    return way_on(
+        run.run_id,
+        run.status,
+        error=run.error,
+        trials_planned=run.trials_planned,
+        stack=stack.name,
+        campaign=run.campaign,
+    )
 
 
 def document(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 from datetime import UTC, datetime
 
+from rackrate_text.failures import CONTINUABLE
 from rackrate_text.names import is_id
 
 from .campaigns import Campaign
 from .errors import Refusal
-from .runs import CONTINUABLE, Run
+from .runs import Run
 from .stack import Stack
 
 LATEST = "latest"

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Self
 
+from rackrate_text.failures import CONTINUABLE
+
 GOOD = frozenset({"succeeded", "degraded", "dry_run"})
-#: The ends after which a run can go on.
-CONTINUABLE = frozenset({"failed", "aborted", "timed_out"})
 TERMINAL = GOOD | CONTINUABLE | {"invalid"}
 
 

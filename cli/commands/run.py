@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
+from rackrate_text.failures import NODES_CHANGED
+
 from .. import files
 from ..completion import complete_run
 from ..errors import Refusal
-from ..failures import NODES_CHANGED
 from ..guard import one_sentence
 from ..options import JunitOption, OutOption, PlanOption, RequireOption, SeedOption, check_junit
 from ..outcome import Wanted, check_when_planned, conclude

@@ -211,6 +211,38 @@ class TestPartition:
         assert settings("kube-proxy") == {"mode": "nftables"}
         assert settings("coredns")["autoScaling"]["enabled"] is True
 
+    def test_a_run_that_is_stopped_sends_its_sentence_where_the_alarms_go(
+        self, lab: Lab, made: Deployment
+    ) -> None:
+        sns, sqs = lab.aws("sns"), lab.aws("sqs")
+        (topic,) = sns.list_topics()["Topics"]
+        queue = sqs.create_queue(QueueName="mailbox")["QueueUrl"]
+        named = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])
+        subscription = sns.subscribe(
+            TopicArn=topic["TopicArn"], Protocol="sqs", Endpoint=named["Attributes"]["QueueArn"]
+        )["SubscriptionArn"]
+        key = {"pk": {"S": "run#stopped"}, "sk": {"S": "run"}}
+        table = {"TableName": made.outputs["TableName"], "Key": key}
+        lab.start_in(made, "stopped")
+        eventually(
+            lambda: "phase" in lab.aws("dynamodb").get_item(**table).get("Item", {}), seconds=90
+        )
+        lab.aws("stepfunctions").stop_execution(executionArn=lab.arn_in(made, "stopped"))
+
+        def received() -> list[Any]:
+            return list(sqs.receive_message(QueueUrl=queue).get("Messages", []))
+
+        (letter,) = eventually(received, seconds=90)
+        sns.unsubscribe(SubscriptionArn=subscription)
+        sqs.delete_queue(QueueUrl=queue)
+        message = json.loads(letter["Body"])
+        assert message["Subject"] == f"{made.name}: run stopped was stopped"
+        first, *_, last = message["Message"].splitlines()
+        assert first.startswith("The run was stopped"), message["Message"]
+        for word in ("{", "arn:", "Traceback", "RequestId"):
+            assert word not in message["Message"]
+        assert f"--stack {made.name}`" in last
+
     def test_alarms_reach_the_address_that_was_given(self, lab: Lab, made: Deployment) -> None:
         (topic,) = lab.aws("sns").list_topics()["Topics"]
         (told,) = lab.aws("sns").list_subscriptions()["Subscriptions"]

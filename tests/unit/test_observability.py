@@ -205,6 +205,19 @@ def test_the_topic_is_encrypted_and_only_alarms_of_this_account_may_publish():
     assert "ArnLike" in statement["Condition"]
 
 
+def test_whoever_gets_alarms_gets_sentences_from_a_function_that_publishes_nowhere_else():
+    function, role = RESOURCES["NotifyFunction"], RESOURCES["NotifyRole"]
+    assert function["Condition"] == role["Condition"] == "HasSubscribers"
+    assert "VpcConfig" not in function["Properties"], "a VPC may have no way to SNS"
+    (policy,) = role["Properties"]["Policies"]
+    (publish,) = (
+        s for s in policy["PolicyDocument"]["Statement"] if s.get("Action") == "sns:Publish"
+    )
+    topic = {"Fn::If": ["HasEmail", {"Ref": "Topic"}, {"Ref": "AlarmTopicArn"}]}
+    assert publish["Resource"] == topic
+    assert function["Properties"]["Environment"]["Variables"]["TOPIC_ARN"] == topic
+
+
 def test_everything_that_mail_needs_is_made_only_for_mail():
     made = {n for n, r in RESOURCES.items() if r["Type"].split("::")[1] in ("SNS", "KMS")}
     assert {n for n in made if RESOURCES[n]["Condition"] in ("HasEmail", "NeedsKey")} == made

@@ -167,8 +167,14 @@ def cause_with_report(cause: str, page: str | None, store: Store) -> str:
     return f"{cause}\nThe report on what was measured: s3://{store.bucket_name}/{page}".strip()
 
 
-def sentence_of(failure: RunFailure, run: RunRecord | None) -> str:
-    """The sentence that people read on a run that failed or was stopped."""
+def sentence_of(failure: RunFailure, run: RunRecord | None, *, logs: str | None = None) -> str:
+    """The sentence that people read on a run that failed or was stopped.
+
+    Args:
+        failure: why it ended.
+        run: the run.
+        logs: the log group of the stack's functions; by default this function's own.
+    """
     measured, during = "", None
     if run is not None:
         during = run.phase if run.is_running and run.phase != RESTING else None
@@ -176,7 +182,7 @@ def sentence_of(failure: RunFailure, run: RunRecord | None) -> str:
             planned = counted(run.trials_planned, "trial")
             measured = f"{run.trials_measured} of {planned} were measured"
     return failure.sentence(
-        subject="The run", during=during, measured=measured, log_group=log_group()
+        subject="The run", during=during, measured=measured, log_group=logs or log_group()
     )
 
 

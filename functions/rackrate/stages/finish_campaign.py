@@ -84,9 +84,20 @@ def finish_campaign(
 
 
 def campaign_sentence(
-    failure: RunFailure, record: CampaignRecord | None, steps: Sequence[CampaignStep]
+    failure: RunFailure,
+    record: CampaignRecord | None,
+    steps: Sequence[CampaignStep],
+    *,
+    logs: str | None = None,
 ) -> str:
-    """The sentence that people read on a campaign that failed or was stopped."""
+    """The sentence that people read on a campaign that failed or was stopped.
+
+    Args:
+        failure: why it ended.
+        record: the campaign.
+        steps: its steps.
+        logs: the log group of the stack's functions; by default this function's own.
+    """
     own = [step for step in steps if step.source is None]
     good = sum(step.has_result for step in own)
     verb = "has a result" if good == 1 else "have a result"
@@ -94,7 +105,7 @@ def campaign_sentence(
         subject="The campaign",
         during=_during(record),
         measured=f"{good} of {counted(len(own), 'step')} {verb}" if own else "",
-        log_group=log_group(),
+        log_group=logs or log_group(),
     )
 
 

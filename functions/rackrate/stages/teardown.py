@@ -113,7 +113,7 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
         resources: the stack's resources.
     """
     run_id, status = detail["name"], STATUSES[detail["status"]]
-    if _compared(detail.get("input")):
+    if compared(detail.get("input")):
         return TornDown(comparison=run_id)
     if not has_ended(execution_of(resources.step_functions, detail["executionArn"])):
         # It was redriven since. Its new end makes another event.
@@ -130,7 +130,7 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
     return TornDown(runs=(run_id,), gone=gone, ended=(ended,), nodes=nodes)
 
 
-def _compared(text: str | None) -> bool:
+def compared(text: str | None) -> bool:
     """Whether an execution with this input was a comparison.
 
     EventBridge leaves out an input that is too large for an event. Only a plan can be that large.

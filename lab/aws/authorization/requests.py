@@ -10,6 +10,7 @@ from moto.core.request import determine_request_protocol
 from moto.core.responses import BaseResponse
 from moto.core.utils import get_service_model
 from moto.dynamodb.models import dynamodb_backends
+from moto.sns.models import sns_backends
 
 from lab.aws.account import ACCOUNT_ID, REGION
 from lab.aws.authorization.actions import Request
@@ -63,6 +64,16 @@ def context_of(request: Request) -> dict[str, list[str]]:
     if request.service == "eks" and request.parameters.get("policyArn"):
         context["eks:policyarn"] = [str(request.parameters["policyArn"])]
     return context
+
+
+def topic_key(request: Request) -> tuple[str, str] | None:
+    """ARN and key ARN of the topic of a message; None unless the key is customer-managed."""
+    topic_arn = request.parameters.get("TopicArn")
+    if request.service != "sns" or request.operation != "Publish" or not topic_arn:
+        return None
+    topic = sns_backends[ACCOUNT_ID][REGION].topics.get(topic_arn)
+    key_arn = customer_key(topic.kms_master_key_id) if topic else None
+    return (topic_arn, key_arn) if key_arn else None
 
 
 def table_key(request: Request) -> tuple[str, str] | None:

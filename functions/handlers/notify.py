@@ -1,0 +1,38 @@
+"""Notify: send the sentence of a run or a campaign that ended badly to the alarms' topic."""
+
+from __future__ import annotations
+
+import os
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from handlers.context import logger
+from rackrate import aws
+from rackrate.campaign_store import CampaignStore
+from rackrate.document import Json
+from rackrate.errors import translated
+from rackrate.stages.notify import Post, notify
+from rackrate.store import Store
+
+
+def _post() -> Post:
+    store = Store(os.environ["TABLE_NAME"], bucket_name="")  # it reads no object
+    return Post(
+        stack=os.environ["POWERTOOLS_SERVICE_NAME"],
+        campaigns_arn=os.environ["CAMPAIGN_STATE_MACHINE_ARN"],
+        topic_arn=os.environ["TOPIC_ARN"],
+        store=store,
+        campaigns=CampaignStore(store),
+        sns=aws.session().client("sns"),
+    )
+
+
+@logger.inject_lambda_context(correlation_id_path="detail.name")
+@translated()
+def handler(event: Json, context: LambdaContext) -> Json | None:
+    """The Lambda entry point: EventBridge's event of an execution's end."""
+    message = notify(event["detail"], _post())
+    if message is None:
+        return None
+    logger.info("sent a message", extra=message.to_json())
+    return message.to_json()

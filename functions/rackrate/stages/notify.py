@@ -1,0 +1,159 @@
+"""Notify: tell the subscribers of the alarms' topic why a run or a campaign ended badly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rackrate.campaign_store import CampaignRecord, CampaignStep, CampaignStore
+from rackrate.document import Document
+from rackrate.errors import REFUSALS
+from rackrate.results.build import RunFailure
+from rackrate.stages.finish import sentence_of
+from rackrate.stages.finish_campaign import campaign_sentence
+from rackrate.stages.judge import losses
+from rackrate.stages.teardown import STATUSES, compared
+from rackrate.store import RunRecord, Store
+from rackrate.verdict import wording
+from rackrate_text.failures import stack_option, way_on
+from rackrate_text.printable import printable
+
+#: The longest subject that SNS takes. It also wants ASCII characters only.
+_MAX_SUBJECT = 100
+#: A message has at most 256 KiB. One for people is much shorter.
+_MAX_CHARACTERS = 32_768
+#: This function has a log group of its own, which tells nothing of a failure.
+_LOGS = "of the stack's functions"
+#: What a status means, after the name of the run.
+_ENDS = {
+    "failed": "failed",
+    "timed_out": "took too long",
+    "aborted": "was stopped",
+    "degraded": "lost a part",
+}
+
+
+@dataclass(frozen=True)
+class Post:
+    """Where Notify reads and what it sends to.
+
+    Attributes:
+        stack: the root stack's name.
+        campaigns_arn: the campaigns' state machine.
+        topic_arn: the topic.
+        store: the table of runs. It needs no bucket.
+        campaigns: the campaigns in the same table.
+        sns: a client of SNS.
+    """
+
+    stack: str
+    campaigns_arn: str
+    topic_arn: str
+    store: Store
+    campaigns: CampaignStore
+    sns: Any
+
+
+class Message(Document):
+    """What was sent."""
+
+    subject: str
+    text: str
+
+
+def notify(detail: Mapping[str, Any], post: Post) -> Message | None:
+    """Send one message on an execution that failed, took too long, was stopped or lost a part.
+
+    Nothing is sent on an input that was refused, because who made it reads the refusal, nor on a
+    run of a campaign, whose own message tells of it.
+
+    Args:
+        detail: the detail of EventBridge's "Step Functions Execution Status Change".
+        post: where to read and to send to.
+    """
+    if detail["stateMachineArn"] == post.campaigns_arn:
+        message = _of_campaign(detail, post)
+    else:
+        message = None if compared(detail.get("input")) else _of_run(detail, post)
+    if message is not None:
+        post.sns.publish(
+            TopicArn=post.topic_arn, Subject=message.subject, Message=message.text[:_MAX_CHARACTERS]
+        )
+    return message
+
+
+def _of_run(detail: Mapping[str, Any], post: Post) -> Message | None:
+    run_id = detail["name"]
+    run = post.store.run(run_id)
+    if run is not None and run.campaign is not None:
+        return None
+    failure = _failure(detail)
+    if failure is not None:
+        said = _recorded(run, failure) or sentence_of(failure, run, logs=_LOGS)
+    elif run is not None and run.status == "degraded":
+        said = _losses(run, post.store)
+    else:
+        return None
+    status = STATUSES.get(detail["status"], "degraded")
+    error, planned = (failure.error, run.trials_planned) if failure and run else ("", 0)
+    way = way_on(run_id, status, error=error, trials_planned=planned, stack=post.stack)
+    return _message("run", run_id, status, said, way, post.stack)
+
+
+def _of_campaign(detail: Mapping[str, Any], post: Post) -> Message | None:
+    campaign_id = detail["name"]
+    record = post.campaigns.campaign(campaign_id)
+    steps = post.campaigns.steps(campaign_id)
+    failure = _failure(detail)
+    if failure is not None:
+        said = _recorded(record, failure) or campaign_sentence(failure, record, steps, logs=_LOGS)
+    elif record is not None and record.status == "degraded":
+        said = _lost_steps(steps)
+    else:
+        return None
+    status = STATUSES.get(detail["status"], "degraded")
+    way = None
+    if any(step.has_result for step in steps) and failure is not None:
+        again = f"rackrate campaign run --continue {campaign_id}{stack_option(post.stack)}"
+        way = f"`{again}` goes on with the steps that it has."
+    return _message("campaign", campaign_id, status, said, way, post.stack)
+
+
+def _failure(detail: Mapping[str, Any]) -> RunFailure | None:
+    """Why an execution ended badly; None if it did not, or if its input was refused."""
+    if detail["status"] not in STATUSES or detail.get("error") in REFUSALS:
+        return None
+    return RunFailure(detail.get("error") or "", detail.get("cause") or "")
+
+
+def _recorded(record: RunRecord | CampaignRecord | None, failure: RunFailure) -> str | None:
+    """The sentence that the end's record has, with the place of the report where it is known."""
+    if record is None or record.is_running or not record.cause:
+        return None  # the function that records the end got the event at the same time
+    return failure.cause if failure.cause.startswith(record.cause) else record.cause
+
+
+def _losses(run: RunRecord, store: Store) -> str:
+    """The lost trials of a run that tolerated them, and its conclusion."""
+    states = store.trial_states(run.run_id)
+    failed = [(key, each) for key, each in states.items() if key.block and not each.is_measured]
+    causes = wording.losses(failed, never_ran=run.trials_failed - len(failed))
+    told = wording.loss(causes, planned=run.trials_planned)
+    return f"The run ended well, but {told}.\n{run.conclusion}"
+
+
+def _lost_steps(steps: Sequence[CampaignStep]) -> str:
+    return f"The campaign ended well, but {losses(steps)}"
+
+
+def _message(noun: str, name: str, status: str, said: str, way: str | None, stack: str) -> Message:
+    show = "rackrate show" if noun == "run" else "rackrate campaign show"
+    lines = [
+        said,
+        "",
+        f"`{show} {name}{stack_option(stack)}` shows the {noun}.",
+        *filter(None, [way]),
+    ]
+    subject = f"{stack}: {noun} {name} {_ENDS[status]}"
+    return Message(subject=subject[:_MAX_SUBJECT], text=printable("\n".join(lines)))

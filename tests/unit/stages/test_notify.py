@@ -1,0 +1,149 @@
+"""What the subscribers of the alarms' topic read when a run or a campaign ends badly."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rackrate.campaign_store import CampaignStore
+from rackrate.results.build import RunFailure
+from rackrate.stages.finish import finish
+from rackrate.stages.notify import Post, notify
+from tests.unit.given import Given
+from tests.unit.stages.runs import ARN, RUN
+
+RUNS = "arn:aws:states:us-east-1:123456789012:stateMachine:house-benchmark"
+CAMPAIGNS = "arn:aws:states:us-east-1:123456789012:stateMachine:house-campaign"
+TOPIC = "arn:aws:sns:us-east-1:123456789012:on-call"
+REQUEST = "6f1c3f5e-0d2b-4b4f-9d0e-0a1b2c3d4e5f"
+DOCUMENT = json.dumps(
+    {
+        "errorMessage": f"RequestId: {REQUEST} Error: Runtime exited with error: exit status 1",
+        "errorType": "Runtime.ExitError",
+    }
+)
+
+
+class Topic:
+    """SNS, which remembers what was published."""
+
+    def __init__(self):
+        self.sent = []
+
+    def publish(self, **message):
+        self.sent.append(message)
+
+
+@pytest.fixture
+def topic():
+    return Topic()
+
+
+@pytest.fixture
+def end(store, topic):
+    """Tell Notify that an execution ended. Returns the lines that it sent; None without any."""
+
+    def do(status, *, name=RUN, machine=RUNS, stack="house", **detail):
+        post = Post(stack, CAMPAIGNS, TOPIC, store, CampaignStore(store), topic)
+        detail = {"name": name, "stateMachineArn": machine, "status": status, **detail}
+        message = notify({"input": "{}", **detail}, post)
+        assert (message is None) == (not topic.sent)
+        return None if message is None else message.text.split("\n")
+
+    return do
+
+
+def finish_run(store, failure):
+    """Finish a run as its last states do. Returns the cause of its execution."""
+    page = f"runs/{RUN}/report.html"
+    return finish(
+        RUN, Given(store=store), execution_arn=ARN, failure=failure, report_key=page
+    ).cause
+
+
+def test_a_failed_run_sends_its_sentence_once_with_the_report_and_the_way_on(
+    plan, store, end, topic
+):
+    plan()
+    store.update_run(RUN, trials_planned=24, trials_measured=4, phase="block 2 of 3")
+    cause = finish_run(store, RunFailure("NodesUnavailable", "node ip-10-0-0-7 is gone"))
+    assert end("FAILED", error="NodesUnavailable", cause=cause) == [
+        "node ip-10-0-0-7 is gone; 4 of 24 trials were measured.",
+        f"The report on what was measured: s3://results/runs/{RUN}/report.html",
+        "",
+        f"`rackrate show {RUN} --stack house` shows the run.",
+        f"`rackrate run --continue {RUN} --stack house` measures what is missing, on the same"
+        " nodes.",
+    ]
+    (sent,) = topic.sent
+    assert (sent["TopicArn"], sent["Subject"]) == (TOPIC, f"house: run {RUN} failed")
+
+
+def test_a_run_whose_end_is_not_recorded_yet_is_told_from_the_event(plan, store, end, topic):
+    plan()
+    store.update_run(RUN, trials_planned=24, trials_measured=4, phase="block 2 of 3")
+    told = end("ABORTED", stack="rackrate")
+    assert told[0] == (
+        'The run was stopped in the phase "block 2 of 3"; 4 of 24 trials were measured.'
+    )
+    assert told[-1].startswith(f"`rackrate run --continue {RUN}` "), "the usual stack needs no name"
+    assert topic.sent[0]["Subject"] == f"rackrate: run {RUN} was stopped"
+
+
+def test_documents_of_lambda_become_sentences_with_one_request_id(plan, end):
+    plan()
+    told = "\n".join(end("FAILED", error="Runtime.ExitError", cause=DOCUMENT))
+    assert "the function crashed" in told
+    assert told.count(REQUEST) == 1
+    assert "{" not in told and "errorMessage" not in told
+
+
+def test_a_run_that_tolerated_its_losses_tells_them_by_cause(deploy, measure, store, end, topic):
+    measure(deploy()[0])
+    states = store.trial_states(RUN)
+    lost = next(iter(states))
+    store.forget_trials(RUN, apart_from=set(states) - {lost})
+    store.update_run(RUN, trials_planned=6, trials_failed=1, conclusion="It is better.")
+    finish_run(store, None)
+    told = end("SUCCEEDED")
+    assert told[:2] == [
+        "The run ended well, but 1 of 6 trials were lost: 1 trial: never ran.",
+        "It is better.",
+    ]
+    assert "--continue" not in "".join(told)
+    assert topic.sent[0]["Subject"] == f"house: run {RUN} lost a part"
+
+
+@pytest.mark.parametrize("error", ["InvalidPlan", "InvalidCampaign", "InvalidComparison"])
+def test_who_made_a_refused_input_reads_the_refusal_and_nobody_else(end, error):
+    for machine in (RUNS, CAMPAIGNS):
+        assert end("FAILED", machine=machine, error=error, cause="blocks: 0; use 1") is None
+
+
+def test_good_runs_comparisons_and_runs_of_campaigns_send_nothing(plan, store, end):
+    assert end("FAILED", input='{"compare": {}}', error="KeyError") is None
+    plan()
+    store.update_run(RUN, campaign="camp")
+    assert end("FAILED", error="NodesUnavailable") is None
+    store.update_run(RUN, campaign=None)
+    store.finish_run(RUN, "succeeded")
+    assert end("SUCCEEDED") is None
+
+
+def test_a_run_that_was_stopped_before_it_was_recorded_is_told_too(end):
+    assert end("ABORTED", name="unknown")[0] == "The run was stopped."
+
+
+@pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
+def test_a_campaign_is_told_as_a_whole(end, topic, status):
+    told = end(status, name="camp", machine=CAMPAIGNS, error="StepsLost", cause="steps 1 and 2")
+    assert told[0] == "steps 1 and 2"
+    assert "campaign show camp --stack house" in told[2]
+    assert topic.sent[0]["Subject"].startswith("house: campaign camp ")
+
+
+def test_a_subject_is_short_and_plain_enough_for_sns(end, topic):
+    end("ABORTED", name="r" * 80, stack="s" * 70)
+    assert len(topic.sent[0]["Subject"]) <= 100
+    assert topic.sent[0]["Subject"].isascii()
