@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rackrate.campaign_store import CampaignStore
+from rackrate.campaign_store import CampaignStep, CampaignStore
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import finish
 from rackrate.stages.notify import Post, notify
@@ -141,6 +141,46 @@ def test_a_campaign_is_told_as_a_whole(end, topic, status):
     assert told[0] == "steps 1 and 2"
     assert "campaign show camp --stack house" in told[2]
     assert topic.sent[0]["Subject"].startswith("house: campaign camp ")
+
+
+@pytest.fixture
+def campaign(store):
+    """A campaign of two draws, the second without a result."""
+    campaigns = CampaignStore(store)
+    campaigns.start("camp", "running", "2026-11-21T08:00:00Z", kind="draws")
+    for number, status, reason in ((1, "succeeded", None), (2, "lost", "no c5.large is left")):
+        campaigns.put_step(
+            "camp",
+            CampaignStep(
+                number=number,
+                change="new nodes",
+                value=None,
+                run_id=f"camp-{number:02d}",
+                status=status,
+                started_at=None,
+                change_seconds=None,
+                run_seconds=None,
+                dollars=None,
+                nodes={},
+                reason=reason,
+            ),
+        )
+    return campaigns
+
+
+def test_a_campaign_that_lost_a_step_tells_which_and_why(campaign, end):
+    campaign.finish("camp", "degraded")
+    assert end("SUCCEEDED", name="camp", machine=CAMPAIGNS)[:2] == [
+        "The campaign ended well, but step 2 of this campaign has no result",
+        "no c5.large is left",
+    ]
+
+
+def test_a_stopped_campaign_tells_its_steps_and_how_to_go_on(campaign, end):
+    first, *_, last = end("ABORTED", name="camp", machine=CAMPAIGNS)
+    assert "1 of 2 steps has a result" in first
+    again = "rackrate campaign run --continue camp --stack house"
+    assert last == f"`{again}` goes on with the steps that it has."
 
 
 def test_a_subject_is_short_and_plain_enough_for_sns(end, topic):
