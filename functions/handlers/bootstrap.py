@@ -9,6 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger
 from rackrate import aws
+from rackrate.errors import AccessLost, ClusterUnreachable
 from rackrate.measure.cluster import Cluster
 from rackrate.stack.administration import AccessPolicy
 from rackrate.stack.custom_resource import serve
@@ -39,7 +40,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any] | N
     tenant = Tenant.from_environment(os.environ)
     administration = AccessPolicy(aws.session().client("eks"), os.environ)
     if event["RequestType"] == "Heal":
-        return dict(heal(tenant, _connect, administration, _HEAL_SECONDS).data)
+        try:
+            return dict(heal(tenant, _connect, administration, _HEAL_SECONDS).data)
+        except ClusterUnreachable as error:
+            # Under a name that no state retries: the run counts how often it asks.
+            raise AccessLost(str(error)) from error
     seconds = context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
     serve(
         event,

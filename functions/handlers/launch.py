@@ -16,6 +16,8 @@ from rackrate.stages.launch import launch
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     answer = launch(event["run_id"], item_from_json(event["item"]), resources).to_json()
-    told = {name: answer[name] for name in ("ready", "pods", "attempt", "wait_seconds")}
+    told = {
+        name: answer[name] for name in ("ready", "access_lost", "pods", "attempt", "wait_seconds")
+    }
     logger.info("launched client pods", extra=told)
     return answer

@@ -11,7 +11,12 @@ from handlers.context import logger, put_ends, put_metrics, resources
 from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.stack.custom_resource import Answer, serve
-from rackrate.stages.teardown import stop_runs, sweep, teardown, teardown_stopped
+from rackrate.stages.teardown import (
+    stop_runs,
+    sweep,
+    teardown_of_execution,
+    teardown_stopped,
+)
 
 
 def _serve_request(request: Mapping[str, Any]) -> Answer:
@@ -30,7 +35,7 @@ def handler(event: Json, context: LambdaContext) -> Json:
             serve(event, context, _serve_request)
             return {}
         case {"run_id": str(run_id)}:  # the state machine
-            done = teardown(run_id, resources)
+            done = teardown_of_execution(run_id, resources)
         case {"source": "aws.states", "detail": dict(detail)}:
             done = teardown_stopped(detail, resources)
         case {"detail-type": "Scheduled Event"}:

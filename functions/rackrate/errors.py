@@ -127,7 +127,20 @@ class CampaignEnded(RackrateError):
 
 
 class ClusterUnreachable(RackrateError):
-    """The Kubernetes API does not answer, or denies access (a new access entry takes time)."""
+    """The Kubernetes API does not answer, or denies access (a new access entry takes time).
+
+    Attributes:
+        access_lost: whether the namespace or the rights in it are gone, which the bootstrap
+            function can make again.
+    """
+
+    def __init__(self, message: str, *, access_lost: bool = False) -> None:
+        super().__init__(message)
+        self.access_lost = access_lost
+
+
+class AccessLost(RackrateError):
+    """The namespace or the rights in it are gone, also after they were made again."""
 
 
 class Throttled(RackrateError):
@@ -176,7 +189,7 @@ class TrialsLost(RackrateError):
 #: The errors with which a run ends before it has measured what it planned, by name.
 GIVING_UP: Mapping[str, type[RackrateError]] = {
     kind.__name__: kind
-    for kind in (NodesUnavailable, ServersNotReady, AdmissionRefused, TrialsLost)
+    for kind in (AccessLost, NodesUnavailable, ServersNotReady, AdmissionRefused, TrialsLost)
 }
 #: The names of all of these errors. Their messages are sentences for people.
 NAMES = frozenset(error.__name__ for error in RackrateError.__subclasses__())

@@ -63,6 +63,7 @@ _OF_AN_END = (
     "lost_arms",
     "missing_since",
     "refused_items",
+    "heals",
     "waiting_since",
     "leased_at",
 )
@@ -141,6 +142,8 @@ class RunRecord(Document):
     """The arms without a pair that can be measured now, and since when."""
     refused_items: int = 0
     """How many items in a row had all of their pods refused."""
+    heals: int = 0
+    """How often it asked to have its namespace and its rights made again."""
     gave_up: GaveUp | None = None
     """Why it measures no more, if it ends before it has measured what it planned."""
     seed: int | None = None
@@ -494,6 +497,10 @@ class Store:
         """
         written = self._update(run_id, set_={**attributes, "updated_at": now()})
         return None if "status" not in written else _run_record(written)
+
+    def count_heal(self, run_id: str) -> int:
+        """Count that a run asks to have its access made again. Returns how often it did."""
+        return int(self._update(run_id, set_={"updated_at": now()}, add={"heals": 1})["heals"])
 
     def replace_nodes(
         self, run_id: str, made: Sequence[Replacement], before: Sequence[Replacement]

@@ -62,6 +62,9 @@ COMPARED = {
     "report_valid": "a while",
     "comparison_key": "comparisons/c/comparison.json",
 }
+READY = {"ready": True, "access_lost": False, "wait_seconds": 0}
+FINISHED = {"finished": True, "access_lost": False, "wait_seconds": 0}
+TORN_DOWN = {"gone": True, "access_lost": False}
 TAKEN = {"taken": True, "waited": False, "wait_seconds": 0}
 BUSY = {"taken": False, "waited": True, "wait_seconds": 0}
 COLD = {**PLANNED, "warm_up": False, "warm_up_key": None}
@@ -145,12 +148,14 @@ class Functions(ScriptedFunctions):
             "Plan": PLANNED,
             "TakeLease": TAKEN,
             "Deploy": {},
-            "AwaitServers": {"ready": True, "wait_seconds": 0},
+            "AwaitServers": READY,
+            "Bootstrap": {},
             "Count": {"nodes": 0},
             "CheckLinks": {"links": 1, "down": 0},
             "Look": ENOUGH,
             "Launch": lambda event: {
                 "ready": True,
+                "access_lost": False,
                 "pods": 2,
                 "item": event["item"],
                 "attempt": 1,
@@ -158,10 +163,10 @@ class Functions(ScriptedFunctions):
                 "deadline": 0,
                 "gave_up": None,
             },
-            "Collect": {"finished": True, "wait_seconds": 0},
+            "Collect": FINISHED,
             "Analyze": {},
             "Report": {"report_key": "runs/r/report.html"},
-            "Teardown": {"gone": True},
+            "Teardown": TORN_DOWN,
             "RestNodes": {"rested": ["one", "two"], "busy": [], "needed_by": []},
             "Finish": lambda event: {
                 "output": OUTPUT,
@@ -406,7 +411,7 @@ def test_a_redriven_execution_leaves_its_last_state_and_begins_with_its_input(
     monkeypatch.setitem(REDRIVES, "count", 1)
     functions.answers["AwaitServers"] = [
         Failure("ServersNotReady"),
-        {"ready": True, "wait_seconds": 0},
+        READY,
     ]
     assert run({"blocks": 2})["status"] == "SUCCEEDED"
     assert [end["redrives"] for end in functions.ends] == [1]
@@ -598,11 +603,49 @@ def test_a_run_that_does_not_get_its_nodes_ends_without_measuring(run, functions
 
 
 def test_it_waits_until_the_servers_are_ready(run, functions):
-    functions.answers["AwaitServers"] = [{"ready": False, "wait_seconds": 0}] * 2 + [
-        {"ready": True, "wait_seconds": 0}
-    ]
+    functions.answers["AwaitServers"] = [{**READY, "ready": False}] * 2 + [READY]
     assert run({})["status"] == "SUCCEEDED"
     assert functions.names.count("AwaitServers") == 3
+
+
+class TestLostAccess:
+    """The namespace or the rights in it are gone, and the bootstrap function makes them again."""
+
+    LOST = {"ready": False, "access_lost": True, "wait_seconds": 0}
+
+    @pytest.mark.parametrize("heal", [{}, Failure("AccessLost")])
+    def test_servers_are_awaited_again_after_it(self, run, functions, heal):
+        functions.answers |= {"AwaitServers": [self.LOST, READY], "Bootstrap": heal}
+        assert run({})["status"] == "SUCCEEDED"
+        around = ["AwaitServers", "Bootstrap", "AwaitServers", "Count"]
+        assert functions.names[3:7] == around
+        assert functions.events("Bootstrap") == [{"RequestType": "Heal"}]
+
+    @pytest.mark.parametrize("heal", [{}, Failure("AccessLost")])
+    def test_an_item_is_launched_again_after_it(self, run, functions, heal):
+        good = functions.answers["Launch"]
+        lost = [
+            lambda event: {**good(event), **self.LOST, "pods": 0},
+            good,
+        ]
+        functions.answers |= {
+            "Launch": lost,
+            "Collect": [{**FINISHED, "finished": False, "access_lost": True}, FINISHED],
+            "Bootstrap": heal,
+            "Plan": COLD,
+        }
+        assert run({})["status"] == "SUCCEEDED"
+        again = ["Launch", "Bootstrap", "Launch", "Collect", "Bootstrap", *ONCE, *ONCE]
+        assert functions.names[len(START) : -len(ENDING) - 2] == again
+
+    @pytest.mark.parametrize("heal", [{}, Failure("AccessLost")])
+    def test_teardown_is_asked_again_after_it(self, run, functions, heal):
+        functions.answers |= {
+            "Teardown": [{"gone": False, "access_lost": True}, TORN_DOWN],
+            "Bootstrap": heal,
+        }
+        assert run({})["status"] == "SUCCEEDED"
+        assert functions.names[-4:] == ["Teardown", "Bootstrap", "Teardown", "Finish"]
 
 
 @pytest.mark.parametrize(
@@ -693,8 +736,8 @@ def test_an_item_that_cannot_be_launched_is_written_down_and_the_next_one_runs(r
 
 def test_collecting_goes_on_until_it_says_it_is_finished(run, functions):
     functions.answers["Plan"] = COLD
-    unfinished = {"finished": False, "wait_seconds": 0}
-    functions.answers["Collect"] = [unfinished, unfinished, {"finished": True, "wait_seconds": 0}]
+    unfinished = {**FINISHED, "finished": False}
+    functions.answers["Collect"] = [unfinished, unfinished, FINISHED]
     assert run({})["status"] == "SUCCEEDED"
     assert functions.names.count("Collect") == 4  # three for the first item, one for the second
 

@@ -366,10 +366,12 @@ def _translated(
             return
         if error.status == 429:
             raise Throttled(f"the API of the cluster {cluster}: {reason}") from error
-        if error.status in (401, 403):
+        if error.status in (401, 403) or _lacks_namespace(error):
+            # With 401 EKS does not know the function's role: only its stack makes access entries.
             raise ClusterUnreachable(
                 f"the cluster {cluster} refuses this function: {reason}. Check its access entry"
-                " and the bootstrap's roles"
+                " and the bootstrap's roles",
+                access_lost=error.status != HTTPStatus.UNAUTHORIZED,
             ) from error
         if error.status >= 500:
             raise ClusterUnreachable(
@@ -401,6 +403,11 @@ def _is_refusal(error: ApiException) -> bool:
     if error.status == HTTPStatus.FORBIDDEN:
         return ': User "' not in message and "it is being terminated" not in message
     return error.status < 500 and "denied the request" in message
+
+
+def _lacks_namespace(error: ApiException) -> bool:
+    """Whether an object cannot be created because its namespace does not exist."""
+    return error.status == HTTPStatus.NOT_FOUND and _message(error).startswith("namespaces ")
 
 
 def _message(error: ApiException) -> str:

@@ -19,7 +19,9 @@ _REASONS_SHOWN = 4
 _MESSAGE_LENGTH = 300
 
 #: The error that a run ends with if an obstacle stays.
-Error = Literal["NodesUnavailable", "ServersNotReady", "AdmissionRefused", "TrialsLost"]
+Error = Literal[
+    "AccessLost", "NodesUnavailable", "ServersNotReady", "AdmissionRefused", "TrialsLost"
+]
 
 
 class GaveUp(Document):

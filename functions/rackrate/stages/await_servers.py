@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from rackrate.document import Document, Json
-from rackrate.errors import NodesUnavailable, ServersNotReady
+from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
 from rackrate.measure import manifests
 from rackrate.measure.networks import namespace_of, pods_path
 from rackrate.measure.node_groups import health_issues
@@ -31,6 +31,7 @@ from rackrate.plan.replacements import choose, nodes_at
 from rackrate.plan.schedule import Pair
 from rackrate.resources import Resources
 from rackrate.settings import named_groups
+from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.stages.deploy import make_servers
 from rackrate.stages.take_lease import keep_lease
 from rackrate.store import RunRecord, now, seconds_between
@@ -55,6 +56,8 @@ class Readiness(Document):
 
     ready: bool
     wait_seconds: int
+    access_lost: bool = False
+    """Whether the namespace or the rights in it are gone and have to be made again first."""
 
 
 def await_servers(run_id: str, resources: Resources) -> Readiness:
@@ -63,10 +66,19 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
     What Deploy made and is gone is made again.
 
     Raises:
+        AccessLost: the namespace or the rights in it are gone again and again.
         NodesBusy: the run does not hold its nodes any more.
         NodesUnavailable: a node of the plan has been gone or not Ready for `PATIENCE_SECONDS`.
         ServersNotReady: `SERVERS_SECONDS` are over, or the image lacks a server's program.
     """
+    try:
+        return _await(run_id, resources)
+    except ClusterUnreachable as error:
+        ask_to_heal(run_id, error, resources.store)
+        return Readiness(ready=False, wait_seconds=WAIT_SECONDS, access_lost=True)
+
+
+def _await(run_id: str, resources: Resources) -> Readiness:
     settings, cluster = resources.settings, resources.cluster
     planned = resources.store.plan(run_id)
     run = resources.store.update_run(run_id, phase="waiting for servers")

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from rackrate.errors import ClusterUnreachable, Throttled
+from rackrate.errors import AccessLost, ClusterUnreachable, Throttled
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.manifests import NETWORK, STACK
+from rackrate.measure.obstacles import GaveUp
 from rackrate.stack import tenancy
 from rackrate.stack.administration import Administration
 from rackrate.stack.custom_resource import NOTHING, Answer
+from rackrate.store import Store
 
 Json = dict[str, Any]
 
@@ -34,6 +36,9 @@ _COLLECTIONS = {
     "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
 }
 _PAUSE_SECONDS = 3.0
+#: How often a run has its namespace and its rights made again. Whoever deletes them more often does
+#: so on purpose.
+MOST_HEALS = 3
 #: The longest namespace of a stack has 58 characters (template.yaml).
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,56}[a-z0-9])?")
 
@@ -251,6 +256,26 @@ def heal(
         tenant.namespace,
         {"Namespace": tenant.namespace, "HostNamespace": host, "Group": tenant.group},
     )
+
+
+def ask_to_heal(run_id: str, error: ClusterUnreachable, store: Store) -> None:
+    """Count that a run that has lost its access asks for this function.
+
+    Raises:
+        ClusterUnreachable: the error, where nothing is lost that this function makes.
+        AccessLost: it was made again `MOST_HEALS` times. The run measures no more.
+    """
+    if not error.access_lost:
+        raise error
+    if store.count_heal(run_id) <= MOST_HEALS:
+        return
+    over = GaveUp(
+        error="AccessLost",
+        message=f"{error}. Its namespace and roles were made again {MOST_HEALS} times; the log of"
+        " the bootstrap function says what became of that",
+    )
+    store.update_run(run_id, phase=f"giving up: {over.message}", gave_up=over.to_json())
+    raise AccessLost(over.message) from error
 
 
 def _administer(

@@ -42,6 +42,7 @@ from rackrate.plan.schedule import (
 )
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
+from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.store import Replaced, Store
 from rackrate.tools import ParseError, TestBase
 from rackrate.tools.base import LOG_BYTES
@@ -64,6 +65,9 @@ class Collected(Document):
     """Is everything stored?"""
     wait_seconds: int = 0
     """When to ask again, if not."""
+    access_lost: bool = False
+    """Whether the namespace or the rights in it are gone. They have to be made again, and the item
+    has to be launched again, for what is missing of it."""
     measured: int = 0
     """How many trials this call stored as measured."""
     failed: int = 0
@@ -96,9 +100,25 @@ def collect(
         watch_seconds: how long to watch in this call.
 
     Raises:
+        AccessLost: the namespace or the rights in it are gone again and again.
         ClusterUnreachable, Throttled: some logs could not be read, as when a node does not answer.
             The other trials are stored. The call can be repeated for the rest.
     """
+    try:
+        return _collect(run_id, item, resources, attempt, deadline, watch_seconds)
+    except ClusterUnreachable as error:
+        ask_to_heal(run_id, error, resources.store)
+        return Collected(finished=False, access_lost=True, warm_up=item.warm_up)
+
+
+def _collect(
+    run_id: str,
+    item: BlockItem,
+    resources: Resources,
+    attempt: int,
+    deadline: float,
+    watch_seconds: float,
+) -> Collected:
     settings, cluster, store = resources.settings, resources.cluster, resources.store
     partners_of = _partners(run_id, item, attempt, store)
     tried = _tried(run_id, item, attempt, store)

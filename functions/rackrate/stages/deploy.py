@@ -25,13 +25,22 @@ def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
     Each namespace has an owner object. Each combination of nodes and server network in the plan's
     arms has a DaemonSet.
 
+    Where the namespace or the rights in it are gone it creates nothing. Await servers then has them
+    made again, and creates what is missing.
+
     Raises:
         ClusterUnreachable: what is left of a deleted owner object is still being deleted.
         ServersNotReady: the run's execution has ended.
     """
     planned = resources.store.plan(run_id)
     resources.store.update_run(run_id, phase="starting servers")
-    if not make_servers(run_id, execution_arn, planned, resources):
+    try:
+        made = make_servers(run_id, execution_arn, planned, resources)
+    except ClusterUnreachable as error:
+        if error.access_lost:
+            return Deployed(daemon_sets=0)
+        raise
+    if not made:
         raise ClusterUnreachable("what the run's deleted owner object owned is still there")
     return Deployed(daemon_sets=len(_daemon_sets(planned)))
 

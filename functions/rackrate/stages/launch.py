@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from rackrate.document import Document, Json
-from rackrate.errors import AdmissionRefused
+from rackrate.errors import AdmissionRefused, ClusterUnreachable
 from rackrate.measure import manifests
 from rackrate.measure.networks import pods_path
 from rackrate.measure.obstacles import (
@@ -42,6 +42,7 @@ from rackrate.plan.schedule import (
 )
 from rackrate.resources import Resources
 from rackrate.stages.await_servers import present_servers
+from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.stages.collect import plan_nodes, write_down
 from rackrate.stages.take_lease import keep_lease
 from rackrate.store import RunRecord, Store, now
@@ -62,6 +63,8 @@ class Launched(Document):
     ready: bool = True
     """Whether the item's servers were there; otherwise nothing was started, and launch is to be
     asked again after the wait."""
+    access_lost: bool = False
+    """Whether the namespace or the rights in it are gone and have to be made again first."""
     pods: int
     """How many were started; 0 when nothing is missing."""
     item: Item
@@ -84,10 +87,19 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     a make-up item may repeat them. A run that has given up starts nothing, and its map ends.
 
     Raises:
+        AccessLost: the namespace or the rights in it are gone again and again.
         NodesBusy: the run does not hold its nodes any more, so another run may measure on them.
     """
-    settings, cluster, store = resources.settings, resources.cluster, resources.store
     nothing = Launched(pods=0, item=item, attempt=0, wait_seconds=0, deadline=0)
+    try:
+        return _launch(run_id, item, nothing, resources)
+    except ClusterUnreachable as error:
+        ask_to_heal(run_id, error, resources.store)
+        return nothing.model_copy(update={"ready": False, "access_lost": True})
+
+
+def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) -> Launched:
+    settings, cluster, store = resources.settings, resources.cluster, resources.store
     run = store.update_run(run_id)
     over = None
     if run is not None and (over := run.gave_up) is None:

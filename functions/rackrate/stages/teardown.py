@@ -11,12 +11,14 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from rackrate.document import Document
+from rackrate.errors import ClusterUnreachable
 from rackrate.measure import manifests
 from rackrate.measure.networks import namespaces
 from rackrate.measure.obstacles import absence
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.results.comparison import is_comparison
+from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.stages.finish import Ended, record_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.store import RunRecord, RunStatus, now, seconds_between
@@ -52,6 +54,8 @@ class TornDown(Document):
     """The runs that were cleaned up."""
     gone: bool = True
     """Are the pods of all of them gone?"""
+    access_lost: bool = False
+    """Whether the namespace or the rights in it are gone and have to be made again first."""
     ended: tuple[Ended, ...] = ()
     """How those were recorded whose end nobody had written."""
     overdue: tuple[str, ...] = ()
@@ -87,6 +91,19 @@ def teardown(run_id: str, resources: Resources) -> TornDown:
             cluster.delete(f"{base}/pods/{name}", at_once=True)
         all_gone = all_gone and gone
     return TornDown(runs=(run_id,), gone=all_gone)
+
+
+def teardown_of_execution(run_id: str, resources: Resources) -> TornDown:
+    """Clean up at the end of a run whose execution can have lost access made again.
+
+    Raises:
+        AccessLost: the namespace or the rights in it are gone again and again.
+    """
+    try:
+        return teardown(run_id, resources)
+    except ClusterUnreachable as error:
+        ask_to_heal(run_id, error, resources.store)
+        return TornDown(runs=(run_id,), gone=False, access_lost=True)
 
 
 def _silent_nodes(resources: Resources) -> set[str]:

@@ -315,6 +315,23 @@ def test_an_object_that_is_refused_is_told_from_a_function_that_is_refused(
         cluster.create(PODS, {"metadata": {"name": "p"}, "kind": "Pod"})
 
 
+@pytest.mark.parametrize(
+    ("code", "told", "lost"),
+    [
+        (401, "Unauthorized", False),
+        (403, 'pods is forbidden: User "arn" cannot create resource "pods"', True),
+        (403, 'pods "p" is forbidden: because it is being terminated', True),
+        (404, 'namespaces "bench" not found', True),
+        (500, "etcdserver: request timed out", False),
+    ],
+)
+def test_only_a_namespace_or_rights_that_are_gone_can_be_made_again(api, cluster, code, told, lost):
+    api.answers["POST", PODS] = status(code, told)
+    with pytest.raises(ClusterUnreachable) as caught:
+        cluster.create(PODS, {"metadata": {"name": "p"}, "kind": "Pod"})
+    assert caught.value.access_lost is lost
+
+
 def test_creating_what_exists_gives_what_is_there(api, cluster):
     api.answers["POST", PODS] = status(409, "already exists")
     api.answers["GET", f"{PODS}/p"] = (200, {"metadata": {"uid": "old"}})

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from rackrate.errors import ServersNotReady
+from rackrate.errors import AccessLost, ClusterUnreachable, ServersNotReady
+from rackrate.stages import deploy as deploy_stage
 from rackrate.stages.analyze import analyze
+from rackrate.stages.await_servers import await_servers
+from rackrate.stages.bootstrap import MOST_HEALS
+from rackrate.stages.collect import collect
 from rackrate.stages.launch import launch
 from rackrate.stages.report import report
+from rackrate.stages.teardown import teardown_of_execution
 from tests.unit.samples import node
-from tests.unit.stages.runs import PODS, RUN, States, json_of, missed, trials
+from tests.unit.stages.runs import ARN, PODS, RUN, States, json_of, missed, trials
 
 
 def of_kind(cluster, kind):
@@ -55,6 +60,98 @@ def test_a_late_launch_makes_nothing_for_a_run_that_was_stopped(deploy, cluster,
     with pytest.raises(ServersNotReady, match="has ended"):
         launch(RUN, item, resources.but(step_functions=States("ABORTED")))
     assert cluster.objects == {}
+
+
+LOST = ClusterUnreachable("the cluster refuses this function", access_lost=True)
+
+
+@pytest.fixture
+def refuse(monkeypatch, cluster):
+    """Return a function that lets the cluster refuse everything, or nothing again."""
+
+    def asked(*_, **__):
+        raise LOST
+
+    def do(refused=True):
+        monkeypatch.undo()
+        if refused:
+            for call in ("list", "get", "create", "delete", "delete_all", "watch", "log"):
+                monkeypatch.setattr(cluster, call, asked)
+
+    return do
+
+
+def test_a_run_that_lost_its_namespace_asks_for_it_and_then_measures(
+    plan, measure, refuse, store, resources
+):
+    plan()
+    items = store.items(RUN)
+    refuse()
+    deploy_stage.deploy(RUN, ARN, resources)
+    assert await_servers(RUN, resources).access_lost
+    refuse(False)
+    assert not await_servers(RUN, resources).ready, "what Deploy could not make is made now"
+    assert await_servers(RUN, resources).ready
+    refuse()
+    asked = launch(RUN, items[0], resources)
+    assert (asked.ready, asked.access_lost, asked.pods) == (False, True, 0)
+    refuse(False)
+    assert measure(items[0]).pods == 2
+    assert store.run(RUN).heals == 2
+
+
+def test_trials_whose_pods_went_with_the_namespace_are_started_again_in_the_same_attempt(
+    deploy, measure, refuse, cluster, store, resources
+):
+    item = deploy()[0]
+    launched = launch(RUN, item, resources)
+    refuse()
+    given = {"attempt": launched.attempt, "deadline": launched.deadline, "watch_seconds": 0}
+    collected = collect(RUN, item, resources, **given)
+    assert (collected.finished, collected.access_lost) == (False, True)
+    assert trials(store) == []
+    refuse(False)
+    cluster.objects.clear()
+    assert not launch(RUN, item, resources).ready
+    assert measure(item).attempt == 1
+    assert {trial.status for trial in trials(store)} == {"measured"}
+
+
+def test_a_run_whose_namespace_is_deleted_again_and_again_ends_and_says_so(
+    deploy, refuse, store, resources
+):
+    item = deploy()[0]
+    refuse()
+    for _ in range(MOST_HEALS):
+        assert launch(RUN, item, resources).access_lost
+    with pytest.raises(AccessLost, match="made again 3 times"):
+        launch(RUN, item, resources)
+    assert store.run(RUN).gave_up.error == "AccessLost"
+    assert launch(RUN, item, resources).pods == 0, "and starts nothing any more"
+    refuse(False)
+    with pytest.raises(AccessLost, match="the cluster refuses this function"):
+        analyze(RUN, resources, after_failure=False)
+
+
+def test_a_teardown_without_rights_asks_for_them(deploy, refuse, cluster, resources):
+    deploy()
+    refuse()
+    torn = teardown_of_execution(RUN, resources)
+    assert (torn.gone, torn.access_lost) == (False, True)
+    refuse(False)
+    assert not teardown_of_execution(RUN, resources).access_lost
+    assert cluster.objects == {}
+
+
+def test_an_api_that_does_not_answer_is_no_lost_access(deploy, monkeypatch, cluster, resources):
+    item = deploy()[0]
+
+    def silent(*_, **__):
+        raise ClusterUnreachable("the API does not answer")
+
+    monkeypatch.setattr(cluster, "list", silent)
+    with pytest.raises(ClusterUnreachable):
+        launch(RUN, item, resources)
 
 
 @pytest.fixture
