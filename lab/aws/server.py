@@ -44,7 +44,14 @@ from lab.aws.cloudformation.resources.custom_resources import CustomResourceResp
 from lab.aws.cloudformation.stacks import Stacks
 from lab.aws.codebuild.api import CodeBuildResponse
 from lab.aws.codebuild.builds import CodeBuild
-from lab.aws.ec2 import capacity_reservations, limits, placement_groups, run_instances, topology
+from lab.aws.ec2 import (
+    capacity_reservations,
+    limits,
+    placement_groups,
+    run_instances,
+    terminations,
+    topology,
+)
 from lab.aws.eks import control_plane_logs
 from lab.aws.eks.api import EksResponse
 from lab.aws.eks.clusters import Clusters
@@ -232,6 +239,7 @@ def _apis(
     change_sets = ChangeSets()
     control_planes = ControlPlanes(clusters, clients, infrastructure)
     node_groups = NodeGroups(clusters, clients, infrastructure)
+    terminations.install(node_groups.replace)
     builds = CodeBuild(clients.endpoint_url)
     return {
         "cloudformation": lambda: CloudFormationResponse(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -240,6 +241,35 @@ class NodeGroups:
             self._infrastructure.release_block(instance.block)
         group.instances = [i for i in group.instances if i not in instances]
         cluster.draining.difference_update(instance.name for instance in instances)
+
+    def replace(self, instance_ids: Iterable[str]) -> None:
+        """Begin to launch other instances for those that somebody terminated.
+
+        An Auto Scaling group does so when it finds that an instance of its has ended. The cloud
+        controller deletes the node of an instance that has ended.
+        """
+        ended = set(instance_ids)
+        for cluster in self._clusters.all():
+            for group in list(cluster.node_groups.values()):
+                if not ended.isdisjoint(instance.instance_id for instance in group.instances):
+                    in_background(functools.partial(self._replace, cluster, group, ended))
+
+    def _replace(self, cluster: Cluster, group: NodeGroup, ended: Set[str]) -> None:
+        with group.busy:
+            # None are left of what the node group terminated itself.
+            gone = [one for one in group.instances if one.instance_id in ended]
+            if not gone or group.description["status"] == "DELETING":
+                return
+            if cluster.control_plane is not None:
+                cluster.control_plane.terminate_nodes([one.name for one in gone])
+            group.instances = [one for one in group.instances if one not in gone]
+            try:
+                self._resize(cluster, group)
+            except _NodeGroupIssue as issue:
+                self._report(group, "DEGRADED", issue.code, str(issue), issue.resources)
+            # Only now, so that a new node gets another address and so another name.
+            for one in gone:
+                self._infrastructure.release_block(one.block)
 
     def configure(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Change a node group's size, its labels, or how a new version comes to it."""
