@@ -65,6 +65,7 @@ COMPARED = {
 READY = {"ready": True, "access_lost": False, "wait_seconds": 0}
 FINISHED = {"finished": True, "access_lost": False, "wait_seconds": 0}
 TORN_DOWN = {"gone": True, "access_lost": False}
+LOST_ACCESS = {"ready": False, "access_lost": True, "wait_seconds": 0}
 TAKEN = {"taken": True, "waited": False, "wait_seconds": 0}
 BUSY = {"taken": False, "waited": True, "wait_seconds": 0}
 COLD = {**PLANNED, "warm_up": False, "warm_up_key": None}
@@ -611,11 +612,9 @@ def test_it_waits_until_the_servers_are_ready(run, functions):
 class TestLostAccess:
     """The namespace or the rights in it are gone, and the bootstrap function makes them again."""
 
-    LOST = {"ready": False, "access_lost": True, "wait_seconds": 0}
-
     @pytest.mark.parametrize("heal", [{}, Failure("AccessLost")])
     def test_servers_are_awaited_again_after_it(self, run, functions, heal):
-        functions.answers |= {"AwaitServers": [self.LOST, READY], "Bootstrap": heal}
+        functions.answers |= {"AwaitServers": [LOST_ACCESS, READY], "Bootstrap": heal}
         assert run({})["status"] == "SUCCEEDED"
         around = ["AwaitServers", "Bootstrap", "AwaitServers", "Count"]
         assert functions.names[3:7] == around
@@ -625,7 +624,7 @@ class TestLostAccess:
     def test_an_item_is_launched_again_after_it(self, run, functions, heal):
         good = functions.answers["Launch"]
         lost = [
-            lambda event: {**good(event), **self.LOST, "pods": 0},
+            lambda event: {**good(event), **LOST_ACCESS, "pods": 0},
             good,
         ]
         functions.answers |= {

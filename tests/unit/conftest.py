@@ -46,7 +46,15 @@ class Ec2:
         if group is not None:
             self.strategies[group] = strategy
         where = {"GroupName": group or "", "Tenancy": "default", **more}
-        self.instances[f"i-{node}"] = {"InstanceId": f"i-{node}", "Placement": where}
+        self.instances[f"i-{node}"] = {
+            "InstanceId": f"i-{node}",
+            "Placement": where,
+            "State": {"Name": "running"},
+        }
+
+    def terminate(self, node):
+        """Terminate the instance of a node."""
+        self.instances[f"i-{node}"]["State"] = {"Name": "terminated"}
 
     def describe_instances(self, *, Filters):
         (asked,) = Filters

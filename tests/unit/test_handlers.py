@@ -25,6 +25,7 @@ from rackrate.stages.report import Reported
 from rackrate.stages.report_campaign import CampaignReported
 from rackrate.stages.restore import Restored
 from rackrate.stages.take_lease import Leased
+from rackrate.stages.teardown import TornDown
 from tests.statemachine.definition import CAMPAIGN, DEFINITION, definition, states
 from tests.unit.report.samples import verdict
 from tests.unit.samples import SETTINGS
@@ -167,7 +168,8 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog, execut
 
     def measure(item):
         launched = step("launch", "Launch", run_id=RUN, item=item)
-        assert set(launched) == {"ready", "pods", "item", "attempt", "wait_seconds", "deadline"}
+        told = {"ready", "access_lost", "pods", "item", "attempt", "wait_seconds", "deadline"}
+        assert set(launched) == told
         if launched["pods"]:
             event = {key: launched[key] for key in ("item", "attempt", "deadline")}
             assert step("collect", "Collect", run_id=RUN, **event)["finished"] is True
@@ -277,7 +279,7 @@ def test_nodes_are_woken_for_a_run_and_rest_after_it(call, cluster, eks):
     event = {"run_id": RUN, "execution_arn": ARN, "plan": {}}
     assert set(event) == payload_keys("Wake nodes")
     assert call("wake_nodes", event)["ready"] is False
-    assert call("wake_nodes", event) == {"ready": True, "wait_seconds": 0}
+    assert call("wake_nodes", event)["ready"] is True
     assert set(eks.desired.values()) == {2}
     assert payload_keys("Rest nodes") == {"run_id"}
     assert call("rest_nodes", {"run_id": RUN})["rested"] == ["ng-1", "ng-2"]
@@ -336,6 +338,7 @@ ANSWERS = {
     "Look": Looked,
     "Report": Reported,
     "Report what there is": Reported,
+    "Teardown": TornDown,
     "Finish": Finished,
 }
 

@@ -13,6 +13,7 @@ import pytest
 from rackrate.campaign_store import CampaignStore
 from rackrate.errors import CampaignEnded, NodesUnavailable
 from rackrate.measure import manifests
+from rackrate.measure.obstacles import REPLACEMENT_SECONDS
 from rackrate.store import Lease, now
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.changes.fake_eks import NEW, OLD
@@ -235,7 +236,7 @@ def _live_through_everything(call, store, cluster, executions):
     cluster.nodes = [each for each in kept if each is not lost] + [other]
     call("launch", run_id=RUN, item=items[0])  # looks for another node for the place
     cluster.nodes = kept
-    missed(store, 61, server)
+    missed(store, REPLACEMENT_SECONDS + 1, server)
     call("launch", run_id=RUN, item=items[0])  # writes down what a pair without a server lost
     cluster.objects[key] = gone
     for item in (items[0], items[-1]):
@@ -247,7 +248,7 @@ def _live_through_everything(call, store, cluster, executions):
     reported = call("report", run_id=RUN)
     call("teardown", run_id=RUN)
     cluster.nodes = cluster.nodes[1:]
-    missed(store, 61, *(each["metadata"]["name"] for each in kept), *NODES["treatment"])
+    missed(store, REPLACEMENT_SECONDS + 1, *NODES["treatment"], *NODES["baseline"])
     with pytest.raises(NodesUnavailable):
         call("await_servers", run_id=RUN)
     executions.statuses.clear()

@@ -10,13 +10,21 @@ from rackrate.document import Document, Json
 from rackrate.plan.schedule import Pair
 from rackrate_text.words import listed
 
-#: How long an arm may be without a pair that can be measured before the run gives up. Kubernetes
-#: waits 40 s or so by itself before it calls a silent node NotReady.
+#: How long a run waits for a node that is not Ready, or for a server that vanished, and how long an
+#: arm may be without a pair that can be measured before the run gives up. When Kubernetes calls a
+#: node not Ready, its kubelet has been silent for 40 or 50 s already (`--node-monitor-grace-period`
+#: of kube-controller-manager).
 PATIENCE_SECONDS = 60
+#: The same for an arm that gets another node in place of one that has ended. An Auto Scaling group
+#: finds out after one or two minutes that its instance has ended. Another one is launched, boots
+#: and joins the cluster in two to three minutes more.
+REPLACEMENT_SECONDS = 300
 #: How many items in a row may have all of their pods refused before the run gives up.
 REFUSED_ITEMS = 3
 _REASONS_SHOWN = 4
 _MESSAGE_LENGTH = 300
+
+NONE_EXPECTED: Mapping[str, str] = {}
 
 #: The error that a run ends with if an obstacle stays.
 Error = Literal[
@@ -40,11 +48,13 @@ class Obstacle(NamedTuple):
         error: the error that the run ends with if no pair can be measured any more.
         reason: a message that names the node.
         since: when it began, ISO 8601; None if that is unknown.
+        patience_seconds: how long it may last before the run gives up.
     """
 
     error: Error
     reason: str
     since: str | None = None
+    patience_seconds: int = PATIENCE_SECONDS
 
 
 class Absence(NamedTuple):
@@ -87,7 +97,10 @@ def absence(name: str, nodes: Mapping[str, Json]) -> Absence | None:
 
 
 def obstacle(
-    pair: Pair, nodes: Mapping[str, Json], addresses: Mapping[str, str]
+    pair: Pair,
+    nodes: Mapping[str, Json],
+    addresses: Mapping[str, str],
+    expected: Mapping[str, str] = NONE_EXPECTED,
 ) -> Obstacle | None:
     """Why a pair cannot be measured now, or None if it can.
 
@@ -95,9 +108,15 @@ def obstacle(
         pair: the pair.
         nodes: the cluster's nodes by name.
         addresses: the addresses of the servers that are ready in the pair's network, by node.
+        expected: the nodes that have ended and that others will replace, and since when they are
+            waited for.
     """
     for name in (pair.client, pair.server):
         if (absent := absence(name, nodes)) is not None:
+            if name in expected:
+                reason = f"{absent.reason}, and no other node has come in its place"
+                since = expected[name]
+                return Obstacle("NodesUnavailable", reason, since, REPLACEMENT_SECONDS)
             return Obstacle("NodesUnavailable", absent.reason, absent.since)
     if pair.server not in addresses:
         return Obstacle("ServersNotReady", f"the server on node {pair.server} is not ready")
@@ -130,8 +149,8 @@ def hopeless(
 ) -> GaveUp | None:
     """Why no verdict can be had any more, or None while one can.
 
-    A verdict needs the baseline and one other arm. An arm counts as lost for good after
-    `PATIENCE_SECONDS`.
+    A verdict needs the baseline and one other arm. An arm counts as lost for good after the
+    patience that its obstacles deserve.
 
     Args:
         obstacles: the obstacle of each pair of the plan.
@@ -139,7 +158,11 @@ def hopeless(
         baseline: the name of the baseline arm.
         time: the time now, ISO 8601.
     """
-    over = [arm for arm, since in lost.items() if _seconds(since, time) >= PATIENCE_SECONDS]
+    patience = {
+        arm: max(each.patience_seconds for p, each in obstacles.items() if each and p.arm == arm)
+        for arm in lost
+    }
+    over = [arm for arm, since in lost.items() if _seconds(since, time) >= patience[arm]]
     others = {pair.arm for pair in obstacles} - {baseline}
     if not over or not (baseline in over or others <= set(over)):
         return None

@@ -56,6 +56,18 @@ def placed(ec2: Any, nodes: Sequence[Node]) -> list[Node]:
     ]
 
 
+def ended(ec2: Any, instance_ids: Sequence[str]) -> set[str]:
+    """The instances that EC2 says have ended or are ending. Unknown ones may live elsewhere."""
+    return {
+        instance["InstanceId"]
+        for reservation in _listed(
+            ec2.describe_instances, "Reservations", "instance-id", instance_ids
+        )
+        for instance in reservation["Instances"]
+        if instance["State"]["Name"] in ("shutting-down", "terminated")
+    }
+
+
 def _group(instance: Mapping[str, Any]) -> str | None:
     # EC2 writes an empty name for an instance without a group.
     return instance.get("Placement", {}).get("GroupName") or None

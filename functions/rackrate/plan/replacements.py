@@ -30,15 +30,19 @@ class Replacement(Document):
     node: Node
     """The node that took its place."""
     block: int
-    """The first block with it; 0 is the warm-up."""
+    """The first block with it; 0 is the warm-up, or earlier."""
     at: str
     """ISO 8601, UTC."""
 
+    @property
+    def since(self) -> str:
+        """When it came, in words."""
+        return f"in block {self.block}" if self.block else "before block 1"
+
     def __str__(self) -> str:
         """A sentence for people."""
-        since = f"block {self.block}" if self.block else "the warm-up"
         return (
-            f"The node {self.lost} of {self.arm} was replaced by {self.node.name} in {since},"
+            f"The node {self.lost} of {self.arm} was replaced by {self.node.name} {self.since},"
             f" because it {self.why}. From there on, its pairs are a new placement."
         )
 
@@ -107,6 +111,9 @@ def _fits(new: Node, first: Node, arm: Arm, arms: Sequence[Arm]) -> bool:
     # Where EC2 told where the first node was, it must tell where the new one is.
     if (new.ec2_placement is None) != (first.ec2_placement is None):
         return False
+    # Results tell which pairs share a partition by the nodes that the plan found.
+    if _partition(new) != _partition(first):
+        return False
     zones = any(each.pairs != "any" for each in arms if each.stack_arm == arm.stack_arm)
     if zones and new.zone != first.zone:
         return False
@@ -114,3 +121,8 @@ def _fits(new: Node, first: Node, arm: Arm, arms: Sequence[Arm]) -> bool:
     # The nodes that the plan found come first, so they say which group is the arm's.
     claimed = arm.model_copy(update={"nodes": (*others, new)})
     return not placement_faults([claimed], {arm.stack_arm: ""})
+
+
+def _partition(node: Node) -> int | None:
+    """The node's partition of its placement group, if it has one."""
+    return None if node.ec2_placement is None else node.ec2_placement.partition

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 from typing import NamedTuple
 
 from rackrate.document import Document, Json
@@ -16,7 +16,8 @@ from rackrate.measure import manifests
 from rackrate.measure.networks import namespace_of, pods_path
 from rackrate.measure.node_groups import health_issues
 from rackrate.measure.nodes import is_ready, ready_nodes
-from rackrate.measure.placement import placed
+from rackrate.measure.obstacles import NONE_EXPECTED, PATIENCE_SECONDS, REPLACEMENT_SECONDS
+from rackrate.measure.placement import ended, placed
 from rackrate.measure.servers import (
     addresses_in,
     find_owner,
@@ -32,6 +33,7 @@ from rackrate.plan.schedule import Pair
 from rackrate.resources import Resources
 from rackrate.settings import named_groups
 from rackrate.stages.bootstrap import ask_to_heal
+from rackrate.stages.collect import plan_nodes
 from rackrate.stages.deploy import make_servers
 from rackrate.stages.take_lease import keep_lease
 from rackrate.store import RunRecord, now, seconds_between
@@ -39,16 +41,14 @@ from rackrate_text.words import listed
 
 #: How long a server may take to start, including the pull of the tools' image.
 SERVERS_SECONDS = 300
-#: How long a run waits for a node that is not Ready, or for a server that vanished later. When
-#: Kubernetes calls a node not Ready, its kubelet has been silent for 40 or 50 s already
-#: (`--node-monitor-grace-period` of kube-controller-manager).
-PATIENCE_SECONDS = 60
-#: The same where other pairs of each arm can be measured meanwhile, and the rest is repeated later.
+#: How long a run waits for a node or a server where other pairs of each arm can be measured
+#: meanwhile, and the rest is repeated later.
 SHORT_PATIENCE_SECONDS = 15
 #: How long one call watches before it returns to the state machine.
 WATCH_SECONDS = 25.0
 WAIT_SECONDS = 2
-_NODES = "/api/v1/nodes"
+#: The phase of a run that waits for another node begins so.
+_FOR_ANOTHER = "waiting for another node in place of "
 
 
 class Readiness(Document):
@@ -68,7 +68,8 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
     Raises:
         AccessLost: the namespace or the rights in it are gone again and again.
         NodesBusy: the run does not hold its nodes any more.
-        NodesUnavailable: a node of the plan has been gone or not Ready for `PATIENCE_SECONDS`.
+        NodesUnavailable: a node of the plan has been gone or not Ready for `PATIENCE_SECONDS`, and
+            no other one has come in its place within `REPLACEMENT_SECONDS`.
         ServersNotReady: `SERVERS_SECONDS` are over, or the image lacks a server's program.
     """
     try:
@@ -81,7 +82,9 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
 def _await(run_id: str, resources: Resources) -> Readiness:
     settings, cluster = resources.settings, resources.cluster
     planned = resources.store.plan(run_id)
-    run = resources.store.update_run(run_id, phase="waiting for servers")
+    run = resources.store.update_run(run_id)
+    if run is None or not run.phase.startswith(_FOR_ANOTHER):
+        run = resources.store.update_run(run_id, phase="waiting for servers")
     keep_lease(run, resources.store)
     labels = manifests.selector(server_labels(run_id))
     deadline = time.monotonic() + WATCH_SECONDS
@@ -107,8 +110,14 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     if not missing:
         return Readiness(ready=True, wait_seconds=0)
     make_servers(run_id, planned.execution_arn, planned, resources)
-    late = {name for name, waited in seconds.items() if waited > PATIENCE_SECONDS}
-    _check_nodes(sorted(late), planned, resources)
+    there = plan_nodes(planned, resources)
+    losses = _losses(missing, seconds, nodes, there, planned, resources)
+    if run is not None and _replace(run_id, run, planned, losses.how, 0, resources):
+        return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+    late = {place for place, waited in seconds.items() if waited > losses.patience(place)}
+    _check_nodes(late, nodes, there, planned, resources)
+    if losses.expected:
+        resources.store.update_run(run_id, phase=_phase(losses.expected, losses, nodes))
     if max(seconds.values()) > SERVERS_SECONDS:
         raise ServersNotReady(
             f"no server after {SERVERS_SECONDS} s on {', '.join(sorted(missing))}"
@@ -125,23 +134,26 @@ class Servers(NamedTuple):
         owners: the UID of the owner object of client pods, by their network.
         addresses: the IP addresses of the servers by place, by their network.
         nodes: the nodes in the places where they were replaced, by place.
+        there: the cluster's nodes of the plan's arms as they are now, by name.
+        expected: the places whose node has ended and that will have another one, and since when
+            they are waited for.
     """
 
     wait_seconds: int
     owners: Mapping[Network, str]
     addresses: Mapping[Network, Mapping[str, str]]
     nodes: Mapping[str, Node]
+    there: Mapping[str, Json]
+    expected: Mapping[str, str] = NONE_EXPECTED
 
     def node_at(self, place: str) -> str:
         """The name of the node in a place."""
         return _name_at(place, self.nodes)
 
-    def by_place(self, found: Mapping[str, Json]) -> dict[str, Json]:
-        """Nodes by the places that they are in now.
-
-        Args:
-            found: nodes by name, as Kubernetes reports them.
-        """
+    @property
+    def by_place(self) -> dict[str, Json]:
+        """The cluster's nodes by the places that they are in now."""
+        found = self.there
         there = {place: found[new.name] for place, new in self.nodes.items() if new.name in found}
         return {name: node for name, node in found.items() if name not in self.nodes} | there
 
@@ -153,11 +165,14 @@ def present_servers(
     pairs: Collection[Pair],
     block: int,
     resources: Resources,
+    *,
+    again: bool,
 ) -> Servers:
     """Find a run's servers. Make again what is gone, and put other nodes in lost ones' places.
 
-    A place without a server is waited for since it was first missed in this run, not in each item:
-    during `PATIENCE_SECONDS` if an arm has no other pair to measure, else `SHORT_PATIENCE_SECONDS`.
+    A place without a server is waited for since it was first missed in this run, not in each item.
+    If each arm has another pair to measure, that is `SHORT_PATIENCE_SECONDS`, unless this is a
+    repetition, after which the trials are lost.
 
     Args:
         run_id: the run.
@@ -166,6 +181,7 @@ def present_servers(
         pairs: the pairs to measure now.
         block: their block.
         resources: the stack's resources.
+        again: whether lost trials are repeated.
 
     Raises:
         ServersNotReady: the run has ended.
@@ -179,14 +195,16 @@ def present_servers(
         by_node = addresses_in(run_id, network, settings, cluster)
         at = {place: _name_at(place, nodes) for place in places}
         addresses[network] = {p: by_node[name] for p, name in at.items() if name in by_node}
+    there = plan_nodes(planned, resources)
+    # Kubernetes keeps the pods of a node that is gone for a while, as they were.
     missing = {
         place
         for pair in pairs
         for place in (pair.client, pair.server)
-        if place not in addresses[pair.server_network]
+        if place not in addresses[pair.server_network] or _name_at(place, nodes) not in there
     }
     needed = {place for pair in pairs for place in (pair.client, pair.server)}
-    found = Servers(0, owners or {}, addresses, nodes)
+    found = Servers(0, owners or {}, addresses, nodes, there)
     noted = set() if run is None else needed & run.missing_since.keys()
     if owners is not None and not missing and not noted:
         return found
@@ -194,20 +212,25 @@ def present_servers(
     if owners is None or not made:
         missing = needed  # a server that still answers is about to be deleted with its owner
     seconds = _note_missing(run_id, run, missing, needed, resources)
-    lost = _lost(missing, seconds, nodes, cluster.list(_NODES)) if missing else {}
-    if run is not None and _replace(run_id, run, planned, lost, block, resources):
+    losses = _losses(missing, seconds, nodes, there, planned, resources)
+    if run is not None and _replace(run_id, run, planned, losses.how, block, resources):
         return found._replace(wait_seconds=WAIT_SECONDS)
     arms = {pair.arm for pair in pairs}
     others = {pair.arm for pair in pairs if not missing & {pair.client, pair.server}}
-    patience = SHORT_PATIENCE_SECONDS if arms == others else PATIENCE_SECONDS
-    if any(waited <= patience for waited in seconds.values()):
-        where = listed(sorted(_name_at(place, nodes) for place in missing), most=3)
-        resources.store.update_run(run_id, phase=f"waiting for servers on {where}")
+    is_short = arms == others and not again
+    awaited = {
+        place
+        for place, waited in seconds.items()
+        if waited <= (SHORT_PATIENCE_SECONDS if is_short else losses.patience(place))
+    }
+    if awaited:
+        resources.store.update_run(run_id, phase=_phase(awaited, losses, nodes))
         return found._replace(wait_seconds=WAIT_SECONDS)
     if owners is None:
         # Kubernetes did not let go of the old owner object in time.
         raise ServersNotReady("the run's owner object is still being deleted")
-    return found
+    since = {} if run is None else run.missing_since
+    return found._replace(expected={place: since.get(place, now()) for place in losses.expected})
 
 
 def _owners(run_id: str, networks: Set[Network], resources: Resources) -> dict[Network, str] | None:
@@ -248,22 +271,54 @@ def _note_missing(
     return {place: seconds_between(since[place], time_now) for place in missing}
 
 
-def _lost(
+class _Losses(NamedTuple):
+    """The nodes that were lost.
+
+    Attributes:
+        how: how, of those that another node may replace now, by place.
+        expected: the places whose node has ended, and whose node group or pool will launch another.
+    """
+
+    how: Mapping[str, str]
+    expected: Set[str]
+
+    def patience(self, place: str) -> int:
+        """How long to wait for a place without a server, in seconds."""
+        return REPLACEMENT_SECONDS if place in self.expected else PATIENCE_SECONDS
+
+
+def _losses(
     missing: Set[str],
     seconds: Mapping[str, float],
     nodes: Mapping[str, Node],
-    there: Iterable[Json],
-) -> dict[str, str]:
-    """How nodes were lost that another one may replace, by place."""
-    by_name = {node["metadata"]["name"]: node for node in there}
-    lost: dict[str, str] = {}
-    for place in missing:
-        node = by_name.get(_name_at(place, nodes))
-        if node is None:
-            lost[place] = "is gone"
-        elif not is_ready(node) and seconds[place] > PATIENCE_SECONDS:
-            lost[place] = f"was not Ready for {PATIENCE_SECONDS} s"
-    return lost
+    there: Mapping[str, Json],
+    planned: PlannedRun,
+    resources: Resources,
+) -> _Losses:
+    """Find out which nodes were lost, of the places without a server."""
+    facts = {node.name: node for arm in planned.arms for node in arm.nodes} | dict(nodes)
+    gone = {place for place in missing if _name_at(place, nodes) not in there}
+    silent = {
+        place
+        for place in missing - gone
+        if not is_ready(there[_name_at(place, nodes)]) and seconds[place] > PATIENCE_SECONDS
+    }
+    ids = {place: found for place in silent if (found := facts[place].instance_id)}
+    ended_ids = ended(resources.ec2, sorted(ids.values())) if ids else set()
+    terminated = {place for place, instance_id in ids.items() if instance_id in ended_ids}
+    how = dict.fromkeys(gone, "is gone")
+    how |= dict.fromkeys(silent, f"was not Ready for {PATIENCE_SECONDS} s")
+    how |= dict.fromkeys(terminated, "was terminated")
+    launched = {p for p in gone | terminated if facts[p].node_group or facts[p].node_pool}
+    return _Losses(how, launched)
+
+
+def _phase(awaited: Set[str], losses: _Losses, nodes: Mapping[str, Node]) -> str:
+    """What a run waits for, in words."""
+    places, what = awaited & losses.expected, _FOR_ANOTHER
+    if not places:
+        places, what = awaited, "waiting for servers on "
+    return what + listed(sorted(_name_at(place, nodes) for place in places), most=3)
 
 
 def _replace(
@@ -310,12 +365,19 @@ def _places_by_network(planned: PlannedRun) -> dict[Network, set[str]]:
     return places
 
 
-def _check_nodes(missing: Sequence[str], planned: PlannedRun, resources: Resources) -> None:
-    nodes = resources.cluster.list(_NODES)
-    ready = {node["metadata"]["name"] for node in nodes if is_ready(node)}
+def _check_nodes(
+    late: Set[str],
+    nodes: Mapping[str, Node],
+    there: Mapping[str, Json],
+    planned: PlannedRun,
+    resources: Resources,
+) -> None:
+    """Raise NodesUnavailable if places that were waited for long enough have no Ready node."""
+    ready = {name for name, node in there.items() if is_ready(node)}
     lines = []
     for arm in planned.arms:
-        lost = [node for node in arm.nodes if node.name in missing and node.name not in ready]
+        now_there = [nodes.get(node.name, node) for node in arm.nodes if node.name in late]
+        lost = [node for node in now_there if node.name not in ready]
         if lost:
             groups = sorted({node.node_group for node in lost if node.node_group})
             issues = health_issues(resources.eks, resources.settings.cluster_name, groups)

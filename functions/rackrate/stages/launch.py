@@ -43,7 +43,7 @@ from rackrate.plan.schedule import (
 from rackrate.resources import Resources
 from rackrate.stages.await_servers import present_servers
 from rackrate.stages.bootstrap import ask_to_heal
-from rackrate.stages.collect import plan_nodes, write_down
+from rackrate.stages.collect import write_down
 from rackrate.stages.take_lease import keep_lease
 from rackrate.store import RunRecord, Store, now
 from rackrate.tools import TestBase
@@ -114,15 +114,19 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     keep_lease(run, store, seconds=patience)
     planned = store.plan(run_id)
     needed = _tests_of(target, wanted).keys()
-    servers = present_servers(run_id, run, planned, needed, target.block, resources)
+    again = not isinstance(item, BlockItem)
+    servers = present_servers(run_id, run, planned, needed, target.block, resources, again=again)
     if servers.wait_seconds:
         return nothing.model_copy(update={"ready": False, "wait_seconds": servers.wait_seconds})
     # Not before, because each question would hide what is waited for.
     run = _announce(run_id, item, target, store)
-    addresses, nodes = servers.addresses, servers.by_place(plan_nodes(planned, resources))
+    addresses, nodes = servers.addresses, servers.by_place
 
     def obstacles_of(pairs: Iterable[Pair]) -> dict[Pair, Obstacle | None]:
-        return {pair: obstacle(pair, nodes, addresses[pair.server_network]) for pair in pairs}
+        return {
+            pair: obstacle(pair, nodes, addresses[pair.server_network], servers.expected)
+            for pair in pairs
+        }
 
     obstacles = obstacles_of(_tests_of(target, wanted))
     left_out = {pair: each for pair, each in obstacles.items() if each is not None}

@@ -6,6 +6,7 @@ import pytest
 
 from rackrate.measure.obstacles import (
     PATIENCE_SECONDS,
+    REPLACEMENT_SECONDS,
     Obstacle,
     absence,
     hopeless,
@@ -101,6 +102,16 @@ def test_what_does_not_tell_when_it_began_counts_from_when_it_was_first_seen():
     assert lost_arms(obstacles, {}, NOW) == {"one": NOW}
     assert ends(obstacles) is None
     assert ends(obstacles, {"one": LONG_AGO}).error == "ServersNotReady"
+
+
+def test_an_arm_that_expects_another_node_is_given_the_time_that_this_takes():
+    there = {"a": node("a", "ng-1")}
+    since = {"b": later(NOW, 1 - REPLACEMENT_SECONDS)}
+    found = obstacle(BASE, there, {}, since)
+    assert found.reason == "node b is gone, and no other node has come in its place"
+    assert ends({BASE: found, ONE: None}) is None
+    over = obstacle(BASE, there, {}, {"b": later(NOW, -REPLACEMENT_SECONDS)})
+    assert ends({BASE: over, ONE: None}).error == "NodesUnavailable"
 
 
 def test_the_sentence_names_the_arms_and_the_nodes():

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
+from rackrate.measure.obstacles import REPLACEMENT_SECONDS
 from rackrate.selectors import Selector
 from rackrate.stages.await_servers import Readiness, await_servers
 from rackrate.stages.deploy import deploy as deploy_servers
-from tests.unit.samples import NODES, SETTINGS
+from tests.unit.samples import NODES, SETTINGS, node
 from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, missed
 
 
@@ -140,12 +141,52 @@ def test_a_lost_node_that_no_node_group_manages_is_named_without_one(deploy, clu
 
 def test_a_node_that_stays_away_is_named_with_the_health_of_its_group(deploy, cluster, store, wait):
     deploy()
-    cluster.nodes = cluster.nodes[1:]
+    cluster.nodes[0] = node("node-a", "ng-1", ready=False)
     del cluster.objects[f"{PODS}/server-node-a"]
     assert not wait(Eks(("Broken", "gone"))).ready, "it may come back"
     missed(store, 61, "node-a")
     with pytest.raises(NodesUnavailable, match=r"treatment: node-a.*Broken: gone"):
         wait(Eks(("Broken", "gone")))
+
+
+def test_a_node_that_is_gone_is_awaited_as_long_as_its_group_needs_for_another(
+    deploy, cluster, store, wait
+):
+    deploy()
+    cluster.nodes = cluster.nodes[1:]
+    del cluster.objects[f"{PODS}/server-node-a"]
+    missed(store, REPLACEMENT_SECONDS - 10, "node-a")
+    assert not wait().ready
+    assert store.run(RUN).phase == "waiting for another node in place of node-a"
+    missed(store, REPLACEMENT_SECONDS + 1, "node-a")
+    with pytest.raises(NodesUnavailable, match=r"treatment: node-a not Ready"):
+        wait()
+
+
+def test_another_node_is_awaited_in_place_of_one_that_is_gone(deploy, cluster, store, ec2, wait):
+    for name, where in {"node-a": ("g", "cluster"), "node-b": ("g", "cluster")}.items():
+        ec2.place(name, *where)
+    for name in ("node-c", "node-d"):
+        ec2.place(name)
+    deploy()
+    del cluster.objects[f"{PODS}/server-node-a"]
+    cluster.nodes[0] = node("node-x", "ng-1")
+    ec2.place("node-x", "g", "cluster")
+    assert not wait().ready
+    (replaced,) = store.run(RUN).replacements
+    assert (replaced.node.name, replaced.block) == ("node-x", 0)
+    assert "replaced by node-x before block 1, because it is gone" in str(replaced)
+    missed(store, 100, "node-a")
+    assert not wait().ready, "the node is there, so its server may take its time"
+    cluster.objects[f"{PODS}/server-node-x"] = {
+        **cluster.objects[f"{PODS}/server-node-b"],
+        "spec": {"nodeName": "node-x"},
+    }
+    cluster.objects[f"{PODS}/server-node-x"]["metadata"] = {
+        **cluster.objects[f"{PODS}/server-node-b"]["metadata"],
+        "name": "server-node-x",
+    }
+    assert wait().ready
 
 
 def test_servers_whose_owner_was_deleted_are_made_again_while_they_are_awaited(
