@@ -74,9 +74,11 @@ _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of Tr
 #: How many objects are read in parallel.
 _READERS = 16
 
-#: A trial's fields without the facts about its nodes, which make up most of an item.
+#: A trial's fields without the facts about its nodes, which make up most of an item, apart from
+#: their names.
 _VALUE_FIELDS = tuple(
-    name for name in Trial.model_fields if name not in ("client_node", "server_node")
+    f"{name}.name" if name in ("client_node", "server_node") else name
+    for name in Trial.model_fields
 )
 _KEYS_OF_ITEMS = ("pk", "sk", "run_id")
 _RAW_VALUES: TypeAdapter[dict[str, RawValues]] = TypeAdapter(dict[str, RawValues])
@@ -798,7 +800,7 @@ class Store:
         return _by_key(self._table.query(f"run#{run_id}", _prefix("repeat", block)))
 
     def trial_values(self, run_id: str) -> dict[TrialKey, Trial]:
-        """The trials of a run without the facts about their nodes."""
+        """The trials of a run without the facts about their nodes, apart from the names."""
         return _by_key(self._table.query(f"run#{run_id}", "trial#", _VALUE_FIELDS))
 
     def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, TrialState]:

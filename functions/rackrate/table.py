@@ -52,7 +52,13 @@ class Table:
             self._dynamodb.delete_item(TableName=self._name, Key=to_item({"pk": pk, "sk": sk}))
 
     def query(self, pk: str, prefix: str, fields: Sequence[str] = ()) -> list[Json]:
-        """The items whose sort key has a prefix, in its order; all their fields, or some."""
+        """The items whose sort key has a prefix, in its order.
+
+        Args:
+            pk: their partition key.
+            prefix: of their sort keys.
+            fields: the fields to read, such as `status` and `client_node.name`; all by default.
+        """
         items: list[Json] = []
         request: Json = {
             "TableName": self._name,
@@ -61,8 +67,12 @@ class Table:
             "ConsistentRead": True,
         }
         if fields:
-            request["ProjectionExpression"] = ", ".join(f"#{field}" for field in fields)
-            request["ExpressionAttributeNames"] = {f"#{field}": field for field in fields}
+            request["ProjectionExpression"] = ", ".join(
+                ".".join(f"#{name}" for name in field.split(".")) for field in fields
+            )
+            request["ExpressionAttributeNames"] = {
+                f"#{name}": name for field in fields for name in field.split(".")
+            }
         with translated():
             for page in self._dynamodb.get_paginator("query").paginate(**request):
                 items.extend(from_item(item) for item in page["Items"])

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackrate.measure.trials import RawValues, TrialState
+from rackrate.plan.arms import Node
 from rackrate.store import Replaced, Store
 from rackrate.tools import Interval
 from tests.unit.builders import failed_trial, node, trial, verdict
@@ -31,9 +32,10 @@ def test_a_trial_comes_back_as_it_was_stored(store):
     assert store.trials(RUN) == {each.key: each for each in stored}
 
 
-def test_what_was_measured_is_read_without_the_facts_of_its_nodes(store):
+def test_what_was_measured_is_read_with_no_fact_of_its_nodes_but_their_names(store):
     store.put_trial(RUN, MEASURED.model_copy(update={"client_node": node("node-a")}))
-    assert store.trial_values(RUN) == {KEY: MEASURED}
+    named = MEASURED.model_copy(update={"client_node": Node(name="node-a")})
+    assert store.trial_values(RUN) == {KEY: named}
 
 
 def test_a_trials_item_has_the_documented_keys(store, dynamodb):

@@ -66,7 +66,8 @@ class Trial(TrialState):
     """ISO 8601, by the kubelet's clock."""
     finished_at: str | None = None
     client_node: Node | None = None
-    """Null where only what was measured was read."""
+    """Null in a trial of an older rackrate. Has only its name where only what was measured was
+    read."""
     server_node: Node | None = None
 
     @property
@@ -75,8 +76,18 @@ class Trial(TrialState):
         return TrialKey(self.block, self.arm, self.test, self.client, self.server)
 
     @property
+    def client_name(self) -> str:
+        """The client's node, which may have taken the place that `client` names."""
+        return self.client if self.client_node is None else self.client_node.name
+
+    @property
+    def server_name(self) -> str:
+        """The server's node, which may have taken the place that `server` names."""
+        return self.server if self.server_node is None else self.server_node.name
+
+    @property
     def nodes(self) -> frozenset[str]:
-        """Its two nodes, regardless of direction."""
+        """The places of its two nodes, regardless of direction."""
         return frozenset((self.client, self.server))
 
     @property

@@ -96,7 +96,9 @@ def raw_link(page: Material, trial: Trial) -> str:
 
 def pair_of(trial: Trial | WarmUpTrial) -> str:
     """Client and server, as markup."""
-    return f"{markup.text(trial.client)} → {markup.text(trial.server)}"
+    if isinstance(trial, WarmUpTrial):
+        return f"{markup.text(trial.client)} → {markup.text(trial.server)}"
+    return f"{markup.text(trial.client_name)} → {markup.text(trial.server_name)}"
 
 
 def rows_of(

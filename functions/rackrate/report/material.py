@@ -9,6 +9,7 @@ from functools import cached_property
 from urllib.parse import quote
 
 from rackrate.measure.trials import RawValues, Trial
+from rackrate.plan.replacements import Replacement
 from rackrate.plan.schedule import TrialKey
 from rackrate.results.schema import Compared, Comparison, Findings, MetricOfTest, Results
 from rackrate.tools import Interval, TestBase
@@ -49,6 +50,11 @@ class Material:
     trials: Sequence[Trial]
     raw: Mapping[str, RawValues]
     detail: Detail
+
+    @property
+    def replacements(self) -> Sequence[Replacement]:
+        """The nodes that took the places of lost ones; none on a page of a comparison."""
+        return self.results.replacements if isinstance(self.results, Results) else ()
 
     @property
     def comparison(self) -> Compared | None:

@@ -220,16 +220,16 @@ def _trial_rows(trials: Sequence[Trial], results: Results) -> list[Row]:
             "test_options": options[trial.test],
             "started_at": trial.started_at,
             "finished_at": trial.finished_at,
-            "client": trial.client,
-            "server": trial.server,
+            "client": trial.client_name,
+            "server": trial.server_name,
             "client_network": trial.client_network,
             "server_network": trial.server_network,
             "same_partition": trial.shares_partition,
             "raw_key": trial.raw_key,
             "samples_key": trial.samples_key,
             **_quantities(trial, metrics),
-            **_facts("client", trial.client_node, interfaces.get(trial.client)),
-            **_facts("server", trial.server_node, interfaces.get(trial.server)),
+            **_facts("client", trial.client_node, interfaces.get(trial.client_name)),
+            **_facts("server", trial.server_node, interfaces.get(trial.server_name)),
         }
         for trial in trials
     ]

@@ -58,7 +58,7 @@ class Counted(Document):
 
 
 def count(run_id: str, when: When, resources: Resources) -> Counted:
-    """Read the counters of the plan's nodes, and store them with the run.
+    """Read the counters of the nodes in the plan's places, and store them with the run.
 
     The first reading also reads what the interfaces are, since a node may be gone afterwards.
 
@@ -76,13 +76,18 @@ def count(run_id: str, when: When, resources: Resources) -> Counted:
         notes = [NOT_ALLOWED]
     else:
         planned = store.plan(run_id)
-        nodes = sorted({name for arm in planned.arms for name in arm.node_names})
+        there_now = store.nodes_at(run_id)
+        places = {name for arm in planned.arms for name in arm.node_names}
+        nodes = sorted(there_now[p].name if p in there_now else p for p in places)
         reading = _Reading(run_id, when, resources.settings)
         try:
             there = plan_nodes(planned, resources)
             absent = {name: why for name in nodes if (why := absence(name, there)) is not None}
             for why in absent.values():
                 reading.note(f"not read {when} the trials: {why.reason}")
+            came = {node.name for node in there_now.values()} - stored.before.keys()
+            for name in sorted(came if when == "after" else ()):
+                reading.note(f"not read before the trials: node {name} came later")
             known = {
                 name: list(stored.before.get(name, {})) for name in nodes if name not in absent
             }

@@ -77,8 +77,8 @@ def mark_trials(
     for mark in (*clocks_that_disagree(measured), *drops):
         marks[mark.key].append(mark)
     for mark_name, notes in network_card_notes(planned.arms, counters).items():
-        for key, _ in ordered if notes else ():
-            nodes = dict.fromkeys((key.client, key.server))
+        for key, trial in ordered if notes else ():
+            nodes = dict.fromkeys((trial.client_name, trial.server_name))
             marks[key] += [Mark.of(key, mark_name, notes[n]) for n in nodes if n in notes]
     return [mark for _, found in sorted(marks.items()) for mark in found]
 
@@ -92,15 +92,17 @@ def cpu_marks(trial: Trial, test: TestBase, cpus: Mapping[str, int | None]) -> l
     Args:
         trial: the trial. Some tools report the CPU time of the ends in percent of one CPU.
         test: its test.
-        cpus: number of CPUs by node; None is unknown.
+        cpus: number of CPUs by place; None is unknown.
     """
     marks = []
-    for end, node in (("client", trial.client), ("server", trial.server)):
+    ends = ("client", trial.client, trial.client_name), ("server", trial.server, trial.server_name)
+    for end, place, node in ends:
         cpu_percent = trial.detail(f"{end}_cpu_percent")
         if cpu_percent is None:
             continue
         usable = test.threads(trial.tool_version)
-        available = cpus.get(node)
+        # Another node takes a place only if it has the same type.
+        available = cpus.get(place)
         if available is not None:
             usable = min(usable, available)
         if cpu_percent >= BUSY * 100 * usable:

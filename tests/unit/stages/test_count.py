@@ -8,12 +8,14 @@ from kubernetes.client import ApiException
 from rackrate.errors import ClusterUnreachable
 from rackrate.measure import counters, manifests
 from rackrate.measure.counters import Counters
+from rackrate.measure.nodes import node_of
+from rackrate.plan.replacements import Replacement
 from rackrate.stages.count import NO_ENA, NOT_ALLOWED, Counted, count
 from tests.unit import builders
 from tests.unit.given import Given
 from tests.unit.measure.test_counters import TEXT
 from tests.unit.measure.test_interfaces import TEXT as CARD
-from tests.unit.samples import HOST_SETTINGS, NODES, SETTINGS
+from tests.unit.samples import HOST_SETTINGS, NODES, SETTINGS, node
 
 RUN = "run-1"
 OWNER = f"/api/v1/namespaces/rackrate-host/configmaps/{manifests.owner_name(RUN)}"
@@ -180,6 +182,27 @@ def test_a_node_that_is_not_ready_is_named_and_not_waited_for(planned, cluster):
     done = read(planned, cluster)
     assert (done.nodes, "node-b" in asked) == (3, False)
     assert "not read before the trials: node node-b is not Ready" in done.note
+
+
+def test_the_node_in_a_replaced_ones_place_is_read_and_has_no_reading_before(planned, cluster):
+    read(planned, cluster)
+    planned.start_run(RUN, "running", "2026-11-23T11:00:00Z")
+    cluster.nodes[0] = node("node-x", "ng-1")
+    came = Replacement(
+        place="node-a",
+        arm="treatment",
+        lost="node-a",
+        why="is gone",
+        node=node_of(cluster.nodes[0]),
+        block=2,
+        at="2026-11-23T12:00:00Z",
+    )
+    assert planned.replace_nodes(RUN, [came], ())
+    done = read(planned, cluster, "after")
+    assert done.note == "not read before the trials: node node-x came later"
+    kept = stored(planned)
+    assert ("node-a" in kept.before, "node-a" in kept.after) == (True, False)
+    assert ("node-x" in kept.before, "node-x" in kept.after) == (False, True)
 
 
 def test_an_image_without_the_tool_is_named_with_what_to_do(planned, cluster):

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from dataclasses import replace
+
 import pytest
 
 from rackrate.errors import AccessLost, ClusterUnreachable, ServersNotReady
+from rackrate.measure import counters
+from rackrate.measure.obstacles import PATIENCE_SECONDS, REPLACEMENT_SECONDS
+from rackrate.selectors import Selector
 from rackrate.stages import deploy as deploy_stage
 from rackrate.stages.analyze import analyze
 from rackrate.stages.await_servers import await_servers
@@ -13,7 +20,7 @@ from rackrate.stages.collect import collect
 from rackrate.stages.launch import launch
 from rackrate.stages.report import report
 from rackrate.stages.teardown import teardown_of_execution
-from tests.unit.samples import node
+from tests.unit.samples import NODES, SETTINGS, node
 from tests.unit.stages.runs import ARN, PODS, RUN, States, json_of, missed, trials
 
 
@@ -217,7 +224,14 @@ def test_another_node_takes_the_place_of_a_lost_one_and_the_trials_name_it(
     assert replaced.node.ec2_placement.group == "group-1"
 
 
-@pytest.mark.parametrize("placed", [{}, {"group": "group-2", "strategy": "cluster"}])
+@pytest.mark.parametrize(
+    "placed",
+    [
+        {},
+        {"group": "group-2", "strategy": "cluster"},
+        {"group": "group-1", "strategy": "cluster", "PartitionNumber": 2},
+    ],
+)
 def test_a_node_outside_the_arms_placement_group_takes_no_place_in_it(
     lose, ec2, deploy, store, resources, placed
 ):
@@ -299,3 +313,100 @@ def test_results_say_which_node_was_replaced_and_from_which_block_on(
     (warning,) = [each for each in results["warnings"] if "node-x" in each]
     assert warning.startswith("The node node-a of treatment was replaced by node-x in block 2")
     assert "node-x in block 2" in store.find_text(RUN, "report.html").decode()
+
+
+def test_a_node_that_is_gone_is_waited_for_as_long_as_its_group_needs_for_another(
+    lose, deploy, store, resources
+):
+    item = deploy()[0]
+    lose("node-a")
+    missed(store, REPLACEMENT_SECONDS - 10, "node-a")
+    assert not launch(RUN, item, resources).ready
+    run = store.run(RUN)
+    assert (run.phase, run.gave_up) == ("waiting for another node in place of node-a", None)
+    missed(store, REPLACEMENT_SECONDS + 1, "node-a")
+    assert launch(RUN, item, resources).ready
+    over = store.run(RUN).gave_up
+    assert over.error == "NodesUnavailable"
+    assert over.message.endswith("node node-a is gone, and no other node has come in its place")
+
+
+def test_the_server_of_a_node_that_is_gone_counts_as_missing_though_its_pod_is_there(
+    lose, ec2, deploy, cluster, store, resources
+):
+    item = deploy()[0]
+    pod = cluster.objects[f"{PODS}/server-node-a"]
+    lose("node-a")
+    cluster.objects[f"{PODS}/server-node-a"] = pod
+    assert not launch(RUN, item, resources).ready
+    assert store.run(RUN).phase == "waiting for another node in place of node-a"
+
+
+def test_a_node_whose_instance_was_terminated_gets_the_same_time(
+    lose, ec2, deploy, cluster, store, resources
+):
+    item = deploy()[0]
+    lose("node-a")
+    cluster.nodes.append(node("node-a", "ng-1", ready=False))
+    ec2.terminate("node-a")
+    missed(store, REPLACEMENT_SECONDS - 10, "node-a")
+    assert not launch(RUN, item, resources).ready
+    lost = cluster.nodes.pop()
+    lose_to = node("node-x", "ng-1")
+    ec2.place("node-x", "group-1", "cluster")
+    cluster.nodes += [lost, lose_to]
+    assert not launch(RUN, item, resources).ready
+    (replaced,) = store.run(RUN).replacements
+    assert replaced.why == "was terminated"
+
+
+def test_a_node_of_no_group_is_not_waited_for_longer(lose, deploy, cluster, store, resources):
+    for each in cluster.nodes:
+        each["metadata"]["labels"].pop("eks.amazonaws.com/nodegroup", None)
+        each["metadata"]["labels"]["rack"] = (
+            "treatment" if each["metadata"]["name"] in NODES["treatment"] else "baseline"
+        )
+    arms = tuple(
+        replace(arm, node_groups=(), selector=Selector.parse(f"rack={arm.name}"))
+        for arm in SETTINGS.arms
+    )
+    given = resources.but(settings=replace(SETTINGS, arms=arms))
+    item = deploy(settings=replace(SETTINGS, arms=arms))[0]
+    cluster.nodes = cluster.nodes[1:]
+    cluster.objects.pop(f"{PODS}/server-node-a")
+    missed(store, PATIENCE_SECONDS + 1, "node-a")
+    assert launch(RUN, item, given).ready
+
+
+def test_marks_and_rows_name_the_node_that_measured_a_trial(
+    lose, ec2, deploy, measure, store, resources
+):
+    items = deploy()
+    measure(items[0])
+    ec2.place("node-x", "group-1", "cluster")
+    lose("node-a", "node-x")
+    launch(RUN, items[1], resources)
+    for item in items[1:6]:
+        measure(item)
+    counted = {"eth0": {"bw_out_allowance_exceeded": 0}}
+    risen = {"eth0": {"bw_out_allowance_exceeded": 7}}
+    store.put(
+        RUN,
+        counters.NAME,
+        counters.Counters(
+            before={"node-a": counted, "node-b": counted},
+            after={"node-a": risen, "node-b": counted},
+            note=None,
+        ),
+    )
+    analyze(RUN, resources, after_failure=False)
+    report(RUN, resources, failure=None)
+    results = json_of(store, "results.json")
+    marked = {mark["block"] for mark in results["marks"] if mark["mark"] == "ena_allowance"}
+    assert marked == {1}, "only the trials that the first node measured"
+    lines = list(csv.DictReader(io.StringIO(store.find_text(RUN, "trials.csv").decode())))
+    treatment = [each for each in lines if each["arm"] == "treatment"]
+    assert {
+        each["block"]: {each["client"], each["server"]} for each in treatment if each["block"] < "3"
+    } == {"1": {"node-a", "node-b"}, "2": {"node-x", "node-b"}}
+    assert "node-x, in place of node-a, in block 2" in store.find_text(RUN, "report.html").decode()

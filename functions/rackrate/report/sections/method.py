@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 
 from rackrate.document import Json
 from rackrate.plan.arms import Arm, InstancePlacement, Node
+from rackrate.plan.replacements import Replacement
 from rackrate.report.markup import (
     cell,
     folded,
@@ -53,7 +54,7 @@ def method_section(page: Material) -> str:
         ("How the figures came about", _figures(results)),
         ("Plan and seed", _plan(results)),
         ("Expected and actual", _estimates(results)),
-        ("Nodes", _nodes(results.arms)),
+        ("Nodes", _nodes(results.arms, page.replacements)),
         ("Topology", _topology(results.arms)),
         ("Versions", _versions(results.versions)),
         (
@@ -137,15 +138,26 @@ def _estimates(results: Findings) -> str:
     )
 
 
-def _nodes(arms: Iterable[Arm]) -> str:
+def _nodes(arms: Iterable[Arm], replacements: Sequence[Replacement]) -> str:
+    """The nodes of each arm, each followed by those that took its place one after the other."""
+    after: dict[str, list[Replacement]] = defaultdict(list)
+    for each in replacements:
+        after[each.place].append(each)
     rows = [
         [
             row_head(f"{text(arm.name)} ({text(_setting(arm))})"),
-            cell(text(node.name)),
+            cell(text(node.name + came)),
             *(cell(text(fact(node))) for fact in _FACTS.values()),
         ]
         for arm in arms
-        for node in arm.nodes
+        for first in arm.nodes
+        for node, came in [
+            (first, ""),
+            *(
+                (each.node, f", in place of {each.lost}, {each.since}")
+                for each in after[first.name]
+            ),
+        ]
     ]
     return table(("arm (placement)", "node", *_FACTS), rows, caption="The nodes of each arm")
 
