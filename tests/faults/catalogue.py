@@ -109,6 +109,8 @@ def _cluster() -> Iterator[Case]:
     )
     yield Case("admission webhook hangs", hanging_webhook, 8)
     yield Case("namespace deleted", once(delete_namespace))
+    yield Case("namespace deleted while servers start", once(delete_namespace), block=0)
+    yield Case("namespace deleted in a campaign", once(delete_namespace), of="campaign")
     yield Case("rights in the namespace withdrawn", once(withdraw_rights))
     yield Case("node cordoned", cordoned, 12)
     yield Case("node drained", drained, 12)
@@ -150,6 +152,12 @@ def _cluster() -> Iterator[Case]:
         "node terminated and replaced",
         once(terminate),
         cost="repetitions; the result names both nodes",
+    )
+    yield Case(
+        "node terminated while servers start",
+        once(terminate),
+        block=0,
+        cost="nothing; the result names both nodes",
     )
     yield Case(
         "kubelet gone for good",

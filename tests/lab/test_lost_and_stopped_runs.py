@@ -183,6 +183,31 @@ def test_a_run_whose_node_is_lost_for_good_measures_the_others_ends_soon_and_nam
     eventually(lambda: lab.left_in_cluster("given-up") == [], seconds=60)
 
 
+def test_a_node_whose_instance_ends_is_replaced_and_the_page_names_both_nodes(lab: Lab) -> None:
+    lost = lab.nodes(placement_group=True)[0]
+    instance = lab.core.read_node(lost).spec.provider_id.rpartition("/")[2]
+    lab.start("replaced", {**SHORT, "tests": CATCHABLE, "blocks": 3})
+    measuring_client(lab, "replaced", block=1, arm="treatment")
+    lab.aws("ec2").terminate_instances(InstanceIds=[instance])
+    execution = lab.ended("replaced", seconds=150)
+    assert execution["status"] == "SUCCEEDED", execution
+    assert lost not in lab.nodes(placement_group=True)
+    record = lab.record("replaced")
+    counts = (record["trials_planned"], record["trials_measured"], record["trials_failed"])
+    assert counts == (12, 12, 0)
+    results = lab.document("replaced", "results.json")
+    (replaced,) = results["replacements"]
+    new = replaced["node"]["name"]
+    assert replaced["lost"] == lost and new in lab.nodes(placement_group=True)
+    assert replaced["node"]["ec2_placement"]["strategy"] == "cluster"
+    assert any(lost in each and new in each for each in results["warnings"])
+    page = lab.aws("s3").get_object(
+        Bucket=lab.outputs["BucketName"], Key="runs/replaced/report.html"
+    )["Body"]
+    assert f"{new}, in place of {lost}" in page.read().decode()
+    assert lab.left_in_cluster("replaced") == []
+
+
 def test_ctrl_c_in_a_block_stops_the_run_and_cleans_up_before_the_command_ends(lab: Lab) -> None:
     with subprocess.Popen(
         lab.run_command({**SHORT, "tests": CATCHABLE, "blocks": 6}, "interrupted"),
