@@ -482,6 +482,23 @@ def test_a_node_group_goes_to_zero_and_back_as_often_as_wanted(cluster: Setup) -
     assert first.isdisjoint(node.instance_id for node in cluster.nodes(group))
 
 
+def test_an_instance_that_somebody_terminates_is_replaced_by_one_of_another_name(
+    cluster: Setup,
+) -> None:
+    group = cluster.node_group(desired=2)
+    lost, kept = cluster.nodes(group)
+    cluster.ec2.terminate_instances(InstanceIds=[lost.instance_id])
+    nodes = eventually(
+        lambda: cluster.nodes(group),
+        lambda found: len(found) == 2 and lost.name not in {node.name for node in found},
+    )
+    assert kept in nodes
+    assert lost.name in cluster.recorded.terminated
+    assert cluster.settled(group["nodegroupName"])["status"] == "ACTIVE"
+    cluster.scale(group, 0)
+    assert cluster.nodes(group) == []
+
+
 def test_a_node_group_can_begin_empty(cluster: Setup) -> None:
     group = cluster.node_group(desired=0)
     assert group["status"] == "ACTIVE"
