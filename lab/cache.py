@@ -16,6 +16,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+#: Where the archives of functions are unpacked (lab/aws/awslambda/archives.py).
+FUNCTIONS = "functions"
+
 
 def cache_directory() -> Path:
     """The cache of this user: `$XDG_CACHE_HOME/rackrate`, by default `~/.cache/rackrate`."""

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 from lab.aws.server import Region, serve
+from lab.cache import FUNCTIONS, cache_directory
 from lab.daemon import INSIDE, Settings, state_directory
 from lab.fabric.luck import Luck
 from lab.faults import programs
@@ -105,6 +106,7 @@ def main() -> None:
         state_directory=state_directory() / "aws",
         infrastructure=host,
         injectors={**programs.injectors(target), **Links(target).injectors},
+        unpacked=cache_directory() / FUNCTIONS,
     )
     threading.Thread(
         target=forward, args=(outside_kubernetes, settings.kubernetes_port), daemon=True

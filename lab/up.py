@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import daemon, prerequisites, stack
+from lab.cache import FUNCTIONS, cache_directory
 from lab.errors import LabError
 from lab.fabric.luck import fresh_seed
 from lab.setup import debian, image, kubernetes
@@ -53,6 +54,8 @@ def prepare(say: Say) -> Artifacts:
     say(f"Kubernetes {kubernetes.version()} (built once, 5 minutes on two cores)")
     binaries = kubernetes.binaries()
     say("container images")
+    # So that labs whose caches link to this one share it.
+    (cache_directory() / FUNCTIONS).mkdir(exist_ok=True)
     return Artifacts(programs, binaries, image.archive(programs, binaries / "pause"))
 
 

@@ -123,11 +123,13 @@ def serve(
     state_directory: Path,
     infrastructure: Infrastructure,
     injectors: Mapping[str, Injector] = MappingProxyType({}),
+    unpacked: Path | None = None,
 ) -> Region:
     """Serve the Region on sockets that are bound and listening. Starts threads, returns at once.
 
     `endpoint_url` is how functions and clusters reach one of the listeners. `injectors` has the
-    faults of the machine, beside those of APIs and functions.
+    faults of the machine, beside those of APIs and functions. `unpacked` is where the archives of
+    functions are unpacked, if Regions share it.
     """
     state_directory.mkdir(parents=True, exist_ok=True)
     server_memory.prepare()
@@ -146,7 +148,7 @@ def serve(
         path_of_role=stacks.path_of_role,
         node_group_arn=clusters.node_group_arn,
     )
-    archives = Archives(state_directory / "lambda")
+    archives = Archives(state_directory / "lambda", unpacked)
     runtime = LambdaRuntime(
         state_directory=state_directory / "lambda",
         endpoint_url=endpoint_url,

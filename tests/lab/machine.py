@@ -114,7 +114,7 @@ def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
     """What a lab that is gone has left behind, by kind; empty when it is as it should be."""
     after = Traces.now()
     caches = {
-        *("chromium", "debian", "go-toolchain", "images", "kubernetes", "last-lab"),
+        *("chromium", "debian", "functions", "go-toolchain", "images", "kubernetes", "last-lab"),
         *("uv", "uv-cache", PRIVATE_CACHES),
     }
     left: dict[str, object] = {

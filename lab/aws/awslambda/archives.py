@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import io
 import os
 import shutil
 import threading
 import zipfile
+from collections.abc import Iterator
 from importlib.metadata import files
 from pathlib import Path
 
@@ -33,11 +36,21 @@ _RUNTIME_PACKAGES = (
 )
 
 
-class Archives:
-    """Keeps archives below a directory."""
+# A stack has three. Unpacked, they are as large as 400 MB.
+_MOST_UNPACKED = 6
 
-    def __init__(self, directory: Path) -> None:
+
+class Archives:
+    """Keeps archives below a directory.
+
+    `unpacked` is where they are unpacked. Labs can share it, and with it what Python compiles there
+    when a function is first imported. By default it is below the directory.
+    """
+
+    def __init__(self, directory: Path, unpacked: Path | None = None) -> None:
         self._directory = directory
+        self._unpacked = unpacked or directory / "unpacked"
+        self._held: dict[str, int] = {}
         self._lock = threading.Lock()
         self._unzip_locks: dict[str, threading.Lock] = {}
         self._known: dict[str, tuple[int, str, str]] = {}
@@ -83,19 +96,46 @@ class Archives:
         """The directory of an archive's content; unpacks the archive when it is missing."""
         with self._lock:
             lock = self._unzip_locks.setdefault(digest, threading.Lock())
-        target = self._directory / "code" / digest
+        target = self._unpacked / digest
         with lock:
-            if not target.exists():
-                partial = target.with_suffix(".partial")
-                shutil.rmtree(partial, ignore_errors=True)
-                with zipfile.ZipFile(target.with_suffix(".zip")) as archive:
-                    for entry in archive.infolist():
-                        path = Path(archive.extract(entry, partial))
-                        mode = entry.external_attr >> 16 & 0o777
-                        if mode and not entry.is_dir():
-                            path.chmod(mode | 0o400)
-                partial.rename(target)
+            if digest not in self._held:
+                self._unpacked.mkdir(parents=True, exist_ok=True)
+                with _locked(target):
+                    if not target.exists():
+                        self._unzip(self._directory / "code" / f"{digest}.zip", target)
+                    os.utime(target)
+                    # Held as long as this process, so that no other lab removes it.
+                    self._held[digest] = os.open(target, os.O_RDONLY)
+                    fcntl.flock(self._held[digest], fcntl.LOCK_SH)
+                self._remove_unused()
         return target
+
+    @staticmethod
+    def _unzip(source: Path, target: Path) -> None:
+        partial = target.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        with zipfile.ZipFile(source) as archive:
+            for entry in archive.infolist():
+                path = Path(archive.extract(entry, partial))
+                mode = entry.external_attr >> 16 & 0o777
+                if mode and not entry.is_dir():
+                    path.chmod(mode | 0o400)
+        partial.rename(target)
+
+    def _remove_unused(self) -> None:
+        """Remove the content that was not used for longest and that no lab uses."""
+        found = [path for path in self._unpacked.iterdir() if path.is_dir() and not path.suffix]
+        for old in sorted(found, key=lambda path: path.stat().st_mtime)[:-_MOST_UNPACKED]:
+            # Whoever uses or removes it now holds it.
+            with contextlib.suppress(BlockingIOError, FileNotFoundError), _locked(old, wait=False):
+                held = os.open(old, os.O_RDONLY)
+                try:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    partial = old.with_suffix(".partial")
+                    old.rename(partial)
+                    shutil.rmtree(partial, ignore_errors=True)
+                finally:
+                    os.close(held)
 
     def _link_runtime_client(self) -> None:
         """Make a directory that holds the runtime client, its dependencies and nothing else."""
@@ -111,6 +151,14 @@ class Archives:
                 for _ in file.parts[1:]:
                     source = source.parent
                 link.symlink_to(source)
+
+
+@contextlib.contextmanager
+def _locked(directory: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a directory that may be made or removed. Raises BlockingIOError."""
+    with directory.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
 
 
 def _check_size(archive: bytes) -> None:
