@@ -47,7 +47,8 @@ SHORT_PATIENCE_SECONDS = 15
 #: How long one call watches before it returns to the state machine.
 WATCH_SECONDS = 25.0
 WAIT_SECONDS = 2
-#: The phase of a run that waits for another node begins so.
+#: The phases of a run that waits begin so.
+_FOR_SERVERS = "waiting for servers"
 _FOR_ANOTHER = "waiting for another node in place of "
 
 
@@ -84,7 +85,7 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     planned = resources.store.plan(run_id)
     run = resources.store.update_run(run_id)
     if run is None or not run.phase.startswith(_FOR_ANOTHER):
-        run = resources.store.update_run(run_id, phase="waiting for servers")
+        run = resources.store.update_run(run_id, phase=_FOR_SERVERS)
     keep_lease(run, resources.store)
     labels = manifests.selector(server_labels(run_id))
     deadline = time.monotonic() + WATCH_SECONDS
@@ -113,6 +114,7 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     there = plan_nodes(planned, resources)
     losses = _losses(missing, seconds, nodes, there, planned, resources)
     if run is not None and _replace(run_id, run, planned, losses.how, 0, resources):
+        resources.store.update_run(run_id, phase=_FOR_SERVERS)
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
     late = {place for place, waited in seconds.items() if waited > losses.patience(place)}
     _check_nodes(late, nodes, there, planned, resources)
@@ -317,7 +319,7 @@ def _phase(awaited: Set[str], losses: _Losses, nodes: Mapping[str, Node]) -> str
     """What a run waits for, in words."""
     places, what = awaited & losses.expected, _FOR_ANOTHER
     if not places:
-        places, what = awaited, "waiting for servers on "
+        places, what = awaited, f"{_FOR_SERVERS} on "
     return what + listed(sorted(_name_at(place, nodes) for place in places), most=3)
 
 

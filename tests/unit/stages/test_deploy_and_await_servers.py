@@ -176,6 +176,7 @@ def test_another_node_is_awaited_in_place_of_one_that_is_gone(deploy, cluster, s
     (replaced,) = store.run(RUN).replacements
     assert (replaced.node.name, replaced.block) == ("node-x", 0)
     assert "replaced by node-x before block 1, because it is gone" in str(replaced)
+    assert store.run(RUN).phase == "waiting for servers"
     missed(store, 100, "node-a")
     assert not wait().ready, "the node is there, so its server may take its time"
     cluster.objects[f"{PODS}/server-node-x"] = {
