@@ -34,7 +34,7 @@ REPORT_MEGABYTES = 1769
 REPORT_SECONDS = 10.0
 #: State transitions of a run in statemachine/benchmark.asl.yaml besides its items. The numbers
 #: include a warm-up, two waits for the servers, and waking and resting the nodes.
-RUN_TRANSITIONS = 40
+RUN_TRANSITIONS = 41
 RUN_INVOCATIONS = 18
 #: A look at the verdicts, and the map and the choices of the batch before it.
 LOOK_TRANSITIONS = 4
