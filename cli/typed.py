@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-import math
+import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import is_dataclass
 from types import UnionType
 from typing import Any, TypeAliasType, Union, get_args, get_origin, get_type_hints
 
-#: No figure of a run is larger; a larger one could not be printed.
-_MOST = 1e300
+#: A whole number above it cannot be printed as a figure.
+_MOST = sys.float_info.max
 
 
 def typed[T: Hashable](value: T) -> T:
@@ -55,7 +55,7 @@ def _is_of(value: object, hint: Any) -> bool:
     """Whether a value is of a kind, apart from what it holds."""
     kind = get_origin(hint) or hint
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return math.isfinite(value) and abs(value) < _MOST
+        return abs(value) <= _MOST  # which is false for NaN, too
     if kind is int and isinstance(value, int):
-        return not isinstance(value, bool) and abs(value) < _MOST
+        return not isinstance(value, bool) and abs(value) <= _MOST
     return isinstance(value, kind)

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from lab.aws.event_bridge import EventRouter
 from lab.errors import LabError
 from lab.faults import FAULTS, functions, programs
 from lab.faults.apis import ApiFaults
@@ -87,6 +88,7 @@ def test_every_fault_that_is_listed_can_be_made_and_every_other_is_listed() -> N
     made = [
         ApiFaults(lambda _: None).injectors,
         functions.injectors(Mock()),
+        EventRouter(Mock()).injectors,
         programs.injectors(nowhere),
         Links(nowhere).injectors,
     ]
