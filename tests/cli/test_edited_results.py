@@ -133,7 +133,7 @@ def edited(document: Any, edits: list[tuple[tuple[Any, ...], Any]]) -> Any:
             at = document
             for key in way:
                 at = at[key]
-            at[last] = value
+            at[last] = copy.deepcopy(value)
     return document
 
 

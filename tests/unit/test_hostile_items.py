@@ -81,6 +81,7 @@ def test_an_odd_campaign_hides_no_other(write, resources, odd):
     given_input=st.none() | st.text(max_size=30) | VALUES.map(json.dumps),
 )
 @example(status="FAILED", error=None, cause="[" * 100_000, given_input="[" * 100_000)
+@example(status="ABORTED", error="\x1f", cause=None, given_input=None)
 @example(status="FAILED", error="E", cause='{"errorMessage": {"a": 1}}', given_input="{}")
 def test_an_end_is_recorded_whatever_its_event_tells(
     store, resources, status, error, cause, given_input

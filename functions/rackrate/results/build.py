@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from rackrate.errors import NAMES, REFUSALS
+from rackrate.foreign import plain
 from rackrate.measure.counters import GAUGES, Counters
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm, Node
@@ -41,6 +42,14 @@ class RunFailure:
 
     error: str
     cause: str
+
+    @classmethod
+    def of_execution(cls, told: Mapping[str, Any]) -> RunFailure:
+        """What an event or a description tells of an execution's end.
+
+        Whoever stops an execution names the error, with any characters.
+        """
+        return cls(plain(told.get("error") or ""), told.get("cause") or "")
 
     @classmethod
     def read(cls, value: Mapping[str, str] | None) -> RunFailure | None:

@@ -116,7 +116,7 @@ def restore_stopped(
     """
     campaign_id, status = detail["name"], STATUSES[detail["status"]]
     record = resources.campaigns.campaign(campaign_id)
-    failure = RunFailure(detail.get("error") or "", detail.get("cause") or "")
+    failure = RunFailure.of_execution(detail)
     if record is None or not record.is_running:
         # It was refused, or has put back what it changed and recorded its end itself.
         return Swept()
@@ -134,7 +134,7 @@ def sweep_campaigns(resources: Resources, *, patience_seconds: float) -> Swept:
         execution = execution_of(resources.step_functions, record.execution_arn)
         if has_ended(execution):
             status = STATUSES.get(execution["status"], "failed")
-            failure = RunFailure(execution.get("error") or "", execution.get("cause") or "")
+            failure = RunFailure.of_execution(execution)
             left = max(0.0, deadline - time.monotonic())
             swept.append(_clean_up(record, status, failure, resources, left))
     for record in campaigns.unrestored():

@@ -140,7 +140,7 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
         run_id,
         status,
         execution_arn=detail["executionArn"],
-        failure=RunFailure(detail.get("error") or "", detail.get("cause") or ""),
+        failure=RunFailure.of_execution(detail),
         store=resources.store,
     )
     nodes = rest_unneeded(resources, apart_from={run_id})
@@ -201,7 +201,7 @@ def sweep(resources: Resources) -> TornDown:
         # An execution that succeeded has recorded its own end. An item that nobody can read is not
         # among those that go on.
         if run_id in running and (stored := store.run(run_id)) is not None and stored.is_running:
-            failure = RunFailure(execution.get("error") or "", execution.get("cause") or "")
+            failure = RunFailure.of_execution(execution)
             status = STATUSES.get(execution["status"], "failed")
             ended.append(
                 record_end(run_id, status, execution_arn=arn, failure=failure, store=store)
