@@ -183,7 +183,7 @@ def test_an_item_collects_twice_and_a_make_up_item_does_nothing():
     assert len(states) + len(again) == costs.ITEM_TRANSITIONS
     assert calls(states) + 1 == costs.ITEM_INVOCATIONS
     launch, running = states["Launch"], states[states["Launch"]["Next"]]
-    nothing_to_do = states[running["Choices"][2]["Next"]]
+    nothing_to_do = states[running["Choices"][-1]["Next"]]
     assert nothing_to_do["End"]
     pause = states["Pause"]
     assert pause["Next"] == "Launch"

@@ -65,13 +65,13 @@ def test_a_failure_that_passes_by_itself_is_tried_again_within_the_request(monke
 
 def test_a_failure_that_does_not_pass_in_time_is_answered(monkeypatch):
     monkeypatch.setattr(custom_resource, "_FIRST_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(custom_resource, "_RESERVE_SECONDS", 1.0)
+    monkeypatch.setattr(custom_resource, "_RESERVE_SECONDS", 5.0)
 
     def meet(_):
         raise Throttled("slow down")
 
     with listener() as (url, told):
-        serve(request("Create", {}, ResponseURL=url), Context(seconds=1.2), meet)
+        serve(request("Create", {}, ResponseURL=url), Context(seconds=5.2), meet)
     assert (only(told)["Status"], only(told)["Reason"]) == ("FAILED", "Throttled: slow down")
 
 
@@ -88,7 +88,7 @@ def test_a_mistake_of_the_user_is_answered_at_once():
 
 
 def test_a_function_whose_time_is_up_answers_once(monkeypatch):
-    monkeypatch.setattr(custom_resource, "_RESERVE_SECONDS", 1.0)
+    monkeypatch.setattr(custom_resource, "_RESERVE_SECONDS", 5.0)
     answered = threading.Event()
     tell = custom_resource.respond
 
