@@ -45,7 +45,13 @@ def test_a_run_whose_verdicts_are_settled_stops_and_says_so(
     finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
     assert store.run(RUN).status == "succeeded", "blocks that were not needed are not lost"
     results = json_of(store, "results.json")
-    assert results["trials"] == {"planned": 36, "measured": 36, "failed": 0, "causes": [], "failures": []}
+    assert results["trials"] == {
+        "planned": 36,
+        "measured": 36,
+        "failed": 0,
+        "causes": [],
+        "failures": [],
+    }
     assert results["stopped"] == run.stopped.to_json()
     assert results["warnings"] == []
     assert run.stopped.text in store.find_text(RUN, "report.html").decode()
