@@ -27,6 +27,8 @@ _ANSWER_BYTES = 4096
 _CUT = " [...]"
 #: The part of the function's time that is reserved for the answer that its time is up.
 _RESERVE_SECONDS = 10.0
+#: How long before that the last try begins, so that its failure is the answer.
+_MARGIN_SECONDS = 2.0
 #: The first and the longest pause before a request is handled again.
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 15.0
 
@@ -84,13 +86,15 @@ def serve(
     answer: Answer | None = None
     error: str | None = None
     try:
-        answer = _met(event, meet, time.monotonic() + seconds)
+        answer = _met(event, meet, time.monotonic() + seconds - _MARGIN_SECONDS)
     except Exception as failure:
         # Answer in any case; otherwise CloudFormation waits until ServiceTimeout.
         logger.exception("the request could not be met")
         error = reason(failure)
     finally:
         timer.cancel()
+        # Lambda freezes the process when the handler returns: an answer that is on its way is lost.
+        timer.join()
     if (answer is not None or error is not None) and answered.acquire(blocking=False):
         respond(event, answer=answer, error=error)
 

@@ -71,7 +71,7 @@ def test_a_failure_that_does_not_pass_in_time_is_answered(monkeypatch):
         raise Throttled("slow down")
 
     with listener() as (url, told):
-        serve(request("Create", {}, ResponseURL=url), Context(seconds=5.2), meet)
+        serve(request("Create", {}, ResponseURL=url), Context(seconds=7.2), meet)
     assert (only(told)["Status"], only(told)["Reason"]) == ("FAILED", "Throttled: slow down")
 
 
