@@ -230,6 +230,12 @@ class Lab:
 
     def process(self, words: str, *, name: str) -> int:
         """The program `name` whose arguments contain `words`. Fails when there is none."""
+        found = self.processes(words, name=name)
+        assert found, f"no {name} with {words}"
+        return found[0]
+
+    def processes(self, words: str, *, name: str) -> list[int]:
+        """The ids of the programs `name` whose arguments contain `words`."""
         listing = subprocess.run(
             [*daemon.enter("region"), "ps", "-ww", "-eo", "pid=,comm=,args="],
             capture_output=True,
@@ -237,9 +243,7 @@ class Lab:
             check=True,
         ).stdout
         rows = (line.split(maxsplit=2) for line in listing.splitlines())
-        found = [int(pid) for pid, comm, args in rows if comm == name and words in args]
-        assert found, f"no {name} with {words}"
-        return found[0]
+        return [int(pid) for pid, comm, args in rows if comm == name and words in args]
 
     def signal(self, pid: int, number: signal.Signals) -> None:
         """Signal a process."""

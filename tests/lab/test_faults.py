@@ -93,8 +93,8 @@ def test_a_killed_program_starts_again_and_its_node_stays_ready(lab: Lab) -> Non
     etcd = lab.process("--data-dir", name="etcd")
     with inject("kubelet-killed", on=node), inject("etcd-killed"):
         pass
-    assert lab.process(words, name="kubelet") != kubelet
-    assert lab.process("--data-dir", name="etcd") != etcd
+    eventually(lambda: set(lab.processes(words, name="kubelet")) - {kubelet}, seconds=10)
+    eventually(lambda: set(lab.processes("--data-dir", name="etcd")) - {etcd}, seconds=10)
     eventually(lambda: lab.node_is_ready(node), seconds=20)
 
 
