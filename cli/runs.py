@@ -67,7 +67,7 @@ class Run:
         """Read the item `sk=run` as the table resource returns it."""
         return cls(
             run_id=str(item.get("run_id") or str(item["pk"]).removeprefix("run#")),
-            status=str(item.get("status", "unknown")),
+            status=str(item.get("status", "starting")),
             phase=str(item.get("phase") or ""),
             block=whole_of(item.get("block")) or 0,
             blocks=whole_of(item.get("blocks")) or 0,
