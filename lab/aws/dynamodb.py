@@ -1,4 +1,8 @@
-"""DynamoDB's answers as moto gives them, but without most of moto's work.
+"""DynamoDB's answers as moto gives them, but one write after the other and with less work.
+
+moto checks the condition of a write and then writes. Of two that write at once, both may find that
+the condition holds, which DynamoDB excludes.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithItems.html
 
 moto converts each item several times for each attribute of an answer. A run reads the states of its
 trials often, so this took most of the time of the Region in a run, and of the tests of the stages.
@@ -6,20 +10,41 @@ trials often, so this took most of the time of the Region in a run, and of the t
 
 from __future__ import annotations
 
+import functools
+import threading
+from collections.abc import Callable
 from typing import Any
 
 from moto.core.model import StructureShape
 from moto.core.serialize import JSONSerializer
+from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.dynamo_type import Item
 
+_WRITES = ("put_item", "update_item", "delete_item", "transact_write_items")
+_writing = threading.RLock()
 _moto_structure = JSONSerializer._serialize_type_structure
 _moto_project = Item.project
 
 
 def install() -> None:
-    """Shorten how moto projects and writes items."""
+    """Let writes wait for each other, and shorten how moto projects and answers items."""
+    for name in _WRITES:
+        write = getattr(DynamoDBBackend, name)
+        if not hasattr(write, "__wrapped__"):
+            setattr(DynamoDBBackend, name, _one_at_a_time(write))
     JSONSerializer._serialize_type_structure = _structure  # type: ignore[method-assign, assignment]
     Item.project = _project  # type: ignore[method-assign]
+
+
+def _one_at_a_time(write: Callable[..., Any]) -> Callable[..., Any]:
+    """A write that begins when the one before has ended."""
+
+    @functools.wraps(write)
+    def waits(*args: Any, **kwargs: Any) -> Any:
+        with _writing:
+            return write(*args, **kwargs)
+
+    return waits
 
 
 def _structure(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
 
 from tests.lab_aws.region import Lab
 
@@ -87,3 +90,27 @@ def test_a_projection_may_name_a_part_of_an_attribute(table: Table) -> None:
 def test_a_projection_leaves_the_stored_item_as_it_is(table: Table) -> None:
     table.query(ProjectionExpression="flag")
     assert table.query() == EVERY_TYPE
+
+
+def test_of_many_that_write_at_once_if_nobody_has_only_one_writes(table: Table) -> None:
+    writers, rounds = 8, 20
+    together = threading.Barrier(writers)
+
+    def write(key: str) -> bool:
+        together.wait()
+        try:
+            table.client.update_item(
+                TableName=table.name,
+                Key={"pk": {"S": key}},
+                UpdateExpression="SET taken = :taken",
+                ConditionExpression="attribute_not_exists(taken)",
+                ExpressionAttributeValues={":taken": {"BOOL": True}},
+            )
+        except ClientError as error:
+            assert error.response["Error"]["Code"] == "ConditionalCheckFailedException"
+            return False
+        return True
+
+    with ThreadPoolExecutor(writers) as pool:
+        for number in range(rounds):
+            assert sum(pool.map(write, [f"key-{number}"] * writers)) == 1

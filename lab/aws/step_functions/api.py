@@ -18,6 +18,7 @@ from lab.aws.authorization.authorizer import AccessDenied, Authorizer
 from lab.aws.clock import now
 from lab.aws.step_functions import interpreter
 from lab.aws.step_functions.executions import TERMINAL
+from lab.aws.step_functions.map_children import children_of, map_runs
 from lab.aws.step_functions.nested_executions import waits_for_executions
 
 # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
@@ -126,8 +127,13 @@ def _start_execution(self: StepFunctionResponse) -> ActionResult:
 
 
 def _stop_execution(self: StepFunctionResponse) -> ActionResult:
-    execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
-    execution.stop(now(), self._get_param("error"), self._get_param("cause"))
+    arn, why = self._get_param("executionArn"), [self._get_param(n) for n in ("error", "cause")]
+    for run in map_runs(self.stepfunction_backend):
+        for child in children_of(run):
+            if child.arn == arn:
+                return ActionResult({"stopDate": child.stop(*why)})
+    execution: Any = self.stepfunction_backend.describe_execution(arn)
+    execution.stop(now(), *why)
     return ActionResult({"stopDate": execution.stop_date})
 
 
@@ -185,9 +191,19 @@ def _summary(execution: Any) -> dict[str, Any]:
 
 
 def _list_executions(self: StepFunctionResponse) -> ActionResult:
+    status = self._get_param("statusFilter")
+    if (map_run := self._get_param("mapRunArn")) is not None:
+        children = [
+            child.summary(map_run)
+            for run in map_runs(self.stepfunction_backend)
+            if run.map_run_arn == map_run
+            for child in reversed(children_of(run))
+            if status in (None, child.status)
+        ]
+        return ActionResult({"executions": children})
     found, next_token = self.stepfunction_backend.list_executions(
         self._get_param("stateMachineArn"),
-        status_filter=self._get_param("statusFilter"),
+        status_filter=status,
         max_results=self._get_int_param("maxResults"),
         next_token=self._get_param("nextToken"),
     )

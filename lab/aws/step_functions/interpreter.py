@@ -41,6 +41,8 @@ from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
 from lab.aws.authorization.actions import map_run_needs
 from lab.aws.authorization.authorizer import AccessDenied, Authorizer
+from lab.aws.clock import now
+from lab.aws.step_functions.map_children import MapChild, children_of
 
 LOG = logging.getLogger(__name__)
 # The interpreter logs every error that a state machine handles. It also logs that it ignores
@@ -115,7 +117,10 @@ def _eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
             self._map_run_record.item_counter.aborted.count()
         else:
             frame = worker_frame.open_inner_frame()
+            child = MapChild(self._map_run_record.map_state_machine_arn, frame)
+            children_of(self._map_run_record).append(child)
             self._eval_job(env=frame, job=job)
+            child.stop_date = child.stop_date or now()
             worker_frame.delete_frame(frame)
             if job.job_output is not None and _has_succeeded(frame):
                 done.add(job.job_index)

@@ -268,6 +268,28 @@ def test_stop_aborts_at_once_and_begins_no_further_item(lab: Lab) -> None:
     assert [item["name"] for item in listed["executions"]] == ["to-stop"]
 
 
+def test_a_stopped_child_of_a_map_is_not_a_failure_and_the_next_item_begins(lab: Lab) -> None:
+    bucket, states = lab.bucket(), lab.client("stepfunctions")
+    lab.client("s3").put_object(Bucket=bucket, Key="waits.json", Body=json.dumps([600, 0]))
+    wait = {"Wait": {"Type": "Wait", "SecondsPath": "$.item", "End": True}}
+    machine = lab.state_machine(
+        distributed_map(bucket, "waits.json", {"StartAt": "Wait", "States": wait})
+    )
+    arn = states.start_execution(stateMachineArn=machine)["executionArn"]
+
+    def children(**asked: str) -> list[dict[str, str]]:
+        runs = states.list_map_runs(executionArn=arn)["mapRuns"]
+        lists = [states.list_executions(mapRunArn=run["mapRunArn"], **asked) for run in runs]
+        return [child for found in lists for child in found["executions"]]
+
+    (running,) = eventually(lambda: children(statusFilter="RUNNING"), bool)
+    states.stop_execution(executionArn=running["executionArn"])
+    found = lab.finished(arn)
+    assert (found["status"], len(json.loads(found["output"])["blocks"])) == ("SUCCEEDED", 2)
+    assert [child["status"] for child in children()] == ["SUCCEEDED", "ABORTED"]
+    assert not children(statusFilter="RUNNING")
+
+
 def test_time_limit_of_the_machine(lab: Lab) -> None:
     found = lab.execute(
         {
