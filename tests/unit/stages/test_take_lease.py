@@ -206,31 +206,6 @@ class TestGivingBack:
         store.end_leases(before)
         assert store.leases().keys() == before.keys()
 
-
-def test_of_many_that_ask_at_once_for_a_dead_runs_nodes_one_takes_all_of_them(
-    two, plan, store, monkeypatch, resources
-):
-    let_pass(monkeypatch, GONE_SECONDS + 60)
-    ended, runs = EXECUTIONS + RUN, [f"run-{n}" for n in range(10, 18)]
-
-    class OnlyFirstEnded:
-        def describe_execution(self, *, executionArn):
-            return {"status": "ABORTED" if executionArn == ended else "RUNNING"}
-
-    for run in runs:
-        plan(run_id=run)
-    asked = resources.but(step_functions=OnlyFirstEnded())
-    at_once = threading.Barrier(len(runs))
-
-    def ask(run):
-        at_once.wait()
-        return take_lease(run, asked).taken
-
-    with ThreadPoolExecutor(len(runs)) as pool:
-        taken = [run for run, won in zip(runs, pool.map(ask, runs), strict=True) if won]
-    assert len(taken) == 1
-    assert {lease.run_id for lease in store.leases().values()} == set(taken)
-
     def test_a_run_that_is_stopped_while_it_waits_gives_nothing_back(
         self, two, plan, take, resources
     ):
@@ -260,6 +235,31 @@ def test_of_many_that_ask_at_once_for_a_dead_runs_nodes_one_takes_all_of_them(
         teardown_stopped(detail, resources.but(step_functions=States("ABORTED")))
         take()  # the call that the execution had begun
         assert take(OTHER) == TAKEN
+
+
+def test_of_many_that_ask_at_once_for_a_dead_runs_nodes_one_takes_all_of_them(
+    two, plan, store, monkeypatch, resources
+):
+    let_pass(monkeypatch, GONE_SECONDS + 60)
+    ended, runs = EXECUTIONS + RUN, [f"run-{n}" for n in range(10, 18)]
+
+    class OnlyFirstEnded:
+        def describe_execution(self, *, executionArn):
+            return {"status": "ABORTED" if executionArn == ended else "RUNNING"}
+
+    for run in runs:
+        plan(run_id=run)
+    asked = resources.but(step_functions=OnlyFirstEnded())
+    at_once = threading.Barrier(len(runs))
+
+    def ask(run):
+        at_once.wait()
+        return take_lease(run, asked).taken
+
+    with ThreadPoolExecutor(len(runs)) as pool:
+        taken = [run for run, won in zip(runs, pool.map(ask, runs), strict=True) if won]
+    assert len(taken) == 1
+    assert {lease.run_id for lease in store.leases().values()} == set(taken)
 
 
 def lease_of(run_id):
