@@ -63,6 +63,7 @@ _OF_AN_END = (
     "lost_arms",
     "missing_since",
     "refused_items",
+    "quota_waits",
     "heals",
     "waiting_since",
     "leased_at",
@@ -144,6 +145,8 @@ class RunRecord(Document):
     """The arms without a pair that can be measured now, and since when."""
     refused_items: int = 0
     """How many items in a row had all of their pods refused."""
+    quota_waits: int = 0
+    """How often it waited since the namespace's quota last let one of its pods in."""
     heals: int = 0
     """How often it asked to have its namespace and its rights made again."""
     gave_up: GaveUp | None = None
@@ -195,6 +198,7 @@ class RunProgress(TypedDict, total=False):
     stopped: Json
     lost_arms: Mapping[str, str]
     refused_items: int
+    quota_waits: int
     gave_up: Json | None
     seed: int
     lab_scale: float | None

@@ -21,6 +21,9 @@ PATIENCE_SECONDS = 60
 REPLACEMENT_SECONDS = 300
 #: How many items in a row may have all of their pods refused before the run gives up.
 REFUSED_ITEMS = 3
+#: How long, and how often, a run waits before it asks again for pods of which a quota let none in.
+#: Pods of others may end meanwhile; the run loses no trial by waiting.
+QUOTA_WAIT_SECONDS, QUOTA_WAITS = 10, 12
 _REASONS_SHOWN = 4
 _MESSAGE_LENGTH = 300
 
@@ -173,6 +176,14 @@ def hopeless(
     arms = f"arm{'s' if len(over) > 1 else ''} {listed(sorted(over))}"
     has = "have" if len(over) > 1 else "has"
     return GaveUp(error=error, message=f"{arms} {has} no pair left to measure: {reasons_of(found)}")
+
+
+def of_a_quota(refused: Iterable[Obstacle]) -> bool:
+    """Whether a namespace's quota refused all of these pods, which may change.
+
+    Kubernetes' words are those of its ResourceQuota admission plugin.
+    """
+    return all("exceeded quota: " in each.reason for each in refused)
 
 
 def reasons_of(obstacles: Iterable[Obstacle]) -> str:

@@ -15,12 +15,15 @@ from rackrate.errors import AdmissionRefused, ClusterUnreachable
 from rackrate.measure import manifests
 from rackrate.measure.networks import pods_path
 from rackrate.measure.obstacles import (
+    QUOTA_WAIT_SECONDS,
+    QUOTA_WAITS,
     REFUSED_ITEMS,
     GaveUp,
     Obstacle,
     hopeless,
     lost_arms,
     obstacle,
+    of_a_quota,
     reasons_of,
 )
 from rackrate.plan.planned_run import PlannedRun
@@ -155,11 +158,15 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
         try:
             cluster.create(path, pod)
         except AdmissionRefused as error:
-            return pair, Obstacle("AdmissionRefused", f"the client pod was refused: {error}")
+            # Without the pod's name, so that equal reasons are told once.
+            why = str(error).removeprefix(f'pods "{pod["metadata"]["name"]}" is forbidden: ')
+            return pair, Obstacle("AdmissionRefused", f"the client pod was refused: {why}")
         return pair, None
 
     with ThreadPoolExecutor(WORKERS) as pool:
         refused = {pair: each for pair, each in pool.map(create, pods) if each is not None}
+    if run is not None and _waits_for_quota(run, [*refused.values()], len(pods), store):
+        return nothing.model_copy(update={"ready": False, "wait_seconds": QUOTA_WAIT_SECONDS})
     reasons |= _reasons(wanted, refused)
     if reasons:
         write_down(run_id, target, attempt, reasons, planned, store)
@@ -288,6 +295,19 @@ def _judge(
     if lost != run.lost_arms:
         store.update_run(run.run_id, lost_arms=lost)
     return hopeless(obstacles, lost, planned.plan.baseline, time)
+
+
+def _waits_for_quota(run: RunRecord, refused: Sequence[Obstacle], asked: int, store: Store) -> bool:
+    """Whether to ask again later, because a quota let no pod in. Counts how often in a row."""
+    if not refused or len(refused) < asked:
+        if run.quota_waits:
+            store.update_run(run.run_id, quota_waits=0)
+        return False
+    if not of_a_quota(refused) or run.quota_waits >= QUOTA_WAITS:
+        return False
+    phase = f"waiting for room in the quota: {reasons_of(refused)}"
+    store.update_run(run.run_id, phase=phase, quota_waits=run.quota_waits + 1)
+    return True
 
 
 def _refused(

@@ -11,7 +11,12 @@ import pytest
 
 from rackrate.errors import AdmissionRefused, ClusterUnreachable, NodesUnavailable
 from rackrate.measure import manifests
-from rackrate.measure.obstacles import PATIENCE_SECONDS
+from rackrate.measure.obstacles import (
+    PATIENCE_SECONDS,
+    QUOTA_WAIT_SECONDS,
+    QUOTA_WAITS,
+    REFUSED_ITEMS,
+)
 from rackrate.results.build import RunFailure
 from rackrate.stages.analyze import analyze
 from rackrate.stages.collect import collect, give_up
@@ -410,13 +415,13 @@ def test_a_run_gives_up_as_soon_as_more_trials_are_lost_than_can_be_repeated(
     )
 
 
-def refuse(cluster, monkeypatch, *arms):
-    """Let a quota refuse the client pods of some arms."""
+def refuse(cluster, monkeypatch, *arms, why="denied by the webhook"):
+    """Refuse the client pods of some arms, in the API server's words."""
     create = cluster.create
 
     def answer(path, manifest):
         if manifest["kind"] == "Pod" and manifest["metadata"]["labels"][manifests.ARM] in arms:
-            raise AdmissionRefused("exceeded quota: pods")
+            raise AdmissionRefused(f'pods "{manifest["metadata"]["name"]}" is forbidden: {why}')
         return create(path, manifest)
 
     monkeypatch.setattr(cluster, "create", answer)
@@ -429,7 +434,7 @@ def test_a_client_pod_that_is_refused_costs_only_its_own_trials(
     refuse(cluster, monkeypatch, "treatment")
     assert measure(item).pods == 1
     assert counts_by_arm(store, "measured") == {"baseline": 3}
-    told = "the client pod was refused: exceeded quota: pods"
+    told = "the client pod was refused: denied by the webhook"
     assert {trial.reason for trial in trials(store) if trial.reason} == {told}
 
 
@@ -449,7 +454,39 @@ def test_a_run_gives_up_when_all_pods_of_several_items_in_a_row_are_refused(
         measure(item)
     over = store.run(RUN).gave_up
     assert over.error == "AdmissionRefused"
-    assert over.message.startswith("no client pod of 3 items in a row was let in: ")
+    assert over.message == (
+        "no client pod of 3 items in a row was let in:"
+        " the client pod was refused: denied by the webhook"
+    )
+
+
+def test_a_run_whose_quota_is_used_up_waits_for_room_and_loses_nothing(
+    deploy, measure, cluster, store, monkeypatch, resources
+):
+    item = deploy()[0]
+    with monkeypatch.context() as passing:
+        refuse(cluster, passing, "treatment", "baseline", why="exceeded quota: pods, limited: 0")
+        launched = launch(RUN, item, resources)
+    assert (launched.ready, launched.pods) == (False, 0)
+    assert launched.wait_seconds == QUOTA_WAIT_SECONDS
+    assert "exceeded quota: pods, limited: 0" in store.run(RUN).phase
+    assert not trials(store)
+    measure(item)
+    assert counts_by_arm(store, "measured") == {"treatment": 3, "baseline": 3}
+    assert store.run(RUN).quota_waits == 0
+
+
+def test_a_run_whose_quota_stays_used_up_ends_in_minutes(
+    deploy, cluster, store, monkeypatch, resources
+):
+    items = deploy({**PLAN, "tolerated_loss": 0.9})
+    refuse(cluster, monkeypatch, "treatment", "baseline", why="exceeded quota: pods, limited: 0")
+    while launch(RUN, items[0], resources).wait_seconds:
+        assert store.run(RUN).quota_waits <= QUOTA_WAITS
+    for item in items[1:REFUSED_ITEMS]:
+        launch(RUN, item, resources)
+    over = store.run(RUN).gave_up
+    assert over.error == "AdmissionRefused" and "exceeded quota" in over.message
 
 
 def test_a_pod_on_a_silent_node_is_not_awaited_and_its_log_not_asked_for(
