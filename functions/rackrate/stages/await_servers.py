@@ -16,7 +16,12 @@ from rackrate.measure import manifests
 from rackrate.measure.networks import namespace_of, pods_path
 from rackrate.measure.node_groups import health_issues
 from rackrate.measure.nodes import is_ready, ready_nodes
-from rackrate.measure.obstacles import NONE_EXPECTED, PATIENCE_SECONDS, REPLACEMENT_SECONDS
+from rackrate.measure.obstacles import (
+    NONE_EXPECTED,
+    PATIENCE_SECONDS,
+    REPLACEMENT_SECONDS,
+    absence,
+)
 from rackrate.measure.placement import ended, placed
 from rackrate.measure.servers import (
     addresses_in,
@@ -203,7 +208,9 @@ def present_servers(
         place
         for pair in pairs
         for place in (pair.client, pair.server)
-        if place not in addresses[pair.server_network] or _name_at(place, nodes) not in there
+        if place not in addresses[pair.server_network]
+        or _name_at(place, nodes) not in there
+        or _is_starting(_name_at(place, nodes), there)
     }
     needed = {place for pair in pairs for place in (pair.client, pair.server)}
     found = Servers(0, owners or {}, addresses, nodes, there)
@@ -233,6 +240,15 @@ def present_servers(
         raise ServersNotReady("the run's owner object is still being deleted")
     since = {} if run is None else run.missing_since
     return found._replace(expected={place: since.get(place, now()) for place in losses.expected})
+
+
+def _is_starting(name: str, nodes: Mapping[str, Json]) -> bool:
+    """Whether a node's kubelet says itself that it is not Ready, as it does after it has started.
+
+    The node's pods may look ready: Kubernetes marks them only when the kubelet is silent.
+    """
+    absent = absence(name, nodes)
+    return absent is not None and not absent.is_silent
 
 
 def _owners(run_id: str, networks: Set[Network], resources: Resources) -> dict[Network, str] | None:

@@ -302,6 +302,21 @@ def counts_by_arm(store, status):
     return Counter(trial.arm for trial in trials(store) if trial.status == status)
 
 
+def test_an_arms_only_pair_waits_for_a_node_whose_kubelet_has_just_started(
+    deploy, measure, cluster, store
+):
+    item = deploy()[0]
+    lose_node(cluster, "node-a")
+    (node,) = (node for node in cluster.nodes if node["metadata"]["name"] == "node-a")
+    node["status"]["conditions"][0] |= {"status": "False", "message": "CSINode is not initialized"}
+    launched = measure(item)
+    assert (launched.ready, launched.pods) == (False, 0)
+    assert launched.wait_seconds and not trials(store)
+    return_node(cluster, "node-a")
+    measure(item)
+    assert counts_by_arm(store, "measured") == {"treatment": 3, "baseline": 3}
+
+
 def test_a_pair_without_its_node_is_left_out_and_the_others_are_measured(
     deploy, measure, cluster, store
 ):
