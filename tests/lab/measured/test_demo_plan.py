@@ -20,6 +20,7 @@ from lab import stack
 from scripts import chromium
 from tests.browser.looking import FIGURES
 from tests.browser.opening import open_file
+from tests.lab.measured.processors import warning_of_theft
 from tests.lab.running import Lab
 
 PLAN = stack.REPOSITORY / "docs" / "plans" / "demo.json"
@@ -31,7 +32,9 @@ WARM_UPS = len(ARMS)
 @pytest.fixture(scope="module")
 def demo(lab: Lab) -> Iterator[subprocess.CompletedProcess[str]]:
     """The one run of the demo plan that these tests look at."""
-    yield lab.rackrate(PLAN, RUN, seconds=240)
+    with warning_of_theft("the run of the demo plan"):
+        done = lab.rackrate(PLAN, RUN, seconds=240)
+    yield done
 
 
 @pytest.fixture(scope="module")
