@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 UNKNOWN = "\u2013"
+MINUS = "\u2212"
 #: Separates groups of digits. A line does not break at it.
 NARROW_SPACE = "\u202f"
 
@@ -97,6 +98,42 @@ def times(value: float | None, ends: Sequence[float] | None) -> str:
     if value is None or math.isnan(value):
         return ""
     return f"{ratio(value)} times" + (f" ({interval(ends)})" if ends is not None else "")
+
+
+def change(value: float | None) -> str:
+    """A ratio as a signed change, such as `+101 %`, `+0.6 %` or, with a true minus, `-85.2 %`."""
+    return UNKNOWN if value is None or not value >= 0 else f"{_change(value)} %"
+
+
+def changes(ends: Sequence[float] | None) -> str:
+    """An interval of a ratio as signed changes, such as `+97.0 to +101 %`."""
+    return UNKNOWN if ends is None else f"{_change(ends[0])} to {_change(ends[1])} %"
+
+
+def _change(ratio: float) -> str:
+    """A ratio's change in percent without the sign of percent: one decimal, none from 100 on."""
+    if ratio > _MOST:
+        return f">+{_grouped(100 * (_MOST - 1))}"
+    if 0 < ratio < _LEAST:
+        return f"<{MINUS}{100 * (1 - _LEAST):.1f}"
+    size = 100 * abs(ratio - 1)
+    figure = f"{size:.1f}" if round(size, 1) < 100 else _grouped(size)
+    if float(figure.replace(NARROW_SPACE, "")) == 0:
+        return "0"
+    return f"{'+' if ratio > 1 else MINUS}{figure}"
+
+
+def _grouped(value: float) -> str:
+    return f"{value:{',' if round(value) >= 10_000 else ''}.0f}".replace(",", NARROW_SPACE)
+
+
+def shift(before: float | None, after: float | None, unit: str) -> str:
+    """Two values of a quantity, such as `573 → 84.5 µs`; `1.20 ms → 84.5 µs` if prefixes differ."""
+    old, new = quantity(before, unit), quantity(after, unit)
+    figure, _, prefixed_unit = old.rpartition(" ")
+    if figure and new.endswith(f" {prefixed_unit}"):
+        old = figure
+    return f"{old} \u2192 {new}"
 
 
 def percent(share: float | None) -> str:

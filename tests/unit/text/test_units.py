@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from rackrate_text.units import (
     UNITS,
     UNKNOWN,
+    change,
+    changes,
     dollars,
     duration,
     moment,
@@ -19,6 +21,7 @@ from rackrate_text.units import (
     prefixed,
     quantity,
     ratio,
+    shift,
     times,
     unit_of,
 )
@@ -83,6 +86,47 @@ def test_no_digit_that_matters_is_lost(value, unit):
 )
 def test_a_ratio_is_no_finer_than_three_decimals_and_bounded_at_both_ends(value, text):
     assert ratio(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1475, "−85.2 %"),
+        (2.01, "+101 %"),
+        (1.0062, "+0.6 %"),
+        (1.9996, "+100 %"),
+        (0.99996, "0 %"),
+        (1, "0 %"),
+        (12.34, "+1134 %"),
+        (200, "+19 900 %"),
+        (1e9, ">+99 900 %"),
+        (1e-9, "<−99.9 %"),
+        (0, "−100 %"),
+        (math.nan, UNKNOWN),
+        (None, UNKNOWN),
+    ],
+)
+def test_a_change_has_a_sign_and_no_more_digits_than_matter(value, text):
+    assert change(value).replace("\u202f", " ") == text
+
+
+def test_an_interval_of_changes_has_one_unit():
+    assert changes((0.128, 0.171)) == "−87.2 to −82.9 %"
+    assert changes(None) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unit", "text"),
+    [
+        (573e-6, 84.5e-6, "s", "573 → 84.5 µs"),
+        (1.2e-3, 84.5e-6, "s", "1.20 ms → 84.5 µs"),
+        (19_800, 20_100, "transactions/s", "19 800 → 20 100 transactions/s"),
+        (None, 1, "s", "– → 1.00 s"),
+        (1, None, "s", "1.00 s → –"),
+    ],
+)
+def test_a_shift_names_its_unit_once_if_both_values_have_it(before, after, unit, text):
+    assert shift(before, after, unit).replace("\u202f", " ") == text
 
 
 @pytest.mark.parametrize(
@@ -166,12 +210,13 @@ def test_any_number_has_a_short_figure_without_an_exponent(value):
     figures = [
         *(quantity(value, unit) for unit in [*UNITS, "transactions/s"]),
         ratio(value),
+        change(value),
         percent(value),
         dollars(value),
         duration(value),
     ]
     for figure in figures:
-        assert figure == UNKNOWN or re.fullmatch(r"[<>]?-?\$?[\d.,\u202f]+( .+)?", figure)
+        assert figure == UNKNOWN or re.fullmatch(r"[<>]?[-+−]?\$?[\d.,\u202f]+( .+)?", figure)
         assert not re.search(r"\de", figure)
         assert len(figure) <= 40
 
