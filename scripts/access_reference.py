@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from scripts.markdown import ROOT, table, with_part
 from scripts.parameters import load
 
 PAGE = ROOT / "docs" / "security.md"
-_MOST_NAMES = 5
+#: Characters of the actions in a cell, so that a row stays readable as text.
+_WIDTH = 75
 TEMPLATES = sorted((ROOT / "templates").glob("*.yaml"))
 
 Json = Mapping[str, Any]
@@ -41,7 +43,7 @@ def _roles(path: Path) -> Iterator[tuple[str, ...]]:
 def _rows(name: str, trusted: str, documents: Sequence[Any]) -> Iterator[tuple[str, ...]]:
     """A role's permissions, including those that need a condition.
 
-    A service has one row, or several if it has more than `_MOST_NAMES` actions.
+    A service has one row, or several if its actions take more than `_WIDTH` characters.
     """
     restricted: set[str] = set()
     anything: set[str] = set()
@@ -95,10 +97,10 @@ def _find(value: Any, key: str) -> Iterator[Json]:
 
 
 def _names(actions: set[str], service: str) -> list[str]:
-    """The actions of a service, at most `_MOST_NAMES` in each text."""
+    """The actions of a service, at most `_WIDTH` characters in each text."""
     parted = sorted(action.split(":") for action in actions)
-    names = [f"`{name}`" for owner, name in parted if owner == service]
-    return [", ".join(some) for some in itertools.batched(names, _MOST_NAMES, strict=False)]
+    names = ", ".join(f"`{name}`" for owner, name in parted if owner == service)
+    return [line.removesuffix(",") for line in textwrap.wrap(names, _WIDTH)]
 
 
 def _rules(manifests: Sequence[Json]) -> Iterator[tuple[str, ...]]:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import tomllib
 
 import pytest
+from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from lint import definition as asl
 from rackrate import errors
+from rackrate.plan.ceilings import (
+    DEFAULT_FLOW_BITS_PER_SECOND,
+    FLOW_BITS_PER_SECOND,
+    instance_network,
+)
+from rackrate.plan.check import check_plan
 from scripts import references
 from scripts.markdown import with_part
 from scripts.parameters import load
 from tests.docs.blocks import PAGES, ROOT, blocks_of
+from tests.unit.samples import ARMS
 
 DOCS = ROOT / "docs"
 TEMPLATE = load()
@@ -74,6 +83,69 @@ def test_the_shortest_path_to_a_verdict_is_as_long_as_the_page_says():
     assert f"{numbers[len(path)]} commands, no question" in page.read_text("utf-8")
     shown = [line for block in blocks_of(page) for line in block.text.splitlines()]
     assert [line for line in shown if line in path][: len(path)] == path, "the blocks go this way"
+
+
+# -- instance types
+
+
+def test_the_limits_of_instance_types_are_those_that_ec2_describes():
+    page = (DOCS / "start-aws.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`\w+\.\w+`.*) \|$", page, re.MULTILINE)
+    assert rows
+    for row in rows:
+        names, vcpus, outside, inside, baseline, peak, burst = row.split(" | ")
+        for name in re.findall(r"`([^`]+)`", names):
+            described = INSTANCE_TYPES[name]
+            network = instance_network(described)
+            assert described["VCpuInfo"]["DefaultVCpus"] == int(vcpus), name
+            assert network.baseline_bits_per_second == float(baseline) * 1e9, name
+            assert network.peak_bits_per_second == float(peak) * 1e9, name
+            assert network.bursts == (burst == "yes"), name
+            assert described["NetworkInfo"]["EnaSrdSupported"] == ("ENA Express" in inside), name
+            assert float(outside.split(";")[0]) * 1e9 == DEFAULT_FLOW_BITS_PER_SECOND
+            assert float(inside.split(";")[0]) * 1e9 == FLOW_BITS_PER_SECOND["cluster"]
+
+
+# -- tables
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_row_of_a_table_is_too_long_to_read(path):
+    fenced = {
+        number
+        for block in blocks_of(path)
+        for number in range(block.line, block.line + block.text.count("\n") + 2)
+    }
+    rows = {
+        f"{number}: {line[:60]}": len(line)
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if line.lstrip().startswith("|") and number not in fenced
+    }
+    assert {row: length for row, length in rows.items() if length > LONGEST_ROW} == {}
+
+
+#: In characters, links included, as a person reads the file in a terminal or a diff.
+LONGEST_ROW = 200
+
+
+# -- plans for experiments
+
+
+@pytest.mark.parametrize("folder", ["plans", "campaigns"])
+def test_a_plan_whose_tools_the_default_image_lacks_names_the_parameter(folder):
+    listed = (DOCS / folder / "README.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\S+\.json)` \|(.*)$", listed, re.MULTILINE))
+    for path in sorted((DOCS / folder).glob("*.json")):
+        document = json.loads(path.read_text("utf-8"))
+        raw = document.get("plan", document)
+        nodes = {arm.name: 12 for arm in ARMS}
+        plan = check_plan(raw, stack_arms=ARMS, nodes=nodes, host_network=True, run_id="r")
+        needed = {program for test in plan.tests for program in test.programs}
+        assert ("ToolImage=build" in rows[path.name]) == bool(needed - IN_DEFAULT_IMAGE), path.name
+
+
+#: The tools' programs in nicolaka/netshoot, by its Dockerfile.
+IN_DEFAULT_IMAGE = {"iperf", "iperf3", "ping", "ethtool"}
 
 
 # -- what is made of templates and models
