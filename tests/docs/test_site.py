@@ -16,7 +16,7 @@ from mkdocs.config import load_config
 from mkdocs.exceptions import Abort
 
 from scripts import site
-from tests.docs.blocks import PAGES, ROOT
+from tests.docs.blocks import PAGES, ROOT, blocks_of
 
 CONFIG = ROOT / "mkdocs.yml"
 #: Attributes that make a browser fetch something.
@@ -114,6 +114,18 @@ def test_what_is_a_list_or_a_table_where_it_is_written_is_one_in_the_site(pages)
         if re.match(r"\s*([-*] |\d+\. |\| |```)", line)
     ]
     assert torn == []
+
+
+def test_every_heading_is_one_in_the_site(pages):
+    """A table or a paragraph takes in a heading that follows it without an empty line."""
+    for source in (ROOT / "docs").rglob("*.md"):
+        text = source.read_text("utf-8")
+        for block in blocks_of(source):
+            text = text.replace(block.text, "")
+        name = str(source.relative_to(ROOT / "docs").with_suffix(".html"))
+        shown = Elements(pages[name.replace("README", "index")].read_text("utf-8")).elements
+        headings = [tag for tag, _ in shown if re.fullmatch(r"h[1-6]", tag)]
+        assert len(headings) == len(re.findall(r"^#{1,6} ", text, re.MULTILINE)), source.name
 
 
 def test_a_file_outside_of_docs_has_a_page_that_shows_it_and_its_links_hold(pages):
