@@ -191,7 +191,7 @@ def _network() -> Iterator[Case]:
     yield Case("server accepts and never answers", stop_tool("server"), 10)
     yield Case("tool never ends", stop_tool("client"), 120)
     yield Case("tool prints garbage", print_as_tool(0.01))
-    yield Case("tool prints 100 MB", print_as_tool(100))
+    yield Case("tool prints 1 GB", print_as_tool(1000))
 
 
 def _aws() -> Iterator[Case]:
