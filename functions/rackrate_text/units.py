@@ -111,20 +111,30 @@ def changes(ends: Sequence[float] | None) -> str:
 
 
 def _change(ratio: float) -> str:
-    """A ratio's change in percent without the sign of percent: one decimal, none from 100 on."""
+    """A ratio's change in percent, without its unit: at most one decimal, none from 100 on."""
     if ratio > _MOST:
         return f">+{_grouped(100 * (_MOST - 1))}"
     if 0 < ratio < _LEAST:
-        return f"<{MINUS}{100 * (1 - _LEAST):.1f}"
+        return f"<{MINUS}{100 * (1 - _LEAST):g}"
     size = 100 * abs(ratio - 1)
-    figure = f"{size:.1f}" if round(size, 1) < 100 else _grouped(size)
-    if float(figure.replace(NARROW_SPACE, "")) == 0:
-        return "0"
+    figure = f"{round(size, 1):g}" if round(size, 1) < 100 else _grouped(size)
+    if figure == "0":
+        return figure
     return f"{'+' if ratio > 1 else MINUS}{figure}"
 
 
 def _grouped(value: float) -> str:
     return f"{value:{',' if round(value) >= 10_000 else ''}.0f}".replace(",", NARROW_SPACE)
+
+
+def change_with_interval(value: float | None, ends: Sequence[float] | None) -> str:
+    """A ratio as a change with its interval, such as `+101 % (95 % CI +97 to +103 %)`.
+
+    Empty without a ratio.
+    """
+    if value is None or math.isnan(value):
+        return ""
+    return change(value) + (f" (95 % CI {changes(ends)})" if ends is not None else "")
 
 
 def shift(before: float | None, after: float | None, unit: str) -> str:

@@ -44,3 +44,12 @@ def several_runs(name: str, number: int) -> str:
 def capitalized(words: str) -> str:
     """The text with its first letter capitalized and the rest unchanged."""
     return f"{words[:1].upper()}{words[1:]}"
+
+
+def metric_of_test(test: str, metric: str) -> str:
+    """A test and its metric in words, such as `tcp-1 throughput`; a name that both have once.
+
+    The metric `latency_p99` of the test `latency` is `latency p99`.
+    """
+    words = metric.replace("_", " ")
+    return words if words == test or words.startswith(f"{test} ") else f"{test} {words}"

@@ -13,6 +13,7 @@ from rackrate.changes.base import Made, Value
 from rackrate.changes.scaling import put_back, resize_arms, sizes_before
 from rackrate.document import Json
 from rackrate.errors import Fault
+from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.resources import Resources
 
 
@@ -21,9 +22,7 @@ class NewNodes:
 
     name = "draws"
     needs_nodes = False
-    #: Two to four minutes until the nodes are gone, and as long until new ones are Ready. Only
-    #: second-hand sources have figures for AWS.
-    seconds = (240.0, 480.0)
+    seconds = DRAW_SECONDS
 
     def faults(self, values: Sequence[Value], resources: Resources) -> list[Fault]:
         """Nothing that the campaign's check does not find already."""

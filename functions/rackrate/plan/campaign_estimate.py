@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rackrate.document import Document
 from rackrate.errors import Fault
-from rackrate.plan.campaign import Campaign
+from rackrate.plan.campaign import USUAL_DRAWS, Campaign
 from rackrate.plan.costs import Cost
 from rackrate.plan.estimate import Estimates
 from rackrate_text.units import dollars
@@ -14,6 +14,11 @@ from rackrate_text.units import dollars
 #: State transitions of a step of a campaign in statemachine/campaign.asl.yaml: the judge, about
 #: thirty questions whether the change is made, and the run's start.
 STEP_TRANSITIONS = 100
+
+
+#: How long new nodes take: two to four minutes until the old ones are gone, and as long until new
+#: ones are Ready. Only second-hand sources have figures for AWS.
+DRAW_SECONDS = (240.0, 480.0)
 
 
 class Span(Document):
@@ -132,6 +137,22 @@ def step_estimate(
         usd_per_hour=per_hour,
         usd_of_run=Span(least=least_usd + of_step, most=run.cost.usd_of_run + of_step),
     )
+
+
+def usual_draws(run: Estimates) -> tuple[Span, Span | None]:
+    """The seconds and dollars of a campaign of draws with every default, from a run's estimate.
+
+    The dollars are None if no price is known.
+    """
+    step = step_estimate(None, 0, DRAW_SECONDS, run)
+    least, most = USUAL_DRAWS.least, USUAL_DRAWS.most
+    seconds = Span(
+        least=least * (step.change_seconds.least + step.run_seconds.least),
+        most=most * step.most_seconds,
+    )
+    if step.least_usd is None or step.most_usd is None:
+        return seconds, None
+    return seconds, Span(least=least * step.least_usd, most=most * step.most_usd)
 
 
 def _usd_per_hour(cost: Cost, seconds: float) -> float | None:

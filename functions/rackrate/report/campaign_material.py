@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from rackrate.results.campaign import CampaignResults, Step, SweepCell
 from rackrate.verdict.answers import Answer
-from rackrate.verdict.wording import metric_of_test
+from rackrate_text.words import metric_of_test
 
 #: The most figures of a page, so that it opens quickly and can be sent by mail.
 MOST_FIGURES = 24
@@ -31,11 +31,6 @@ class CampaignMaterial:
     def scale(self) -> float | None:
         """The factor by which the lab scaled the nodes' network, or None."""
         return self.results.campaign.lab_scale
-
-    @property
-    def noted_scale(self) -> None:
-        """Nothing: the opening tells the scale once, and figures show ratios."""
-        return None
 
     @property
     def is_pool(self) -> bool:

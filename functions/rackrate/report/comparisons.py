@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from rackrate.report.charts import intervals
-from rackrate.report.frame import Page, key, scale_note
+from rackrate.report.frame import key
 from rackrate.report.markup import MOST_ROWS, REST, text
 from rackrate.verdict.model import Word
 from rackrate_text.units import percent, quantity
@@ -37,7 +37,6 @@ class Row:
 
 
 def table(
-    page: Page,
     rows: Sequence[Row],
     *,
     heads: Sequence[str],
@@ -50,7 +49,6 @@ def table(
     A narrow screen shows each row as a card. ARIA roles keep it a table for screen readers.
 
     Args:
-        page: the page.
         rows: the comparisons.
         heads: the heads of the cells after the word, as text.
         name: its name within the page.
@@ -79,7 +77,7 @@ def table(
         f'<table class="verdicts" role="table" id="verdicts-{name}">'
         f"<caption>{escape(caption)}</caption>"
         f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
-        f'<tbody role="rowgroup">{lines}</tbody></table>{scale_note(page)}{more}'
+        f'<tbody role="rowgroup">{lines}</tbody></table>{more}'
     )
 
 
@@ -136,7 +134,7 @@ def levels(sides: Sequence[Side], unit: str, *, name: str, title: str) -> str:
     """The medians of both sides as bars and in figures, with their documented limits."""
     said = []
     for side in sides:
-        line = f"{key(side.number)} {text(quantity(side.median, unit))}"
+        line = f"{key(side.number)} {text(side.name)} {text(quantity(side.median, unit))}"
         if side.limit is not None:
             of = f"{text(percent(side.share))} of " if side.share is not None else "limit "
             line += f" <span class=quiet>{of}{text(quantity(side.limit, unit))}</span>"

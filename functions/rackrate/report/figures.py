@@ -14,10 +14,9 @@ from rackrate.report.frame import figure, pair_of, raw_link, rows_of
 from rackrate.report.markup import cell, listed_cell, number, text
 from rackrate.report.material import Material, MetricMaterial, TestMaterial
 from rackrate.tools import Interval
-from rackrate.verdict import wording
 from rackrate.verdict.model import Ends
 from rackrate_text.units import UNKNOWN, duration, percent, quantity
-from rackrate_text.words import counted, listed
+from rackrate_text.words import counted, listed, metric_of_test
 
 #: The medians of an arm by client and server.
 Medians = Mapping[tuple[str, str], float]
@@ -188,7 +187,7 @@ def _latency_figure(test: TestMaterial, index: int, kind: str) -> str:
         for arm, values in test.samples[kind].items()
     }
     name = f"ecdf-{test.number}-{index}"
-    subject = wording.metric_of_test(test.name, kind)
+    subject = metric_of_test(test.name, kind)
     title = f"{subject}: raw values, all trials of an arm together."
     said = [
         f"{arm}: {', '.join(f'{p} {quantity(curve.at(share), unit)}' for p, share in curve.marked)}"

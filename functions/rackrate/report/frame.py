@@ -18,8 +18,8 @@ class Page(Protocol):
     """What a figure needs of its page: the page of a run, a comparison or a campaign."""
 
     @property
-    def noted_scale(self) -> float | None:
-        """The lab's scale of the network, to be noted at each figure; None if it is not to be."""
+    def scale(self) -> float | None:
+        """The factor by which the lab scaled the network; None on AWS."""
 
     def arm_number(self, name: str) -> int:
         """An arm's index, which determines its color."""
@@ -46,7 +46,7 @@ def figure(
         chart: the `svg` as markup.
         title: its title, as text.
         text: what it shows, as text.
-        page: the page, for the scale of the lab's network beside every figure.
+        page: the page, for the numbers of the arms.
         notes: how to read it, as text.
         legend: the arms in the chart.
         data: its data as a table, as markup.
@@ -61,16 +61,9 @@ def figure(
         f'<figure id="{name}" data-figure="{kind}"{" class=wide" if wide else ""}>'
         f"<figcaption><strong>{escape(title)}</strong> {escape(text)}</figcaption>"
         f"{f'<ul class=legend>{keys}</ul>' if keys else ''}{shown}"
-        f"{markup.paragraph(escape(notes), 'quiet')}{scale_note(page)}"
+        f"{markup.paragraph(escape(notes), 'quiet')}"
         f"{markup.folded('Data of this figure', data) if data else ''}</figure>"
     )
-
-
-def scale_note(page: Page) -> str:
-    """A note that the lab's network is scaled, for figures; empty if it is not scaled."""
-    if page.noted_scale is None:
-        return ""
-    return f'<p class="scale">Network scaled by {page.noted_scale:g}: figures are not EC2\'s.</p>'
 
 
 def key(arm: int) -> str:

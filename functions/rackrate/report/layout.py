@@ -38,7 +38,8 @@ def page(
     """A whole page as HTML, which needs no other file.
 
     Args:
-        page: the page's data, for the scale of the lab's network.
+        page: the page's data, for the scale of a lab's network. A line that stays at the window's
+            top tells it, so that no figure is seen without it.
         title: its title, as text.
         keys: the number of arms' keys that its legends and tables use.
         header: what stands above the links to its parts, as markup.
@@ -47,7 +48,6 @@ def page(
         files: which files hold the same, as markup that follows a semicolon.
     """
     links = "".join(f'<li><a href="#{part.anchor}">{escape(part.name)}</a></li>' for part in parts)
-    note = frame.scale_note(page)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
@@ -56,9 +56,19 @@ def page(
         '<meta name="color-scheme" content="light dark">'
         f"<style>{STYLE}</style></head><body>"
         '<a class="skip" href="#main">Skip to the conclusion</a>'
-        f"{frame.keys(keys)}"
+        f"{frame.keys(keys)}{_lab(page)}"
         f'<header>{header}</header><nav aria-label="Parts of this page"><ul>{links}</ul></nav>'
         f'<main id="main">{"".join(body)}</main>'
         "<footer><p>rackrate: what a placement group buys. This page needs no network;"
-        f" {files}</p>{' ' if note else ''}{note}</footer></body></html>\n"
+        f" {files}</p></footer></body></html>\n"
+    )
+
+
+def _lab(page: frame.Page) -> str:
+    """The warning on a page of a lab's run; empty on AWS."""
+    if page.scale is None:
+        return ""
+    return (
+        f'<p class="lab" role="note"><strong>Lab run.</strong> Network scaled by {page.scale:g}:'
+        " figures are not EC2's.</p>"
     )

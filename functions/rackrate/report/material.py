@@ -13,9 +13,10 @@ from rackrate.plan.replacements import Replacement
 from rackrate.plan.schedule import TrialKey
 from rackrate.results.schema import Compared, Comparison, Findings, MetricOfTest, Results
 from rackrate.tools import Interval, TestBase
-from rackrate.verdict import wording
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Baseline, Mark, Summary, Verdict
+from rackrate_text.units import duration
+from rackrate_text.words import counted, metric_of_test
 
 _NO_RAW = RawValues()
 
@@ -84,10 +85,17 @@ class Material:
         """The factor by which the lab scaled the nodes' network, or None."""
         return self.results.run.lab_scale
 
-    @property
-    def noted_scale(self) -> float | None:
-        """The same: somebody may copy a single figure."""
-        return self.scale
+    def scope_of(self, verdict: Verdict) -> str:
+        """What a verdict applies to, with the time in which it was measured."""
+        scope: str = verdict.scope
+        if scope == "these nodes":
+            compared = (verdict.arm, verdict.baseline.name)
+            arms = [arm for arm in self.results.arms if arm.name in compared]
+            nodes = {node for arm in arms for node in arm.node_names}
+            scope = f"these {counted(len(nodes), 'node')}" if len(nodes) > 1 else scope
+        if verdict.span_seconds is None:
+            return scope
+        return f"{scope}, {duration(verdict.span_seconds)}"
 
     @cached_property
     def tests(self) -> dict[str, TestMaterial]:
@@ -257,7 +265,7 @@ class MetricMaterial:
     @property
     def subject(self) -> str:
         """The test and the metric."""
-        return wording.metric_of_test(self.test.name, self.name)
+        return metric_of_test(self.test.name, self.name)
 
     @cached_property
     def values(self) -> list[tuple[Trial, float]]:

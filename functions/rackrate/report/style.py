@@ -14,7 +14,7 @@ STYLE = """
   --arm-3: #e59ac7; --arm-4: #ecc34f; --arm-5: #b4bac4; --good: #44cf9f; --bad: #ff8a80;
   --doubt: #e9b949; --band: #233044; --link: #7ab8f5; --panel: #181e27; } }
 * { box-sizing: border-box; }
-html { scroll-behavior: smooth; -webkit-text-size-adjust: 100%; }
+html { scroll-behavior: smooth; scroll-padding-top: 3rem; -webkit-text-size-adjust: 100%; }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
 body { font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif;
   color: var(--ink); background: var(--paper); max-width: 72rem; margin: 0 auto;
@@ -32,10 +32,20 @@ main > section:first-child > h2 { position: absolute; width: 1px; height: 1px; o
   clip-path: inset(50%); }
 nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; list-style: none; padding: 0;
   margin: .6rem 0 0; font-size: .92rem; }
-.quiet, .scale, figcaption, caption { color: var(--quiet); font-size: .88rem; font-weight: 400; }
+.quiet, figcaption, caption { color: var(--quiet); font-size: .88rem; font-weight: 400; }
 figcaption strong { color: var(--ink); font-size: .95rem; }
 .headline { font-size: 1.35rem; line-height: 1.4; font-weight: 600; margin: .4rem 0 .8rem; }
-.scale { margin: .25rem 0; } .scale::before { content: "\\25b3\\00a0"; }
+.lab { position: sticky; top: 0; z-index: 2; max-width: none; margin: 0 0 1rem;
+  padding: .35rem .8rem; color: #1b2230; background: #ffd166; font-size: .92rem; }
+.lab::before { content: "\\25b3\\00a0"; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(11.5rem, 1fr)); gap: .7rem;
+  list-style: none; padding: 0; margin: 1rem 0; }
+.tiles li { display: flex; flex-direction: column; gap: .1rem; padding: .7rem .8rem;
+  background: var(--panel); border: 1px solid var(--line); border-radius: .4rem; }
+.tiles .change { font-size: 1.55rem; line-height: 1.25; font-weight: 600;
+  font-variant-numeric: tabular-nums; }
+.meaning { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 17rem), 1fr));
+  gap: .2rem 2rem; } .meaning h3 { margin-top: .4rem; }
 .failed, .warning { border-left: 4px solid var(--bad); padding-left: .8rem; white-space: pre-wrap; }
 .warning { border-color: var(--doubt); } .noted { border-left: 4px solid var(--doubt);
   padding-left: .8rem; margin: 1rem 0; }
@@ -88,6 +98,7 @@ footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--quiet
   .verdicts td:nth-child(4) svg.chart { max-width: 13rem; } }
 @media print { figure details { display: none; }
   details::details-content { content-visibility: visible; display: block; block-size: auto; }
+  .lab { position: static; } .tiles li { break-inside: avoid; }
   body { max-width: none; padding: 0; font-size: 11pt; } nav, .skip { display: none; }
   .scroll { overflow: visible; } figure, tr, .verdict { break-inside: avoid; }
   .figures { grid-template-columns: 1fr; } table { overflow-wrap: anywhere; font-size: 8pt; }

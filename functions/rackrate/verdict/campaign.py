@@ -25,11 +25,12 @@ from rackrate.verdict.draws import (
 )
 from rackrate.verdict.enough import LEAST_PROSPECT
 from rackrate.verdict.estimate import CONFIDENCE, ratios
+from rackrate.verdict.headline import headline
 from rackrate.verdict.model import Difference, Verdict
 from rackrate.verdict.student import student_t
-from rackrate.verdict.wording import metric_of_test, what_differed
-from rackrate_text.units import interval, percent, quantity, ratio, times
-from rackrate_text.words import capitalized, counted, listed
+from rackrate.verdict.wording import still_open, what_differed
+from rackrate_text.units import change, changes, percent, shift
+from rackrate_text.words import counted, listed, metric_of_test
 
 #: The method in words, for readers of the results. docs/statistics.md gives the reasons.
 METHOD = (
@@ -44,6 +45,8 @@ METHOD = (
 #: The fact that always differs between draws.
 _NODES = "nodes"
 _DRAWS_NAMED = 6
+#: The most answers that a sentence names.
+_ANSWERS_NAMED = 4
 
 
 class DrawOfRuns(NamedTuple):
@@ -194,28 +197,56 @@ def conclusion(
     if pooled_differences is not None:
         others = [each for each in pooled_differences if each.what.split(" of ")[0] != _NODES]
         said.append(what_differed(others, (), "between these runs"))
-    said += [_sentences(answer) for answer in answers]
+    said += headlines(answers)
+    said.append(following(answers))
+    said += still_open(
+        (subject(a), more_needed(a) or a.reason) for a in answers if not a.is_decided
+    )
     said.append(_about(answers))
-    if any(answer.ci95 for answer in answers):
-        said.append("In brackets: 95 % intervals of the average.")
     said += [
-        f"{capitalized(subject(answer))}: the newest draw is not like those before it."
+        f"{subject(answer)}: the newest draw is not like those before it."
         for answer in answers
         if answer.changed
     ]
     return " ".join(part for part in said if part)
 
 
+def following(answers: Sequence[Answer]) -> str:
+    """What the next deployment will get; empty without an answer about the placement group."""
+    told = [
+        f"{changes(answer.prediction95)} in {subject(answer)}"
+        for answer in answers
+        if answer.prediction95 is not None and answer.scope == "the placement group"
+    ]
+    if not told:
+        return ""
+    return f"Your next deployment will get {listed(told, most=_ANSWERS_NAMED)} (95 % prediction)."
+
+
 def line(answer: Answer) -> str:
-    """An answer in one line, which begins such as `treatment against baseline: rtt is better`."""
-    verb = "shows" if answer.verdict == "no meaningful difference" else "is"
-    said = f"{answer.arm} against {answer.baseline}: {subject(answer)} {verb} {answer.verdict}"
-    if figures := times(answer.ratio, answer.shown_interval):
-        said += f", {figures} on average over {counted(len(answer.draws), 'draw')}"
+    """An answer in one line: the subject, the average change, both medians, the word, the next.
+
+    Such as `rtt -85.2 %, 573 → 84.5 µs (95 % CI ...): better, treatment against baseline, ...`.
+    """
+    said = subject(answer)
+    if answer.ratio is not None:
+        said += f" {change(answer.ratio)} on average over {counted(len(answer.draws), 'draw')}"
+    if (medians := levels(answer)) is not None:
+        said += f", {medians}"
+    if answer.shown_interval is not None:
+        said += f" (95 % CI {changes(answer.shown_interval)})"
+    said += f": {answer.verdict}, {answer.arm} against {answer.baseline}"
     if answer.prediction95 is not None:
-        said += f", next deployment {interval(answer.prediction95)} times"
+        said += f"; next deployment {changes(answer.prediction95)}"
     because = more_needed(answer) or answer.reason
-    return f"{said}: {because}" if because else said
+    return f"{said}: {because}" if because and not answer.is_decided else said
+
+
+def levels(answer: Answer) -> str | None:
+    """The medians of the baseline and of the arm, such as `573 → 84.5 µs`; None without one."""
+    if answer.baseline_median is None or answer.arm_median is None:
+        return None
+    return shift(answer.baseline_median, answer.arm_median, answer.unit)
 
 
 def subject(answer: Answer) -> str:
@@ -373,28 +404,16 @@ def _may_be_settled(answer: Answer, most: int) -> bool:
     return answer.more_draws is not None and len(answer.draws) + answer.more_draws <= most
 
 
-def _sentences(answer: Answer) -> str:
-    """What the group buys on average, what the next deployment gets, how much draws vary."""
-    if answer.ratio is None:
-        return f"No draw has a ratio of the {subject(answer)}."
-    said = (
-        f"Over {counted(len(answer.draws), 'draw')}, {answer.arm} has {ratio(answer.ratio)} times"
-        f" the {subject(answer)} of {answer.baseline} on average"
-    )
-    if answer.shown_interval is not None:
-        said += f" ({interval(answer.shown_interval)})"
-    if answer.arm_median is not None and answer.baseline_median is not None:
-        medians = (answer.baseline_median, answer.arm_median)
-        before, after = (quantity(value, answer.unit) for value in medians)
-        said += f", {after} instead of {before}"
-    said += f": {answer.verdict}."
-    if because := more_needed(answer) or answer.reason:
-        said += f" {capitalized(because)}."
-    if answer.prediction95 is not None and len(answer.draws) >= LEAST_DRAWS:
-        said += (
-            f" Your next deployment will get {interval(answer.prediction95)} times"
-            f" (95 % prediction interval)."
-        )
+def headlines(answers: Sequence[Answer]) -> list[str]:
+    """A headline for the answers of each baseline."""
+    found: dict[str, list[Answer]] = {}
+    for answer in answers:
+        found.setdefault(answer.baseline, []).append(answer)
+    said = []
+    for baseline, alike in found.items():
+        most = max(len(answer.draws) for answer in alike)
+        over = f"on average over {counted(most, 'draw')}" if most else "without a draw"
+        said.append(headline(f"{over}, against {baseline}", alike))
     return said
 
 
@@ -415,5 +434,5 @@ def _about(answers: Sequence[Answer]) -> str:
         if answer.variability is not None and len(answer.draws) >= LEAST_DRAWS
     ]
     if varying:
-        about += f" From draw to draw the ratio varies by {listed(varying, most=_DRAWS_NAMED)}."
+        about += f" From draw to draw the change varies by {listed(varying, most=_DRAWS_NAMED)}."
     return about

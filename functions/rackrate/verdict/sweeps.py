@@ -27,8 +27,8 @@ from rackrate.verdict.estimate import (
     why_inconclusive,
 )
 from rackrate.verdict.model import Summary
-from rackrate.verdict.wording import metric_of_test
-from rackrate_text.units import percent, quantity, times
+from rackrate_text.units import change_with_interval, percent, quantity
+from rackrate_text.words import metric_of_test
 
 Value = str | int
 
@@ -116,15 +116,13 @@ def conclusion(
     said = [_of_metric(alike, title) for alike in _by_metric(cells)]
     if grows:
         said += growths(cells)
-    if any(cell.ci95 for cell in cells):
-        said.append("In brackets: 95 % intervals of the ratio.")
     return " ".join(said)
 
 
 def line(cell: SweepCell) -> str:
-    """A cell in one line, such as `treatment at 60: tcp-1 9.50 Gbit/s, 0.980 times ...: worse`."""
+    """A cell in one line, such as `treatment at 60: tcp-1 9.50 Gbit/s, +3 % (95 % CI ...)`."""
     said = f"{cell.arm} at {cell.value}: {_subject(cell)} {quantity(cell.mean, cell.unit)}"
-    if figures := times(cell.ratio, cell.ci95):
+    if figures := change_with_interval(cell.ratio, cell.ci95):
         said += f", {figures}"
     if cell.verdict is not None:
         said += f": {cell.verdict}"
@@ -288,7 +286,7 @@ def _of_metric(cells: Sequence[SweepCell], title: Callable[[Value], str]) -> str
     told = [f"{quantity(first.mean, first.unit)}{_share(first)} with {title(first.value)}"]
     for cell in others:
         said = f"{quantity(cell.mean, cell.unit)}{_share(cell)} with {title(cell.value)}"
-        if figures := times(cell.ratio, cell.ci95):
+        if figures := change_with_interval(cell.ratio, cell.ci95):
             said += f", {figures}"
         told.append(f"{said}, {cell.verdict}{f' ({cell.reason})' if cell.reason else ''}")
     return f"{_subject(first)} of {first.arm}: {'; '.join(told)}."

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.plan.schedule import TrialKey
+from rackrate.verdict.headline import headline
 from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict
 from rackrate_text.failures import Loss, grouped
-from rackrate_text.units import duration, moment, times
-from rackrate_text.words import capitalized, counted, several_runs
+from rackrate_text.units import change, changes, duration, moment, shift
+from rackrate_text.words import capitalized, counted, listed, metric_of_test, several_runs
 
 _REASONS_SHOWN = 3
 #: The cause of trials of which nothing is stored.
@@ -43,7 +44,7 @@ def sentence(
     measured: int = 0,
     differences: Sequence[Difference] | None = None,
 ) -> str:
-    """The conclusion of a run: a sentence for each comparison, then the qualifications.
+    """The conclusion of a run: its headlines, then what is open, and the qualifications.
 
     Args:
         verdicts: each arm against the baseline.
@@ -54,12 +55,15 @@ def sentence(
     """
     if not verdicts and not regressions:
         return "Nothing can be said: no arm could be compared with the baseline."
-    said = _comparisons(verdicts)
+    said = headlines(verdicts)
     if regressions and differences is not None:
         earlier = _earlier(regressions[0].baseline)
         said.append(what_differed(differences, regressions, f"since {earlier}"))
-    said += _comparisons(regressions)
-    said.append(_about_intervals([*verdicts, *regressions]))
+    said += headlines(regressions)
+    every = [*verdicts, *regressions]
+    said += still_open((subject(v), more_needed(v) or v.reason) for v in every if not v.is_decided)
+    said += [_explained_by_limits(verdicts)]
+    said += [_steadiness(verdict) for verdict in every]
     said += [f"{subject(verdict)}: {verdict.drift}." for verdict in verdicts if verdict.drift]
     said += mark_notes(marks, measured, least_share=MANY_MARKED)
     return " ".join(part for part in said if part)
@@ -93,22 +97,23 @@ def meaning(mark: str, *, singular: bool) -> str:
     return f"{verb} {rest}".replace(" they ", " it ").replace(" their ", " its ")
 
 
-def _comparisons(verdicts: Sequence[Verdict]) -> list[str]:
-    """One sentence for each pair of arms and claim, in the order of the verdicts."""
-    found: dict[tuple[str, str], list[Verdict]] = {}
+def headlines(verdicts: Sequence[Verdict]) -> list[str]:
+    """The headlines: one for the verdicts of each baseline and scope, in their order."""
+    found: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        found.setdefault((heading(verdict), _claim(verdict)), []).append(verdict)
-    return [
-        f"{compared}{claim}: {'; '.join(_findings(alike))}."
-        for (compared, claim), alike in found.items()
-    ]
+        found.setdefault(f"{_against(verdict)}{_claim(verdict)}", []).append(verdict)
+    return [headline(against, alike) for against, alike in found.items()]
+
+
+def _against(verdict: Verdict) -> str:
+    if verdict.baseline.is_earlier_run:
+        return f"since {_earlier(verdict.baseline)}"
+    return f"against {verdict.baseline.name}"
 
 
 def heading(verdict: Verdict) -> str:
     """The two sides of a verdict: two arms, or an arm now and in earlier runs."""
-    if verdict.baseline.is_earlier_run:
-        return f"{verdict.arm} since {_earlier(verdict.baseline)}"
-    return f"{verdict.arm} against {verdict.baseline.name}"
+    return f"{verdict.arm} {_against(verdict)}"
 
 
 def _earlier(baseline: Baseline) -> str:
@@ -176,8 +181,27 @@ def with_scale(said: str, scale: float | None) -> str:
 
 
 def line(verdict: Verdict) -> str:
-    """A verdict in one line, such as `treatment against baseline: rtt is better, 0.800 times`."""
-    return f"{heading(verdict)}: {_finding(verdict)}"
+    """A verdict in one line: the subject, the change, both medians, the word and the two sides.
+
+    Such as `rtt -85.2 %, 573 → 84.5 µs (95 % CI ...): better, treatment against baseline`.
+    """
+    said = subject(verdict)
+    if verdict.ratio is not None:
+        said += f" {change(verdict.ratio)}"
+    if (medians := levels(verdict)) is not None:
+        said += f", {medians}"
+    if (ends := verdict.shown_interval) is not None:
+        said += f" (95 % CI {changes(ends)})"
+    said += f": {verdict.verdict}, {heading(verdict)}"
+    because = more_needed(verdict) or verdict.reason
+    return f"{said}: {because}" if because and not verdict.is_decided else said
+
+
+def levels(verdict: Verdict) -> str | None:
+    """The medians of the baseline and of the arm, such as `573 → 84.5 µs`; None without one."""
+    if verdict.baseline_median is None or verdict.arm_median is None:
+        return None
+    return shift(verdict.baseline_median, verdict.arm_median, verdict.unit)
 
 
 def _claim(verdict: Verdict) -> str:
@@ -185,7 +209,7 @@ def _claim(verdict: Verdict) -> str:
     if verdict.scope == "this run":
         return ""
     span = verdict.span_seconds
-    time = "" if span is None else f" in these {duration(span)}"
+    time = "" if span is None else f" in {duration(span)}"
     if verdict.scope == "these nodes":
         return f", on these nodes{time}"
     return f", for {verdict.scope}{time}, from {_pairs_of(verdict.pairs)}"
@@ -198,43 +222,42 @@ def _pairs_of(pairs: Pairs) -> str:
     return f"{pairs.arm} and {counted(pairs.baseline, 'pair')}"
 
 
-def _findings(verdicts: Sequence[Verdict]) -> list[str]:
-    findings = [_finding(verdict) for verdict in verdicts]
-    return findings + [said for verdict in verdicts if (said := _steadiness(verdict))]
+def still_open(found: Iterable[tuple[str, str | None]]) -> list[str]:
+    """A sentence for each thing that open comparisons lack, with their subjects.
+
+    Args:
+        found: the subjects, each with what would settle it, or why it is inconclusive.
+    """
+    subjects: dict[str, list[str]] = {}
+    for name, because in found:
+        if because:
+            subjects.setdefault(because.rstrip("."), []).append(name)
+    return [f"{listed(dict.fromkeys(names))}: {because}." for because, names in subjects.items()]
 
 
-def _finding(verdict: Verdict) -> str:
-    figures = times(verdict.ratio, verdict.shown_interval)
-    verb = "shows" if verdict.verdict == "no meaningful difference" else "is"
-    said = f"{subject(verdict)} {verb} {verdict.verdict}"
-    if figures:
-        said += f", {figures}"
-    if verdict.is_decided and verdict.ceiling is not None and verdict.ceiling.explains:
-        said += f", as the documented limits explain ({verdict.ceiling.name})"
-    # What would settle the verdict is more useful than why it is open.
-    because = more_needed(verdict) or verdict.reason
-    return f"{said}: {because}" if because else said
+def _explained_by_limits(verdicts: Sequence[Verdict]) -> str:
+    """A sentence on the decided verdicts that documented limits explain."""
+    found = [
+        f"{subject(verdict)} ({verdict.ceiling.name})"
+        for verdict in verdicts
+        if verdict.is_decided and verdict.ceiling is not None and verdict.ceiling.explains
+    ]
+    return f"EC2's documented limits explain {listed(dict.fromkeys(found))}." if found else ""
 
 
-def _steadiness(verdict: Verdict) -> str | None:
+def _steadiness(verdict: Verdict) -> str:
     """How the arm's variability compares with the baseline's, if they differ."""
     steadiness = verdict.steadiness
     words = {"better": "steadier", "worse": "less steady"}
     if steadiness is None or (word := words.get(steadiness.verdict)) is None:
-        return None
-    figures = times(steadiness.ratio, steadiness.ci95)
-    than = f", spread {figures}" if figures else ""
-    return f"{subject(verdict)} is {word}{than}"
+        return ""
+    figures = f", variability {change(steadiness.ratio)}" if steadiness.ratio is not None else ""
+    return f"{subject(verdict)}: {verdict.arm} is {word}{figures}."
 
 
 def subject(verdict: Verdict) -> str:
     """The test and the metric of a verdict."""
     return metric_of_test(verdict.test, verdict.metric)
-
-
-def metric_of_test(test: str, metric: str) -> str:
-    """The test and the metric, or one name if they are equal."""
-    return test if test == metric else f"{test} {metric}"
 
 
 def more_needed(verdict: Verdict) -> str | None:
@@ -250,21 +273,6 @@ def more_needed(verdict: Verdict) -> str | None:
         verb = "is" if more == 1 else "are"
         return f"{counted(more, 'more earlier run')} {verb} needed"
     return None
-
-
-def _about_intervals(verdicts: Sequence[Verdict]) -> str:
-    """A sentence that explains the intervals in brackets."""
-    if not any(verdict.shown_interval for verdict in verdicts):
-        return ""
-    if not any(verdict.ci_simultaneous for verdict in verdicts) or len(verdicts) == 1:
-        return "In brackets: 95 % intervals."
-    # Each of the two families of verdicts is adjusted separately.
-    earlier = [verdict.baseline.is_earlier_run for verdict in verdicts]
-    apart = ", and likewise for all against earlier runs"
-    return (
-        "In brackets: intervals that hold for all verdicts at once with 95 %"
-        f"{apart if len(set(earlier)) == 2 else ''}."
-    )
 
 
 def losses(

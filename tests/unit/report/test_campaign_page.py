@@ -69,14 +69,14 @@ def links(document: CampaignResults) -> set[str]:
 def test_the_parts_come_in_the_order_in_which_a_reader_needs_them():
     text = words(campaign())
     parts = [
-        "On average over 6 draws, against baseline, treatment is better in tcp-1 throughput",
         "scaled by 0.1",
-        "Every comparison, over the draws of the campaign",
+        "On average over 6 draws, against baseline, treatment is better in tcp-1 throughput",
+        "Every comparison",
         "draw by draw",
         "Every step, in order",
         "Stopped after 7 of at most 12 draws",
         "Budget $5.00; its steps cost about $1.47",
-        "Ratios: treatment against baseline",
+        "Changes: treatment against baseline",
         "How the figures came about",
     ]
     places = [text.index(part) for part in parts]
@@ -100,11 +100,24 @@ def test_an_answer_has_its_medians_its_average_its_prediction_and_its_variabilit
     assert row == [
         "tcp-1 throughput treatment against baseline",
         "better",
-        "1.85 1.66 to 2.06 for all answers at once 1.69 to 2.02 by itself",
-        "9.43 Gbit/s 4.95 Gbit/s",
-        "1.47 to 2.32 draws vary by 8.3 %",
-        "the placement group, 6 draws",
+        "+84.6 % +69 to +102 %",
+        "treatment 9.43 Gbit/s baseline 4.95 Gbit/s",
+        "+47 to +132 % draws vary by 8.3 %",
     ]
+    assert "They apply to the placement group, 6 draws." in words(campaign(answers=(answer(),)))
+
+
+def test_answers_with_different_scopes_have_a_column_for_it():
+    first, second = rows(campaign(answers=(answer(), open_answer())), "Every comparison")
+    assert first[-1] == "the placement group, 6 draws"
+    assert second[-1].startswith("these draws")
+
+
+def test_each_answer_has_a_tile_with_its_change_both_medians_its_word_and_its_scope():
+    text = words(campaign(answers=(answer(), open_answer())))
+    tiles = text[: text.index("Every comparison")]
+    for part in ("+84.6 %", "4.95 → 9.43 Gbit/s", "better", "the placement group, 6 draws"):
+        assert part in tiles, part
 
 
 @pytest.mark.parametrize(
@@ -120,7 +133,7 @@ def test_the_scope_is_about_the_placement_group_only_with_enough_draws(answers, 
 
 
 def test_the_opening_tells_the_next_deployment_only_with_enough_draws():
-    told = "Your next deployment will get 1.47 to 2.32 times the tcp-1 throughput of baseline"
+    told = "Your next deployment will get +47 to +132 % in tcp-1 throughput"
     text = words(campaign(answers=(answer(), open_answer())))
     assert told in text[: text.index("Every comparison")]
     assert "Your next deployment will get" not in words(campaign(answers=(open_answer(),)))
@@ -128,8 +141,8 @@ def test_the_opening_tells_the_next_deployment_only_with_enough_draws():
 
 def test_the_first_runs_own_interval_stands_beside_the_campaigns():
     document = campaign(answers=(answer(),))
-    assert rows(document, "Ratios: treatment against baseline") == [
-        ["tcp-1 throughput", "1.94 1.92 to 1.96", "1.85 1.69 to 2.02", "1.47 to 2.32"]
+    assert rows(document, "Changes: treatment against baseline") == [
+        ["tcp-1 throughput", "+94 % +92.1 to +95.9 %", "+84.6 % +69 to +102 %", "+47 to +132 %"]
     ]
     text = words(document)
     assert "0 of 6 contain the average" in text
@@ -171,16 +184,16 @@ def test_a_sweep_has_a_row_for_each_value_and_arm_and_says_what_is_open():
     first, *_, last = rows(sweep(), "tcp-1 throughput: 3 values")
     figures = ("9.40 Gbit/s", "94 %", "141 Gbit/s")
     assert first == ["15", "treatment", "2", *figures, UNKNOWN, UNKNOWN, UNKNOWN]
-    assert last[-3:] == ["0.900", UNKNOWN, "inconclusive"]
+    assert last[-3:] == ["90 %", UNKNOWN, "inconclusive"]
     assert rows(sweep(), "tcp-1 throughput: what is not settled") == [
         ["150, treatment; 150, baseline", "There is one run per value."]
     ]
 
 
-def test_what_adds_up_over_nodes_has_an_efficiency_and_anything_else_a_ratio():
+def test_what_adds_up_over_nodes_has_an_efficiency_and_anything_else_a_change():
     assert "efficiency per node" in words(sweep())
     cells = tuple(cell.model_copy(update={"total": None}) for cell in sweep().sweep)
-    assert "ratio to the first" in words(sweep(sweep=cells))
+    assert "change against the first" in words(sweep(sweep=cells))
 
 
 def test_columns_without_any_value_are_left_out():
@@ -219,8 +232,8 @@ def test_every_draw_has_a_dot_that_names_its_run_and_its_own_interval():
     assert set(found) == {"draws-0", "draws-1"}
     told = tips(found["draws-0"])
     assert len(told) == 6
-    assert told[0].startswith(f"draw 1, {campaigns.run_id(1)}, 2026-11-21T16:05:00Z: 1.94")
-    assert "1.92 to 1.96 for its nodes" in told[0]
+    assert told[0].startswith(f"draw 1, {campaigns.run_id(1)}, 2026-11-21T16:05:00Z: +94 %")
+    assert "+92.1 to +95.9 % for its nodes" in told[0]
 
 
 def test_every_cell_of_a_sweep_with_a_value_has_a_dot():

@@ -96,9 +96,9 @@ def test_a_comparison_is_written_beside_the_runs_and_recorded_as_none(two, s3):
 def test_the_output_is_short_and_says_how_long_its_link_holds(two):
     done = do(two)
     assert done.differences == ()
-    assert done.verdicts[0] == (
-        "treatment against treatment (run-1): rtt is inconclusive, 1.00 times: 3 more earlier runs"
-        " are needed"
+    assert done.verdicts[0].startswith("rtt 0 %")
+    assert done.verdicts[0].endswith(
+        "inconclusive, treatment against treatment (run-1): 3 more earlier runs are needed"
     )
     assert len(json.dumps(done.to_json())) < 5000
     assert "at most 12 hours, often less" in done.report_valid

@@ -46,12 +46,12 @@ def test_a_good_run_says_what_it_found_in_a_few_words_with_links(ended):
     output = ended(dashboard_url=DASHBOARD).output
     assert (output.status, output.conclusion) == ("succeeded", "It is better.")
     assert output.verdicts == (
-        "treatment against baseline: tcp-1 throughput is better, 1.92 times (1.90 to 1.95), as the"
-        " documented limits explain (single-flow)",
-        "treatment against baseline: rtt is inconclusive, 0.963 times (0.921 to 1.01): about 7 more"
-        " blocks would settle it",
-        "treatment since run-20261120-090000-ab12: tcp-1 throughput shows no meaningful"
-        " difference, 0.962 times (0.951 to 0.973)",
+        "tcp-1 throughput +92.3 %, 4.95 → 9.52 Gbit/s (95 % CI +90.2 to +94.5 %): better,"
+        " treatment against baseline",
+        "rtt −3.7 %, 161 → 155 µs (95 % CI −7.9 to +0.7 %): inconclusive, treatment against"
+        " baseline: about 7 more blocks would settle it",
+        "tcp-1 throughput −3.8 %, 9.90 → 9.52 Gbit/s (95 % CI −4.9 to −2.7 %): no meaningful"
+        " difference, treatment since run-20261120-090000-ab12",
     )
     assert output.report.startswith(f"https://results.s3.us-east-1.amazonaws.com/{PAGE}?")
     assert "at most 12 hours, often less" in output.report_valid

@@ -144,7 +144,7 @@ def test_the_conclusion_names_each_value_with_its_share_ratio_and_word():
     assert said.startswith(
         "tcp-1 throughput of treatment: 9.51 Gbit/s (95.1 % of nominal) with VPC CNI v1.14.1; "
     )
-    assert "with VPC CNI v1.15.4, 0.999 times (" in said
+    assert "with VPC CNI v1.15.4, −0.1 % (95 % CI " in said
     assert "no meaningful difference." in said
     assert "linear" not in said
     assert "near-linearly" in conclusion(tiers([9e9, 9e9], [9e9, 9e9], [9e9, 9e9]), grows=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import whole_ticks
 from rackrate.report.charts.canvas import BAND, INK, LINE, PAPER, QUIET
+from rackrate.report.charts.intervals import tick_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,7 +121,7 @@ def draws_chart(shown: Draws, *, name: str, title: str, description: str) -> str
             ax.grid(axis="y", color=LINE, linewidth=0.8)
             ax.set_axisbelow(True)
             _threshold(ax, shown)
-        canvas.heading(figure, "ratio to the baseline")
+        canvas.heading(figure, "change against the baseline")
         _bands(main, shown)
         _summaries(side, shown)
         return _dots(main, shown)
@@ -143,7 +144,7 @@ def _scale(ax: Axes, shown: Draws) -> None:
         ticks = list(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
     ax.yaxis.set_major_locator(FixedLocator([t for t in ticks if low <= t <= high]))
     ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_label(value)))
     count = len(shown.draws)
     ax.set_xlim(0.5, count + 0.5)
     ax.set_xticks(whole_ticks(1, count))

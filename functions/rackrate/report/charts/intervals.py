@@ -9,18 +9,32 @@ from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.canvas import BAND, INK, LINE, QUIET
+from rackrate_text.units import MINUS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _ROW = (220, 30)
+#: The width of the line of an interval; within it, that of the unadjusted one.
+_THIN, _THICK = 1.6, 4.5
 _SCALE = (220, 24)
 _ALONE = (canvas.WIDTH, 74)
 #: The largest reach of an axis of ratios. An interval beyond it ends in an arrow.
 _FURTHEST = math.log(50)
 _NEAREST = math.log(1.2)
-_STEPS = ((1.1,), (1.2,), (1.25,), (1.5,), (2,), (2, 4), (2, 5), (3, 10), (5, 25))
+#: Round changes to label, as ratios: those below 1, and those above.
+_STEPS = (
+    ((0.9,), (1.1,)),
+    ((0.8,), (1.2,)),
+    ((0.75,), (1.25,)),
+    ((0.7,), (1.5,)),
+    ((0.5,), (2,)),
+    ((0.5, 0.25), (2, 4)),
+    ((0.5, 0.2), (2, 5)),
+    ((0.3, 0.1), (3, 10)),
+    ((0.2, 0.04), (5, 25)),
+)
 
 
 @dataclass(frozen=True)
@@ -29,8 +43,8 @@ class Ratio:
 
     Attributes:
         value: the ratio; 1 means no difference.
-        alone: its own 95 % interval.
-        wider: the interval adjusted for the number of verdicts, where known.
+        alone: its own 95 % interval; in a row of a table the one that the row tells.
+        wider: the interval adjusted for the number of verdicts, if both are drawn.
         threshold: a ratio between 1 / (1 + threshold) and 1 + threshold does not matter.
     """
 
@@ -112,14 +126,14 @@ def interval_alone(ratio: Ratio, *, name: str, title: str, description: str) -> 
         values = math.exp(low - margin), math.exp(high + margin)
         far = values[1] / values[0] > 8
         for value in (
-            [float(text) for text, _ in _ticks(max(-low, high))]
+            [math.exp(at) for _, at in _ticks(max(-low, high))]
             if far
             else MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(*values)
         ):
             if values[0] <= value <= values[1]:
                 at = math.log(value)
                 ax.plot([at, at], [-0.04, 0.04], color=QUIET, lw=1, clip_on=False)
-                ax.text(at, -0.1, f"{value:.6g}", ha="center", va="top", color=QUIET)
+                ax.text(at, -0.1, tick_label(value), ha="center", va="top", color=QUIET)
 
     return canvas.rendered(draw, name=name, size=_ALONE, title=title, description=description)
 
@@ -144,9 +158,9 @@ def _one(ax: Axes, ratio: Ratio) -> None:
         ax.add_patch(Rectangle((band[0], 0), width, 1, facecolor=BAND, lw=0, clip_on=False))
     if first < 0 < last:
         ax.plot([0, 0], [0, 1], color=QUIET, lw=1, clip_on=False)
-    for interval, width in ((ratio.wider, 1.6), (ratio.alone, 4.5)):
-        if interval is not None:
-            _span(ax, interval, width)
+    _span(ax, ratio.wider or ratio.alone, _THIN)
+    if ratio.wider is not None:
+        _span(ax, ratio.alone, _THICK)
     middle = math.log(ratio.value)
     if first <= middle <= last:
         ax.plot([middle], [0.5], "o", color=INK, markersize=6, clip_on=False, zorder=4)
@@ -160,7 +174,7 @@ def _span(ax: Axes, interval: Sequence[float], width: float) -> None:
     if ends[0] <= ends[1]:
         ax.plot(ends, [0.5, 0.5], color=INK, lw=width, clip_on=False, zorder=3)
     for end, inside in ((low, low >= first), (high, high <= last)):
-        if inside and width < 2:
+        if inside and width == _THIN:
             ax.plot([end, end], [0.28, 0.72], color=INK, lw=width, clip_on=False, zorder=3)
     if low < first:
         ax.plot([first], [0.5], "<", color=INK, markersize=7, clip_on=False)
@@ -169,16 +183,19 @@ def _span(ax: Axes, interval: Sequence[float], width: float) -> None:
 
 
 def _ticks(reach: float) -> list[tuple[str, float]]:
-    """Round ratios on both sides of 1, with their positions."""
-    for steps in _STEPS:
-        if math.log(steps[-1]) > 0.5 * reach:
-            break
-    found = [("1", 0.0)]
-    for step in steps:
-        at = math.log(step)
-        if at <= reach:
-            found += [(f"{1 / step:.2g}", -at), (f"{step:.3g}", at)]
-    return found
+    """Round changes on both sides of 0 %, with their positions."""
+    below, above = next(
+        (steps for steps in _STEPS if math.log(steps[1][-1]) > 0.5 * reach), _STEPS[-1]
+    )
+    places = [math.log(ratio) for ratio in (*below, 1, *above)]
+    return [(tick_label(math.exp(at)), at) for at in places if abs(at) <= reach]
+
+
+def tick_label(ratio: float) -> str:
+    """A ratio on an axis, as a signed change with as many digits as it has."""
+    size = float(f"{100 * abs(ratio - 1):.4g}")
+    sign = "" if size == 0 else "+" if ratio > 1 else MINUS
+    return f"{sign}{size:.6g} %"
 
 
 @dataclass(frozen=True)

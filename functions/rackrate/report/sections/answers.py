@@ -19,7 +19,7 @@ from rackrate.report.markup import cell, items, number, row_head, section, table
 from rackrate.verdict import campaign as wording
 from rackrate.verdict.answers import Answer, DrawRatio
 from rackrate.verdict.model import Ends
-from rackrate_text.units import UNKNOWN, interval, moment, percent, quantity, ratio
+from rackrate_text.units import UNKNOWN, change, changes, moment, percent, quantity
 from rackrate_text.words import capitalized, counted
 
 _REST = "campaign.json lists"
@@ -30,6 +30,9 @@ def answers_section(page: CampaignMaterial) -> str:
     answers = page.results.answers
     if not answers:
         return ""
+    scopes = {scope_of(answer) for answer in answers}
+    # A column that says the same in each row says it once, in the caption.
+    scope = scopes.pop() if len(scopes) == 1 else ""
     rows = [
         comparisons.Row(
             anchor=f"answer-{index}",
@@ -42,44 +45,46 @@ def answers_section(page: CampaignMaterial) -> str:
                 _average_cell(answer),
                 _levels(page, answer, index),
                 _next_cell(answer),
-                text(f"{answer.scope}, {counted(len(answer.draws), 'draw')}"),
+                *([] if scope else [text(scope_of(answer))]),
             ),
         )
         for index, answer in enumerate(answers)
     ]
     shown = comparisons.table(
-        page,
         rows,
         heads=(
-            "average ratio to the baseline, and its intervals",
+            "average change, and its 95 % CI",
             "medians of the draws",
             "next deployment (95 % prediction)",
-            "applies to",
+            *([] if scope else ["applies to"]),
         ),
         name="answers",
-        caption="Every comparison, over the draws of the campaign",
+        caption=f"Every comparison. They apply to {scope}." if scope else "Every comparison",
         rest=_REST,
     )
     each = "".join(_explained(page, answer, index) for index, answer in enumerate(answers))
     return section("answers", "Answers", shown + _about(answers) + each)
 
 
+def scope_of(answer: Answer) -> str:
+    """What an answer applies to, with the draws on which it rests."""
+    return f"{answer.scope}, {counted(len(answer.draws), 'draw')}"
+
+
 def _average(answer: Answer) -> intervals.Ratio | None:
     """The drawable average of an answer, or None."""
-    if answer.ratio is None or answer.ci95 is None:
+    if answer.ratio is None or answer.shown_interval is None:
         return None
-    found = intervals.Ratio(answer.ratio, answer.ci95, answer.ci_simultaneous, answer.threshold)
+    found = intervals.Ratio(answer.ratio, answer.shown_interval, None, answer.threshold)
     return found if found.drawable else None
 
 
 def _average_cell(answer: Answer) -> str:
     if answer.ratio is None:
         return UNKNOWN
-    lines = [f"<strong>{text(ratio(answer.ratio))}</strong>"]
-    if answer.ci_simultaneous:
-        lines.append(f"{text(interval(answer.ci_simultaneous))} for all answers at once")
-    if answer.ci95:
-        lines.append(f"{text(interval(answer.ci95))} by itself")
+    lines = [f"<strong>{text(change(answer.ratio))}</strong>"]
+    if answer.shown_interval:
+        lines.append(text(changes(answer.shown_interval)))
     return f'<span class="figures-of">{"<br>".join(lines)}</span>'
 
 
@@ -88,19 +93,19 @@ def _next_cell(answer: Answer) -> str:
         return UNKNOWN
     varies = f"draws vary by {percent(answer.variability)}"
     return (
-        f'<span class="figures-of">{text(interval(answer.prediction95))}</span>'
+        f'<span class="figures-of">{text(changes(answer.prediction95))}</span>'
         f'<br><span class="quiet">{text(varies)}</span>'
     )
 
 
 def _in_words(answer: Answer) -> str:
-    said = f"Average ratio {ratio(answer.ratio)}"
+    said = f"Average change {change(answer.ratio)}"
     if answer.ci95:
-        said += f", 95 % interval {interval(answer.ci95)}"
+        said += f", 95 % CI {changes(answer.ci95)}"
     if answer.ci_simultaneous:
-        said += f", for all answers at once {interval(answer.ci_simultaneous)}"
+        said += f", adjusted for all answers {changes(answer.ci_simultaneous)}"
     if answer.prediction95:
-        said += f"; the next deployment {interval(answer.prediction95)}"
+        said += f"; the next deployment {changes(answer.prediction95)}"
     return said
 
 
@@ -125,8 +130,8 @@ def _about(answers: Sequence[Answer]) -> str:
     return (
         '<p class="quiet">The average is what the group buys over many deployments; its interval'
         " shrinks with every draw. The prediction is what one deployment will get; it stays as wide"
-        " as placements differ. Both are 95 % intervals. Those “for all answers at once” are wide"
-        " enough that in 95 of 100 campaigns none in the table is wrong.</p>"
+        " as placements differ. The verdict rests on an interval that is adjusted for all answers,"
+        " which is with each answer below.</p>"
     )
 
 
@@ -193,9 +198,9 @@ def _figure(page: CampaignMaterial, answer: Answer, index: int) -> str:
 
 
 def _tip(place: int, draw: DrawRatio) -> str:
-    own = f" ({interval(draw.ci95)} for its nodes)" if draw.ci95 else ""
+    own = f" ({changes(draw.ci95)} for its nodes)" if draw.ci95 else ""
     when = f", {moment(draw.started_at)}" if draw.started_at else ""
-    return f"draw {place}, {draw.run_id}{when}: {ratio(draw.ratio)}{own}"
+    return f"draw {place}, {draw.run_id}{when}: {change(draw.ratio)}{own}"
 
 
 def _how_to_read(shown: draws.Draws) -> list[str]:
@@ -212,7 +217,7 @@ def _how_to_read(shown: draws.Draws) -> list[str]:
             f"Gray band: differences below {percent(shown.threshold)}, which do not matter."
         )
     else:
-        said.append("Ratio 1, which is no difference, is far out of the picture.")
+        said.append("0 %, which is no difference, is far out of the picture.")
     if shown.cut:
         said.append("Arrows: the interval goes on beyond the picture.")
     return said
@@ -224,14 +229,14 @@ def _data(page: CampaignMaterial, answer: Answer) -> str:
             number(text(place)),
             cell(_runs_of(page, draw)),
             cell(text(draw.started_at and moment(draw.started_at))),
-            number(text(ratio(draw.ratio))),
-            number(text(interval(draw.ci95))),
+            number(text(change(draw.ratio))),
+            number(text(changes(draw.ci95))),
             number(text(quantity(draw.arm_median, answer.unit))),
             number(text(quantity(draw.baseline_median, answer.unit))),
         ]
         for place, draw in enumerate(answer.draws, 1)
     )
-    heads = ("draw", "run", "started", "ratio", "own interval", answer.arm, answer.baseline)
+    heads = ("draw", "run", "started", "change", "own interval", answer.arm, answer.baseline)
     caption = f"Draws of {wording.subject(answer)}, {sides_of(answer)}"
     return table(heads, rows, caption=caption, rest=_REST)
 
@@ -260,13 +265,13 @@ def one_run_section(page: CampaignMaterial) -> str:
             row_head(_named(answer, alone=len(sides) == 1)),
             number(_with_interval(answer.draws[0].ratio, answer.draws[0].ci95)),
             number(_with_interval(answer.ratio, answer.ci95)),
-            number(text(interval(answer.prediction95))),
+            number(text(changes(answer.prediction95))),
         ]
         for answer in found
     )
     heads = ("comparison", "one run, its nodes", "campaign, average", "next deployment")
     about = f"{next(iter(sides))}; " if len(sides) == 1 else ""
-    caption = f"Ratios: {about}95 % intervals, each by itself"
+    caption = f"Changes: {about}95 % intervals, each by itself"
     lead = (
         f"<p>Run {_runs_of(page, found[0].draws[0])} was the first. Alone it would have been"
         " the answer. Its intervals are right for its nodes; they do not contain how much"
@@ -285,4 +290,4 @@ def _named(answer: Answer, *, alone: bool) -> str:
 
 
 def _with_interval(value: float | None, ends: Ends | None) -> str:
-    return f"{text(ratio(value))}<br><span class=quiet>{text(interval(ends))}</span>"
+    return f"{text(change(value))}<br><span class=quiet>{text(changes(ends))}</span>"

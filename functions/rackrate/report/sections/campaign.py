@@ -6,28 +6,25 @@ from collections.abc import Mapping
 from html import escape
 from typing import NamedTuple
 
-from rackrate.report.campaign_material import CampaignMaterial
+from rackrate.report.campaign_material import CampaignMaterial, sides_of
 from rackrate.report.markup import folded, items, paragraph, section, text
+from rackrate.report.sections.answers import scope_of
 from rackrate.report.sections.method import as_json
 from rackrate.report.sections.opening import (
-    clauses,
-    details,
     differences_table,
     failure,
     message,
     moment,
-    outcomes,
-    scaled,
 )
+from rackrate.report.tiles import Tile, strip
 from rackrate.results.campaign import CampaignKind
 from rackrate.verdict import sweeps
-from rackrate.verdict.campaign import subject
+from rackrate.verdict.campaign import following, headlines, levels, more_needed, subject
+from rackrate.verdict.headline import counts, headline
 from rackrate.verdict.model import Word
-from rackrate_text.units import dollars, duration, interval
-from rackrate_text.words import counted, listed
+from rackrate_text.units import change, dollars, duration
+from rackrate_text.words import capitalized, counted
 
-#: The most predictions that the opening names. The table has all.
-_MOST_NAMED = 4
 _KINDS: Mapping[CampaignKind, str] = {
     "draws": "campaign of draws",
     "sweep": "sweep",
@@ -90,7 +87,7 @@ def header(page: CampaignMaterial) -> str:
 def opening(page: CampaignMaterial) -> str:
     """The conclusion: one sentence, then what it is about, then the details and warnings."""
     facts = page.results.campaign
-    first = headline(page)
+    first = conclusion(page)
     warnings = (
         paragraph(escape(warning), "warning")
         for warning in page.results.warnings
@@ -99,34 +96,45 @@ def opening(page: CampaignMaterial) -> str:
     content = [
         failure(facts.error, facts.cause),
         paragraph(escape(first), "headline"),
-        scaled(page.scale),
-        paragraph(escape(following(page))),
+        strip(_tiles(page), "answers"),
+        paragraph(escape(following(page.results.answers))),
         paragraph(escape(scope(page))),
-        details(page.results.conclusion, first),
         *warnings,
     ]
     return section("conclusion", "Conclusion", "".join(content))
 
 
-def headline(page: CampaignMaterial) -> str:
+def conclusion(page: CampaignMaterial) -> str:
     """The result of the campaign in one sentence, as text."""
     answers = page.results.answers
     if page.metrics:
-        return _headline_of_sweep(page)
-    baselines = {answer.baseline for answer in answers}
+        return _conclusion_of_sweep(page)
     if not any(answer.draws for answer in answers):
         return page.results.conclusion
-    most = max(len(answer.draws) for answer in answers)
-    told = clauses(answers) if len(baselines) == 1 else None
-    if told is None:
-        return f"Over {counted(most, 'draw')}: {outcomes(answers)}"
-    return f"On average over {counted(most, 'draw')}, against {listed(baselines)}, {told}."
+    return " ".join(headlines(answers))
 
 
-def _headline_of_sweep(page: CampaignMaterial) -> str:
+def _tiles(page: CampaignMaterial) -> list[Tile]:
+    answers = page.results.answers
+    several = len({sides_of(answer) for answer in answers}) > 1
+    return [
+        Tile(
+            anchor=f"answer-{index}",
+            subject=subject(answer),
+            sides=sides_of(answer) if several else "",
+            change=change(answer.ratio),
+            levels=levels(answer),
+            word=answer.verdict,
+            lacks=more_needed(answer),
+            scope=scope_of(answer),
+        )
+        for index, answer in enumerate(answers)
+    ]
+
+
+def _conclusion_of_sweep(page: CampaignMaterial) -> str:
     """How the other values compare with the first, in one sentence."""
     values = page.metrics[0].values
-    first = f"Against {page.title_of(values[0])}"
     told = [
         _SweptVerdict(cell.test, cell.metric, cell.arm, cell.ratio, cell.verdict)
         for cell in page.results.sweep
@@ -134,23 +142,10 @@ def _headline_of_sweep(page: CampaignMaterial) -> str:
     ]
     if not told:
         return page.results.conclusion
-    clause = clauses(told) if len(values) == 2 else None
-    if clause is None:
-        outcome = outcomes(told)
-        return f"{first}, {outcome[:1].lower()}{outcome[1:]}"
-    return f"{first}, with {page.title_of(values[1])} {clause}."
-
-
-def following(page: CampaignMaterial) -> str:
-    """What the next deployment will get; empty without an answer about the placement group."""
-    told = [
-        f"{interval(answer.prediction95)} times the {subject(answer)} of {answer.baseline}"
-        for answer in page.results.answers
-        if answer.prediction95 is not None and answer.scope == "the placement group"
-    ]
-    if not told:
-        return ""
-    return f"Your next deployment will get {listed(told, most=_MOST_NAMED)} (95 % prediction)."
+    first = f"against {page.title_of(values[0])}"
+    if len(values) == 2:
+        return headline(f"{first}, with {page.title_of(values[1])}", told)
+    return f"{capitalized(first)}: {counts(told)}."
 
 
 def scope(page: CampaignMaterial) -> str:

@@ -24,9 +24,8 @@ from rackrate.report.markup import (
 )
 from rackrate.report.material import Material
 from rackrate.results.schema import CounterIncreases, Findings, Versions
-from rackrate.verdict import wording
 from rackrate_text.units import UNKNOWN, dollars, duration, quantity
-from rackrate_text.words import counted, listed, span
+from rackrate_text.words import counted, listed, metric_of_test, span
 
 _FACTS: Mapping[str, Callable[[Node], str | int | None]] = {
     "instance type": lambda node: node.instance_type,
@@ -79,7 +78,7 @@ def method_section(page: Material) -> str:
 
 def _figures(results: Findings) -> str:
     values = items(
-        f"{escape(wording.metric_of_test(of.test, of.metric))}: {escape(of.statistic)};"
+        f"{escape(metric_of_test(of.test, of.metric))}: {escape(of.statistic)};"
         f" {escape(of.better)} is better"
         for of in results.metrics
     )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import Protocol
 
 from rackrate.report.markup import (
     cell,
-    folded,
     paragraph,
     row_head,
     section,
@@ -17,17 +15,16 @@ from rackrate.report.markup import (
     text,
 )
 from rackrate.report.material import Material
+from rackrate.report.tiles import Tile, strip
 from rackrate.verdict import wording
-from rackrate.verdict.model import Difference, Word
+from rackrate.verdict.headline import headline
+from rackrate.verdict.model import Difference
 from rackrate_text.failures import lines_of
-from rackrate_text.units import duration, ratio
+from rackrate_text.units import change, duration
 from rackrate_text.words import counted, listed
 
-#: The most names of a kind in the headline.
+#: The most differences between runs in the headline.
 _MOST_NAMED = 4
-_MOST_CLAUSES = 3
-#: A conclusion with more characters is folded.
-_LONG = 700
 
 
 def title(page: Material) -> str:
@@ -57,7 +54,7 @@ def moment(iso: str) -> str:
 
 
 def opening(page: Material) -> str:
-    """The conclusion: one sentence, then the details, then deviations from the plan."""
+    """The conclusion: one sentence, a tile for each comparison, then deviations from the plan."""
     cause = message(page.results.run.cause)
     return section(
         "conclusion",
@@ -65,10 +62,9 @@ def opening(page: Material) -> str:
         "".join(
             [
                 failure(page.results.run.error, page.results.run.cause),
-                paragraph(escape(headline(page)), "headline"),
-                scaled(page.scale, limits="; the documented limits below are scaled alike"),
-                details(page.results.conclusion, headline(page)),
-                paragraph(escape(page.stopped.text)) if page.stopped else "",
+                paragraph(escape(conclusion(page)), "headline"),
+                strip(_tiles(page), "verdicts"),
+                paragraph(escape(page.stopped.text), "quiet") if page.stopped else "",
                 *(
                     paragraph(escape(warning), "warning")
                     for warning in page.results.warnings
@@ -92,50 +88,7 @@ def message(cause: str | None) -> str:
     return "\n".join(lines_of(cause or ""))
 
 
-def details(said: str, headline: str) -> str:
-    """The full conclusion, with intervals and qualifications; empty if it is the headline."""
-    if said == headline:
-        return ""
-    full = paragraph(escape(said))
-    return folded("The conclusion in full, with its intervals", full) if len(said) > _LONG else full
-
-
-def scaled(scale: float | None, *, limits: str = "") -> str:
-    """A warning that the lab's network is scaled; empty if it is not."""
-    if scale is None:
-        return ""
-    return paragraph(
-        f"The network of these nodes is scaled by {scale:g} on purpose{limits}. The figures are not"
-        " EC2's.",
-        "scale",
-    )
-
-
-class Judged(Protocol):
-    """What a headline needs of a verdict of a run, or of an answer of a campaign."""
-
-    @property
-    def test(self) -> str:
-        """The test."""
-
-    @property
-    def metric(self) -> str:
-        """The metric."""
-
-    @property
-    def arm(self) -> str:
-        """The arm that was compared."""
-
-    @property
-    def ratio(self) -> float | None:
-        """The arm divided by the baseline."""
-
-    @property
-    def verdict(self) -> Word:
-        """The word."""
-
-
-def headline(page: Material) -> str:
+def conclusion(page: Material) -> str:
     """The result of the run in one sentence, as text: the direction of each comparison."""
     verdicts, counts = page.results.verdicts, page.results.trials
     if counts.planned and not counts.measured:
@@ -145,19 +98,11 @@ def headline(page: Material) -> str:
         )
     if not verdicts:
         return page.results.conclusion
-    baselines = {verdict.baseline.name for verdict in verdicts}
-    if len(baselines) > 1 and not page.comparison:
-        return outcomes(verdicts)
-    told = clauses(verdicts)
-    if told is None:
-        return outcomes(verdicts)
-    if page.comparison:
-        itself = "the same arm" if len({v.arm for v in verdicts}) == 1 else "the same arms"
-        return (
-            f"{_differ(page.comparison.differences)}; {told}, against {itself} in"
-            f" {page.comparison.others}."
-        )
-    return f"Against {baselines.pop()}, {told}."
+    if page.comparison is None:
+        return " ".join(wording.headlines(verdicts))
+    itself = "the same arm" if len({v.arm for v in verdicts}) == 1 else "the same arms"
+    against = f"against {itself} in {page.comparison.others}"
+    return f"{_differ(page.comparison.differences)}. {headline(against, verdicts)}"
 
 
 def _differ(differences: Sequence[Difference]) -> str:
@@ -169,70 +114,22 @@ def _differ(differences: Sequence[Difference]) -> str:
     return f"The runs differ in {listed(differed) if differed else 'nothing that they recorded'}"
 
 
-def clauses(verdicts: Sequence[Judged]) -> str | None:
-    """Clauses on the arms' results, one for all arms with the same result; None if too many."""
-    of_arms: dict[str, list[Judged]] = {}
-    for verdict in verdicts:
-        of_arms.setdefault(verdict.arm, []).append(verdict)
-    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for arm, found in of_arms.items():
-        outcome = tuple((_subject(v), v.verdict) for v in found)
-        alike.setdefault(outcome, []).append(arm)
-    if len(alike) > _MOST_CLAUSES:
-        return None
-    return "; ".join(
-        f"{listed(arms)} {_clause([v for arm in arms for v in of_arms[arm]], len(arms))}"
-        for arms in alike.values()
-    )
-
-
-def _subject(verdict: Judged) -> str:
-    return wording.metric_of_test(verdict.test, verdict.metric)
-
-
-_VERBS: Mapping[Word, tuple[str, str]] = {
-    "better": ("is better in", "are better in"),
-    "worse": ("is worse in", "are worse in"),
-    "no meaningful difference": (
-        "shows no meaningful difference in",
-        "show no meaningful difference in",
-    ),
-    "inconclusive": ("is inconclusive in", "are inconclusive in"),
-}
-
-
-def _clause(verdicts: Sequence[Judged], arms: int) -> str:
-    """A clause on arms with the same result: `is better in a (2.00 times) and shows ... in b`."""
-    said = []
-    for word, verbs in _VERBS.items():
-        by_subject: dict[str, list[Judged]] = {}
-        for verdict in verdicts:
-            if verdict.verdict == word:
-                by_subject.setdefault(_subject(verdict), []).append(verdict)
-        if not by_subject:
-            continue
-        named = [_named(subject, found) for subject, found in by_subject.items()]
-        if len(named) > _MOST_NAMED:
-            more = len(named) - _MOST_NAMED + 1
-            named = [*named[: _MOST_NAMED - 1], counted(more, "other comparison")]
-        said.append(f"{verbs[arms > 1]} {listed(named)}")
-    return listed(said)
-
-
-def _named(subject: str, verdicts: Sequence[Judged]) -> str:
-    """The compared metric, with the size of the difference if the verdict is conclusive."""
-    ratios = [v.ratio for v in verdicts if v.ratio is not None]
-    if not ratios or verdicts[0].verdict not in ("better", "worse"):
-        return subject
-    low, high = ratio(min(ratios)), ratio(max(ratios))
-    return f"{subject} ({low if low == high else f'{low} to {high}'} times)"
-
-
-def outcomes(verdicts: Sequence[Judged]) -> str:
-    """The number of comparisons with each result, for many arms."""
-    words = list(dict.fromkeys(v.verdict for v in verdicts))
-    found = [f"{sum(v.verdict == w for v in verdicts)} {w}" for w in words]
-    return f"Of {counted(len(verdicts), 'comparison')}: {listed(found)}."
+def _tiles(page: Material) -> list[Tile]:
+    verdicts = page.results.verdicts
+    several = len({wording.heading(verdict) for verdict in verdicts}) > 1
+    return [
+        Tile(
+            anchor=page.tests[verdict.test].anchor,
+            subject=wording.subject(verdict),
+            sides=wording.heading(verdict) if several else "",
+            change=change(verdict.ratio),
+            levels=wording.levels(verdict),
+            word=verdict.verdict,
+            lacks=wording.more_needed(verdict),
+            scope=page.scope_of(verdict),
+        )
+        for verdict in verdicts
+    ]
 
 
 def differences(page: Material) -> str:

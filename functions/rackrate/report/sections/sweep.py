@@ -8,7 +8,7 @@ from rackrate.report.charts import tiers
 from rackrate.report.frame import figure, key
 from rackrate.report.markup import cell, number, row_head, section, table, text
 from rackrate.results.campaign import SweepCell
-from rackrate_text.units import UNKNOWN, interval, percent, quantity, ratio
+from rackrate_text.units import UNKNOWN, change, changes, percent, quantity
 from rackrate_text.words import capitalized, counted
 
 _REST = "campaign.json lists"
@@ -59,16 +59,30 @@ def _columns(metric: SweptMetric, each: SweepCell) -> dict[str, str]:
         "mean": text(quantity(each.mean, each.unit)),
         "share of nominal": text(percent(each.share_of_nominal)),
         "total": text(quantity(each.total, each.unit)),
-        _ratio_head(metric): text(ratio(each.ratio)),
-        "95 % interval": text(interval(each.ci95)),
+        _change_head(metric): text(_change(metric, each)),
+        "95 % CI": text(_ends(metric, each)),
         "verdict": word,
     }
 
 
-def _ratio_head(metric: SweptMetric) -> str:
-    """The name of the ratio: of what adds up over nodes, a mean's ratio is the efficiency."""
-    adds_up = any(each.total is not None for each in metric.cells)
-    return "efficiency per node" if adds_up else "ratio to the first"
+def _change_head(metric: SweptMetric) -> str:
+    """The name of the change: of what adds up over nodes, a mean's ratio is the efficiency."""
+    return "efficiency per node" if _adds_up(metric) else "change against the first"
+
+
+def _adds_up(metric: SweptMetric) -> bool:
+    return any(each.total is not None for each in metric.cells)
+
+
+def _change(metric: SweptMetric, each: SweepCell) -> str:
+    return percent(each.ratio) if _adds_up(metric) else change(each.ratio)
+
+
+def _ends(metric: SweptMetric, each: SweepCell) -> str:
+    if each.ci95 is None or not _adds_up(metric):
+        return changes(each.ci95)
+    low, high = map(percent, each.ci95)
+    return f"{low} to {high}"
 
 
 def _reasons(metric: SweptMetric) -> str:

@@ -14,7 +14,7 @@ from rackrate.report.material import Material
 from rackrate.report.sections.opening import differences_table
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
-from rackrate_text.units import UNKNOWN, duration, interval, percent, quantity, ratio
+from rackrate_text.units import UNKNOWN, change, change_with_interval, changes, percent, quantity
 from rackrate_text.words import capitalized, counted, listed
 
 _STEADINESS: Mapping[Word, str] = {
@@ -76,73 +76,77 @@ def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, cap
     """A table with a row for each verdict; all intervals have the same scale."""
     if not verdicts:
         return "<p>None.</p>"
+    scopes = {page.scope_of(verdict) for verdict in verdicts}
+    # A column that says the same in each row says it once, in the caption.
+    scope = scopes.pop() if len(scopes) == 1 else ""
     rows = [
         comparisons.Row(
             anchor=page.tests[verdict.test].anchor,
             subject=wording.subject(verdict),
             sides=wording.heading(verdict),
             word=verdict.verdict,
-            ratio=_ratio_of(verdict),
+            ratio=_ratio_of(verdict, both=False),
             intervals=_intervals_in_words(verdict),
             cells=(
                 _intervals_cell(verdict),
                 _levels(page, verdict, f"{name}-{index}"),
-                text(_scope(verdict)),
+                *([] if scope else [text(page.scope_of(verdict))]),
             ),
         )
         for index, verdict in enumerate(verdicts)
     ]
     return comparisons.table(
-        page,
         rows,
         heads=(
-            "ratio to the baseline, and its intervals",
+            f"change, and its {interval_name(verdicts)}",
             "medians, and documented limits",
-            "applies to",
+            *([] if scope else ["applies to"]),
         ),
         name=name,
-        caption=caption,
+        caption=f"{caption}. They apply to {scope}." if scope else caption,
     )
 
 
-def _ratio_of(verdict: Verdict) -> intervals.Ratio | None:
-    """The drawable ratio of a verdict, or None."""
+def interval_name(verdicts: Sequence[Verdict]) -> str:
+    """What the shown intervals are called, such as `95 % CI, adjusted for 3 tests`."""
+    if not any(verdict.ci_simultaneous for verdict in verdicts) or len(verdicts) < 2:
+        return "95 % CI"
+    return f"95 % CI, adjusted for {len(verdicts)} tests"
+
+
+def _ratio_of(verdict: Verdict, *, both: bool) -> intervals.Ratio | None:
+    """The drawable ratio of a verdict, with both intervals or the adjusted one; or None."""
     if verdict.ratio is None or verdict.ci95 is None:
         return None
-    found = intervals.Ratio(verdict.ratio, verdict.ci95, verdict.ci_simultaneous, verdict.threshold)
+    ends, wider = verdict.ci95, verdict.ci_simultaneous
+    if not both:
+        ends, wider = wider or ends, None
+    found = intervals.Ratio(verdict.ratio, ends, wider, verdict.threshold)
     return found if found.drawable else None
 
 
 def _intervals_cell(verdict: Verdict) -> str:
     if verdict.ratio is None:
         return UNKNOWN
-    lines = [f"<strong>{text(ratio(verdict.ratio))}</strong>"]
-    if verdict.ci_simultaneous:
-        lines.append(f"{text(interval(verdict.ci_simultaneous))} for all verdicts at once")
-    if verdict.ci95:
-        lines.append(f"{text(interval(verdict.ci95))} by itself")
+    lines = [f"<strong>{text(change(verdict.ratio))}</strong>"]
+    if verdict.ci_simultaneous or verdict.ci95:
+        lines.append(text(changes(verdict.ci_simultaneous or verdict.ci95)))
     if verdict.stack is not None:
-        stack = interval(verdict.stack.ci_simultaneous)
+        stack = changes(verdict.stack.ci_simultaneous)
         lines.append(f"{text(stack)} for this stack's placement")
     return f'<span class="figures-of">{"<br>".join(lines)}</span>'
 
 
 def _intervals_in_words(verdict: Verdict) -> str:
-    said = f"Ratio {ratio(verdict.ratio)}"
+    """The change with all its intervals; the details have the one that the table leaves out."""
+    said = f"Change {change(verdict.ratio)}"
     if verdict.ci95:
-        said += f", 95 % interval {interval(verdict.ci95)}"
+        said += f", 95 % CI {changes(verdict.ci95)}"
     if verdict.ci_simultaneous:
-        said += f", for all verdicts at once {interval(verdict.ci_simultaneous)}"
+        said += f", adjusted {changes(verdict.ci_simultaneous)}"
     if verdict.stack is not None:
-        said += f", for this stack's placement {interval(verdict.stack.ci_simultaneous)}"
+        said += f", for this stack's placement {changes(verdict.stack.ci_simultaneous)}"
     return said
-
-
-def _scope(verdict: Verdict) -> str:
-    """What the verdict applies to, with the time in which it was measured."""
-    if verdict.span_seconds is None:
-        return verdict.scope
-    return f"{verdict.scope}, in {duration(verdict.span_seconds)}"
 
 
 def _levels(page: Material, verdict: Verdict, name: str) -> str:
@@ -176,21 +180,14 @@ def _levels(page: Material, verdict: Verdict, name: str) -> str:
 
 
 def about_intervals(verdicts: Sequence[Verdict]) -> str:
-    """A sentence that explains the two intervals."""
+    """A sentence that explains the adjusted interval."""
     decided = [verdict for verdict in verdicts if verdict.ci_simultaneous]
     if not decided:
         return ""
-    levels = {
-        percent(verdict.confidence_simultaneous)
-        for verdict in decided
-        if verdict.confidence_simultaneous
-    }
-    each = f" (each by itself at {levels.pop()})" if len(levels) == 1 else ""
     return (
-        '<p class="quiet">A 95 % interval holds the true ratio in 95 of 100 runs like this one.'
-        " With several verdicts at once, one of many such intervals is likely to be wrong; the"
-        f" intervals “for all verdicts at once”{each} are wide enough that in 95 of"
-        " 100 runs none in the table above is.</p>"
+        '<p class="quiet">An adjusted interval is wider than a 95 % interval of one test alone: in'
+        " 95 of 100 runs like this one, all intervals of the table contain the true change. The"
+        " unadjusted ones are with each test below.</p>"
     )
 
 
@@ -219,25 +216,25 @@ def explained(page: Material, verdict: Verdict, *, name: str) -> str:
 
 
 def _figure(page: Material, verdict: Verdict, name: str) -> str:
-    found = _ratio_of(verdict)
+    found = _ratio_of(verdict, both=True)
     if found is None:
         return ""
     compared = f"{wording.subject(verdict)}, {wording.heading(verdict)}"
     words = f"{_intervals_in_words(verdict)}{' (the thin line)' if found.wider else ''}."
     notes = f"Band: differences below {percent(found.threshold)}, which do not matter."
     if not found.shows_one:
-        notes = "Ratio 1, which is no difference, is far out of the picture."
+        notes = "0 %, which is no difference, is far out of the picture."
     chart = intervals.interval_alone(
         found,
         name=f"ratio-{name}",
-        title=f"{compared}: the ratio with its intervals.",
+        title=f"{compared}: the change with its intervals.",
         description=f"{words} {notes}",
     )
     return figure(
         "interval",
         f"ratio-{name}",
         chart,
-        title="The ratio with its intervals.",
+        title="The change with its intervals.",
         text=words,
         notes=notes,
         page=page,
@@ -254,7 +251,7 @@ def _stack(verdict: Verdict) -> str:
     claim = verdict.stack
     if claim is None:
         return ""
-    said = f"For this stack's placement: {claim.verdict}, {interval(claim.ci_simultaneous)}"
+    said = f"For this stack's placement: {claim.verdict}, {changes(claim.ci_simultaneous)}"
     if claim.reason:
         said += f". {capitalized(claim.reason)}"
     if verdict.more_pairs:
@@ -313,9 +310,7 @@ def _steadiness(verdict: Verdict) -> str:
     if found.arm is not None or found.baseline is not None:
         spreads.append(f"variability (CV) {percent(found.arm)} against {percent(found.baseline)}")
     if found.ratio is not None:
-        spreads.append(f"ratio {ratio(found.ratio)}")
-    if found.ci95:
-        spreads.append(f"95 % interval {interval(found.ci95)}")
+        spreads.append(change_with_interval(found.ratio, found.ci95))
     figures = text(f" ({', '.join(spreads)})") if spreads else ""
     because = f" {text(_sentence(found.reason))}" if found.reason else ""
     return f"Steadiness: {_STEADINESS[found.verdict]}{figures}.{because}"

@@ -1,0 +1,131 @@
+"""What a run means for a decision: what the group gives, what it costs, what is not known yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rackrate.plan.campaign import USUAL_DRAWS
+from rackrate.plan.campaign_estimate import usual_draws
+from rackrate.report.markup import items, section, text
+from rackrate.report.material import Material
+from rackrate.verdict import wording
+from rackrate.verdict.model import Verdict
+from rackrate_text.units import change, dollars, duration, shift
+from rackrate_text.words import counted, span
+
+_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/"
+_GROUPS = f"{_GUIDE}placement-groups.html"
+_STRATEGIES = f"{_GUIDE}placement-strategies.html"
+
+#: What each strategy costs and risks, with the page of AWS that says so. All are without a fee.
+_COSTS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "cluster": (
+        (
+            "Capacity is all or nothing. If the nodes do not fit into one network segment, the node"
+            " group fails with InsufficientInstanceCapacity.",
+            _STRATEGIES,
+        ),
+        ("Nodes of one segment can fail together.", _GROUPS),
+        ("All nodes are in one zone, and best of one instance type.", _STRATEGIES),
+    ),
+    "partition": (
+        ("A zone has at most seven partitions. Nodes of one partition share racks.", _STRATEGIES),
+    ),
+    "spread": (("At most seven nodes of the group run in a zone.", _STRATEGIES),),
+}
+
+
+def meaning_section(page: Material) -> str:
+    """The three sides of the decision; empty for a comparison, and for a run without verdicts."""
+    if page.comparison or not page.results.verdicts:
+        return ""
+    gives = (
+        ["Nothing about EC2: this network is a setting of the lab."]
+        if page.scale is not None
+        else [line for verdict in page.results.verdicts if (line := _gives(verdict))]
+    )
+    parts = (
+        ("What it gives", gives or ["No verdict of this run is settled."]),
+        ("What it costs", _costs(page)),
+        ("What is not known yet", _unknown(page)),
+    )
+    return section(
+        "meaning",
+        "What this means",
+        '<div class="meaning">'
+        + "".join(f"<div><h3>{head}</h3>{items(lines)}</div>" for head, lines in parts)
+        + "</div>",
+    )
+
+
+def _gives(verdict: Verdict) -> str:
+    """What a settled verdict says, and whether EC2 documents it."""
+    if not verdict.is_decided:
+        return ""
+    subject = wording.subject(verdict)
+    limits = verdict.ceiling if verdict.ceiling is not None and verdict.ceiling.explains else None
+    if verdict.verdict == "no meaningful difference":
+        said = f"{subject}: no meaningful difference."
+        if limits is not None:
+            said += f" Both arms reach the {limits.name} limit, which an instance type sets."
+        return text(said)
+    said = f"{subject}: {change(verdict.ratio)}, {verdict.verdict}."
+    if limits is not None:
+        both = shift(limits.baseline, limits.arm, verdict.unit)
+        said += f" EC2's documented {limits.name} limits explain it: {both}."
+    else:
+        said += " No documented limit explains it, so other nodes may differ."
+    return text(said)
+
+
+def _costs(page: Material) -> list[str]:
+    """What the groups of the compared arms cost."""
+    compared = {name for v in page.results.verdicts for name in (v.arm, v.baseline.name)}
+    strategies = {arm.placement for arm in page.results.arms if arm.name in compared}
+    found = [cost for strategy, costs in _COSTS.items() if strategy in strategies for cost in costs]
+    if not found:
+        return ["Nothing: no arm has a placement group."]
+    fee = ("No fee.", _GROUPS)
+    return [f'{text(said)} (<a href="{href}">AWS</a>)' for said, href in (fee, *found)]
+
+
+def _unknown(page: Material) -> list[str]:
+    """What is open, each with what would tell it and what that takes."""
+    return [_of_ec2(page), *_open(page), _of_placements(page), _APPLICATION]
+
+
+_APPLICATION = "What your application gains: it waits for more than the network."
+
+
+def _of_ec2(page: Material) -> str:
+    if page.scale is None:
+        return ""
+    run = page.results.estimates
+    least = run.seconds if run.at_least is None else run.at_least.seconds
+    time = span(duration(least), duration(run.seconds))
+    return f"Everything about EC2: <code>rackrate run</code> there takes {text(time)}."
+
+
+def _open(page: Material) -> Iterable[str]:
+    each = page.results.estimates.block_seconds
+    for verdict in page.results.verdicts:
+        if verdict.is_decided:
+            continue
+        said = f"{wording.subject(verdict)}: {wording.more_needed(verdict) or verdict.reason}"
+        if verdict.more_blocks:
+            said += f", {duration(each * verdict.more_blocks)} more"
+        yield text(f"{said}.")
+
+
+def _of_placements(page: Material) -> str:
+    """What a campaign would tell, and what it takes."""
+    seconds, usd = usual_draws(page.results.estimates)
+    takes = span(duration(seconds.least), duration(seconds.most))
+    if usd is not None:
+        takes += f", {span(dollars(usd.least), dollars(usd.most))}"
+    nodes = counted(len({node for arm in page.results.arms for node in arm.node_names}), "node")
+    return (
+        f"What another placement gets: this run has {text(nodes)}. <code>rackrate campaign run"
+        f"</code> measures {USUAL_DRAWS.least} to {USUAL_DRAWS.most} placements with new nodes"
+        f" each: {text(takes)}."
+    )
