@@ -141,7 +141,7 @@ def test_a_run_is_compared_with_all_runs_of_a_baseline(two, s3):
         keep(two, run_id)
     named(two, "main", *others)
     done = do(two, {"compare": {"run": "run-2", "with": "main"}})
-    assert "treatment against treatment (main): rtt shows no meaningful" in done.verdicts[0]
+    assert done.verdicts[0].endswith("no meaningful difference, treatment against treatment (main)")
     document = json.load(s3.get_object(Bucket="results", Key=done.comparison_key)["Body"])
     assert document["comparison"]["with_runs"] == list(others)
     assert (document["comparison"]["with"], document["comparison"]["baseline"]) == ("main", "main")
@@ -226,7 +226,7 @@ def test_a_run_whose_plan_names_an_earlier_one_says_what_differed_since(two):
     (difference,) = found.regression_differences
     assert difference == Difference(what="blocks", run="7", other="6")
     said = two.run("run-2").conclusion
-    assert "What differed since run-1: blocks (7 instead of 6). treatment since run-1" in said
+    assert "What differed since run-1: blocks (7 instead of 6). Since run-1, treatment" in said
 
 
 def test_a_run_whose_plan_names_four_earlier_ones_is_judged_against_all_that_are_there(two):
@@ -237,7 +237,7 @@ def test_a_run_whose_plan_names_four_earlier_ones_is_judged_against_all_that_are
     assert {v.baseline.runs for v in found.regressions} == {runs}
     assert {v.verdict for v in found.regressions} == {"no meaningful difference"}
     assert found.warnings == ("compare_with: the results of the run lost are gone",)
-    assert "treatment since the 4 runs: " in two.run("run-2").conclusion
+    assert "Since the 4 runs, treatment and baseline show" in two.run("run-2").conclusion
 
 
 def test_a_run_that_names_no_earlier_one_says_nothing_of_differences(two):

@@ -27,8 +27,8 @@ ALONE = {**PLAIN, "ci_simultaneous": None, "confidence_simultaneous": None}
             [verdict(), inconclusive()],
             "Against baseline, on these nodes, treatment is better in tcp-1 throughput (+92.3 %)"
             " and is inconclusive in rtt. rtt: about 7 more blocks would settle it. EC2's"
-            " documented limits explain tcp-1 throughput (single-flow). tcp-1 throughput: treatment is"
-            " steadier, variability −63.6 %.",
+            " documented limits explain tcp-1 throughput (single-flow). tcp-1 throughput:"
+            " treatment is steadier, variability −63.6 %.",
         ),
         (
             [verdict(**PLAIN, scope="this stack's placement", pairs=Pairs(arm=6, baseline=6))],
