@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.report import layout
 from rackrate.report.material import Detail, Material
-from rackrate.report.sections import meaning, method, opening, tests, verdicts
+from rackrate.report.sections import meaning, method, opening, tests, timeline, verdicts
 from rackrate.report.sections.trials import trials_section
 from rackrate.results.schema import Findings
 
@@ -47,6 +47,7 @@ def _page(page: Material) -> str:
         parts=_parts(page),
         body=(
             opening.opening(page),
+            timeline.timeline_section(page),
             meaning.meaning_section(page),
             opening.differences(page),
             verdicts.verdicts_section(page),
@@ -67,6 +68,7 @@ def _parts(page: Material) -> list[layout.Part]:
     """The page's sections, for its links."""
     return [
         layout.Part("conclusion", "Conclusion"),
+        *([layout.Part("lost", "What was lost")] if timeline.timeline_section(page) else []),
         *([layout.Part("meaning", "What this means")] if meaning.meaning_section(page) else []),
         *([layout.Part("differences", "What differed")] if page.comparison else []),
         layout.Part("verdicts", "Verdicts"),

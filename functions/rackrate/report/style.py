@@ -44,6 +44,9 @@ figcaption strong { color: var(--ink); font-size: .95rem; }
   background: var(--panel); border: 1px solid var(--line); border-radius: .4rem; }
 .tiles .change { font-size: 1.55rem; line-height: 1.25; font-weight: 600;
   font-variant-numeric: tabular-nums; }
+.timeline td, .timeline th.number { text-align: center; padding: .3rem .7rem; }
+.timeline .whole { color: var(--good); } .timeline .part { color: var(--doubt); }
+.timeline .none { color: var(--bad); font-weight: 600; }
 .meaning { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 17rem), 1fr));
   gap: .2rem 2rem; } .meaning h3 { margin-top: .4rem; }
 .failed, .warning { border-left: 4px solid var(--bad); padding-left: .8rem; white-space: pre-wrap; }

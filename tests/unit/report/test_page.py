@@ -178,6 +178,33 @@ def test_the_page_says_what_failed_what_was_scaled_and_what_never_ran():
 
 
 @NO_DRAWING
+def test_a_run_that_lost_trials_tells_why_and_in_which_blocks_of_which_arm():
+    trials = [
+        without_value(trial, "the node is gone")
+        if trial.arm == "baseline" and trial.block > 4 and not trial.warm_up
+        else trial
+        for trial in samples.trials()
+    ]
+    text = page(trials=trials)
+    lost = text[text.index('id="lost"') : text.index('id="meaning"')]
+    assert "the node is gone" in lost
+    treatment, baseline = (
+        [int(measured) for measured in found]
+        for row in lost.split("<tr>")
+        if (found := re.findall(r">(\d+)/\d+<", row))
+    )
+    assert 0 not in treatment
+    assert [block for block, measured in enumerate(baseline, 1) if measured == 0] == [5, 6]
+
+
+def test_a_run_that_lost_nothing_has_no_section_on_losses():
+    results = samples.results()
+    counts = results.trials.model_copy(update={"failed": 0, "causes": (), "failures": ()})
+    whole = results.model_copy(update={"trials": counts})
+    assert "What was lost" not in said(render_page(whole, samples.trials(), {}))
+
+
+@NO_DRAWING
 def test_equal_causes_are_one_row_and_each_lost_trial_is_only_in_the_folded_details():
     ids = itertools.count(0x6F1C3F5E)
     trials = [

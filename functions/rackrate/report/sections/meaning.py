@@ -36,8 +36,8 @@ _COSTS: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 
 def meaning_section(page: Material) -> str:
-    """The three sides of the decision; empty for a comparison, and for a run without verdicts."""
-    if page.comparison or not page.results.verdicts:
+    """The three sides of the decision; empty for a comparison, and if nothing was measured."""
+    if page.comparison or not page.results.verdicts or not page.results.trials.measured:
         return ""
     gives = (
         ["Nothing about EC2: this network is a setting of the lab."]
@@ -107,14 +107,18 @@ def _of_ec2(page: Material) -> str:
 
 
 def _open(page: Material) -> Iterable[str]:
-    each = page.results.estimates.block_seconds
-    for verdict in page.results.verdicts:
-        if verdict.is_decided:
-            continue
-        said = f"{wording.subject(verdict)}: {wording.more_needed(verdict) or verdict.reason}"
-        if verdict.more_blocks:
-            said += f", {duration(each * verdict.more_blocks)} more"
-        yield text(f"{said}.")
+    return map(text, wording.still_open(_lacks(page, v) for v in page.results.verdicts))
+
+
+def _lacks(page: Material, verdict: Verdict) -> tuple[str, str | None]:
+    """The subject of an open verdict, and what would settle it; None if it is settled."""
+    if verdict.is_decided:
+        return wording.subject(verdict), None
+    lacks = wording.more_needed(verdict) or verdict.reason
+    if lacks and verdict.more_blocks:
+        seconds = page.results.estimates.block_seconds * verdict.more_blocks
+        lacks += f", {duration(seconds)} more"
+    return wording.subject(verdict), lacks
 
 
 def _of_placements(page: Material) -> str:

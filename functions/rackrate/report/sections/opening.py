@@ -115,7 +115,8 @@ def _differ(differences: Sequence[Difference]) -> str:
 
 
 def _tiles(page: Material) -> list[Tile]:
-    verdicts = page.results.verdicts
+    """The tiles; none if nothing was measured, which the sentence says."""
+    verdicts = page.results.verdicts if page.results.trials.measured else ()
     several = len({wording.heading(verdict) for verdict in verdicts}) > 1
     return [
         Tile(

@@ -49,12 +49,12 @@ def _failed_of(test: TestMaterial) -> str:
     causes = wording.losses((trial.key, trial) for trial in failed)
     return (
         f'<div class="noted">{paragraph(f"<strong>Failed.</strong> {intro}")}'
-        f"{_causes(causes, f'Why trials of {test.name} failed')}"
+        f"{causes_table(causes, f'Why trials of {test.name} failed')}"
         f"{folded('Each of them', listed)}</div>"
     )
 
 
-def _causes(causes: Iterable[Loss], caption: str) -> str:
+def causes_table(causes: Iterable[Loss], caption: str) -> str:
     """A table of the causes of lost trials."""
     rows = (
         [number(text(loss.count)), cell(text(loss.cause)), cell(text(loss.places))]
@@ -131,7 +131,7 @@ def _all_failed(page: Material) -> str:
     if not counts.failed:
         return "<p>None.</p>"
     failed = page.failed
-    note = _causes((cause.loss for cause in counts.causes), "Why trials failed")
+    note = paragraph('<a href="#lost">Why, and in which blocks.</a>') if counts.causes else ""
     if not failed:
         return note
     rows = (
