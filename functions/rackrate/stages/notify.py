@@ -1,7 +1,8 @@
-"""Notify: tell the subscribers of the alarms' topic why a run or a campaign ended badly."""
+"""Notify: tell the subscribers of the alarms' topic how a run or a campaign ended."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,10 @@ _ENDS = {
     "timed_out": "took too long",
     "aborted": "was stopped",
     "degraded": "lost a part",
+    "succeeded": "succeeded",
 }
+#: The ends that send what was found.
+_GOOD = frozenset({"succeeded", "degraded"})
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,10 @@ class Message(Document):
 
 
 def notify(detail: Mapping[str, Any], post: Post) -> Message | None:
-    """Send one message on an execution that failed, took too long, was stopped or lost a part.
+    """Send one message on an execution that ended: what it found, or why it ended badly.
 
-    Nothing is sent on an input that was refused, because who made it reads the refusal, nor on a
-    run of a campaign, whose own message tells of it.
+    Nothing is sent on an input that was refused, because who made it reads the refusal, on a dry
+    run, on a comparison, nor on a run of a campaign, whose own message tells of it.
 
     Args:
         detail: the detail of EventBridge's "Step Functions Execution Status Change".
@@ -91,11 +95,12 @@ def _of_run(detail: Mapping[str, Any], post: Post) -> Message | None:
     failure = _failure(detail)
     if failure is not None:
         said = _recorded(run, failure) or sentence_of(failure, run, logs=_LOGS)
-    elif run is not None and run.status == "degraded":
-        said = _losses(run, post.store)
     else:
-        return None
-    status = STATUSES.get(detail["status"], "degraded")
+        if run is None or run.status not in _GOOD:
+            return None
+        found = _found(detail, run.conclusion)
+        said = f"{_losses(run, post.store)}\n{found}" if run.status == "degraded" else found
+    status = run.status if failure is None and run else STATUSES[detail["status"]]
     error, planned = (failure.error, run.trials_planned) if failure and run else ("", 0)
     way = way_on(run_id, status, error=error, trials_planned=planned, stack=post.stack)
     return _message("run", run_id, status, said, way, post.stack)
@@ -108,11 +113,12 @@ def _of_campaign(detail: Mapping[str, Any], post: Post) -> Message | None:
     failure = _failure(detail)
     if failure is not None:
         said = _recorded(record, failure) or campaign_sentence(failure, record, steps, logs=_LOGS)
-    elif record is not None and record.status == "degraded":
-        said = _lost_steps(steps)
     else:
-        return None
-    status = STATUSES.get(detail["status"], "degraded")
+        if record is None or record.status not in _GOOD:
+            return None
+        found = _found(detail, record.conclusion)
+        said = f"{_lost_steps(steps)}\n{found}" if record.status == "degraded" else found
+    status = record.status if failure is None and record else STATUSES[detail["status"]]
     way = None
     if any(step.has_result for step in steps) and failure is not None:
         again = f"rackrate campaign run --continue {campaign_id}{stack_option(post.stack)}"
@@ -127,6 +133,20 @@ def _failure(detail: Mapping[str, Any]) -> RunFailure | None:
     return RunFailure(detail.get("error") or "", detail.get("cause") or "")
 
 
+def _found(detail: Mapping[str, Any], conclusion: str | None) -> str:
+    """The execution's output in lines: the sentence, a line for each comparison, the page's link.
+
+    EventBridge leaves a large output out; then only the recorded conclusion is known.
+    """
+    output = json.loads(detail.get("output") or "{}")
+    lines = [output.get("conclusion") or conclusion or ""]
+    if comparisons := (*output.get("verdicts", ()), *output.get("answers", ())):
+        lines += ["", *comparisons]
+    if output.get("report"):
+        lines += ["", f"The page: {output['report']}", *filter(None, [output.get("report_valid")])]
+    return "\n".join(lines)
+
+
 def _recorded(record: RunRecord | CampaignRecord | None, failure: RunFailure) -> str | None:
     """The sentence that the end's record has, with the place of the report where it is known."""
     if record is None or record.is_running or not record.cause:
@@ -135,12 +155,12 @@ def _recorded(record: RunRecord | CampaignRecord | None, failure: RunFailure) ->
 
 
 def _losses(run: RunRecord, store: Store) -> str:
-    """The lost trials of a run that tolerated them, and its conclusion."""
+    """The lost trials of a run that tolerated them."""
     states = store.trial_states(run.run_id)
     failed = [(key, each) for key, each in states.items() if key.block and not each.is_measured]
     causes = wording.losses(failed, never_ran=run.trials_failed - len(failed))
     told = wording.loss(causes, planned=run.trials_planned)
-    return f"The run ended well, but {told}.\n{run.conclusion}"
+    return f"The run ended well, but {told}."
 
 
 def _lost_steps(steps: Sequence[CampaignStep]) -> str:

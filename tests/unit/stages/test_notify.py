@@ -1,4 +1,4 @@
-"""What the subscribers of the alarms' topic read when a run or a campaign ends badly."""
+"""What the subscribers of the alarms' topic read when a run or a campaign ends."""
 
 from __future__ import annotations
 
@@ -121,14 +121,47 @@ def test_who_made_a_refused_input_reads_the_refusal_and_nobody_else(end, error):
         assert end("FAILED", machine=machine, error=error, cause="blocks: 0; use 1") is None
 
 
-def test_good_runs_comparisons_and_runs_of_campaigns_send_nothing(plan, store, end):
+def test_comparisons_dry_runs_and_runs_of_campaigns_send_nothing(plan, store, end):
     assert end("FAILED", input='{"compare": {}}', error="KeyError") is None
     plan()
     store.update_run(RUN, campaign="camp")
     assert end("FAILED", error="NodesUnavailable") is None
     store.update_run(RUN, campaign=None)
+    store.finish_run(RUN, "dry_run")
+    assert end("SUCCEEDED", output='{"status": "dry_run"}') is None
+
+
+OUTPUT = {
+    "conclusion": "It is better.",
+    "report": "https://bucket/report.html?signed",
+    "report_valid": "at most 12 hours",
+}
+
+
+def test_a_good_run_sends_its_sentence_a_line_for_each_comparison_and_the_page(
+    plan, store, end, topic
+):
+    plan()
     store.finish_run(RUN, "succeeded")
-    assert end("SUCCEEDED") is None
+    told = end("SUCCEEDED", output=json.dumps({**OUTPUT, "verdicts": ["rtt +1 %", "tcp-1 0 %"]}))
+    assert told[:3] == ["It is better.", "", "rtt +1 %"]
+    assert "The page: https://bucket/report.html?signed" in told
+    assert topic.sent[0]["Subject"] == f"house: run {RUN} succeeded"
+
+
+def test_a_run_whose_output_is_too_large_for_an_event_sends_its_sentence(plan, store, end):
+    plan()
+    store.update_run(RUN, conclusion="It is better.")
+    store.finish_run(RUN, "succeeded")
+    assert end("SUCCEEDED", output=None)[0] == "It is better."
+
+
+def test_a_good_campaign_sends_its_answers(campaign, end, topic):
+    campaign.finish("camp", "succeeded")
+    output = json.dumps({**OUTPUT, "answers": ["rtt +1 % on average"]})
+    told = end("SUCCEEDED", name="camp", machine=CAMPAIGNS, output=output)
+    assert told[:3] == ["It is better.", "", "rtt +1 % on average"]
+    assert topic.sent[0]["Subject"] == "house: campaign camp succeeded"
 
 
 def test_a_run_that_was_stopped_before_it_was_recorded_is_told_too(end):
