@@ -321,6 +321,7 @@ def check_plans(
     *,
     stack_arms: Sequence[StackArm],
     host_network: bool,
+    image: str,
     campaign_id: str,
     faults: list[Fault],
 ) -> dict[int, Plan]:
@@ -331,6 +332,7 @@ def check_plans(
         counts: the numbers of nodes of each arm.
         stack_arms: the stack's arms.
         host_network: whether the stack allows pods in the network of their nodes.
+        image: the image of the pods.
         campaign_id: the campaign.
         faults: where faults are added, with the prefix `plan.`; each once.
 
@@ -347,6 +349,7 @@ def check_plans(
                 nodes={arm.name: count for arm in stack_arms},
                 host_network=host_network,
                 run_id=run_id_of_step(campaign_id, 1),
+                image=image,
             )
         except InvalidPlan as invalid:
             for fault in invalid.faults:

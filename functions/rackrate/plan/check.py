@@ -16,6 +16,7 @@ from rackrate.plan.arms import ArmChoice, Network, PairZones
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.faults import check_name, faults_of, kind_of, shown
 from rackrate.plan.fields import MAX_TRIALS, STARTED_BY, Blocks, PlanInput
+from rackrate.plan.images import programs_lacking
 from rackrate.plan.model import CATALOGUE, Plan, names_of
 from rackrate.plan.schedule import (
     MAX_PAIRS_PER_ITEM,
@@ -42,6 +43,7 @@ def check_plan(
     nodes: Mapping[str, int],
     host_network: bool,
     run_id: str,
+    image: str = "",
 ) -> Plan:
     """Read and check a plan.
 
@@ -52,6 +54,7 @@ def check_plan(
         host_network: whether the stack allows pods in the network of their nodes.
         run_id: the source of the seed for a plan without one, so that a repeated call gives the
             same plan.
+        image: the image of the pods; empty if it is not known.
 
     Raises:
         InvalidPlan: the plan has mistakes; the error lists every one.
@@ -65,7 +68,7 @@ def check_plan(
     _check_networks(arms, host_network, faults)
     _check_differences(arms, faults)
     baseline = _choose_baseline(model, list(arms.values()), stack_arms, faults)
-    tests = _read_tests(model.tests, faults)
+    tests = _read_tests(model.tests, image, faults)
     pairing = Pairing.of(model.pairing)
     earlier = names_of(model.compare_with)
     _check_earlier_names(earlier, run_id, faults)
@@ -299,7 +302,7 @@ def _choose_baseline(
     return model.baseline
 
 
-def _read_tests(entries: Sequence[Any], faults: list[Fault]) -> list[TestBase]:
+def _read_tests(entries: Sequence[Any], image: str, faults: list[Fault]) -> list[TestBase]:
     tests: list[TestBase] = []
     names: set[str] = set()
     for index, entry in enumerate(entries):
@@ -318,6 +321,15 @@ def _read_tests(entries: Sequence[Any], faults: list[Fault]) -> list[TestBase]:
             names.add(name)
         if test is not None:
             tests.append(test)
+            if lacking := programs_lacking(image, test):
+                faults.append(
+                    Fault(
+                        path,
+                        f"{test.name} needs {listed(lacking)}, which the image {image} lacks",
+                        'update the stack with "ToolImage=build", whose image has all tools, or'
+                        " leave the test out",
+                    )
+                )
     return tests
 
 

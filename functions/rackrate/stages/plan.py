@@ -103,6 +103,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
             nodes=counts,
             host_network=bool(settings.host_namespace),
             run_id=run_id,
+            image=settings.tool_image,
         )
     except InvalidPlan as invalid:
         _blame_taints(invalid, counts, resources)

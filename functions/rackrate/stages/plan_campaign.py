@@ -179,6 +179,7 @@ def _plan_steps(
         counts.values(),
         stack_arms=settings.arms,
         host_network=bool(settings.host_namespace),
+        image=settings.tool_image,
         campaign_id=campaign_id,
         faults=faults,
     )

@@ -49,6 +49,7 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
         nodes={arm.name: settings.node_count for arm in settings.arms},
         host_network=bool(settings.host_namespace),
         run_id=run_id,
+        image=settings.tool_image,
     )
     check_campaign(plan, run_id, resources)
     if plan.dry_run:

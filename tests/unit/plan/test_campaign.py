@@ -147,6 +147,7 @@ def test_a_plan_is_checked_with_the_nodes_of_each_step_and_each_fault_told_once(
         [2, 4, 2],
         stack_arms=SETTINGS.arms,
         host_network=False,
+        image="",
         campaign_id="camp",
         faults=faults,
     )

@@ -33,6 +33,7 @@ def test_every_campaign_that_is_documented_is_valid_at_every_step(path):
         [change.node_count(value, 2) for value in values],
         stack_arms=ARMS,
         host_network=True,
+        image="",
         campaign_id="documented",
         faults=faults,
     )

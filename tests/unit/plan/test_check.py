@@ -22,8 +22,10 @@ from tests.unit.samples import ARMS
 NODES = {"treatment": 2, "baseline": 2}
 
 
-def check(raw, nodes=NODES, run_id="r", host_network=True):
-    return check_plan(raw, stack_arms=ARMS, nodes=nodes, host_network=host_network, run_id=run_id)
+def check(raw, nodes=NODES, run_id="r", host_network=True, image=""):
+    return check_plan(
+        raw, stack_arms=ARMS, nodes=nodes, host_network=host_network, run_id=run_id, image=image
+    )
 
 
 def faults(raw, nodes=NODES, **options):
@@ -76,6 +78,27 @@ def test_a_plan_of_an_earlier_release_is_read():
     stored = check({"blocks": 6}).to_json()
     del stored["pause_seconds"]
     assert Plan.from_json(stored) == check({"blocks": 6})
+
+
+SOCKPERF = {"name": "quick", "tool": "sockperf"}
+NETSHOOT = "docker.io/nicolaka/netshoot"
+
+
+@pytest.mark.parametrize(
+    "image", [NETSHOOT, f"{NETSHOOT}:v0.13", f"{NETSHOOT}:v1@sha256:{'a' * 64}"]
+)
+def test_a_test_whose_program_the_image_lacks_is_refused_with_the_parameter_to_set(image):
+    with pytest.raises(InvalidPlan) as caught:
+        check({"tests": ["rtt", SOCKPERF]}, image=image)
+    (fault,) = caught.value.faults
+    assert fault.path == "tests[1]"
+    assert "sockperf" in fault.problem and image in fault.problem
+    assert "ToolImage=build" in fault.remedy
+
+
+@pytest.mark.parametrize("image", ["", "registry.corp:5000/netshoot", "registry.corp/tools:1"])
+def test_an_image_whose_programs_nobody_knows_may_have_all(image):
+    assert len(check({"tests": ["rtt", SOCKPERF]}, image=image).tests) == 2
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,13 @@ def test_an_edited_campaign_is_read_and_its_faults_are_told(raw, before):
         faults=faults,
     )
     check_plans(
-        campaign.plan, [2, 4], stack_arms=ARMS, host_network=True, campaign_id="c", faults=faults
+        campaign.plan,
+        [2, 4],
+        stack_arms=ARMS,
+        host_network=True,
+        image="",
+        campaign_id="c",
+        faults=faults,
     )
     assert all("\n" not in str(fault) and len(str(fault)) < 1000 for fault in faults)
     assert campaign.kind in ("draws", "sweep", "pool")

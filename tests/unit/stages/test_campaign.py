@@ -202,9 +202,7 @@ class TestDraws:
         assert (answer.verdict, answer.scope) == ("better", "the placement group")
         assert machine.record.stopped.why == "settled"
         assert output.status == "succeeded"
-        assert output.answers[0].startswith(
-            "treatment against baseline: tcp-1 throughput is better"
-        )
+        assert ": better, treatment against baseline; next deployment" in output.answers[0]
         assert output.report.startswith("https://")
         assert [step.run_id for step in machine.results.steps] == [
             f"{CAMPAIGN}-{number:02d}" for number in (1, 2, 3, 4)

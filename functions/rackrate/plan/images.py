@@ -1,0 +1,22 @@
+"""The programs of tools that known images have. Pure."""
+
+from __future__ import annotations
+
+from rackrate.tools import TestBase
+
+#: By repository; an image of another may have any program. nicolaka/netshoot is the template's
+#: default: https://github.com/nicolaka/netshoot/blob/v0.13/Dockerfile
+PROGRAMS = {"docker.io/nicolaka/netshoot": frozenset({"ethtool", "iperf", "iperf3", "ping"})}
+
+
+def programs_lacking(image: str, test: TestBase) -> list[str]:
+    """The programs of a test that an image is known to lack.
+
+    Args:
+        image: the image, with or without a tag and a digest; empty if it is not known.
+        test: the test.
+    """
+    name = image.partition("@")[0]
+    repository, _, tag = name.rpartition(":")
+    programs = PROGRAMS.get(repository if repository and "/" not in tag else name)
+    return [] if programs is None else sorted(test.programs.keys() - programs)
