@@ -222,6 +222,7 @@ def ceiling(
     baseline_median: float | None = None,
     names: tuple[str, str] = ("arm", "baseline"),
     alike: float = ALIKE,
+    decided: bool = True,
 ) -> Ceiling | None:
     """The ceiling of a verdict.
 
@@ -233,12 +234,16 @@ def ceiling(
         names: the names of the two arms in the text. The same name twice means that an arm is
             compared with itself in an earlier run.
         alike: the largest relative difference of the medians that does not matter.
+        decided: whether the verdict is settled. Of an open one nothing is known that limits could
+            explain.
     """
     if arm is None or baseline is None:
         return None
     if names[0] == names[1]:
         names = (f"{names[0]} now", f"{names[1]} before")
-    found = explain(arm, baseline, arm_median, baseline_median, names=names, alike=alike)
+    found = explain(
+        arm, baseline, arm_median, baseline_median, names=names, alike=alike, decided=decided
+    )
     return Ceiling(
         name=arm.name,
         arm=arm.bits_per_second,
@@ -297,6 +302,7 @@ def explain(
     *,
     names: tuple[str, str] = ("arm", "baseline"),
     alike: float = ALIKE,
+    decided: bool = True,
 ) -> Explanation:
     """Decide whether the documented limits explain how two arms compare.
 
@@ -312,12 +318,15 @@ def explain(
         baseline_median: the baseline's median.
         names: the names of the two arms in the text.
         alike: the largest relative difference of the medians that does not matter.
+        decided: whether the verdict is settled.
     """
     if not arm_median or not baseline_median:
         return Explanation(False, "one of the arms was not measured, so its limit explains nothing")
     arm = _side(f"the {names[0]}", arm_median, arm_limit)
     baseline = _side(f"the {names[1]}", baseline_median, baseline_limit)
     shares = f"{arm.told} and {baseline.told}"
+    if not decided:
+        return Explanation(False, shares)
     for side in (arm, baseline):
         if side.above_limit:
             return Explanation(

@@ -302,6 +302,7 @@ def _verdict(
             baseline_median=found.baseline_median,
             names=names,
             alike=threshold,
+            decided=found.verdict != "inconclusive",
         )
         if metric.unit == "bit/s"
         else None,

@@ -210,6 +210,12 @@ class TestTheCeilingOfAVerdict:
         assert found.baseline_share is None
         assert found.explains is False
 
+    def test_of_an_open_verdict_it_tells_the_shares_and_explains_nothing(self):
+        medians = {"arm_median": 9.5e9, "baseline_median": 4.94e9}
+        found = ceiling(of(1, "cluster"), of(1, "none"), **medians, decided=False)
+        assert found.explains is False
+        assert "95 %" in found.text and "explain" not in found.text
+
     def test_one_arm_in_two_runs_is_told_as_now_and_before(self):
         one = of(1, "none")
         medians = {"arm_median": 3e9, "baseline_median": 4.9e9}
