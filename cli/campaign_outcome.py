@@ -158,7 +158,7 @@ def print_campaign(output: Output, record: Campaign | None, left: CampaignLeft) 
     if left.results is not None:
         if left.results.kind == "pool":
             print_differences(output, left.results.differences, "The newest run", "The others")
-        print_answers(output.console, left.results)
+        print_answers(output.console, left.results, verbose=output.is_verbose)
     elif record is not None and record.status == "dry_run":
         print_campaign_estimate(output.console, record, left.estimate)
 

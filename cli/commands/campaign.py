@@ -26,7 +26,7 @@ from ..errors import EXIT_FAILED, Refusal
 from ..failures import explain_failure
 from ..guard import one_sentence
 from ..kinds import CAMPAIGN
-from ..options import OutOption, PlanOption, RequireOption, SeedOption
+from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
 from ..outcome import Wanted, check, complain_of_unmet
 from ..output import JsonOption, Output, StackOption
 from ..requirements import Requirement, parse_requirements
@@ -117,6 +117,7 @@ def run_campaign(
         bool, typer.Option("--detach", help="Return after the start, and print the campaign's id.")
     ] = False,
     stack: StackOption = "rackrate",
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a campaign and print its answers.
@@ -138,7 +139,7 @@ def run_campaign(
     if continues is not None:
         asked["continue"] = find_finished_campaign(found, continues).campaign_id
     text = as_text(asked, options)
-    output = Output(as_json)
+    output = Output(as_json, is_verbose=verbose)
     output.note(f"Campaign {campaign_id} on stack {found.name}")
     if detach:
         _detach(output, found, campaign_id, text)
@@ -183,6 +184,7 @@ def watch_campaign(
     ] = None,
     require: RequireOption = None,
     stack: StackOption = "rackrate",
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Follow a campaign to its end and print its answers.
@@ -195,7 +197,7 @@ def watch_campaign(
     if out is not None:
         files.prepare(out)
     found = _stack(stack)
-    output = Output(as_json)
+    output = Output(as_json, is_verbose=verbose)
     record = _find(found, campaign_id)
     campaign_id = campaign_id if record is None else record.campaign_id
     interruption = Interruption()
@@ -234,6 +236,7 @@ def show_campaign(
     campaign_id: CampaignArgument,
     require: RequireOption = None,
     stack: StackOption = "rackrate",
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the answers of an earlier campaign again, or the progress of a campaign.
@@ -244,7 +247,7 @@ def show_campaign(
     found = _stack(stack)
     record = (find_finished_campaign if requirements else find_campaign)(found, campaign_id)
     left = CampaignLeft.of(found, record.campaign_id, record)
-    output = Output(as_json)
+    output = Output(as_json, is_verbose=verbose)
     failed = record.is_over and record.status not in GOOD
     print_campaign(output, record, left)
     _print_state(output, record)

@@ -422,6 +422,7 @@ def results(run_id: str, **fields: Any) -> bytes:
         "trials": {"planned": 36, "measured": 35, "failed": 1, "failures": []},
         "warm_up": {"measured": 0, "failed": 0, "trials": []},
         "regressions": [],
+        "marks": [],
         "mark_notes": [],
         "warnings": [],
         "verdicts": [

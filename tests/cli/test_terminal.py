@@ -91,7 +91,7 @@ def test_the_longest_names_and_many_arms_fit_80_columns(
     # With ten arms the columns are folded and not cut.
     joined = "".join(shown.split())
     assert "…" not in shown
-    assert joined.count("<0.001to>1000") == len(verdicts)
+    assert joined.count("<−99.9to>+99900%") == len(verdicts)
     listed = rackrate("list", "--stack", stack.name).stdout
     assert max(map(len, listed.splitlines())) <= 80
     assert "…" not in listed and "100000" in listed
