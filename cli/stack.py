@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import boto3
 from boto3.dynamodb.conditions import Attr, ConditionBase, Key
@@ -49,6 +49,16 @@ class Execution:
     @property
     def is_running(self) -> bool:
         return self.status in {"RUNNING", "PENDING_REDRIVE"}
+
+
+class FailedTrial(NamedTuple):
+    """A trial without a value, and why. `key` identifies it within its run."""
+
+    key: str
+    reason: str
+    arm: str
+    client: str
+    server: str
 
 
 class Stack:
@@ -243,6 +253,27 @@ class Stack:
             "ProjectionExpression": "raw_key",
         }
         return [item["raw_key"] for item in self._items(query) if item.get("raw_key")]
+
+    def failed_trials(self, run_id: str) -> list[FailedTrial]:
+        """The run's trials that have failed so far, without those of the warm-up."""
+        names = {f"#{name}": name for name in ("sk", "reason", "arm", "client", "server")}
+        query: dict[str, Any] = {
+            "KeyConditionExpression": Key("pk").eq(f"run#{run_id}")
+            & Key("sk").begins_with("trial#"),
+            "FilterExpression": Attr("status").eq("failed"),
+            "ProjectionExpression": ", ".join(names),
+            "ExpressionAttributeNames": names,
+            "ConsistentRead": True,
+        }
+        return [
+            FailedTrial(
+                str(item["sk"]),
+                str(item.get("reason") or "no reason is known"),
+                *(str(item[name]) for name in ("arm", "client", "server")),
+            )
+            for item in self._items(query)
+            if not item["sk"].startswith("trial#0000#")
+        ]
 
     def file(self, run_id: str, name: str) -> bytes | None:
         """A file of the run from the bucket. None when the run did not write it."""

@@ -64,5 +64,5 @@ def show(
 def _print_state(output: Output, record: Run) -> None:
     output.say(f"Run {record.run_id}: {record.status.replace('_', ' ')}")
     if not record.is_over:
-        output.say(f"Now: {describe(record)}")
+        output.say(f"Now: {describe(record).replace('\n', ', ')}")
         output.say(f"`rackrate watch {record.run_id}` follows it to its end.")
