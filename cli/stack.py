@@ -13,6 +13,8 @@ from boto3.dynamodb.conditions import Attr, ConditionBase, Key
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from rackrate_text.words import listed
+
 from .baselines import Baseline
 from .campaigns import Campaign
 from .errors import Refusal, error_code, error_message
@@ -375,9 +377,19 @@ def _baseline_key(name: str) -> dict[str, str]:
 
 
 def session_of_environment() -> boto3.Session:
-    """A session in the Region that the environment or the profile names."""
+    """A session in the Region that the environment or the profile names.
+
+    Raises Refusal when there is none because a variable that names it is empty.
+    """
     # Other AWS SDKs and tools read AWS_REGION. boto3 only reads AWS_DEFAULT_REGION.
-    return boto3.Session(region_name=os.environ.get("AWS_REGION"))
+    session = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
+    empty = [name for name in ("AWS_REGION", "AWS_DEFAULT_REGION") if os.environ.get(name) == ""]
+    if empty and not session.region_name:
+        raise Refusal(
+            f"{listed(empty)} {'is' if len(empty) == 1 else 'are'} set and empty, so no AWS Region"
+            f" is known; run `export {empty[0]}=us-east-1`, with the Region of your stack."
+        )
+    return session
 
 
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:

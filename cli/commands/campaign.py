@@ -24,7 +24,7 @@ from ..campaigns import Campaign, campaign_document, describe_campaign
 from ..completion import complete_campaign
 from ..errors import EXIT_FAILED, Refusal
 from ..failures import explain_failure
-from ..guard import one_sentence
+from ..guard import Command, Group, one_sentence
 from ..kinds import CAMPAIGN
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
 from ..outcome import Wanted, check, complain_of_unmet
@@ -42,6 +42,7 @@ from ..stack import Execution, Stack
 from ..watch import Interruption, Outcome, seconds_since
 
 app = typer.Typer(
+    cls=Group,
     help="Answer for the placement group, over draws of new nodes.\n\nExample: rackrate campaign"
     " run --dry-run",
     no_args_is_help=True,
@@ -57,7 +58,7 @@ CampaignArgument = Annotated[
 ]
 
 
-@app.command("run")
+@app.command("run", cls=Command)
 @one_sentence
 def run_campaign(
     file: Annotated[
@@ -174,7 +175,7 @@ def _detach(output: Output, stack: Stack, campaign_id: str, text: str) -> None:
     output.document({"campaign": {"id": campaign_id}, "stack": stack.name, "execution_arn": arn})
 
 
-@app.command("watch")
+@app.command("watch", cls=Command)
 @one_sentence
 def watch_campaign(
     campaign_id: CampaignArgument,
@@ -230,7 +231,7 @@ def watch_campaign(
     raise typer.Exit(conclude_campaign(output, found, campaign_id, ended, wanted))
 
 
-@app.command("show")
+@app.command("show", cls=Command)
 @one_sentence
 def show_campaign(
     campaign_id: CampaignArgument,
@@ -269,7 +270,7 @@ def show_campaign(
     raise typer.Exit(code)
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 @one_sentence
 def list_campaigns(
     limit: Annotated[
