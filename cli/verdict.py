@@ -120,8 +120,8 @@ def _scope(results: Results, verdicts: Sequence[Verdict]) -> str:
             tests.setdefault("for this stack's placement", []).append(verdict.name)
     for about, names in tests.items():
         said += f", {about}" + ("" if len(tests) == 1 else f" ({listed(names)})")
-    # A comparison with earlier runs is about more than the time of this one.
-    if results.seconds is not None and not first.earlier_runs:
+    # A comparison with other runs is about more than the time of this one.
+    if results.seconds is not None and _short(first) == first.baseline:
         said += f", {duration(results.seconds)}"
     return said
 
