@@ -1,4 +1,4 @@
-"""Print a campaign's answers within 80 columns: what the group buys, and what you will get."""
+"""Print a campaign's answers within 80 columns: what the group buys, and what comes next."""
 
 from __future__ import annotations
 
@@ -9,90 +9,106 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rackrate_text.units import UNKNOWN, dollars, duration, interval, percent, quantity, ratio
+from rackrate_text.units import UNKNOWN, change, changes, dollars, duration, percent, quantity
 from rackrate_text.words import counted
 
 from .campaign_results import Answer, CampaignResults, Cell, Step
 from .campaigns import Campaign
 from .runs import GOOD
-from .verdict import STYLES, say
+from .verdict import STYLES, plain_table, print_scale, say, why_open, word
 
 MOST_LINES = 12
 """The answers take no more lines than that; the page has all."""
 
 
-def print_answers(console: Console, results: CampaignResults) -> None:
-    """Print the answers or the table of the sweep, then the conclusion and what qualifies it."""
-    _print_answers(console, results.answers)
+def print_answers(console: Console, results: CampaignResults, *, verbose: bool = False) -> None:
+    """Print the answers or the table of the sweep, and what qualifies them.
+
+    The conclusion repeats the tables, so it is only printed with `verbose` or without one.
+    """
+    _print_answers(console, results.answers, verbose=verbose)
     for cells in _by_metric(results.sweep):
-        console.print(_sweep_table(cells))
+        say(console, f"{cells[0].name}, {cells[0].arm}", style="bold")
+        console.print(_sweep_table(cells, console.width))
     if not results.answers and not results.sweep:
         say(console, "No answer: too few runs have results.")
+        say(console, results.conclusion)
+    elif verbose:
+        say(console, results.conclusion)
     sides = _sides(results.answers)
     for answer in results.answers:
-        name = _name(answer, sides)
-        if answer.verdict == "inconclusive":
-            why = "; ".join(
-                filter(None, (answer.reason, answer.lacks and f"{answer.lacks} needed"))
-            )
-            say(console, f"{name} is inconclusive{why and f': {why}'}.", style="yellow")
         if answer.changed:
             say(
                 console,
-                f"{name} changed: the newest draw differs from those before it.",
+                f"{_name(answer, sides)} changed: the newest draw differs from those before it.",
                 style="bold red",
             )
-    say(console, results.conclusion)
-    if results.stopped is not None:
-        say(console, results.stopped)
     for warning in results.warnings:
         say(console, f"Warning: {warning}", style="yellow")
-    if results.lab_scale is not None:
-        say(
-            console,
-            f"Network scaled by {results.lab_scale:g}: figures are not EC2's.",
-            style="yellow",
-        )
+    print_scale(console, results.lab_scale)
     for step in results.steps:
         if step.status not in GOOD:
             say(console, _failed(step), style="red")
     say(console, _summary(results))
+    if verbose and results.stopped is not None:
+        say(console, results.stopped)
 
 
-def _print_answers(console: Console, answers: Sequence[Answer]) -> None:
-    """Print as many answers as there is room for, and what they are about."""
+def _print_answers(console: Console, answers: Sequence[Answer], *, verbose: bool) -> None:
+    """Print what is compared and the answers, without `verbose` as many as there is room for."""
     if not answers:
         return
+    scope = Text(_scope(answers), style="bold")
     claims = [f"This is {claim.rstrip('.')}." for claim in dict.fromkeys(a.claim for a in answers)]
     for shown in range(len(answers), 0, -1):
         left = len(answers) - shown
-        table = _answer_table(answers[:shown])
+        table = _answer_table(answers[:shown], _sides(answers), console.width)
         notes = [f"And {counted(left, 'more answer')}: see the page."] if left else []
-        notes += claims
-        lines = len(console.render_lines(table, pad=False))
+        notes += why_open(
+            (_name(answer, _sides(answers)), answer.reason)
+            for answer in answers
+            if answer.verdict == "inconclusive" and not answer.lacks
+        )
+        notes += claims if verbose or not _is_about_the_group(answers) else []
+        lines = len(scope.wrap(console, console.width))
+        lines += len(console.render_lines(table, pad=False))
         lines += sum(len(Text(note).wrap(console, console.width)) for note in notes)
-        if lines <= MOST_LINES:
+        if verbose or lines <= MOST_LINES:
             break
+    console.print(scope)
     console.print(table)
     for note in notes:
         say(console, note)
 
 
-def _answer_table(answers: Sequence[Answer]) -> Table:
+def _scope(answers: Sequence[Answer]) -> str:
+    """What is compared, and what the answers are about, in one line."""
     sides = _sides(answers)
     draws = max(answer.draws for answer in answers)
     of_whom = f"{sides[0][0]} against" if len(sides) == 1 else "Each arm against"
-    table = _table(f"{of_whom} {sides[0][1]}, over {counted(draws, 'draw')}")
-    table.add_column("Test", overflow="fold")
-    table.add_column("On average (95 %)", no_wrap=True)
-    table.add_column("You will get (95 %)", no_wrap=True)
+    about = ", for the placement group" if _is_about_the_group(answers) else ""
+    return f"{of_whom} {sides[0][1]}{about}, over {counted(draws, 'draw')}"
+
+
+def _is_about_the_group(answers: Sequence[Answer]) -> bool:
+    """Whether every answer is about the placement group, and rests on all draws."""
+    return all(each.scope == "the placement group" and not each.left_out for each in answers)
+
+
+def _answer_table(answers: Sequence[Answer], sides: Sequence[tuple[str, str]], width: int) -> Table:
+    table = plain_table(width)
+    table.add_column("Test", min_width=10, overflow="fold")
+    table.add_column("Change on\naverage", justify="right", min_width=9)
+    table.add_column("95 % CI", min_width=10)
+    table.add_column("Next deployment\n(95 %)", min_width=10)
     table.add_column("Verdict", min_width=13)
     for answer in answers:
         table.add_row(
             Text(_name(answer, sides)),
-            _with_interval(answer.ratio, answer.interval),
-            interval(answer.prediction),
-            Text(answer.verdict, style=STYLES.get(answer.verdict, "")),
+            change(answer.ratio),
+            changes(answer.interval),
+            changes(answer.prediction),
+            Text(word(answer.verdict, answer.lacks), style=STYLES.get(answer.verdict, "")),
         )
     return table
 
@@ -108,7 +124,7 @@ def _name(answer: Answer, sides: Sequence[tuple[str, str]]) -> str:
 
 
 def _with_interval(value: float | None, ends: Sequence[float] | None) -> str:
-    return ratio(value) if ends is None else f"{ratio(value)} ({interval(ends)})"
+    return change(value) if ends is None else f"{change(value)} ({changes(ends)})"
 
 
 def _by_metric(cells: Sequence[Cell]) -> list[list[Cell]]:
@@ -119,8 +135,8 @@ def _by_metric(cells: Sequence[Cell]) -> list[list[Cell]]:
     return list(found.values())
 
 
-def _sweep_table(cells: Sequence[Cell]) -> Table:
-    table = _table(f"{cells[0].name}, {cells[0].arm}")
+def _sweep_table(cells: Sequence[Cell], width: int) -> Table:
+    table = plain_table(width)
     # Without padding, a version of an add-on fits on one line.
     table.padding = 0
     has_total = any(cell.total is not None for cell in cells)
@@ -134,14 +150,14 @@ def _sweep_table(cells: Sequence[Cell]) -> Table:
     table.add_column("Against the first", no_wrap=True)
     table.add_column("Verdict", min_width=13)
     for cell in cells:
-        word = cell.verdict or ("" if cell is cells[0] else UNKNOWN)
+        verdict = cell.verdict or ("" if cell is cells[0] else UNKNOWN)
         table.add_row(
             Text(cell.value),
             quantity(cell.mean, cell.unit),
             *([quantity(cell.total, cell.unit)] if has_total else []),
             *([percent(cell.share_of_nominal)] if has_share else []),
             "" if cell is cells[0] else _with_interval(cell.ratio, cell.interval),
-            Text(word, style=STYLES.get(word, "")),
+            Text(verdict, style=STYLES.get(verdict, "")),
         )
     return table
 
@@ -183,14 +199,3 @@ def campaign_table(campaigns: Sequence[Campaign]) -> Table:
             dollars(campaign.usd),
         )
     return table
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=Text(title),
-        title_justify="left",
-        title_style="bold",
-        box=box.HORIZONTALS,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )

@@ -16,9 +16,10 @@ from .comparison import print_differences
 from .errors import Refusal
 from .failures import failure_of
 from .kinds import CAMPAIGN
+from .losses import Losses
 from .outcome import Wanted, check_plan_of, checks_of, complain_of_unmet, parsed, tell_end
 from .output import Output
-from .progress import Left, TimeLeft, display_for, pace_of, part_of
+from .progress import Late, Left, TimeLeft, display_for, missing_of, pace_of, part_of
 from .requirements import Checked, Requirement
 from .runs import Run
 from .stack import Stack
@@ -37,26 +38,36 @@ class FollowedCampaign:
         """The run of the step that is going on, if it has begun."""
         self._stack = stack
         self._left = TimeLeft()
+        self._losses = Losses(stack)
+        self._news: list[str] = []
 
     def read(self) -> Campaign | None:
         """The campaign's record; reads that of its run, too."""
         campaign = self._stack.campaign(self.id)
         run_id = None if campaign is None or campaign.is_over else campaign.step_run_id
         self.run = None if run_id is None else self._stack.run(run_id)
+        if self.run is not None:
+            self._news += self._losses.since_last_look(self.run)
         return campaign
 
     def is_planned(self, record: Campaign) -> bool:
         """Whether the plan of a run is made."""
         return self.run is not None and bool(self.run.blocks)
 
-    def describe(self, record: Campaign, elapsed: float) -> tuple[str, Left | None]:
+    def describe(self, record: Campaign, elapsed: float) -> tuple[str, Left | Late | None]:
         """The step, its run's block, and the dollars so far."""
         run = ""
         if self.run is not None and not self.run.is_over:
             run = self.run.phase or self.run.status
             if self.run.block > 0 and self.run.blocks > 0:
                 run = part_of("block", pace_of(self.run))
+                run += missing_of(self.run, run)
         return describe_campaign(record, run), self._left.estimate(record.pace, elapsed)
+
+    def news(self) -> list[str]:
+        """The losses since the last call."""
+        news, self._news = self._news, []
+        return news
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,7 @@ def print_campaign(output: Output, record: Campaign | None, left: CampaignLeft) 
     if left.results is not None:
         if left.results.kind == "pool":
             print_differences(output, left.results.differences, "The newest run", "The others")
-        print_answers(output.console, left.results)
+        print_answers(output.console, left.results, verbose=output.is_verbose)
     elif record is not None and record.status == "dry_run":
         print_campaign_estimate(output.console, record, left.estimate)
 

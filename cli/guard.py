@@ -1,4 +1,4 @@
-"""The wrapper of every command: it prints a refusal as one sentence and sets the exit code."""
+"""What every command shares: its help, and a refusal as one sentence with an exit code."""
 
 from __future__ import annotations
 
@@ -8,15 +8,44 @@ from typing import Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
 from .errors import EXIT_INTERRUPTED, Refusal, explain
 from .output import Output
 
 
-class Commands(TyperGroup):
-    """The group of commands. With `--json` it also prints usage errors as JSON."""
+def _without_types(params: list[Any]) -> list[Any]:
+    """The parameters without the types of flags and arguments, such as `<bool>`, in their help."""
+    for param in params:
+        is_flag = isinstance(param, TyperOption) and param.is_flag
+        if is_flag or isinstance(param, TyperArgument):
+            param.display_type_rich = _no_type
+    return params
+
+
+def _no_type(ctx: Any) -> None:
+    """Show no type."""
+
+
+class Command(TyperCommand):
+    """A command whose help names values and not types."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, as the help shows them."""
+        return _without_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """A group whose help names values and not types."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, as the help shows them."""
+        return _without_types(super().get_params(ctx))
+
+
+class Commands(Group):
+    """The group of all commands. With `--json` it also prints usage errors as JSON."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Errors of the arguments occur here, before the command itself runs."""

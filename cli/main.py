@@ -12,16 +12,23 @@ from .commands.compare import compare
 from .commands.doctor import doctor
 from .commands.export import export
 from .commands.list import list_runs
+from .commands.open import open_page
 from .commands.plan import plan
 from .commands.pool import pool
 from .commands.report import report
 from .commands.run import run
 from .commands.show import show
 from .commands.watch import watch
-from .guard import Commands
+from .guard import Command, Commands
 
 app = typer.Typer(
-    cls=Commands, rich_markup_mode="markdown", no_args_is_help=True, pretty_exceptions_enable=False
+    cls=Commands,
+    # Every command inherits the names.
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Documentation: README.md and docs/ in the repository; docs/cli.md has every command.",
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
 )
 
 
@@ -47,15 +54,24 @@ def main(
     """
 
 
-app.command("run")(run)
-app.command("watch")(watch)
-app.command("list")(list_runs)
-app.command("show")(show)
-app.command("plan")(plan)
-app.command("compare")(compare)
-app.command("pool")(pool)
-app.command("report")(report)
-app.command("export")(export)
-app.command("doctor")(doctor)
-app.add_typer(campaign.app, name="campaign")
-app.add_typer(baseline.app, name="baseline")
+_MEASURE = "Measure"
+_LOOK = "Look at results"
+_COMPARE = "Compare"
+_CHECK = "Check what a run needs"
+
+for _name, _command, _panel in (
+    ("run", run, _MEASURE),
+    ("watch", watch, _MEASURE),
+    ("plan", plan, _MEASURE),
+    ("list", list_runs, _LOOK),
+    ("show", show, _LOOK),
+    ("open", open_page, _LOOK),
+    ("report", report, _LOOK),
+    ("export", export, _LOOK),
+    ("compare", compare, _COMPARE),
+    ("pool", pool, _COMPARE),
+    ("doctor", doctor, _CHECK),
+):
+    app.command(_name, cls=Command, rich_help_panel=_panel)(_command)
+app.add_typer(campaign.app, name="campaign", rich_help_panel=_MEASURE)
+app.add_typer(baseline.app, name="baseline", rich_help_panel=_COMPARE)

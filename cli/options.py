@@ -41,6 +41,12 @@ JunitOption = Annotated[
         "--junit", metavar="FILE", help="Also write the verdicts as JUnit XML to this file."
     ),
 ]
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Also print limits, variability, marks and the conclusion."
+    ),
+]
 
 
 def check_junit(path: Path | None) -> None:

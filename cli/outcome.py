@@ -191,7 +191,7 @@ def files_of(stack: Stack, run_id: str) -> str:
 def print_left(output: Output, record: Run | None, left: Left) -> None:
     """Print the verdicts, or a dry run's estimate."""
     if left.results is not None:
-        print_results(output.console, left.results)
+        print_results(output.console, left.results, verbose=output.is_verbose)
     elif record is not None and record.status == "dry_run":
         print_estimate(output.console, record, left.estimate)
 

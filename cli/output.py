@@ -43,10 +43,14 @@ class PlainConsole(Console):
 
 
 class Output:
-    """The two streams of one command. `is_json` says whether a program reads the answer."""
+    """The two streams of one command.
 
-    def __init__(self, is_json: bool = False) -> None:
+    `is_json` says whether a program reads the answer, `is_verbose` whether a person wants details.
+    """
+
+    def __init__(self, is_json: bool = False, *, is_verbose: bool = False) -> None:
         self.is_json = is_json
+        self.is_verbose = is_verbose
         self.console = PlainConsole(quiet=is_json)
         """Standard output for people. It prints nothing with `--json`."""
         self.errors = PlainConsole(stderr=True)

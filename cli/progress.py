@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
@@ -12,14 +13,23 @@ from rich.progress import (
     SpinnerColumn,
     TextColumn,
 )
+from rich.text import Text
 
 from rackrate_text.units import duration
-from rackrate_text.words import span
+from rackrate_text.words import listed, span
 
 from .runs import Run
 
-#: How much longer than expected a part may take at least before no time left is shown.
+#: How much longer than expected a part may take at least before it is called late.
 OVERDUE_SECONDS = 30.0
+#: How much longer than expected the last part may take, after which nothing is left.
+_LATE_SECONDS = 5.0
+#: A log is told that something is late, and again each time when that has doubled since.
+_FIRST_REMINDER_SECONDS = 60.0
+#: How long a line below the first may be in a terminal of 80 columns, beside a bar and a duration.
+_SECOND_LINE = 56
+#: How many nodes a line of progress names.
+_NODES_SHOWN = 2
 
 
 class Left(NamedTuple):
@@ -27,6 +37,12 @@ class Left(NamedTuple):
 
     least: float
     most: float
+
+
+class Late(NamedTuple):
+    """How many seconds longer than estimated it takes already. Nobody knows what is left."""
+
+    seconds: float
 
 
 class Pace(NamedTuple):
@@ -57,11 +73,10 @@ class TimeLeft:
         self._part_began = 0.0
         self._first_part_began: float | None = None
 
-    def estimate(self, pace: Pace, elapsed: float) -> Left | None:
-        """How long it still takes, at least and at most.
+    def estimate(self, pace: Pace, elapsed: float) -> Left | Late | None:
+        """How long it still takes, at least and at most, or how late it is.
 
-        None while the stack has not yet estimated the duration, and while a part takes much longer
-        than it should, since nobody knows then.
+        None while the stack has not yet estimated the duration.
         """
         if pace.expected_seconds is None:
             return None
@@ -71,7 +86,7 @@ class TimeLeft:
             skipped = (pace.planned - pace.least) * (each + pause)
             left = pace.expected_seconds - elapsed
             if left < 0:
-                return None
+                return Late(-left)
             return Left(max(0.0, left - skipped), max(0.0, left))
         if self._first_part_began is None:
             # If the watching began in the middle, assume that earlier parts were on time.
@@ -84,7 +99,9 @@ class TimeLeft:
         after = max(0.0, around - self._first_part_began)
         since = elapsed - self._part_began
         if since > each + pause + max(each, OVERDUE_SECONDS):
-            return None
+            return Late(since - each - pause)
+        if pace.now >= pace.most and since > each + after + _LATE_SECONDS:
+            return Late(since - each - after)
 
         def until(last: int) -> float:
             ahead = max(0, last - pace.now)
@@ -120,8 +137,11 @@ class Display(Protocol):
         trace: TracebackType | None,
     ) -> None: ...
 
-    def show(self, what: str, elapsed: float, left: Left | None) -> None:
-        """Show the current state. `what` may have a second line."""
+    def show(self, what: str, elapsed: float, left: Left | Late | None) -> None:
+        """Show the current state. `what` may have several lines."""
+
+    def tell(self, event: str, elapsed: float) -> None:
+        """Print a line that stays, such as a loss."""
 
 
 class LiveDisplay:
@@ -157,20 +177,25 @@ class LiveDisplay:
         """What is shown now."""
         return self._progress.get_renderable()
 
-    def show(self, what: str, elapsed: float, left: Left | None) -> None:
+    def show(self, what: str, elapsed: float, left: Left | Late | None) -> None:
         """Redraw the lines."""
         said = "" if left is None else time_left(left)
-        if "\n" in what and said:
-            # The time left has no room beside two lines.
-            what, said = f"{what}, {said}", ""
+        if said and ("\n" in what or isinstance(left, Late)):
+            # The time left has no room beside several lines, nor a delay beside the bar.
+            fits = "\n" in what and len(what.rpartition("\n")[2]) + len(said) < _SECOND_LINE
+            what, said = f"{what}{', ' if fits else '\n'}{said}", ""
         self._progress.update(
             self._task,
             description=what,
-            total=None if left is None else elapsed + left.most,
+            total=elapsed + left.most if isinstance(left, Left) else None,
             completed=elapsed,
             elapsed=duration(elapsed),
             left=said,
         )
+
+    def tell(self, event: str, elapsed: float) -> None:
+        """Print the line above those that change."""
+        self._progress.console.print(Text(event, style="red"))
 
 
 class LineDisplay:
@@ -178,7 +203,7 @@ class LineDisplay:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._last = ""
+        self._last: tuple[str, int] = ("", 0)
 
     def __enter__(self) -> Self:
         return self
@@ -191,16 +216,28 @@ class LineDisplay:
     ) -> None:
         pass
 
-    def show(self, what: str, elapsed: float, left: Left | None) -> None:
-        """Print the state if it has changed."""
+    def show(self, what: str, elapsed: float, left: Left | Late | None) -> None:
+        """Print the state if it has changed, and while it is late now and then."""
         what = what.replace("\n", ", ")
-        if what == self._last:
+        state = what, _reminder(left)
+        if state == self._last:
             return
-        self._last = what
-        tail = "" if left is None else f", {time_left(left)}"
+        self._last = state
+        self.tell(what if left is None else f"{what}, {time_left(left)}", elapsed)
+
+    def tell(self, event: str, elapsed: float) -> None:
+        """Print the line."""
         self._console.print(
-            f"[{duration(elapsed):>11}] {what}{tail}", markup=False, highlight=False, soft_wrap=True
+            f"[{duration(elapsed):>11}] {event}", markup=False, highlight=False, soft_wrap=True
         )
+
+
+def _reminder(left: Left | Late | None) -> int:
+    """Which reminder of a delay is due: 1 at its begin, and one more each time it has doubled."""
+    if not isinstance(left, Late):
+        return 0
+    doublings = math.floor(math.log2(max(left.seconds, 1.0) / _FIRST_REMINDER_SECONDS))
+    return 1 + max(0, 1 + doublings)
 
 
 def display_for(console: Console) -> Display:
@@ -209,11 +246,19 @@ def display_for(console: Console) -> Display:
 
 
 def describe(run: Run) -> str:
-    """The phase, with the block if the phase does not name it."""
+    """The phase, with the block if the phase does not name it; below it the nodes it misses."""
     phase = run.phase or run.status
-    if run.block > 0 and run.blocks > 0 and "block" not in phase:
-        return f"{phase}, {part_of('block', pace_of(run))}"
-    return phase
+    if run.block < 1 or run.blocks < 1:
+        return phase
+    if "block" not in phase:
+        phase = f"{phase}, {part_of('block', pace_of(run))}"
+    return f"{phase}{missing_of(run, phase)}"
+
+
+def missing_of(run: Run, phase: str) -> str:
+    """A line on the nodes whose server is missing; empty if none is or the phase names them."""
+    nodes = [node for node in run.missing_nodes if node not in phase]
+    return f"\nno server on {listed(nodes, most=_NODES_SHOWN)}" if nodes else ""
 
 
 def part_of(noun: str, pace: Pace) -> str:
@@ -222,8 +267,10 @@ def part_of(noun: str, pace: Pace) -> str:
     return f"{noun} {min(pace.now, pace.planned)} of {at_most}{pace.most}"
 
 
-def time_left(left: Left) -> str:
-    """The time left in a rounded form, because it is an estimate."""
+def time_left(left: Left | Late) -> str:
+    """The time left in a rounded form, because it is an estimate, or how late it is."""
+    if isinstance(left, Late):
+        return f"{duration(left.seconds)} longer than estimated"
     least, most = (duration(5 * round(seconds / 5)) for seconds in left)
     if left.most < 5:
         return "seconds left"

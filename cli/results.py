@@ -132,7 +132,8 @@ class Results:
 
     `placements` maps an arm's name to its placement strategy, and the zones of its pairs if the
     plan asked for some. `started_at` is ISO 8601.
-    `causes` says why trials failed, the most frequent cause first.
+    `causes` says why trials failed, the most frequent cause first. `marked` is how many trials have
+    a mark, and `mark_notes` says how many have which.
     `regressions` compare each arm with itself in an earlier run. `stopped` says why the run
     measured no more blocks; it is None for a fixed number of blocks and for a comparison.
     """
@@ -150,6 +151,7 @@ class Results:
     warmed_up: int
     verdicts: tuple[Verdict, ...]
     regressions: tuple[Verdict, ...]
+    marked: int
     mark_notes: tuple[str, ...]
     warnings: tuple[str, ...]
     conclusion: str
@@ -184,6 +186,7 @@ class Results:
                 warmed_up=len(document["warm_up"]["trials"]),
                 verdicts=tuple(_verdict(verdict) for verdict in document["verdicts"]),
                 regressions=tuple(_verdict(v) for v in document["regressions"]),
+                marked=len({_trial_of(mark) for mark in document["marks"]}),
                 mark_notes=tuple(document["mark_notes"]),
                 warnings=tuple(document["warnings"]),
                 conclusion=document["conclusion"],
@@ -229,6 +232,11 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         ceiling=_ceiling(document["ceiling"]),
         steadiness=_steadiness(document["steadiness"]),
     )
+
+
+def _trial_of(mark: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The trial that a mark is on."""
+    return tuple(mark[part] for part in ("block", "arm", "test", "client", "server"))
 
 
 def _placement(arm: Mapping[str, Any]) -> str:

@@ -41,6 +41,8 @@ class Run:
     cause: str | None
     campaign: str | None = None
     """The id of the campaign whose step it is."""
+    missing_nodes: tuple[str, ...] = ()
+    """The nodes of its plan that have no server now."""
 
     @property
     def is_over(self) -> bool:
@@ -86,6 +88,7 @@ class Run:
             error=text_of(item.get("error")),
             cause=text_of(item.get("cause")),
             campaign=text_of(item.get("campaign")),
+            missing_nodes=tuple(sorted(map(str, fields_of(item.get("missing_since"))))),
         )
 
 

@@ -6,12 +6,14 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import boto3
 from boto3.dynamodb.conditions import Attr, ConditionBase, Key
 from botocore.config import Config
 from botocore.exceptions import ClientError
+
+from rackrate_text.words import listed
 
 from .baselines import Baseline
 from .campaigns import Campaign
@@ -49,6 +51,16 @@ class Execution:
     @property
     def is_running(self) -> bool:
         return self.status in {"RUNNING", "PENDING_REDRIVE"}
+
+
+class FailedTrial(NamedTuple):
+    """A trial without a value, and why. `key` identifies it within its run."""
+
+    key: str
+    reason: str
+    arm: str
+    client: str
+    server: str
 
 
 class Stack:
@@ -244,6 +256,27 @@ class Stack:
         }
         return [item["raw_key"] for item in self._items(query) if item.get("raw_key")]
 
+    def failed_trials(self, run_id: str) -> list[FailedTrial]:
+        """The run's trials that have failed so far, without those of the warm-up."""
+        names = {f"#{name}": name for name in ("sk", "reason", "arm", "client", "server")}
+        query: dict[str, Any] = {
+            "KeyConditionExpression": Key("pk").eq(f"run#{run_id}")
+            & Key("sk").begins_with("trial#"),
+            "FilterExpression": Attr("status").eq("failed"),
+            "ProjectionExpression": ", ".join(names),
+            "ExpressionAttributeNames": names,
+            "ConsistentRead": True,
+        }
+        return [
+            FailedTrial(
+                str(item["sk"]),
+                str(item.get("reason") or "no reason is known"),
+                *(str(item[name]) for name in ("arm", "client", "server")),
+            )
+            for item in self._items(query)
+            if not item["sk"].startswith("trial#0000#")
+        ]
+
     def file(self, run_id: str, name: str) -> bytes | None:
         """A file of the run from the bucket. None when the run did not write it."""
         return self.content(f"runs/{run_id}/{name}")
@@ -344,9 +377,19 @@ def _baseline_key(name: str) -> dict[str, str]:
 
 
 def session_of_environment() -> boto3.Session:
-    """A session in the Region that the environment or the profile names."""
+    """A session in the Region that the environment or the profile names.
+
+    Raises Refusal when there is none because a variable that names it is empty.
+    """
     # Other AWS SDKs and tools read AWS_REGION. boto3 only reads AWS_DEFAULT_REGION.
-    return boto3.Session(region_name=os.environ.get("AWS_REGION"))
+    session = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
+    empty = [name for name in ("AWS_REGION", "AWS_DEFAULT_REGION") if os.environ.get(name) == ""]
+    if empty and not session.region_name:
+        raise Refusal(
+            f"{listed(empty)} {'is' if len(empty) == 1 else 'are'} set and empty, so no AWS Region"
+            f" is known; run `export {empty[0]}=us-east-1`, with the Region of your stack."
+        )
+    return session
 
 
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:

@@ -1,19 +1,22 @@
-"""Print a run's results within 80 columns."""
+"""Print a run's results within 80 columns: the verdicts, and what a reader must not miss.
+
+The rest, such as limits and variability, is printed on demand (`--verbose`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rackrate_text.units import UNKNOWN, duration, interval, percent, quantity, ratio
-from rackrate_text.words import counted
+from rackrate_text.units import UNKNOWN, change, changes, duration, percent, quantity, shift
+from rackrate_text.words import counted, listed
 
 from .requirements import Checked
-from .results import Results, Steadiness, Verdict
+from .results import Results, Verdict
 from .runs import Run
 
 STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
@@ -21,6 +24,12 @@ STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
 
 _WIDE = 120
 """The width from which a list of runs has room for their conclusions."""
+
+_ROOMY = 80
+"""The width from which a table has room for two spaces between its columns."""
+
+_CAUSES = 3
+"""How many causes of failed trials are named without `--verbose`."""
 
 OF_CAMPAIGN = " *"
 """Marks a run that belongs to a campaign."""
@@ -32,44 +41,63 @@ _STEADINESS = {
 }
 
 
-def print_results(console: Console, results: Results) -> None:
-    """Print the verdict tables, the conclusion, warnings and counts of trials."""
-    for verdicts in _by_comparison(results.verdicts):
-        console.print(verdict_table(results, verdicts))
-        for claim in dict.fromkeys(v.claim for v in verdicts if v.claim):
-            say(console, f"This is {claim.rstrip('.')}.")
-    if not results.verdicts:
+def print_results(console: Console, results: Results, *, verbose: bool = False) -> None:
+    """Print the verdicts, warnings and counts of trials; with `verbose` also what is behind them.
+
+    The conclusion repeats the table, so it is only printed with `verbose` or without a verdict.
+    """
+    for family in (results.verdicts, results.regressions):
+        for verdicts in _by_comparison(family):
+            say(console, _scope(results, verdicts), style="bold")
+            console.print(verdict_table(verdicts, family, console.width))
+            for line in why_open(
+                (verdict.name, verdict.reason)
+                for verdict in verdicts
+                if verdict.verdict == "inconclusive" and not verdict.lacks
+            ):
+                say(console, line)
+            if verbose:
+                _print_details(console, verdicts)
+    if not results.verdicts and not results.regressions:
         say(console, "No verdict: too few trials were measured.")
-    for verdicts in _by_comparison(results.regressions):
-        console.print(verdict_table(results, verdicts))
-    _print_ceilings(console, results)
-    every = [*results.verdicts, *results.regressions]
-    at_once = len(every) > 1 and any(verdict.is_simultaneous for verdict in every)
-    # Most conclusions already contain this sentence.
-    if at_once and "at once" not in results.conclusion:
-        say(console, "The intervals of all verdicts hold at once with 95 %.", style="dim")
-    say(console, results.conclusion)
-    if results.stopped is not None:
-        say(console, results.stopped)
+        say(console, results.conclusion)
+    elif verbose:
+        say(console, results.conclusion)
+    print_scale(console, results.lab_scale)
+    _print_trials(console, results, verbose=verbose)
     for warning in results.warnings:
         say(console, f"Warning: {warning}", style="yellow")
-    for note in results.mark_notes:
-        say(console, f"Marked: {note}", style="yellow")
-    if results.lab_scale is not None:
-        say(
-            console,
-            f"Network scaled by {results.lab_scale:g}: figures are not EC2's.",
-            style="yellow",
-        )
+
+
+def print_scale(console: Console, scale: float | None) -> None:
+    """Say that the network was scaled, if it was."""
+    if scale is not None:
+        say(console, f"Network scaled by {scale:g}: figures are not EC2's.", style="yellow")
+
+
+def _print_trials(console: Console, results: Results, *, verbose: bool) -> None:
     trials = f"{results.measured} of {results.planned} trials measured"
     if results.failed:
-        say(console, f"{trials}, {results.failed} failed; their raw output is kept.", style="red")
-        for cause in results.causes:
+        end = ":" if results.causes else "."
+        say(console, f"{trials}, {results.failed} failed{end}", style="red")
+        shown = results.causes if verbose else results.causes[:_CAUSES]
+        for cause in shown:
             say(console, f"  {cause.of_trials}", style="red")
+        if left := len(results.causes) - len(shown):
+            say(console, f"  {counted(left, 'more cause')}: --verbose names all.", style="red")
     else:
         say(console, f"{trials}, none failed.")
-    if results.warmed_up:
-        say(console, f"Warm-up trials, left out of every verdict: {results.warmed_up}.")
+    if results.marked and not verbose:
+        verb = "is" if results.marked == 1 else "are"
+        said = f"{results.marked} of {counted(results.measured, 'trial')} {verb} marked"
+        say(console, f"{said}; --verbose names why.", style="yellow")
+    if verbose:
+        for note in results.mark_notes:
+            say(console, f"Marked: {note}", style="yellow")
+        if results.warmed_up:
+            say(console, f"Warm-up trials, left out of every verdict: {results.warmed_up}.")
+        if results.stopped is not None:
+            say(console, results.stopped)
 
 
 def _by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
@@ -80,108 +108,132 @@ def _by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
     return list(found.values())
 
 
-def _print_ceilings(console: Console, results: Results) -> None:
-    for verdict in results.verdicts:
-        if verdict.ceiling is not None:
-            say(console, f"{verdict.name}: {verdict.ceiling.text.rstrip('.')}.", style="dim")
+def _scope(results: Results, verdicts: Sequence[Verdict]) -> str:
+    """What is compared, and what the verdicts are about, in one line."""
+    first = verdicts[0]
+    said = f"{_arm(results, first.arm)} against {_arm(results, first.against)}"
+    tests: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.scope == "these nodes":
+            tests.setdefault("on these nodes", []).append(verdict.name)
+        elif verdict.scope == "this stack's placement":
+            tests.setdefault("for this stack's placement", []).append(verdict.name)
+    for about, names in tests.items():
+        said += f", {about}" + ("" if len(tests) == 1 else f" ({listed(names)})")
+    # A comparison with other runs is about more than the time of this one.
+    if results.seconds is not None and _short(first) == first.baseline:
+        said += f", {duration(results.seconds)}"
+    return said
 
 
-def verdict_table(results: Results, verdicts: list[Verdict]) -> Table:
-    """The table of one comparison. `verdicts` must not be empty."""
-    arm, baseline = verdicts[0].arm, verdicts[0].baseline
-    scopes = {verdict.scope for verdict in verdicts}
-    scope = scopes.pop() if len(scopes) == 1 else None
-    of_whom = {
-        "these nodes": ", on these nodes",
-        "this stack's placement": ", for this stack's placement",
-    }
-    table = Table(
-        title=Text(
-            f"{_arm(results, arm)} against {_arm(results, verdicts[0].against)}"
-            f"{of_whom.get(scope or '', '')}"
-        ),
-        title_justify="left",
-        title_style="bold",
-        box=box.HORIZONTALS,
-        padding=0,
-    )
-    # A column has no room for a run's id. The title has the whole name.
-    if verdicts[0].earlier_runs:
-        short = "earlier"
-    elif baseline.startswith(f"{arm} ("):
-        short = "other run"
-    else:
-        short = baseline
+def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width: int) -> Table:
+    """The table of one comparison, one line for each verdict. `verdicts` must not be empty.
+
+    `family` has the verdicts for whose number the intervals are adjusted.
+    """
+    adjusted = len(family) > 1 and any(verdict.is_simultaneous for verdict in verdicts)
+    table = plain_table(width)
     table.add_column("Test", min_width=10, overflow="fold")
-    table.add_column(Text(arm), justify="right", min_width=11, overflow="fold")
-    table.add_column(Text(short), justify="right", min_width=11, overflow="fold")
-    table.add_column("Ratio", justify="right", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
+    table.add_column("Change", justify="right", no_wrap=True)
+    table.add_column(
+        Text(f"{_short(verdicts[0])} \u2192\n{verdicts[0].arm}"),
+        min_width=18 if width >= _ROOMY else 10,
+        overflow="fold",
+    )
+    table.add_column(
+        f"95 % CI, adjusted\nfor {len(family)} tests" if adjusted else "95 % CI",
+        min_width=10,
+        no_wrap=width >= _ROOMY,
+    )
     table.add_column("Verdict", min_width=13)
     for verdict in verdicts:
         table.add_row(
             Text(verdict.name),
-            quantity(verdict.arm_median, verdict.unit),
-            quantity(verdict.baseline_median, verdict.unit),
-            ratio(verdict.ratio),
-            interval(verdict.interval),
-            Text(_word(verdict), style=STYLES.get(verdict.verdict, "")),
+            change(verdict.ratio),
+            shift(verdict.baseline_median, verdict.arm_median, verdict.unit),
+            changes(verdict.interval),
+            Text(
+                word(verdict.verdict, verdict.lacks),
+                style=STYLES.get(verdict.verdict, ""),
+            ),
         )
-        _add_stack(table, verdict)
-        _add_partitions(table, verdict)
-        _add_ceiling(table, verdict)
-        _add_steadiness(table, verdict.steadiness)
     return table
 
 
-def _word(verdict: Verdict) -> str:
-    """The verdict. For an inconclusive one, also what a clear verdict needs."""
-    if verdict.verdict == "inconclusive" and verdict.lacks:
-        return f"{verdict.verdict}, {verdict.lacks}"
-    return verdict.verdict
+def plain_table(width: int) -> Table:
+    """A table with a line under its head and no other, for a terminal of so many columns."""
+    gap = 1 if width >= _ROOMY else 0
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, gap, 0, 0))
 
 
-def _add_stack(table: Table, verdict: Verdict) -> None:
-    stack = verdict.stack
-    if stack is None:
-        return
-    word = stack.verdict
-    if verdict.more_pairs:
-        word += f", about {counted(verdict.more_pairs, 'more pair')}"
-    table.add_row("  this stack", "", "", "", interval(stack.interval), Text(word), style="dim")
+def _short(verdict: Verdict) -> str:
+    """The baseline's name for a column, which has no room for a run's id."""
+    if verdict.earlier_runs:
+        return "earlier"
+    return "other run" if verdict.baseline.startswith(f"{verdict.arm} (") else verdict.baseline
 
 
-def _add_partitions(table: Table, verdict: Verdict) -> None:
-    """The arm's pairs within a partition and across partitions, with their medians."""
+def word(verdict: str, lacks: str) -> str:
+    """The verdict. For an inconclusive one, also what a clear verdict needs, if it is known."""
+    return f"{verdict}, {lacks}" if verdict == "inconclusive" and lacks else verdict
+
+
+def why_open(reasons: Iterable[tuple[str, str | None]]) -> list[str]:
+    """Why verdicts are inconclusive, given the name and the reason of each: a line per reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons:
+        if reason:
+            names.setdefault(reason.rstrip("."), []).append(name)
+    return [f"Inconclusive, {listed(found)}: {reason}." for reason, found in names.items()]
+
+
+def _print_details(console: Console, verdicts: Sequence[Verdict]) -> None:
+    """Print what is behind the verdicts of one comparison: limits, variability, kinds of pairs."""
+    table = plain_table(0)
+    table.add_column("Behind the verdict", min_width=18, overflow="fold")
+    table.add_column(Text(verdicts[0].arm), justify="right", min_width=9, overflow="fold")
+    table.add_column(Text(_short(verdicts[0])), justify="right", min_width=9, overflow="fold")
+    table.add_column("", overflow="fold")
+    for verdict in verdicts:
+        rows = list(_details(verdict))
+        if rows:
+            table.add_row(Text(verdict.name), "", "", "")
+        for figure, *row in rows:
+            table.add_row(Text(f"  {figure}"), *map(Text, row), style="dim")
+    if table.row_count:
+        console.print()
+        console.print(table)
+        console.print()
+    for claim in dict.fromkeys(v.claim for v in verdicts if v.claim):
+        say(console, f"This is {claim.rstrip('.')}.")
+    for verdict in verdicts:
+        # What is not shown to differ, or not to differ, has nothing that a limit could explain.
+        if verdict.ceiling is not None and verdict.verdict != "inconclusive":
+            say(console, f"{verdict.name}: {verdict.ceiling.text.rstrip('.')}.", style="dim")
+
+
+def _details(verdict: Verdict) -> Iterable[tuple[str, str, str, str]]:
+    """The figures behind a verdict: their name, the arm's, the baseline's, and a remark."""
+    if verdict.stack is not None:
+        said = f"{changes(verdict.stack.interval)}, {verdict.stack.verdict}"
+        if verdict.more_pairs:
+            said += f", about {counted(verdict.more_pairs, 'more pair')}"
+        yield "this stack", "", "", said
     for kind, found in verdict.partitions.items():
         pairs = f"{counted(found.pairs, 'pair')} {'in one' if kind == 'within' else kind}"
-        level = quantity(found.median, verdict.unit)
-        table.add_row("  partition", level, "", "", "", Text(pairs), style="dim")
-
-
-def _add_ceiling(table: Table, verdict: Verdict) -> None:
+        yield "partition", quantity(found.median, verdict.unit), "", pairs
     ceiling = verdict.ceiling
-    if ceiling is None:
-        return
-    limits = quantity(ceiling.arm, verdict.unit), quantity(ceiling.baseline, verdict.unit)
-    table.add_row("  ceiling", *limits, "", "", Text(ceiling.name), style="dim")
-    if ceiling.arm_share is not None or ceiling.baseline_share is not None:
-        shares = percent(ceiling.arm_share), percent(ceiling.baseline_share)
-        table.add_row("  share of it", *shares, "", "", "", style="dim")
-
-
-def _add_steadiness(table: Table, steadiness: Steadiness | None) -> None:
-    if steadiness is None:
-        return
-    table.add_row(
-        "  variability",
-        percent(steadiness.arm),
-        percent(steadiness.baseline),
-        ratio(steadiness.ratio),
-        interval(steadiness.ci95),
-        Text(_STEADINESS.get(steadiness.verdict, steadiness.verdict)),
-        style="dim",
-    )
+    if ceiling is not None:
+        limits = quantity(ceiling.arm, verdict.unit), quantity(ceiling.baseline, verdict.unit)
+        yield "ceiling", *limits, ceiling.name
+        if ceiling.arm_share is not None or ceiling.baseline_share is not None:
+            yield "share of it", percent(ceiling.arm_share), percent(ceiling.baseline_share), ""
+    steadiness = verdict.steadiness
+    if steadiness is not None:
+        said = _STEADINESS.get(steadiness.verdict, steadiness.verdict)
+        if steadiness.ratio is not None:
+            said += f", {change(steadiness.ratio)} ({changes(steadiness.ci95)})"
+        yield "variability (CV)", percent(steadiness.arm), percent(steadiness.baseline), said
 
 
 def print_checks(console: Console, checks: Iterable[Checked]) -> None:
@@ -227,4 +279,4 @@ def say(console: Console, text: str, style: str = "") -> None:
 
 def _arm(results: Results, name: str) -> str:
     placement = results.placements.get(name)
-    return name if placement is None else f"{name} (placement: {placement})"
+    return name if placement is None else f"{name} ({placement})"

@@ -26,7 +26,8 @@ from .errors import (
     explain,
 )
 from .kinds import RUN, Kind, Record
-from .progress import Display, Left, TimeLeft, describe, pace_of
+from .losses import Losses
+from .progress import Display, Late, Left, TimeLeft, describe, pace_of
 from .runs import Run
 from .stack import Execution, Stack
 
@@ -113,8 +114,11 @@ class Followed[R: Record](Protocol):
     def is_planned(self, record: R) -> bool:
         """Whether its plan is made, with every arm and metric."""
 
-    def describe(self, record: R, elapsed: float) -> tuple[str, Left | None]:
+    def describe(self, record: R, elapsed: float) -> tuple[str, Left | Late | None]:
         """What it does now, and the time left; `elapsed` is seconds since its start."""
+
+    def news(self) -> list[str]:
+        """What has happened since the last call and is to be told once, such as a loss."""
 
 
 class FollowedRun:
@@ -127,18 +131,28 @@ class FollowedRun:
         self.arn = stack.execution_arn(run_id)
         self._stack = stack
         self._left = TimeLeft()
+        self._losses = Losses(stack)
+        self._news: list[str] = []
 
     def read(self) -> Run | None:
-        """The run's record."""
-        return self._stack.run(self.id)
+        """The run's record; reads what it has lost, too."""
+        run = self._stack.run(self.id)
+        if run is not None:
+            self._news += self._losses.since_last_look(run)
+        return run
 
     def is_planned(self, record: Run) -> bool:
         """Whether the number of blocks is known."""
         return bool(record.blocks)
 
-    def describe(self, record: Run, elapsed: float) -> tuple[str, Left | None]:
+    def describe(self, record: Run, elapsed: float) -> tuple[str, Left | Late | None]:
         """The phase and the block."""
         return describe(record), self._left.estimate(pace_of(record), elapsed)
+
+    def news(self) -> list[str]:
+        """The losses since the last call."""
+        news, self._news = self._news, []
+        return news
 
 
 class Watch[R: Record]:
@@ -274,6 +288,8 @@ class Watch[R: Record]:
 
     def _show(self, execution: Execution, record: R | None, stopped: bool) -> None:
         elapsed = time.monotonic() - self._began
+        for event in self._followed.news():
+            self._display.tell(event, elapsed)
         left = None
         if self._offline_since is not None:
             what = "connection lost, trying again"

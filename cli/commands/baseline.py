@@ -16,7 +16,7 @@ from rackrate_text.words import counted, listed
 from ..baselines import LEAST_RUNS, MOST_RUNS, Baseline, checked_name, what_a_gate_needs
 from ..completion import complete_run
 from ..errors import EXIT_FAILED, Refusal
-from ..guard import one_sentence
+from ..guard import Command, Group, one_sentence
 from ..output import JsonOption, Output, StackOption
 from ..run_ids import find_measured_run
 from ..runs import as_document
@@ -24,6 +24,7 @@ from ..stack import Stack
 from ..verdict import run_table
 
 app = typer.Typer(
+    cls=Group,
     help="Name runs that others are compared with. A gate needs four.\n\nExample: rackrate baseline"
     " add main latest",
     no_args_is_help=True,
@@ -39,7 +40,7 @@ _TRIES = 5
 type _Change = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 
-@app.command("set")
+@app.command("set", cls=Command)
 @one_sentence
 def set_baseline(
     name: NameArgument,
@@ -60,7 +61,7 @@ def set_baseline(
     _answer(Output(as_json), f"Baseline {name} is {_shown(runs)}{was}.", before, after)
 
 
-@app.command("add")
+@app.command("add", cls=Command)
 @one_sentence
 def add_to_baseline(
     name: NameArgument,
@@ -90,7 +91,7 @@ def add_to_baseline(
     _answer(Output(as_json), said, before, after)
 
 
-@app.command("show")
+@app.command("show", cls=Command)
 @one_sentence
 def show_baseline(
     name: NameArgument, stack: StackOption = "rackrate", as_json: JsonOption = False
@@ -124,7 +125,7 @@ def show_baseline(
     )
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 @one_sentence
 def list_baselines(stack: StackOption = "rackrate", as_json: JsonOption = False) -> None:
     """List the baselines by name.
@@ -142,7 +143,7 @@ def list_baselines(stack: StackOption = "rackrate", as_json: JsonOption = False)
     output.document({"baselines": [baseline.as_document() for baseline in baselines]})
 
 
-@app.command("remove")
+@app.command("remove", cls=Command)
 @one_sentence
 def remove_baseline(
     name: NameArgument,

@@ -24,9 +24,9 @@ from ..campaigns import Campaign, campaign_document, describe_campaign
 from ..completion import complete_campaign
 from ..errors import EXIT_FAILED, Refusal
 from ..failures import explain_failure
-from ..guard import one_sentence
+from ..guard import Command, Group, one_sentence
 from ..kinds import CAMPAIGN
-from ..options import OutOption, PlanOption, RequireOption, SeedOption
+from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
 from ..outcome import Wanted, check, complain_of_unmet
 from ..output import JsonOption, Output, StackOption
 from ..requirements import Requirement, parse_requirements
@@ -42,6 +42,7 @@ from ..stack import Execution, Stack
 from ..watch import Interruption, Outcome, seconds_since
 
 app = typer.Typer(
+    cls=Group,
     help="Answer for the placement group, over draws of new nodes.\n\nExample: rackrate campaign"
     " run --dry-run",
     no_args_is_help=True,
@@ -57,7 +58,7 @@ CampaignArgument = Annotated[
 ]
 
 
-@app.command("run")
+@app.command("run", cls=Command)
 @one_sentence
 def run_campaign(
     file: Annotated[
@@ -117,6 +118,7 @@ def run_campaign(
         bool, typer.Option("--detach", help="Return after the start, and print the campaign's id.")
     ] = False,
     stack: StackOption = "rackrate",
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a campaign and print its answers.
@@ -138,7 +140,7 @@ def run_campaign(
     if continues is not None:
         asked["continue"] = find_finished_campaign(found, continues).campaign_id
     text = as_text(asked, options)
-    output = Output(as_json)
+    output = Output(as_json, is_verbose=verbose)
     output.note(f"Campaign {campaign_id} on stack {found.name}")
     if detach:
         _detach(output, found, campaign_id, text)
@@ -173,7 +175,7 @@ def _detach(output: Output, stack: Stack, campaign_id: str, text: str) -> None:
     output.document({"campaign": {"id": campaign_id}, "stack": stack.name, "execution_arn": arn})
 
 
-@app.command("watch")
+@app.command("watch", cls=Command)
 @one_sentence
 def watch_campaign(
     campaign_id: CampaignArgument,
@@ -183,6 +185,7 @@ def watch_campaign(
     ] = None,
     require: RequireOption = None,
     stack: StackOption = "rackrate",
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Follow a campaign to its end and print its answers.
@@ -195,7 +198,7 @@ def watch_campaign(
     if out is not None:
         files.prepare(out)
     found = _stack(stack)
-    output = Output(as_json)
+    output = Output(as_json, is_verbose=verbose)
     record = _find(found, campaign_id)
     campaign_id = campaign_id if record is None else record.campaign_id
     interruption = Interruption()
@@ -228,12 +231,13 @@ def watch_campaign(
     raise typer.Exit(conclude_campaign(output, found, campaign_id, ended, wanted))
 
 
-@app.command("show")
+@app.command("show", cls=Command)
 @one_sentence
 def show_campaign(
     campaign_id: CampaignArgument,
     require: RequireOption = None,
     stack: StackOption = "rackrate",
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the answers of an earlier campaign again, or the progress of a campaign.
@@ -244,7 +248,7 @@ def show_campaign(
     found = _stack(stack)
     record = (find_finished_campaign if requirements else find_campaign)(found, campaign_id)
     left = CampaignLeft.of(found, record.campaign_id, record)
-    output = Output(as_json)
+    output = Output(as_json, is_verbose=verbose)
     failed = record.is_over and record.status not in GOOD
     print_campaign(output, record, left)
     _print_state(output, record)
@@ -266,7 +270,7 @@ def show_campaign(
     raise typer.Exit(code)
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 @one_sentence
 def list_campaigns(
     limit: Annotated[

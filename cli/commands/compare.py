@@ -18,7 +18,7 @@ from ..errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Refusal, explain
 from ..failures import human
 from ..guard import one_sentence
 from ..named_runs import NamedRuns, find_named_runs
-from ..options import OutOption, RequireOption
+from ..options import OutOption, RequireOption, VerboseOption
 from ..outcome import check, complain_of_unmet, fetch_raw
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
@@ -53,6 +53,7 @@ def compare(
     stack: StackOption = "rackrate",
     out: OutOption = Path("out"),
     require: RequireOption = None,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare a run with others: print what differed and the verdicts.
@@ -72,7 +73,7 @@ def compare(
     other_ids = _other_ids(ours, theirs)
     for requirement in requirements:
         check_number_of_runs(requirement, len(other_ids), theirs[0].baseline)
-    output = Output(as_json)
+    output = Output(as_json, is_verbose=verbose)
     comparison_id = new_id("compare")
     named = [each.asked for each in theirs]
     asked = {"compare": {"run": ours.asked, "with": named[0] if len(named) == 1 else named}}
@@ -153,7 +154,7 @@ def _conclude(
     several = len(comparison.other_ids) > 1
     others = "The others" if several else "The other"
     print_differences(output, comparison.differences, "This run", others)
-    print_results(output.console, comparison.results)
+    print_results(output.console, comparison.results, verbose=output.is_verbose)
     checks = check(output, requirements, comparison.results)
     output.line(f"Results: {page}")
     output.document(

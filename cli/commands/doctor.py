@@ -85,7 +85,10 @@ def _entrance(name: str) -> tuple[list[Check], Stack | None]:
 
     Returns None for the stack when one of the three is missing.
     """
-    session = session_of_environment()
+    try:
+        session = session_of_environment()
+    except Refusal as unknown:
+        return [failed("Region", unknown)], None
     region = Check("Region", "ok", str(session.region_name))
     if session.region_name is None:
         return [

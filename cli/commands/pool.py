@@ -14,7 +14,7 @@ from ..completion import complete_run
 from ..errors import Refusal
 from ..guard import one_sentence
 from ..named_runs import find_named_runs
-from ..options import OutOption, RequireOption
+from ..options import OutOption, RequireOption, VerboseOption
 from ..outcome import Wanted
 from ..output import JsonOption, Output, StackOption
 from ..plan import CAMPAIGN, Json, as_input
@@ -45,6 +45,7 @@ def pool(
     out: OutOption = Path("out"),
     require: RequireOption = None,
     stack: StackOption = "rackrate",
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Answer from earlier runs of the same tests; each run is a draw.
@@ -64,7 +65,7 @@ def pool(
     text = as_input({"pool": entries}, CAMPAIGN, None)
     for upload, key in _keys(pool_id, uploads).items():
         found.upload(key, uploads[upload].content)
-    output = Output(as_json)
+    output = Output(as_json, is_verbose=verbose)
     output.note(f"Pool {pool_id} on stack {found.name}")
     run_to_the_end(output, found, pool_id, text, Wanted(requirements, out))
 

@@ -1,8 +1,7 @@
-"""`rackrate report`: get a run's page as a file or a link, or open it in the browser."""
+"""`rackrate report`: get a run's page as a file or a link."""
 
 from __future__ import annotations
 
-import webbrowser
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -10,14 +9,12 @@ from typing import Annotated
 import typer
 
 from .. import files
-from ..errors import EXIT_FAILED, EXIT_USAGE, Refusal
+from ..errors import EXIT_USAGE, Refusal
 from ..guard import one_sentence
 from ..options import RunArgument
 from ..output import JsonOption, Output, StackOption
 from ..run_ids import find_measured_run
 from ..stack import Stack
-
-_PAGE = "report.html"
 
 # The maximum of a version 4 signature (Amazon S3 user guide, presigned URLs).
 _MOST_HOURS = 7 * 24
@@ -27,7 +24,7 @@ _MOST_HOURS = 7 * 24
 def report(
     run_id: RunArgument,
     stack: StackOption = "rackrate",
-    out: Annotated[Path, typer.Option(help="Directory for the page.")] = Path("out"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for the page.")] = Path("out"),
     raw: Annotated[
         bool, typer.Option("--raw", help="Fetch the tools' raw outputs that it links to, too.")
     ] = False,
@@ -35,14 +32,13 @@ def report(
         bool, typer.Option("--url", help="Print a link that works without credentials instead.")
     ] = False,
     hours: Annotated[
-        int, typer.Option(min=1, max=_MOST_HOURS, help="How long the link is to work.")
+        int, typer.Option(metavar="N", min=1, max=_MOST_HOURS, help="How long the link is to work.")
     ] = 24,
-    open_page: Annotated[bool, typer.Option("--open", help="Open it in your browser.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Fetch a run's page, or make a link to it.
 
-    Example: rackrate report latest --open
+    Example: rackrate report latest --url
     """
     output = Output(as_json)
     if url and raw:
@@ -51,20 +47,19 @@ def report(
         files.prepare(out)
     found = Stack.find(stack)
     run = find_measured_run(found, run_id)
-    if found.file(run.run_id, _PAGE) is None:
+    if found.file(run.run_id, files.PAGE) is None:
         raise Refusal(
-            f"Run {run.run_id} left no {_PAGE}; see `rackrate show {run.run_id}` for how it ended."
+            f"Run {run.run_id} left no {files.PAGE}; see `rackrate show {run.run_id}` for how it"
+            " ended."
         )
     if url:
-        address = _link(output, found, run.run_id, hours)
+        _link(output, found, run.run_id, hours)
     else:
-        address = _copy(output, found, run.run_id, out, raw=raw)
-    if open_page and not webbrowser.open(address):
-        raise Refusal(f"No browser could be opened; open {address} yourself.", EXIT_FAILED)
+        _copy(output, found, run.run_id, out, raw=raw)
 
 
-def _link(output: Output, stack: Stack, run_id: str, hours: int) -> str:
-    address = stack.link(f"runs/{run_id}/{_PAGE}", hours * 3600)
+def _link(output: Output, stack: Stack, run_id: str, hours: int) -> None:
+    address = stack.link(f"runs/{run_id}/{files.PAGE}", hours * 3600)
     until = f"{datetime.now(UTC) + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}"
     # A link signed with a session's credentials expires with the session.
     temporary = stack.has_temporary_credentials
@@ -87,12 +82,11 @@ def _link(output: Output, stack: Stack, run_id: str, hours: int) -> str:
             "temporary_credentials": temporary,
         }
     )
-    return address
 
 
-def _copy(output: Output, stack: Stack, run_id: str, out: Path, *, raw: bool) -> str:
+def _copy(output: Output, stack: Stack, run_id: str, out: Path, *, raw: bool) -> None:
     copies = files.download(stack, run_id, out, latest=False)
-    page = next(copy for copy in copies if copy.name == _PAGE).absolute()
+    page = next(copy for copy in copies if copy.name == files.PAGE).absolute()
     fetched = files.download_raw(stack, run_id, out) if raw else None
     output.line(str(page))
     if fetched is not None:
@@ -106,4 +100,3 @@ def _copy(output: Output, stack: Stack, run_id: str, out: Path, *, raw: bool) ->
             else {"copied": fetched.copied, "missing": fetched.missing},
         }
     )
-    return page.as_uri()

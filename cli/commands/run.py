@@ -15,7 +15,15 @@ from .. import files
 from ..completion import complete_run
 from ..errors import Refusal
 from ..guard import one_sentence
-from ..options import JunitOption, OutOption, PlanOption, RequireOption, SeedOption, check_junit
+from ..options import (
+    JunitOption,
+    OutOption,
+    PlanOption,
+    RequireOption,
+    SeedOption,
+    VerboseOption,
+    check_junit,
+)
 from ..outcome import Wanted, check_when_planned, conclude
 from ..output import JsonOption, Output, StackOption
 from ..plan import read_plan
@@ -54,6 +62,7 @@ def run(
     detach: Annotated[
         bool, typer.Option("--detach", help="Return after the start, and print the run's id.")
     ] = False,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run the benchmark and print its verdict.
@@ -72,14 +81,18 @@ def run(
         _check_wanted(wanted, {}, detach=detach)
         if not detach:
             files.prepare(out)
-        go_on(Output(as_json), Stack.find(stack), continues, wanted, detach=detach)
+        go_on(
+            Output(as_json, is_verbose=verbose), Stack.find(stack), continues, wanted, detach=detach
+        )
         return
     text = read_plan(plan, seed, dry_run=dry_run)
     _check_wanted(wanted, json.loads(text), detach=detach)
     run_id = new_run_id() if name is None else checked_run_id(name)
     if not detach:
         files.prepare(out)
-    start(Output(as_json), Stack.find(stack), run_id, text, wanted, detach=detach)
+    start(
+        Output(as_json, is_verbose=verbose), Stack.find(stack), run_id, text, wanted, detach=detach
+    )
 
 
 def start(

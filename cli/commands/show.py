@@ -7,7 +7,7 @@ import typer
 from ..errors import EXIT_FAILED
 from ..failures import explain_failure
 from ..guard import one_sentence
-from ..options import RequireOption, RunArgument
+from ..options import RequireOption, RunArgument, VerboseOption
 from ..outcome import (
     Left,
     check,
@@ -30,6 +30,7 @@ def show(
     run_id: RunArgument,
     stack: StackOption = "rackrate",
     require: RequireOption = None,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the verdict of an earlier run again, or the progress of a run.
@@ -40,7 +41,7 @@ def show(
     found = Stack.find(stack)
     record = (find_finished_run if requirements else find_run)(found, run_id)
     left = Left.of(found, record.run_id, record)
-    output = Output(as_json)
+    output = Output(as_json, is_verbose=verbose)
     _print_state(output, record)
     failed = record.is_over and record.status not in GOOD
     error = None
@@ -63,5 +64,5 @@ def show(
 def _print_state(output: Output, record: Run) -> None:
     output.say(f"Run {record.run_id}: {record.status.replace('_', ' ')}")
     if not record.is_over:
-        output.say(f"Now: {describe(record)}")
+        output.say(f"Now: {describe(record).replace('\n', ', ')}")
         output.say(f"`rackrate watch {record.run_id}` follows it to its end.")

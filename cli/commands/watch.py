@@ -10,7 +10,7 @@ import typer
 from .. import files
 from ..errors import Refusal
 from ..guard import one_sentence
-from ..options import JunitOption, RequireOption, RunArgument, check_junit
+from ..options import JunitOption, RequireOption, RunArgument, VerboseOption, check_junit
 from ..outcome import Wanted, check_when_planned, conclude, document, nothing_left
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
@@ -31,6 +31,7 @@ def watch(
     ] = None,
     require: RequireOption = None,
     junit: JunitOption = None,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Follow a run to its end and print its verdict.
@@ -44,7 +45,7 @@ def watch(
     if out is not None:
         files.prepare(out)
     found = Stack.find(stack)
-    output = Output(as_json)
+    output = Output(as_json, is_verbose=verbose)
     record = _find(found, run_id)
     run_id = run_id if record is None else record.run_id
     interruption = Interruption()

@@ -11,7 +11,7 @@ import typer
 
 from ..failures import human
 from ..output import Output
-from ..progress import Display, Left, display_for
+from ..progress import Display, Late, Left, display_for
 from ..run_ids import new_id
 from ..runs import Run
 from ..stack import Stack
@@ -47,9 +47,12 @@ class _Asking:
     ) -> None:
         self._display.__exit__(kind, error, trace)
 
-    def show(self, what: str, elapsed: float, left: Left | None) -> None:
+    def show(self, what: str, elapsed: float, left: Left | Late | None) -> None:
         """Show that the command waits."""
         self._display.show("asking the functions for a dry run", elapsed, None)
+
+    def tell(self, event: str, elapsed: float) -> None:
+        """Tell nothing: a dry run loses no trial."""
 
 
 def access(stack: Stack, output: Output) -> list[Check]:

@@ -154,6 +154,20 @@ class DeployedStack:
         }
         table(self.table).put_item(Item=item)
 
+    def lose(self, run_id: str, block: int, reason: str) -> None:
+        """Write a failed trial of the run as the stack's functions do."""
+        table(self.table).put_item(
+            Item={
+                "pk": f"run#{run_id}",
+                "sk": f"trial#{block:04}#treatment#tcp-1#node-a#node-b",
+                "status": "failed",
+                "reason": reason,
+                "arm": "treatment",
+                "client": "node-a",
+                "server": "node-b",
+            }
+        )
+
     def put(self, run_id: str, name: str, content: bytes) -> None:
         """Write a file of the run."""
         client("s3").put_object(Bucket=self.bucket, Key=f"runs/{run_id}/{name}", Body=content)
@@ -422,6 +436,7 @@ def results(run_id: str, **fields: Any) -> bytes:
         "trials": {"planned": 36, "measured": 35, "failed": 1, "failures": []},
         "warm_up": {"measured": 0, "failed": 0, "trials": []},
         "regressions": [],
+        "marks": [],
         "mark_notes": [],
         "warnings": [],
         "verdicts": [

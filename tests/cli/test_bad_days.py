@@ -62,6 +62,20 @@ def test_a_missing_region_is_told(
     assert "No AWS Region" in refused(rackrate, "list")
 
 
+def test_an_empty_region_is_told_by_the_variable_s_name(
+    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_REGION", "")
+    said = refused(rackrate, "list")
+    assert "AWS_REGION is set and empty" in said and "export AWS_REGION=" in said
+    assert "AWS_ENDPOINT_URL" not in said
+    # The other variable names a Region, as other tools that take an empty one for none see it.
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    assert "in eu-west-1" in refused(rackrate, "list", "--stack", "elsewhere")
+
+
 @pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
 def test_either_variable_names_the_region(
     variable: str, aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch

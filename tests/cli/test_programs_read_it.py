@@ -17,7 +17,7 @@ RUN_KEYS = {
     "id", "status", "phase", "block", "blocks", "next_look", "stopped_after", "pause_seconds",
     "started_at", "finished_at", "seconds", "expected_seconds", "expected_block_seconds",
     "trials_planned", "trials_measured",
-    "trials_failed", "conclusion", "error", "cause", "campaign",
+    "trials_failed", "conclusion", "error", "cause", "campaign", "missing_nodes",
 }  # fmt: skip
 KEYS = {"run", "stack", "files", "results", "plan", "requirements", "error"}
 PLANNED = json.dumps({"estimates": estimates(), "placeholder_nodes": False}).encode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import urllib.request
-import webbrowser
 from pathlib import Path
 
 import boto3
@@ -98,21 +97,6 @@ def test_a_link_of_temporary_credentials_is_said_to_end_with_them(
     assert answer["temporary_credentials"] is True
     assert answer["seconds"] == 24 * 3600
     assert "ends with them if that is sooner" in " ".join(done.stderr.split())
-
-
-def test_open_hands_the_copy_to_the_browser(
-    reported: DeployedStack, rackrate: Rackrate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Replace the browser with a script that shows the command's request.
-    script = tmp_path / "browser"
-    script.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/asked\n')
-    script.chmod(0o755)
-    monkeypatch.setattr(webbrowser, "_tryorder", None)
-    monkeypatch.setattr(webbrowser, "_browsers", {})
-    monkeypatch.setenv("BROWSER", f"{script} %s")
-    done = rackrate("report", "r1", "--open", "--out", tmp_path, "--stack", reported.name)
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / "asked").read_text() == (tmp_path / "r1" / "report.html").as_uri()
 
 
 def test_what_has_no_page_is_refused_in_one_sentence(

@@ -45,7 +45,6 @@ def test_a_run_shows_its_blocks_prints_its_verdict_and_keeps_its_files(
     assert sum("block 1 of 2" in line for line in progress) == 1
     assert any("left" in line for line in progress)
     assert "987 Mbit/s" in result.stdout
-    assert "The cluster placement group doubles what one flow carries." in result.stdout
     assert f"Results: {out / RUN / 'report.html'}" in result.stdout
     assert (out / "latest").readlink() == Path(RUN)
     assert json.loads((out / "latest" / "results.json").read_bytes())["run"]["id"] == RUN

@@ -47,6 +47,8 @@ def test_help_fits_80_columns_and_has_an_example(
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert f"Example: rackrate {' '.join(command)}" in result.stdout
     assert "--json" in result.stdout
+    assert not re.search(r"<(bool|str|int|path|float)", result.stdout), "a type tells nothing"
+    assert rackrate(*command, "-h").stdout == result.stdout
 
 
 def test_the_help_of_all_names_every_command_and_the_exit_codes(
@@ -54,10 +56,12 @@ def test_the_help_of_all_names_every_command_and_the_exit_codes(
 ) -> None:
     shown = rackrate("--help").stdout
     assert max(map(len, shown.splitlines())) <= 80
-    for command in ("run", "watch", "list", "show", "plan", "compare", "pool", "report", "export",
-                    "doctor", "campaign", "baseline"):  # fmt: skip
+    for command in ("run", "watch", "list", "show", "plan", "compare", "pool", "open", "report",
+                    "export", "doctor", "campaign", "baseline"):  # fmt: skip
         assert re.search(rf"^│ {command} ", shown, re.MULTILINE), command
     assert "Exit codes: 0 success" in shown
+    assert "docs/cli.md" in shown and "─ Commands ─" not in shown
+    assert "<bool>" not in shown
     assert "--install-completion" in shown
 
 
@@ -91,7 +95,7 @@ def test_the_longest_names_and_many_arms_fit_80_columns(
     # With ten arms the columns are folded and not cut.
     joined = "".join(shown.split())
     assert "…" not in shown
-    assert joined.count("<0.001to>1000") == len(verdicts)
+    assert joined.count("<−99.9to>+99900%") == len(verdicts)
     listed = rackrate("list", "--stack", stack.name).stdout
     assert max(map(len, listed.splitlines())) <= 80
     assert "…" not in listed and "100000" in listed

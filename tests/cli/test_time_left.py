@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from io import StringIO
 from typing import Any
 
-from rackrate_cli.progress import Left, Pace, TimeLeft, describe, pace_of, time_left
+import pytest
+from rackrate_cli.progress import (
+    Late,
+    Left,
+    LineDisplay,
+    LiveDisplay,
+    Pace,
+    TimeLeft,
+    describe,
+    pace_of,
+    time_left,
+)
 from rackrate_cli.runs import Run
+from rich.console import Console
 
 
 def run(block: int = 0, expected: str | None = "100", **more: Any) -> Run:
@@ -53,21 +66,51 @@ def test_it_falls_within_a_block_and_from_block_to_block() -> None:
     assert left.estimate(pace(block=2), 40) == just(60 + 8)
 
 
-def test_an_overdue_block_is_not_negative() -> None:
+def test_the_last_block_is_late_as_soon_as_nothing_would_be_left() -> None:
     left = TimeLeft()
-    left.estimate(pace(block=6), 90)
-    assert left.estimate(pace(block=6), 130) == just(0)
+    assert left.estimate(pace(block=6), 90) == just(12)
+    assert left.estimate(pace(block=6), 104) == just(0)
+    assert left.estimate(pace(block=6), 130) == Late(28)
 
 
-def test_nothing_is_claimed_while_a_block_takes_much_longer_than_it_should() -> None:
+def test_no_time_left_is_claimed_while_a_block_takes_much_longer_than_it_should() -> None:
     left = TimeLeft()
     left.estimate(pace(block=3), 50)
-    assert left.estimate(pace(block=3), 95) is None, "it waits for a node"
+    assert left.estimate(pace(block=3), 95) == Late(33), "it waits for a node"
     assert left.estimate(pace(block=4), 110) == just(36 + 2)
 
 
-def test_nothing_is_claimed_when_the_start_took_the_time_of_the_whole_run() -> None:
-    assert TimeLeft().estimate(pace(), 500) is None
+def test_a_start_that_took_the_time_of_the_whole_run_is_late() -> None:
+    assert TimeLeft().estimate(pace(), 500) == Late(400)
+
+
+def test_a_log_is_told_of_a_delay_at_its_begin_and_each_time_it_has_doubled() -> None:
+    console = Console(file=StringIO(), width=80)
+    display = LineDisplay(console)
+    display.show("block 6 of 6", 90, just(60))
+    for late in range(300):
+        display.show("block 6 of 6", 150 + late, Late(late))
+    lines = console.file.getvalue().splitlines()
+    assert [line.partition("] ")[2] for line in lines] == [
+        "block 6 of 6, about 1 min 00 s left",
+        "block 6 of 6, 0 s longer than estimated",
+        "block 6 of 6, 1 min 00 s longer than estimated",
+        "block 6 of 6, 2 min 00 s longer than estimated",
+        "block 6 of 6, 4 min 00 s longer than estimated",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("left", [just(130), Late(130)])
+def test_a_terminal_shows_a_missing_node_and_the_delay_whole(width: int, left: Any) -> None:
+    console = Console(force_terminal=True, width=width, file=StringIO())
+    missing = {"ip-10-0-0-4.eu-central-1.compute": "2026-11-21T07:05:12Z"}
+    with LiveDisplay(console) as display:
+        display.show(describe(run(block=3, missing_since=missing)), 200, left)
+        lines = console.render_lines(display.renderable)
+    text = " ".join("".join(part.text for part in line) for line in lines)
+    assert "no server on ip-10-0-0-4.eu-central-1.compute" in text
+    assert time_left(left) in text and "…" not in text
 
 
 # Six blocks of 12 s each and 28 s around them; it looks after four blocks.
@@ -110,3 +153,10 @@ def test_a_block_is_one_of_at_most_so_many_until_the_run_has_decided() -> None:
     assert describe(run(block=3, next_look=4)) == "measuring, block 3 of at most 6"
     assert describe(run(block=5, next_look=6)) == "measuring, block 5 of 6"
     assert describe(run(block=4, stopped={"after_blocks": 4})) == "measuring, block 4 of 4"
+
+
+def test_the_node_that_a_run_waits_for_is_named_once() -> None:
+    missing = {"node-b": "2026-11-21T07:05:12Z"}
+    assert describe(run(block=3, missing_since=missing)).endswith("no server on node-b")
+    said = describe(run(block=3, missing_since=missing, phase="waiting for node-b"))
+    assert said == "waiting for node-b, block 3 of 6"

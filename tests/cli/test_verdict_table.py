@@ -1,9 +1,10 @@
-"""The table shows the content of results.json, and no line is wider than 80 columns."""
+"""A run's end shows the content of results.json: the answer first, the rest with `--verbose`."""
 
 from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 from rackrate_cli.errors import Refusal
@@ -20,25 +21,67 @@ BARE = verdict(
 )
 
 
-def printed(content: bytes) -> str:
-    console = Console(file=io.StringIO(), width=80)
-    print_results(console, Results.read(content, "r"))
+DEMO = Path(__file__).parents[1] / "docs" / "data" / "demo.results.json"
+
+
+def printed(content: bytes, *, verbose: bool = False, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    print_results(console, Results.read(content, "r"), verbose=verbose)
     return console.file.getvalue()
 
 
-def test_why_a_run_stopped_follows_its_conclusion() -> None:
+def test_a_usual_run_of_three_tests_ends_in_at_most_twelve_lines_with_its_page() -> None:
+    lines = printed(DEMO.read_bytes()).splitlines()
+    assert len(lines) + len(["Results: out/run/report.html"]) <= 12
+    assert max(map(len, lines)) <= 80
+    for figure in ("+99.8 %", "496 → 992 Mbit/s", "+99.4 to +100 %", "564 → 111 µs"):
+        assert any(figure in line for line in lines), figure
+
+
+def test_a_run_s_details_are_printed_on_demand_only() -> None:
     why = "Stopped after 6 of at most 12 blocks: every verdict is settled."
-    text = " ".join(printed(results("r", stopped={"text": why, "after_blocks": 6})).split())
-    assert f"doubles what one flow carries. {why}" in text
-    assert "Stopped" not in printed(results("r"))
+    found = results("r", stopped={"text": why, "after_blocks": 6}, warm_up={"trials": [{}, {}]})
+    conclusion = "The cluster placement group doubles what one flow carries."
+    told = " ".join(printed(found, verbose=True).split())
+    for part in (why, conclusion, "single-flow", "98.7 %", "variability", "Warm-up trials"):
+        assert part in told, part
+        assert part not in printed(found), part
+
+
+def test_nothing_is_said_to_explain_a_difference_that_is_not_settled() -> None:
+    one_block = verdict(verdict="inconclusive", ci95=None, ci_simultaneous=None, more_blocks=5)
+    text = printed(results("r", verdicts=[one_block]), verbose=True)
+    assert "single-flow" in text and "explain" not in text
+
+
+def test_the_interval_says_for_how_many_tests_it_is_adjusted() -> None:
+    assert "adjusted" in printed(results("r")) and "for 2 tests" in printed(results("r"))
+    assert "adjusted" not in printed(results("r", verdicts=[verdict()]))
+
+
+def test_a_row_that_cannot_say_what_it_lacks_is_followed_by_its_reason() -> None:
+    open_ones = [
+        verdict(test=test, verdict="inconclusive", reason="the threshold is too near")
+        for test in ("tcp-1", "tcp-8")
+    ]
+    text = " ".join(printed(results("r", verdicts=open_ones)).split())
+    assert text.count("the threshold is too near") == 1
+    assert "tcp-1 throughput and tcp-8 throughput: the threshold" in text
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_table_keeps_its_words_in_a_narrow_terminal(width: int) -> None:
+    lines = printed(DEMO.read_bytes(), width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert any(line.rstrip().endswith("no meaningful") for line in lines)
 
 
 def test_every_figure_of_a_verdict_is_shown() -> None:
-    text = printed(results("r"))
+    text = printed(results("r"), verbose=True)
     for figure in (
-        "tcp-1", "throughput", "987 Mbit/s", "493 Mbit/s", "1.00 Gbit/s", "500 Mbit/s",
-        "2.00", "1.99 to 2.01", "better", "single-flow", "155 µs", "457 µs", "0.331 to 0.352",
-        "treatment (placement: cluster) against baseline (placement: none)",
+        "tcp-1", "throughput", "493 → 987 Mbit/s", "1.00 Gbit/s", "500 Mbit/s",
+        "+100 %", "+99.4 to +101 %", "better", "single-flow", "457 → 155 µs", "−66.9 to −64.8 %",
+        "treatment (cluster) against baseline (none), on these nodes, 1 min 24 s",
     ):  # fmt: skip
         assert figure in text, figure
 
@@ -62,12 +105,13 @@ def test_the_widest_verdict_fits_80_columns_without_losing_a_figure() -> None:
                     },
                 )
             ],
-        )
+        ),
+        verbose=True,
     )
     assert max(map(len, text.splitlines())) <= 80
-    assert "0.009 to 0.010" in text
+    assert "−99.1 to −99.0 %" in text
     joined = " ".join(text.split())
-    for word in ("no meaningful", "difference", "instance baseline", "750 Mbit/s", "1.00"):
+    for word in ("no meaningful", "difference", "instance baseline", "750 Mbit/s", "0 %"):
         assert word in joined, word
 
 
@@ -84,19 +128,18 @@ def test_what_was_not_measured_is_never_shown_as_zero() -> None:
 
 
 def test_steadiness_shares_of_the_ceiling_and_the_claim_are_shown() -> None:
-    text = " ".join(printed(results("r")).split())
+    text = " ".join(printed(results("r"), verbose=True).split())
     for part in (
-        "0.42 %", "1.13 %", "0.372", "0.210 to 0.630", "steadier", "98.7 %", "98.6 %",
-        "on these nodes", "This is about these nodes, not about others",
+        "0.42 %", "1.13 %", "steadier", "−62.8 %", "−79.0 to −37.0 %", "98.7 %", "98.6 %",
+        "This is about these nodes, not about others",
         "tcp-1 throughput: the limits explain the difference.",
     ):  # fmt: skip
         assert part in text, part
-    assert "The intervals of all verdicts hold at once with 95 %." in text
 
 
 def test_pairs_within_a_partition_and_across_partitions_have_a_row_each() -> None:
     kinds = {"within": {"pairs": 1, "median": 9.8e8}, "across": {"pairs": 5, "median": 9.1e8}}
-    text = printed(results("r", verdicts=[verdict(partitions=kinds)]))
+    text = printed(results("r", verdicts=[verdict(partitions=kinds)]), verbose=True)
     rows = [line.split() for line in text.splitlines() if "partition" in line]
     assert ["partition", "980", "Mbit/s", "1", "pair", "in", "one"] in rows
     assert ["partition", "910", "Mbit/s", "5", "pairs", "across"] in rows
@@ -107,7 +150,7 @@ def test_an_arm_whose_pairs_are_across_zones_says_so() -> None:
     document = json.loads(results("r"))
     document["arms"][1]["pairs"] = "across-zones"
     text = " ".join(printed(json.dumps(document).encode()).split())
-    assert "baseline (placement: none, pairs across zones)" in text
+    assert "baseline (none, pairs across zones)" in text
 
 
 @pytest.mark.parametrize(
@@ -126,18 +169,18 @@ def test_a_settled_verdict_asks_for_no_more() -> None:
     assert "more block" not in printed(results("r", verdicts=[verdict(more_blocks=3)]))
 
 
-def test_marks_warnings_and_warm_ups_are_shown() -> None:
-    text = printed(
-        results(
-            "r",
-            mark_notes=["12 of 36 trials were limited by the client's CPU."],
-            warnings=["The pair a to b did not warm up: [refused]."],
-            warm_up={"trials": [{}, {}]},
-        )
-    )
-    assert "Marked: 12 of 36 trials were limited by the client's CPU." in text
+def test_marks_are_counted_once_a_trial_and_named_on_demand() -> None:
+    trial = {"block": 1, "arm": "treatment", "test": "rtt", "client": "a", "server": "b"}
+    marks = [{**trial, "mark": mark} for mark in ("cpu", "clock")] + [{**trial, "block": 2}]
+    found = results("r", marks=marks, mark_notes=["2 of 35 trials were limited by a CPU."])
+    assert "2 of 35 trials are marked; --verbose names why." in printed(found)
+    assert "Marked: 2 of 35 trials were limited by a CPU." in printed(found, verbose=True)
+    assert "marked" not in printed(results("r"))
+
+
+def test_warnings_are_shown() -> None:
+    text = printed(results("r", warnings=["The pair a to b did not warm up: [refused]."]))
     assert "Warning: The pair a to b did not warm up: [refused]." in text
-    assert "Warm-up trials, left out of every verdict: 2." in text
 
 
 def test_an_earlier_run_has_a_table_of_its_own() -> None:
@@ -161,18 +204,24 @@ def test_a_verdict_that_lacks_earlier_runs_says_how_many() -> None:
     assert {"inconclusive,", "3", "more", "runs"} <= set(text.split())
 
 
-def test_failed_trials_are_counted_in_words() -> None:
-    assert "35 of 36 trials measured, 1 failed" in printed(results("r"))
+def test_failed_trials_are_counted_with_their_causes() -> None:
+    causes = [{"count": 1, "cause": f"cause {n}", "where": ["treatment, a → b"]} for n in range(5)]
+    found = results("r", trials={"planned": 36, "measured": 31, "failed": 5, "causes": causes})
+    assert "31 of 36 trials measured, 5 failed" in printed(found)
+    assert "1 trial (treatment, a → b): cause 0" in printed(found)
+    assert "2 more causes" in printed(found) and "cause 4" not in printed(found)
+    assert "cause 4" in printed(found, verbose=True)
 
 
 def test_each_arm_has_its_own_table() -> None:
     text = printed(results("r", verdicts=[verdict(), verdict(arm="spread")]))
     assert "spread against baseline" in text
-    assert "treatment (placement: cluster) against" in text
+    assert "treatment (cluster) against" in text
 
 
 def test_no_verdict_is_said_in_words() -> None:
-    assert "No verdict" in printed(results("r", verdicts=[]))
+    text = printed(results("r", verdicts=[]))
+    assert "No verdict" in text and "doubles what one flow carries" in text
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,28 @@ def test_it_follows_a_run_to_its_end_and_prints_the_verdict(
     assert (tmp_path / RUN / "results.json").exists()
 
 
+def test_lost_trials_are_told_while_the_run_goes_on_and_each_once(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    said = ("running", "block 2 of 6")
+    stack.define(
+        machine(
+            ("One", stack.recording(*said, block=2, blocks=6, trials_failed=1)),
+            ("W1", wait(2)),
+            ("Same", stack.recording(*said, block=3, blocks=6, trials_failed=2)),
+            ("W2", wait(2)),
+            ("Done", stack.recording("succeeded", "done", block=6, blocks=6)),
+        )
+    )
+    stack.lose(RUN, 2, "node node-b is gone")
+    stack.lose(RUN, 0, "the warm-up failed")
+    start(stack)
+    result = rackrate("watch", RUN, "--stack", stack.name)
+    lost = "Lost 1 trial (treatment, node-a → node-b): node node-b is gone"
+    assert result.stderr.count(lost) == 1
+    assert "warm-up" not in result.stderr
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import re
 import tomllib
 
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
+from rackrate_cli.results import Results
+from rackrate_cli.verdict import print_results
+from rich.console import Console
 
 from lint import definition as asl
 from rackrate import errors
@@ -157,6 +161,16 @@ def test_what_is_made_is_what_templates_and_models_say_now(path):
 def test_a_page_without_its_marks_is_refused():
     with pytest.raises(ValueError, match="no <!-- rights: begin -->"):
         with_part("# Page\n<!-- rights: end -->\n", "rights", "x")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/reading-a-verdict.md"])
+def test_the_end_of_a_run_that_a_page_shows_is_what_the_command_prints(name):
+    console = Console(file=io.StringIO(), width=80)
+    demo = (ROOT / "tests" / "docs" / "data" / "demo.results.json").read_bytes()
+    print_results(console, Results.read(demo, "demo"))
+    printed = "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+    assert len(printed.splitlines()) < 12
+    assert f"```text\n{printed}\n```" in (ROOT / name).read_text("utf-8")
 
 
 # -- parameters and outputs of the stack
