@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from rackrate_text.words import counted
+from rackrate_text.words import counted, metric_of_test
 
 from .comparison import Difference, read_differences
 from .errors import EXIT_FAILED, UNREADABLE, Refusal
-from .results import Interval, read_interval, same_name_once
+from .results import Interval, read_interval
 from .typed import typed
 
 SCHEMA = "rackrate.campaign.v1"
@@ -49,7 +49,7 @@ class Answer:
     @property
     def name(self) -> str:
         """The test and its metric, or one name where both have the same."""
-        return same_name_once(self.test, self.metric)
+        return metric_of_test(self.test, self.metric)
 
     @property
     def lacks(self) -> str:
@@ -84,7 +84,7 @@ class Cell:
     @property
     def name(self) -> str:
         """The test and its metric, or one name where both have the same."""
-        return same_name_once(self.test, self.metric)
+        return metric_of_test(self.test, self.metric)
 
 
 @dataclass(frozen=True)

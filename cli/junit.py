@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from rackrate_text.units import interval, quantity, ratio
+from rackrate_text.units import change_with_interval, shift
 
 from .failures import RunFailure
 from .requirements import Checked
@@ -114,16 +114,11 @@ def _problem(case: ET.Element, tag: str, kind: str, message: str, text: str) -> 
 
 def _finding(verdict: Verdict) -> str:
     """The verdict and its figures on one line."""
-    medians = (
-        f"{quantity(verdict.arm_median, verdict.unit)} against"
-        f" {quantity(verdict.baseline_median, verdict.unit)}"
-    )
-    found = f"{verdict.verdict}: {medians}"
-    if verdict.ratio is not None:
-        found += f", {ratio(verdict.ratio)} times"
-    if verdict.interval is not None:
-        found += f", 95 % interval {interval(verdict.interval)}"
-    return found
+    found = [
+        f"{verdict.verdict}: {shift(verdict.baseline_median, verdict.arm_median, verdict.unit)}",
+        change_with_interval(verdict.ratio, verdict.interval),
+    ]
+    return ", ".join(filter(None, found))
 
 
 def _words(results: Results) -> str:

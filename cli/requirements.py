@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol
 
-from rackrate_text.units import times
+from rackrate_text.units import change_with_interval
 from rackrate_text.words import listed
 
 from .baselines import LEAST_RUNS, what_a_gate_needs
@@ -305,10 +305,10 @@ def _verdicts() -> str:
 
 
 def _finding(verdict: Word) -> str:
-    """`treatment's tcp-1 throughput is better, 2.00 times (1.99 to 2.01)`."""
+    """`treatment's tcp-1 throughput is better, +100 % (95 % CI +99 to +101 %)`."""
     said = f"{verdict.arm}'s {verdict.name} is {verdict.verdict}"
     if verdict.ratio is not None:
-        said += f", {times(verdict.ratio, verdict.interval)}"
+        said += f", {change_with_interval(verdict.ratio, verdict.interval)}"
     if verdict.verdict == "inconclusive" and verdict.lacks:
         said += f": {verdict.lacks}"
     return said

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from rackrate_text.failures import Loss, grouped, place
-from rackrate_text.words import counted, several_runs
+from rackrate_text.words import counted, metric_of_test, several_runs
 
 from .baselines import LEAST_RUNS
 from .errors import EXIT_FAILED, UNREADABLE, Refusal
@@ -99,7 +99,7 @@ class Verdict:
     @property
     def name(self) -> str:
         """The test and its metric, or one name where both have the same."""
-        return same_name_once(self.test, self.metric)
+        return metric_of_test(self.test, self.metric)
 
     @property
     def against(self) -> str:
@@ -199,11 +199,6 @@ class Results:
                 f" ({type(error).__name__}: {error}); read it in the bucket.",
                 EXIT_FAILED,
             ) from error
-
-
-def same_name_once(test: str, metric: str) -> str:
-    """A test and its metric, or one name where both have the same."""
-    return test if metric == test else f"{test} {metric}"
 
 
 def _verdict(document: Mapping[str, Any]) -> Verdict:

@@ -88,18 +88,6 @@ def ratio(value: float | None) -> str:
     return _bounded(value, lambda inside: _digits(inside, most_decimals=3))
 
 
-def interval(ends: Sequence[float] | None) -> str:
-    """An interval of a ratio, such as `1.97 to 2.01`."""
-    return UNKNOWN if ends is None else f"{ratio(ends[0])} to {ratio(ends[1])}"
-
-
-def times(value: float | None, ends: Sequence[float] | None) -> str:
-    """A ratio and its interval, such as `1.98 times (1.97 to 2.01)`; empty without a ratio."""
-    if value is None or math.isnan(value):
-        return ""
-    return f"{ratio(value)} times" + (f" ({interval(ends)})" if ends is not None else "")
-
-
 def change(value: float | None) -> str:
     """A ratio as a signed change, such as `+101 %`, `+0.6 %` or, with a true minus, `-85.2 %`."""
     return UNKNOWN if value is None or not value >= 0 else f"{_change(value)} %"

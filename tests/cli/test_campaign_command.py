@@ -77,8 +77,8 @@ def test_the_terminal_says_what_the_group_buys_and_what_the_next_deployment_gets
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert len(lines) <= 12
     assert lines[0] == "treatment against baseline, for the placement group, over 4 draws"
-    assert "tcp-1 throughput +88.0 % +69.0 to +102 % +47.0 to +132 % better" in lines
-    assert "rtt −69.0 % −97.0 to +180 % −99.6 to +2300 % inconclusive," in lines
+    assert "tcp-1 throughput +88 % +69 to +102 % +47 to +132 % better" in lines
+    assert "rtt −69 % −97 to +180 % −99.6 to +2300 % inconclusive," in lines
     assert lines[-1] == f"Results: {tmp_path / CAMPAIGN / 'report.html'}"
 
 
@@ -340,7 +340,7 @@ def test_a_failed_campaign_names_its_error_and_shows_what_it_has(
     assert done.exit_code == 1
     assert f"Campaign {CAMPAIGN} failed." in done.stderr
     assert "NodesUnavailable: the node group has no capacity in us-east-1a" in done.stderr
-    assert "+69.0 to +102 %" in done.stdout
+    assert "+69 to +102 %" in done.stdout
     assert "Step 4 (new nodes" in done.stdout and "lost: the node group" in done.stdout
     assert (tmp_path / CAMPAIGN / "report.html").exists()
 
@@ -407,7 +407,7 @@ def test_a_sweep_is_a_table_of_its_values(
     done = run(rackrate, measured, tmp_path)
     assert done.exit_code == 0, done.output
     rows = [line.split() for line in done.stdout.splitlines()]
-    new = "v1.15.4-eksbuild.1 24.1 Gbit/s 48.2 % +21.0 % (+18.0 to +24.0 %) better"
+    new = "v1.15.4-eksbuild.1 24.1 Gbit/s 48.2 % +21 % (+18 to +24 %) better"
     assert new.split() in rows
     assert ["v1.14.1-eksbuild.1", "24.1", "Gbit/s", "48.2", "%"] in rows
     assert ["60", UNKNOWN, UNKNOWN, UNKNOWN] in rows
@@ -449,7 +449,7 @@ def test_watch_of_a_campaign_that_is_over_prints_its_answers(
     measured.record_campaign(CAMPAIGN, status="degraded")
     done = rackrate("campaign", "watch", "latest", "--stack", measured.name, "--out", tmp_path)
     assert done.exit_code == 0, done.output
-    assert "+69.0 to +102 %" in done.stdout
+    assert "+69 to +102 %" in done.stdout
     assert (tmp_path / run_of(4) / "report.html").exists()
 
 

@@ -98,7 +98,7 @@ def test_the_suite_says_when_how_long_and_what_failed() -> None:
     assert "Failed: 1 trial (treatment, a → b): Connection \ufffd[31mrefused\ufffd" in said
     assert "Network scaled by 0.1: figures are not EC2's." in said
     figures = suite.findtext("testcase[@name='tcp-1 throughput']/system-out") or ""
-    assert "987 Mbit/s against 493 Mbit/s, 2.00 times, 95 % interval 1.99 to 2.01" in figures
+    assert "493 → 987 Mbit/s, +100 % (95 % CI +99.4 to +101 %)" in figures
 
 
 def test_a_run_that_failed_is_an_error_with_or_without_results() -> None:

@@ -99,7 +99,8 @@ def test_an_inconclusive_verdict_shows_nothing_but_is_not_worse_either() -> None
 
 def test_why_it_is_not_met_names_the_arm_the_verdict_and_what_would_settle_it() -> None:
     assert checked("tcp-1 better").why == (
-        "spread's tcp-1 throughput is inconclusive, 2.00 times (1.99 to 2.01): about 4 more blocks"
+        "spread's tcp-1 throughput is inconclusive, +100 % (95 % CI +99.4 to +101 %): about 4 more"
+        " blocks"
     )
 
 

@@ -13,6 +13,7 @@ from rackrate_text.units import (
     UNITS,
     UNKNOWN,
     change,
+    change_with_interval,
     changes,
     dollars,
     duration,
@@ -22,7 +23,6 @@ from rackrate_text.units import (
     quantity,
     ratio,
     shift,
-    times,
     unit_of,
 )
 
@@ -186,10 +186,12 @@ def test_a_time_is_written_to_the_second():
     assert moment("2026-11-22T06:00:03Z") == "2026-11-22T06:00:03Z"
 
 
-def test_a_ratio_is_told_with_its_interval_where_there_is_one():
-    assert times(1.98, (1.97, 2000)) == "1.98 times (1.97 to >1000)"
-    assert times(1.98, None) == "1.98 times"
-    assert times(None, None) == times(math.nan, None) == ""
+def test_a_change_is_told_with_its_interval_where_there_is_one():
+    assert change_with_interval(1.98, (1.97, 2000)).replace("\u202f", " ") == (
+        "+98 % (95 % CI +97 to >+99 900 %)"
+    )
+    assert change_with_interval(1.98, None) == "+98 %"
+    assert change_with_interval(None, None) == change_with_interval(math.nan, None) == ""
 
 
 ANY_FLOAT = [
