@@ -177,7 +177,7 @@ def with_scale(said: str, scale: float | None) -> str:
     """A conclusion with the scale of a lab's network, for places without the page."""
     if scale is None:
         return said
-    return f"{said} The network of these nodes is scaled by {scale:g} on purpose."
+    return f"{said} Network scaled by {scale:g}: figures are not EC2's."
 
 
 def line(verdict: Verdict) -> str:

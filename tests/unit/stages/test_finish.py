@@ -67,7 +67,7 @@ def test_a_stack_without_a_dashboard_has_none_to_show(ended):
 def test_the_scale_of_a_lab_stands_beside_its_figures(ended, store):
     store.update_run(RUN, lab_scale=0.05)
     said = ended().output.conclusion
-    assert said == "It is better. The network of these nodes is scaled by 0.05 on purpose."
+    assert said == "It is better. Network scaled by 0.05: figures are not EC2's."
 
 
 def test_a_failed_run_is_told_without_a_document_and_says_where_its_report_is(ended, store):
