@@ -47,8 +47,8 @@ def print_results(console: Console, results: Results, *, verbose: bool = False) 
     The conclusion repeats the table, so it is only printed with `verbose` or without a verdict.
     """
     for family in (results.verdicts, results.regressions):
-        for verdicts in _by_comparison(family):
-            say(console, _scope(results, verdicts), style="bold")
+        for verdicts in by_comparison(family):
+            say(console, scope_line(results, verdicts), style="bold")
             console.print(verdict_table(verdicts, family, console.width))
             for line in why_open(
                 (verdict.name, verdict.reason)
@@ -100,7 +100,7 @@ def _print_trials(console: Console, results: Results, *, verbose: bool) -> None:
             say(console, results.stopped)
 
 
-def _by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
+def by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
     """Group the verdicts by arm and baseline."""
     found: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in verdicts:
@@ -108,7 +108,7 @@ def _by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
     return list(found.values())
 
 
-def _scope(results: Results, verdicts: Sequence[Verdict]) -> str:
+def scope_line(results: Results, verdicts: Sequence[Verdict]) -> str:
     """What is compared, and what the verdicts are about, in one line."""
     first = verdicts[0]
     said = f"{_arm(results, first.arm)} against {_arm(results, first.against)}"
@@ -131,7 +131,6 @@ def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width:
 
     `family` has the verdicts for whose number the intervals are adjusted.
     """
-    adjusted = len(family) > 1 and any(verdict.is_simultaneous for verdict in verdicts)
     table = plain_table(width)
     table.add_column("Test", min_width=10, overflow="fold")
     table.add_column("Change", justify="right", no_wrap=True)
@@ -141,7 +140,7 @@ def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width:
         overflow="fold",
     )
     table.add_column(
-        f"95 % CI, adjusted\nfor {len(family)} tests" if adjusted else "95 % CI",
+        interval_head(verdicts, family).replace("adjusted ", "adjusted\n"),
         min_width=10,
         no_wrap=width >= _ROOMY,
     )
@@ -158,6 +157,13 @@ def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width:
             ),
         )
     return table
+
+
+def interval_head(verdicts: Sequence[Verdict], family: Sequence[Verdict]) -> str:
+    """What the intervals of a comparison are called; they are adjusted for the `family`."""
+    if len(family) > 1 and any(verdict.is_simultaneous for verdict in verdicts):
+        return f"95 % CI, adjusted for {len(family)} tests"
+    return "95 % CI"
 
 
 def plain_table(width: int) -> Table:

@@ -15,6 +15,7 @@ from ..errors import Refusal
 from ..failures import RunFailure, human
 from ..guard import one_sentence
 from ..junit import junit_xml
+from ..markdown import markdown
 from ..output import JsonOption, Output, StackOption
 from ..results import Results
 from ..run_ids import find_measured_run
@@ -29,6 +30,7 @@ class Format(StrEnum):
     parquet = "parquet"
     json = "json"
     junit = "junit"
+    markdown = "markdown"
 
 
 _SUFFIXES = {
@@ -36,6 +38,7 @@ _SUFFIXES = {
     Format.parquet: "parquet",
     Format.json: "json",
     Format.junit: "xml",
+    Format.markdown: "md",
 }
 
 
@@ -55,17 +58,15 @@ def export(
     ],
     format: Annotated[
         Format,
-        typer.Option(
-            help="csv and parquet are trials, json and junit results.", show_default=False
-        ),
+        typer.Option(help="csv and parquet are trials, the others results.", show_default=False),
     ],
     stack: StackOption = "rackrate",
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE|DIR|-",
-            help="File, directory, or - for standard output; default: RUN.csv, .parquet, .json or"
-            " .xml in this directory.",
+            help="File, directory, or - for standard output; default: RUN.csv, .parquet, .json,"
+            " .xml or .md in this directory.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
@@ -117,6 +118,9 @@ def _export(stack: Stack, run: Run, format: Format) -> Exported:
         case Format.junit:
             results = Results.read(_results(stack, run), run.run_id)
             content = junit_xml(run.run_id, results, (), _failure(run))
+        case Format.markdown:
+            results = Results.read(_results(stack, run), run.run_id)
+            content = markdown(run.run_id, results, _failure(run))
     return Exported(run.run_id, content)
 
 

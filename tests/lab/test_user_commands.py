@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ import pytest
 from tests.lab.running import SHORT, TOOLS, Lab
 
 BASELINE = "commands-baseline"
+#: What action.yml runs.
+ACTION = Path(__file__).resolve().parents[2] / "scripts" / "action"
 
 
 def rackrate(lab: Lab, *arguments: str, code: int = 0) -> Any:
@@ -130,7 +133,7 @@ def test_every_format_has_every_trial(lab: Lab, runs: tuple[str, str], tmp_path:
                 *("--out", str(tmp_path / f"run.{format}")),
             )["files"][0]["path"]
         )
-        for format in ("csv", "parquet", "json", "junit")
+        for format in ("csv", "parquet", "json", "junit", "markdown")
     }
     rows = list(csv.DictReader(io.StringIO(exported["csv"].read_text("utf-8"))))
     assert len(rows) == trials
@@ -141,6 +144,42 @@ def test_every_format_has_every_trial(lab: Lab, runs: tuple[str, str], tmp_path:
     assert json.loads(exported["json"].read_bytes())["run"]["id"] == runs[1]
     suites = ElementTree.parse(exported["junit"]).getroot()
     assert suites.get("errors") == "0"
+    assert "Network scaled by 0.1" in exported["markdown"].read_text("utf-8")
+
+
+def test_the_action_measures_and_summarizes_and_fails_with_what_is_required(
+    lab: Lab, tmp_path: Path
+) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(SHORT), "utf-8")
+    inputs = {
+        "INPUT_STACK": "rackrate",
+        "INPUT_NAME": "commands-action",
+        "INPUT_PLAN": str(plan),
+        "INPUT_CAMPAIGN": "",
+        "INPUT_REQUIRE": "tcp-1 better or inconclusive\ntcp-1 worse\n",
+        "INPUT_OUT": str(tmp_path / "out"),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+    }
+    path = f"{TOOLS}{os.pathsep}{lab.environment['PATH']}"
+    done = lab.command(
+        str(ACTION),
+        check=False,
+        seconds=120,
+        environment={**lab.environment, **inputs, "PATH": path},
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert 'The requirement "tcp-1 worse" is not met' in done.stdout
+    summary = (tmp_path / "summary").read_text("utf-8")
+    assert "| tcp-1 throughput | **" in summary
+    outputs = dict(
+        line.split("=", 1) for line in (tmp_path / "output").read_text("utf-8").splitlines()
+    )
+    assert outputs["name"] == "commands-action"
+    assert Path(outputs["summary"]).read_text("utf-8") == summary
+    cases = ElementTree.parse(tmp_path / "out" / "commands-action.xml").getroot()
+    assert int(cases.get("failures", "0")) >= 1
 
 
 def test_a_run_is_compared_with_a_baseline_by_name(

@@ -75,3 +75,26 @@ def test_the_page_lists_what_an_account_has_to_hold_for_which_test() -> None:
     }
     assert listed == used
     assert set(listed) == set(IN_AN_ACCOUNT)
+
+
+# -- the action
+
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+
+
+def test_no_input_of_the_action_becomes_a_part_of_a_command() -> None:
+    steps = ACTION["runs"]["steps"]
+    assert not [step["name"] for step in steps if "${{" in step["run"]]
+
+
+def test_the_action_gives_its_script_every_input_that_it_reads() -> None:
+    script = (ROOT / "scripts" / "action").read_text("utf-8")
+    read = set(re.findall(r"\$\{?(INPUT_[A-Z]+)", script))
+    (measure,) = (step for step in ACTION["runs"]["steps"] if step.get("id") == "measure")
+    assert read == set(measure["env"])
+    wanted = {f"INPUT_{name.upper()}" for name in ACTION["inputs"]}
+    assert read == wanted - {"INPUT_COMMENT", "INPUT_TOKEN"}
+
+
+def test_the_page_on_ci_names_every_input_of_the_action() -> None:
+    assert not [name for name in ACTION["inputs"] if f"`{name}`" not in PAGE]
