@@ -101,7 +101,7 @@ footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--quiet
   .verdicts td:nth-child(4) svg.chart { max-width: 13rem; } }
 @media print { figure details { display: none; }
   details::details-content { content-visibility: visible; display: block; block-size: auto; }
-  .lab { position: static; } .tiles li { break-inside: avoid; }
+  .lab { position: static; border: 2px solid; } .tiles li { break-inside: avoid; }
   body { max-width: none; padding: 0; font-size: 11pt; } nav, .skip { display: none; }
   .scroll { overflow: visible; } figure, tr, .verdict { break-inside: avoid; }
   .figures { grid-template-columns: 1fr; } table { overflow-wrap: anywhere; font-size: 8pt; }
