@@ -31,8 +31,8 @@ SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 #: cut at the maximum height.
 WIDTH, MOST_HEIGHT = 1024, 1400
 #: The section where a picture ends: of a run, of a campaign of draws, of a sweep.
-VERDICTS = "#verdicts, #answers, #sweep"
-#: The margin below the verdicts, in CSS pixels.
+END = "#meaning, #answers, #sweep"
+#: The margin below, in CSS pixels.
 MARGIN = 16
 #: Pixels for each CSS pixel, so that text is sharp on dense screens.
 DENSITY = 1.5
@@ -40,7 +40,7 @@ COLOURS = 64
 
 
 def pictures(browser: Browser, page: Path) -> Mapping[Scheme, bytes]:
-    """Take PNGs of a page from its top to the end of its verdicts or answers."""
+    """Take PNGs of a page from its top to the end of what it means, or of a campaign's answers."""
     return {scheme: _picture(browser, page, scheme) for scheme in SCHEMES}
 
 
@@ -53,7 +53,7 @@ def _picture(browser: Browser, page: Path, scheme: Scheme) -> bytes:
     )
     tab = context.new_page()
     tab.goto(page.as_uri())
-    end = tab.evaluate(f"document.querySelector('{VERDICTS}').getBoundingClientRect().bottom")
+    end = tab.evaluate(f"document.querySelector('{END}').getBoundingClientRect().bottom")
     height = min(end + MARGIN, MOST_HEIGHT)
     taken = tab.screenshot(clip=FloatRect(x=0, y=0, width=WIDTH, height=height))
     context.close()

@@ -134,11 +134,12 @@ def levels(sides: Sequence[Side], unit: str, *, name: str, title: str) -> str:
     """The medians of both sides as bars and in figures, with their documented limits."""
     said = []
     for side in sides:
-        line = f"{key(side.number)} {text(side.name)} {text(quantity(side.median, unit))}"
+        figures = text(quantity(side.median, unit))
         if side.limit is not None:
             of = f"{text(percent(side.share))} of " if side.share is not None else "limit "
-            line += f" <span class=quiet>{of}{text(quantity(side.limit, unit))}</span>"
-        said.append(f"<span class=level>{line}</span>")
+            figures += f" <span class=quiet>{of}{text(quantity(side.limit, unit))}</span>"
+        named = f"{key(side.number)} {text(side.name)}"
+        said.append(f"{named} <span class=level>{figures}</span>")
     told = "<br>".join(said)
     found = [
         intervals.Level(side.number, side.median, side.limit)

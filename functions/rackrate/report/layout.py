@@ -69,6 +69,6 @@ def _lab(page: frame.Page) -> str:
     if page.scale is None:
         return ""
     return (
-        f'<p class="lab" role="note"><strong>Lab run.</strong> Network scaled by {page.scale:g}:'
-        " figures are not EC2's.</p>"
+        f'<aside class="lab" aria-label="Warning"><strong>Lab run.</strong> Network scaled by'
+        f" {page.scale:g}: figures are not EC2's.</aside>"
     )

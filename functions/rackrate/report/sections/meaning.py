@@ -17,22 +17,21 @@ _GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/"
 _GROUPS = f"{_GUIDE}placement-groups.html"
 _STRATEGIES = f"{_GUIDE}placement-strategies.html"
 
-#: What each strategy costs and risks, with the page of AWS that says so. All are without a fee.
-_COSTS: Mapping[str, tuple[tuple[str, str], ...]] = {
+#: What each strategy costs and risks, by AWS's pages. All are without a fee.
+_COSTS: Mapping[str, tuple[str, ...]] = {
     "cluster": (
-        (
-            "Capacity is all or nothing. If the nodes do not fit into one network segment, the node"
-            " group fails with InsufficientInstanceCapacity.",
-            _STRATEGIES,
-        ),
-        ("Nodes of one segment can fail together.", _GROUPS),
-        ("All nodes are in one zone, and best of one instance type.", _STRATEGIES),
+        "Capacity is all or nothing. If the nodes do not fit into one network segment, the node"
+        " group fails with InsufficientInstanceCapacity.",
+        "Nodes of one segment can fail together.",
+        "All nodes are in one zone, and best of one instance type.",
     ),
-    "partition": (
-        ("A zone has at most seven partitions. Nodes of one partition share racks.", _STRATEGIES),
-    ),
-    "spread": (("At most seven nodes of the group run in a zone.", _STRATEGIES),),
+    "partition": ("A zone has at most seven partitions. Nodes of one partition share racks.",),
+    "spread": ("At most seven nodes of the group run in a zone.",),
 }
+_SOURCES = (
+    f'Sources: <a href="{_GROUPS}">placement groups</a> and'
+    f' <a href="{_STRATEGIES}">their strategies</a>, AWS.'
+)
 
 
 def meaning_section(page: Material) -> str:
@@ -85,8 +84,7 @@ def _costs(page: Material) -> list[str]:
     found = [cost for strategy, costs in _COSTS.items() if strategy in strategies for cost in costs]
     if not found:
         return ["Nothing: no arm has a placement group."]
-    fee = ("No fee.", _GROUPS)
-    return [f'{text(said)} (<a href="{href}">AWS</a>)' for said, href in (fee, *found)]
+    return ["No fee.", *map(text, found), _SOURCES]
 
 
 def _unknown(page: Material) -> list[str]:

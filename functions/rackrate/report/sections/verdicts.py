@@ -161,7 +161,7 @@ def _levels(page: Material, verdict: Verdict, name: str) -> str:
             None if ceiling is None else ceiling.arm_share,
         ),
         comparisons.Side(
-            verdict.baseline.written(),
+            "earlier" if verdict.baseline.is_earlier_run else verdict.baseline.name,
             page.baseline_number(verdict.baseline),
             verdict.baseline_median,
             None if ceiling is None else ceiling.baseline,
