@@ -33,6 +33,15 @@ setup: ## Make the environments what their locks say
 setup-aws: ## Make .venv-aws, with what deploys to AWS and measures there: sam, aws, rackrate
 	@scripts/setup .venv-aws
 
+.PHONY: wheel
+wheel: ## Build the command's wheel in dist/ and install it from the index with each Python found
+	@scripts/wheel
+
+.PHONY: cli-image
+cli-image: wheel ## Build the command's container image, rackrate-cli (Docker)
+	@docker info >/dev/null 2>&1 || { echo "cli-image: no Docker engine answers here; dist/ has the wheel" >&2; exit 1; }
+	docker build --file image/cli/Dockerfile --tag rackrate-cli dist
+
 .PHONY: demo
 demo: setup ## Run the whole benchmark in a lab that is removed afterwards; SEED=7 repeats places (root)
 	@$(python) -m lab demo $(seed)
@@ -179,7 +188,7 @@ lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer ver
 
 .PHONY: clean
 clean: ## Remove what builds and tests left here; the cache and the lab stay
-	rm -rf .aws-sam build out .taskcat taskcat_outputs .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .aws-sam build dist out .taskcat taskcat_outputs .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 .PHONY: clean-cache

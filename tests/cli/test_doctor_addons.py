@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -45,6 +46,15 @@ def test_settings_that_the_newest_version_refuses_are_a_warning_that_names_the_s
 def test_a_schema_that_cannot_be_read_proves_nothing(schema: str) -> None:
     found = addon_check(addon(), "v1.13.1-eksbuild.1", schema)
     assert found.state == "unknown"
+
+
+def test_settings_are_unknown_with_a_remedy_where_jsonschema_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    found = addon_check(addon(), "v1.13.1-eksbuild.1", json.dumps(addon_schema("coredns")))
+    assert found.state == "unknown"
+    assert "rackrate[doctor]" in found.remedy
 
 
 def test_an_addon_without_a_schema_is_unknown_only_if_it_has_settings() -> None:
