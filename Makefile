@@ -40,7 +40,7 @@ wheel: ## Build the command's wheel in dist/ and install it from the index with 
 .PHONY: cli-image
 cli-image: wheel ## Build the command's container image, rackrate-cli (Docker)
 	@docker info >/dev/null 2>&1 || { echo "cli-image: no Docker engine answers here; dist/ has the wheel" >&2; exit 1; }
-	docker build --file image/cli/Dockerfile --tag rackrate-cli dist
+	docker build --file cli/Dockerfile --tag rackrate-cli dist
 
 .PHONY: demo
 demo: setup ## Run the whole benchmark in a lab that is removed afterwards; SEED=7 repeats places (root)
