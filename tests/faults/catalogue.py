@@ -214,7 +214,9 @@ def _aws() -> Iterator[Case]:
     yield Case("connections cut", means("api-cut", "*", rate=0.3), 12)
     yield Case("answers of dynamodb lost", means("api-answer-lost", "dynamodb:*", rate=0.3), 12)
     yield Case("credentials expired", means("token-expired", "*", rate=0.3), 10)
-    yield Case("EKS token expired", means("token-expired", "kubernetes", rate=0.5), 10)
+    # The API server asks about a token again after 30 s, so a shorter fault may meet no question.
+    expired = means("token-expired", "kubernetes", rate=0.5)
+    yield Case("EKS token expired", expired, 30, block=0)
     yield Case("bucket's policy refuses writes", bucket_closed, 8)
     yield Case(
         "KMS key disabled, enabled again, then continued",
