@@ -268,6 +268,14 @@ def test_a_lab_run_recommends_nothing_and_a_run_on_aws_tells_the_three_sides():
 
 
 @NO_DRAWING
+def test_nodes_that_the_stack_did_not_make_are_pooled_and_not_drawn_anew():
+    arms = [arm.model_copy(update={"node_groups": ()}) for arm in samples.results().arms]
+    results = samples.results().model_copy(update={"arms": tuple(arms)})
+    adopted = said(render_page(results, samples.trials(), {}))
+    assert "rackrate pool answers" in adopted and "campaign run measures" not in adopted
+
+
+@NO_DRAWING
 def test_what_a_group_costs_is_told_only_of_the_strategies_that_were_compared():
     arms = [arm.model_copy(update={"placement": "none"}) for arm in samples.results().arms]
     results = samples.results().model_copy(update={"arms": tuple(arms)})

@@ -120,14 +120,16 @@ def _lacks(page: Material, verdict: Verdict) -> tuple[str, str | None]:
 
 
 def _of_placements(page: Material) -> str:
-    """What a campaign would tell, and what it takes."""
+    """What would tell of other placements, and what that takes."""
+    nodes = counted(len({node for arm in page.results.arms for node in arm.node_names}), "node")
+    lead = f"What another placement gets: this run has {text(nodes)}."
+    if not all(arm.node_groups for arm in page.results.arms):
+        return f"{lead} <code>rackrate pool</code> answers from runs on other nodes of yours."
     seconds, usd = usual_draws(page.results.estimates)
     takes = span(duration(seconds.least), duration(seconds.most))
     if usd is not None:
         takes += f", {span(dollars(usd.least), dollars(usd.most))}"
-    nodes = counted(len({node for arm in page.results.arms for node in arm.node_names}), "node")
     return (
-        f"What another placement gets: this run has {text(nodes)}. <code>rackrate campaign run"
-        f"</code> measures {USUAL_DRAWS.least} to {USUAL_DRAWS.most} placements with new nodes"
-        f" each: {text(takes)}."
+        f"{lead} <code>rackrate campaign run</code> measures {USUAL_DRAWS.least} to"
+        f" {USUAL_DRAWS.most} placements with new nodes each: {text(takes)}."
     )
