@@ -28,8 +28,8 @@ from rackrate.verdict.estimate import CONFIDENCE, ratios
 from rackrate.verdict.headline import headline
 from rackrate.verdict.model import Difference, Verdict
 from rackrate.verdict.student import student_t
-from rackrate.verdict.wording import still_open, what_differed
-from rackrate_text.units import change, changes, percent, shift
+from rackrate.verdict.wording import levels, still_open, what_differed
+from rackrate_text.units import change, changes, percent
 from rackrate_text.words import counted, listed, metric_of_test
 
 #: The method in words, for readers of the results. docs/statistics.md gives the reasons.
@@ -240,13 +240,6 @@ def line(answer: Answer) -> str:
         said += f"; next deployment {changes(answer.prediction95)}"
     because = more_needed(answer) or answer.reason
     return f"{said}: {because}" if because and not answer.is_decided else said
-
-
-def levels(answer: Answer) -> str | None:
-    """The medians of the baseline and of the arm, such as `573 → 84.5 µs`; None without one."""
-    if answer.baseline_median is None or answer.arm_median is None:
-        return None
-    return shift(answer.baseline_median, answer.arm_median, answer.unit)
 
 
 def subject(answer: Answer) -> str:

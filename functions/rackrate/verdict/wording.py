@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.plan.schedule import TrialKey
+from rackrate.verdict.answers import Answer
 from rackrate.verdict.headline import headline
 from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict
 from rackrate_text.failures import Loss, grouped
@@ -197,11 +198,11 @@ def line(verdict: Verdict) -> str:
     return f"{said}: {because}" if because and not verdict.is_decided else said
 
 
-def levels(verdict: Verdict) -> str | None:
+def levels(of: Verdict | Answer) -> str | None:
     """The medians of the baseline and of the arm, such as `573 → 84.5 µs`; None without one."""
-    if verdict.baseline_median is None or verdict.arm_median is None:
+    if of.baseline_median is None or of.arm_median is None:
         return None
-    return shift(verdict.baseline_median, verdict.arm_median, verdict.unit)
+    return shift(of.baseline_median, of.arm_median, of.unit)
 
 
 def _claim(verdict: Verdict) -> str:

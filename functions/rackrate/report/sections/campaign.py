@@ -19,9 +19,10 @@ from rackrate.report.sections.opening import (
 from rackrate.report.tiles import Tile, strip
 from rackrate.results.campaign import CampaignKind
 from rackrate.verdict import sweeps
-from rackrate.verdict.campaign import following, headlines, levels, more_needed, subject
+from rackrate.verdict.campaign import following, headlines, more_needed, subject
 from rackrate.verdict.headline import counts, headline
 from rackrate.verdict.model import Word
+from rackrate.verdict.wording import levels
 from rackrate_text.units import change, dollars, duration
 from rackrate_text.words import capitalized, counted
 
