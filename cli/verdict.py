@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rackrate_text.units import UNKNOWN, change, changes, duration, percent, quantity, shift
-from rackrate_text.words import counted, listed
+from rackrate_text.words import counted, interval_title, listed, names_by_reason
 
 from .requirements import Checked
 from .results import Results, Verdict
@@ -161,9 +161,8 @@ def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width:
 
 def interval_head(verdicts: Sequence[Verdict], family: Sequence[Verdict]) -> str:
     """What the intervals of a comparison are called; they are adjusted for the `family`."""
-    if len(family) > 1 and any(verdict.is_simultaneous for verdict in verdicts):
-        return f"95 % CI, adjusted for {len(family)} tests"
-    return "95 % CI"
+    is_adjusted = any(verdict.is_simultaneous for verdict in verdicts)
+    return interval_title(len(family) if is_adjusted else 0)
 
 
 def plain_table(width: int) -> Table:
@@ -186,11 +185,10 @@ def word(verdict: str, lacks: str) -> str:
 
 def why_open(reasons: Iterable[tuple[str, str | None]]) -> list[str]:
     """Why verdicts are inconclusive, given the name and the reason of each: a line per reason."""
-    names: dict[str, list[str]] = {}
-    for name, reason in reasons:
-        if reason:
-            names.setdefault(reason.rstrip("."), []).append(name)
-    return [f"Inconclusive, {listed(found)}: {reason}." for reason, found in names.items()]
+    return [
+        f"Inconclusive, {listed(names)}: {reason}."
+        for reason, names in names_by_reason(reasons).items()
+    ]
 
 
 def _print_details(console: Console, verdicts: Sequence[Verdict]) -> None:

@@ -53,3 +53,17 @@ def metric_of_test(test: str, metric: str) -> str:
     """
     words = metric.replace("_", " ")
     return words if words == test or words.startswith(f"{test} ") else f"{test} {words}"
+
+
+def interval_title(tests: int) -> str:
+    """What intervals are called that are adjusted for so many tests, or for none."""
+    return "95 % CI" if tests < 2 else f"95 % CI, adjusted for {tests} tests"
+
+
+def names_by_reason(reasons: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
+    """The names that share a reason, each once; those without a reason are left out."""
+    found: dict[str, list[str]] = {}
+    for name, reason in reasons:
+        if reason and name not in found.setdefault(reason.rstrip("."), []):
+            found[reason.rstrip(".")].append(name)
+    return found

@@ -14,8 +14,6 @@ from rackrate_text.units import dollars
 #: State transitions of a step of a campaign in statemachine/campaign.asl.yaml: the judge, about
 #: thirty questions whether the change is made, and the run's start.
 STEP_TRANSITIONS = 100
-
-
 #: How long new nodes take: two to four minutes until the old ones are gone, and as long until new
 #: ones are Ready. Only second-hand sources have figures for AWS.
 DRAW_SECONDS = (240.0, 480.0)

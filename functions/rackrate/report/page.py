@@ -39,16 +39,17 @@ def render_page(results: Findings, trials: Sequence[Trial], raw: Mapping[str, Ra
 
 
 def _page(page: Material) -> str:
+    lost, meant = timeline.timeline_section(page), meaning.meaning_section(page)
     return layout.page(
         page,
         title=opening.title(page),
         keys=len(page.arms) + 1,
         header=opening.header(page),
-        parts=_parts(page),
+        parts=_parts(page, has_losses=bool(lost), has_meaning=bool(meant)),
         body=(
             opening.opening(page),
-            timeline.timeline_section(page),
-            meaning.meaning_section(page),
+            lost,
+            meant,
             opening.differences(page),
             verdicts.verdicts_section(page),
             *map(tests.test_section, page.tests.values()),
@@ -64,12 +65,12 @@ def _page(page: Material) -> str:
     )
 
 
-def _parts(page: Material) -> list[layout.Part]:
+def _parts(page: Material, *, has_losses: bool, has_meaning: bool) -> list[layout.Part]:
     """The page's sections, for its links."""
     return [
         layout.Part("conclusion", "Conclusion"),
-        *([layout.Part("lost", "What was lost")] if timeline.timeline_section(page) else []),
-        *([layout.Part("meaning", "What this means")] if meaning.meaning_section(page) else []),
+        *([layout.Part("lost", "What was lost")] if has_losses else []),
+        *([layout.Part("meaning", "What this means")] if has_meaning else []),
         *([layout.Part("differences", "What differed")] if page.comparison else []),
         layout.Part("verdicts", "Verdicts"),
         *(layout.Part(test.anchor, test.name) for test in page.tests.values()),

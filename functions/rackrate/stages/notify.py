@@ -94,13 +94,14 @@ def _of_run(detail: Mapping[str, Any], post: Post) -> Message | None:
         return None
     failure = _failure(detail)
     if failure is not None:
+        status: str = STATUSES[detail["status"]]
         said = _recorded(run, failure) or sentence_of(failure, run, logs=_LOGS)
+    elif run is not None and run.status in _GOOD:
+        status, said = run.status, _found(detail, run.conclusion)
+        if status == "degraded":
+            said = f"{_losses(run, post.store)}\n{said}"
     else:
-        if run is None or run.status not in _GOOD:
-            return None
-        found = _found(detail, run.conclusion)
-        said = f"{_losses(run, post.store)}\n{found}" if run.status == "degraded" else found
-    status = run.status if failure is None and run else STATUSES[detail["status"]]
+        return None
     error, planned = (failure.error, run.trials_planned) if failure and run else ("", 0)
     way = way_on(run_id, status, error=error, trials_planned=planned, stack=post.stack)
     return _message("run", run_id, status, said, way, post.stack)
@@ -112,13 +113,14 @@ def _of_campaign(detail: Mapping[str, Any], post: Post) -> Message | None:
     steps = post.campaigns.steps(campaign_id)
     failure = _failure(detail)
     if failure is not None:
+        status: str = STATUSES[detail["status"]]
         said = _recorded(record, failure) or campaign_sentence(failure, record, steps, logs=_LOGS)
+    elif record is not None and record.status in _GOOD:
+        status, said = record.status, _found(detail, record.conclusion)
+        if status == "degraded":
+            said = f"{_lost_steps(steps)}\n{said}"
     else:
-        if record is None or record.status not in _GOOD:
-            return None
-        found = _found(detail, record.conclusion)
-        said = f"{_lost_steps(steps)}\n{found}" if record.status == "degraded" else found
-    status = record.status if failure is None and record else STATUSES[detail["status"]]
+        return None
     way = None
     if any(step.has_result for step in steps) and failure is not None:
         again = f"rackrate campaign run --continue {campaign_id}{stack_option(post.stack)}"

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from rackrate.verdict.model import Word
 from rackrate_text.units import change
-from rackrate_text.words import counted, listed, metric_of_test
+from rackrate_text.words import capitalized, counted, listed, metric_of_test
 
 #: The most names of a kind in a clause.
 _MOST_NAMED = 4
@@ -59,12 +59,12 @@ def headline(against: str, verdicts: Sequence[Judged]) -> str:
         against: what the verdicts are against, such as `against baseline, on these nodes`.
         verdicts: the verdicts. Many arms that differ are told in numbers.
     """
-    told = clauses(verdicts)
-    opened = f"{against[:1].upper()}{against[1:]}"
+    told = _clauses(verdicts)
+    opened = capitalized(against)
     return f"{opened}: {counts(verdicts)}." if told is None else f"{opened}, {told}."
 
 
-def clauses(verdicts: Sequence[Judged]) -> str | None:
+def _clauses(verdicts: Sequence[Judged]) -> str | None:
     """Clauses on the arms' results, one for all arms with the same result; None if too many."""
     of_arms: dict[str, list[Judged]] = {}
     for verdict in verdicts:
@@ -82,7 +82,7 @@ def clauses(verdicts: Sequence[Judged]) -> str | None:
 
 
 def counts(verdicts: Sequence[Judged]) -> str:
-    """The number of comparisons with each result, such as `of 9 comparisons 7 are better`."""
+    """How many comparisons have each result, such as `of 9 comparisons 7 better and 2 worse`."""
     words = list(dict.fromkeys(v.verdict for v in verdicts))
     found = [f"{sum(v.verdict == w for v in verdicts)} {w}" for w in words]
     return f"of {counted(len(verdicts), 'comparison')} {listed(found)}"

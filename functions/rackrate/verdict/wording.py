@@ -12,7 +12,14 @@ from rackrate.verdict.headline import headline
 from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict
 from rackrate_text.failures import Loss, grouped
 from rackrate_text.units import change, changes, duration, moment, shift
-from rackrate_text.words import capitalized, counted, listed, metric_of_test, several_runs
+from rackrate_text.words import (
+    capitalized,
+    counted,
+    listed,
+    metric_of_test,
+    names_by_reason,
+    several_runs,
+)
 
 _REASONS_SHOWN = 3
 #: The cause of trials of which nothing is stored.
@@ -229,11 +236,7 @@ def still_open(found: Iterable[tuple[str, str | None]]) -> list[str]:
     Args:
         found: the subjects, each with what would settle it, or why it is inconclusive.
     """
-    subjects: dict[str, list[str]] = {}
-    for name, because in found:
-        if because:
-            subjects.setdefault(because.rstrip("."), []).append(name)
-    return [f"{listed(dict.fromkeys(names))}: {because}." for because, names in subjects.items()]
+    return [f"{listed(names)}: {because}." for because, names in names_by_reason(found).items()]
 
 
 def _explained_by_limits(verdicts: Sequence[Verdict]) -> str:

@@ -62,9 +62,7 @@ def _table(page: Material) -> str:
         f'<tr><th scope="row">began after</th>{times}</tr>{lines}</tbody></table>'
     )
     left = len(blocks) - len(shown)
-    more = f" {counted(left, 'more block')} without a loss is not shown." if left == 1 else ""
-    if left > 1:
-        more = f" {counted(left, 'more block')} are not shown."
+    more = f" Not shown: {counted(left, 'block')}." if left else ""
     note = paragraph(f"A block measures every arm at the same time.{more}", "quiet")
     return scrolling(inner, caption) + note
 

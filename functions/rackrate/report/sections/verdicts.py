@@ -15,7 +15,7 @@ from rackrate.report.sections.opening import differences_table
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
 from rackrate_text.units import UNKNOWN, change, change_with_interval, changes, percent, quantity
-from rackrate_text.words import capitalized, counted, listed
+from rackrate_text.words import capitalized, counted, interval_title, listed
 
 _STEADINESS: Mapping[Word, str] = {
     "better": "steadier than the baseline",
@@ -98,7 +98,7 @@ def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, cap
     return comparisons.table(
         rows,
         heads=(
-            f"change, and its {interval_name(verdicts)}",
+            f"change, and its {interval_title(_adjusted_for(verdicts))}",
             "medians, and documented limits",
             *([] if scope else ["applies to"]),
         ),
@@ -107,11 +107,9 @@ def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, cap
     )
 
 
-def interval_name(verdicts: Sequence[Verdict]) -> str:
-    """What the shown intervals are called, such as `95 % CI, adjusted for 3 tests`."""
-    if not any(verdict.ci_simultaneous for verdict in verdicts) or len(verdicts) < 2:
-        return "95 % CI"
-    return f"95 % CI, adjusted for {len(verdicts)} tests"
+def _adjusted_for(verdicts: Sequence[Verdict]) -> int:
+    """The number of tests that the shown intervals are adjusted for; 0 if they are not."""
+    return len(verdicts) if any(verdict.ci_simultaneous for verdict in verdicts) else 0
 
 
 def _ratio_of(verdict: Verdict, *, both: bool) -> intervals.Ratio | None:
@@ -181,8 +179,7 @@ def _levels(page: Material, verdict: Verdict, name: str) -> str:
 
 def about_intervals(verdicts: Sequence[Verdict]) -> str:
     """A sentence that explains the adjusted interval."""
-    decided = [verdict for verdict in verdicts if verdict.ci_simultaneous]
-    if not decided:
+    if _adjusted_for(verdicts) < 2:
         return ""
     return (
         '<p class="quiet">An adjusted interval is wider than a 95 % interval of one test alone: in'
