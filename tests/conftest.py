@@ -15,6 +15,7 @@ settings.register_profile(
     database=None,
     deadline=None,
     derandomize=True,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(

@@ -22,6 +22,7 @@ from lab.up import bring_up, prepare
 from tests.lab import permissions
 from tests.lab.machine import Traces, lab_processes, private_cache, what_is_left
 from tests.lab.running import Lab
+from tests.lab.shared_stack import SharedStack
 from tests.lab.toggles import Toggles, toggles_of
 
 HERE = Path(__file__).parent
@@ -29,14 +30,16 @@ HERE = Path(__file__).parent
 SEED = 7
 # Which files share a lab; all others share one too. A process that has finished a group takes the
 # next in the order of PLACES: the longest first.
+HOST_NETWORK = "the nodes' own network"
 GROUPS = {
     "test_lost_and_stopped_runs": "changes",
     "test_stack_updates": "changes",
     "test_existing_cluster": "changes",
     "test_cni_versions": "changes",
     "test_campaigns": "changes",
-    "test_docs": "plans and pages",
-    "test_experiments": "plans and pages",
+    "test_access": HOST_NETWORK,
+    "test_docs": HOST_NETWORK,
+    "test_experiments": HOST_NETWORK,
     "test_node_options": "options of nodes",
     "test_network_options": "options of the network",
     "test_daemon": "no stack",
@@ -45,11 +48,24 @@ SHARED = "shared stack"
 PLACES = [SHARED, *dict.fromkeys(GROUPS.values())]
 
 
+def group_of(path: Path) -> str:
+    """The group of a test's file."""
+    return GROUPS.get(path.stem, SHARED)
+
+
+def needs_host_network(path: Path) -> bool:
+    """Does a file need a stack whose pods may be in the network of their nodes?
+
+    Each of its runs starts ten more containers on each node, which read the node's interfaces.
+    """
+    return "measured" in path.parts or group_of(path) == HOST_NETWORK
+
+
 class PerLab(LoadScopeScheduling):
     """Gives each process whole groups of files: a group needs one lab for all of its tests."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return GROUPS.get(Path(nodeid.partition("::")[0]).stem, SHARED)
+        return group_of(Path(nodeid.partition("::")[0]))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> PerLab:
@@ -74,7 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> tuple[bool, int, bool]:
         stem = item.path.stem
-        group = -1 if "measured" in item.path.parts else PLACES.index(GROUPS.get(stem, SHARED))
+        group = -1 if "measured" in item.path.parts else PLACES.index(group_of(item.path))
         # The one reads what all others did, the other deletes the stack of its group.
         return stem == "test_permissions", group, stem == "test_existing_cluster"
 
@@ -92,8 +108,11 @@ class Labs:
         self.up: Lab | None = None
         self._packaged: stack.Packaged | None = None
 
-    def start(self, *, deployed: bool) -> Lab:
-        """The lab, with the default stack when it is to be deployed and it was not yet."""
+    def start(self, *, deployed: bool, host_network: bool = False) -> Lab:
+        """The lab, with the default stack when it is to be deployed.
+
+        The stack is deployed if there is none, and updated if it has another `HostNetwork`.
+        """
         if self.up is None:
             # The build needs nothing of the lab.
             with ThreadPoolExecutor(max_workers=1) as pool:
@@ -102,10 +121,17 @@ class Labs:
                 self.up = Lab(status, self._directory)
                 building.result()
             self._packaged = stack.package(self.up.status)
-        if deployed and not self.up.has_stack:
-            stack.deploy(self.up.status, say, packaged=self._packaged)
+        if not deployed:
+            return self.up
+        wanted = {"HostNetwork": str(host_network).lower()}
+        if not self.up.has_stack:
+            stack.deploy(self.up.status, say, parameters=wanted, packaged=self._packaged)
             self.up = Lab(self.up.status, self._directory, self.up.policies)
-            permissions.remember(self.up)
+        elif not (shared := SharedStack(self.up)).given.items() >= wanted.items():
+            shared.update(**wanted)
+        else:
+            return self.up
+        permissions.remember(self.up)
         return self.up
 
     def stop(self, name: str, files: set[str]) -> None:
@@ -142,9 +168,9 @@ def labs(
 
 
 @pytest.fixture(scope="module")
-def lab(labs: Labs) -> Lab:
+def lab(labs: Labs, request: pytest.FixtureRequest) -> Lab:
     """The lab with the stack deployed as a user would find it."""
-    return labs.start(deployed=True)
+    return labs.start(deployed=True, host_network=needs_host_network(request.path))
 
 
 @pytest.fixture(scope="module")

@@ -117,20 +117,6 @@ def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zer
     assert lab.left_in_cluster("lost") == []
 
 
-def test_a_run_whose_owner_is_deleted_makes_its_servers_again_and_loses_no_trial(
-    lab: Lab,
-) -> None:
-    lab.start("owner-deleted", {**SHORT, "tests": CATCHABLE, "blocks": 3})
-    measuring_client(lab, "owner-deleted", block=1, arm="treatment")
-    delete_owner(lab, "owner-deleted")
-    execution = lab.ended("owner-deleted", seconds=120)
-    assert execution["status"] == "SUCCEEDED", execution
-    record = lab.record("owner-deleted")
-    counts = (record["trials_planned"], record["trials_measured"], record["trials_failed"])
-    assert counts == (12, 12, 0)
-    assert lab.left_in_cluster("owner-deleted") == []
-
-
 def test_a_trial_that_cannot_be_repeated_is_reported_failed_with_its_reason(lab: Lab) -> None:
     plan = {**SHORT, "tests": CATCHABLE, "blocks": 1, "tolerated_loss": 0.5}
     lab.start("failed", plan)
