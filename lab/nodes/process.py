@@ -13,8 +13,8 @@ from pathlib import Path
 
 LOG = logging.getLogger(__name__)
 
-# All of them are written in Go, whose collector runs whenever a heap has doubled. Heaps are small
-# here, and it would take a tenth of the lab's processor time. etcd and Kubernetes' own setting wins.
+# All of them are written in Go, whose collector by default runs whenever a heap has doubled. Heaps
+# are small here, so it took a tenth of the lab's processor time. A GOGC of the user's wins.
 _GO = {"GOGC": "400"}
 
 

@@ -66,13 +66,23 @@ def delete_owner(lab: Lab, run_id: str) -> None:
     )
 
 
-def kill_tool(lab: Lab, pod: kubernetes.V1Pod) -> None:
-    """End the program that a client pod runs now."""
-    statuses = [*pod.status.init_container_statuses, *pod.status.container_statuses]
-    running = next(status.name for status in statuses if status.state.running)
-    containers = [*pod.spec.init_containers, *pod.spec.containers]
-    argv = next(c.command for c in containers if c.name == running)
-    lab.signal(lab.process(" ".join(argv[1:]), name=argv[0]), signal.SIGKILL)
+def kill_tool(lab: Lab, run_id: str, *, block: int, arm: str) -> None:
+    """End a program of a client pod while it runs.
+
+    A busy node tells late which container runs, so its program may be over: then the next is ended.
+    """
+
+    def killed() -> bool:
+        pod = measuring_client(lab, run_id, block=block, arm=arm)
+        for container in [*pod.spec.init_containers, *pod.spec.containers]:
+            name, *arguments = container.command
+            for pid in lab.processes(" ".join(arguments), name=name):
+                with contextlib.suppress(subprocess.CalledProcessError):
+                    lab.signal(pid, signal.SIGKILL)
+                    return True
+        return False
+
+    eventually(killed, seconds=60, poll_seconds=0.05)
 
 
 def raw_outputs(lab: Lab, run_id: str, attempt: int) -> set[str]:
@@ -91,7 +101,7 @@ def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zer
 ) -> None:
     lab.start("lost", {**SHORT, "tests": CATCHABLE, "blocks": 4, "warm_up": True})
     delete(lab, measuring_client(lab, "lost", block=1, arm="treatment"))
-    kill_tool(lab, measuring_client(lab, "lost", block=2, arm="baseline"))
+    kill_tool(lab, "lost", block=2, arm="baseline")
     execution = lab.ended("lost", seconds=120)
     assert execution["status"] == "SUCCEEDED", execution
     warm_ups, trials = parted(lab.items("lost", "trial#"))
