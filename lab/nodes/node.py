@@ -26,6 +26,8 @@ SCALE_LABEL = "rackrate.dev/network-scale"
 START_SECONDS = 30.0
 # RestartSec of kubelet.service and of containerd.service on Amazon Linux 2023.
 RESTART_SECONDS = 5.0
+# kubelet and containerd have small heaps, which Go by default collects whenever they have doubled.
+_GOGC = "400"
 # Importing an image needs a processor: four imports at once on two cores delay one another.
 _importing = threading.Semaphore(os.cpu_count() or 1)
 
@@ -167,7 +169,7 @@ class Node:
             argv,
             self.logs / f"{self.spec.name}.{name}.log",
             network_namespace=self.spec.name,
-            environment={**self.programs.environment, "PATH": self._path()},
+            environment={**self.programs.environment, "PATH": self._path(), "GOGC": _GOGC},
         )
         self._running.append(program)
 

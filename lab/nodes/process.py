@@ -13,10 +13,6 @@ from pathlib import Path
 
 LOG = logging.getLogger(__name__)
 
-# All of them are written in Go, whose collector by default runs whenever a heap has doubled. Heaps
-# are small here, so it took a tenth of the lab's processor time. A GOGC of the user's wins.
-_GO = {"GOGC": "400"}
-
 
 class Process:
     """A child process whose output goes to a log file.
@@ -42,7 +38,7 @@ class Process:
             else ["nsenter", f"--net=/run/netns/{network_namespace}"]
         )
         self._argv = [*enter, *argv]
-        self._environment = _GO | os.environ | dict(environment or {})
+        self._environment = os.environ | dict(environment or {})
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._let = threading.Event()
