@@ -138,7 +138,7 @@ def test_a_hanging_call_gets_no_answer_and_ends_with_the_fault(lab: Lab) -> None
             assert not waiting.done()
         with pytest.raises(ConnectionClosedError):
             waiting.result(timeout=10)
-    quick.get_caller_identity()
+    caller(lab, "sts").get_caller_identity()
 
 
 def test_a_call_whose_answer_is_lost_was_executed(lab: Lab) -> None:
