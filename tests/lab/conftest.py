@@ -28,9 +28,9 @@ from tests.lab.toggles import Toggles, toggles_of
 HERE = Path(__file__).parent
 # Decides the nodes' places, so that a test that fails because of them fails again.
 SEED = 7
+HOST_NETWORK = "the nodes' own network"
 # Which files share a lab; all others share one too. A process that has finished a group takes the
 # next in the order of PLACES: the longest first.
-HOST_NETWORK = "the nodes' own network"
 GROUPS = {
     "test_lost_and_stopped_runs": "changes",
     "test_stack_updates": "changes",
