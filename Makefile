@@ -42,6 +42,12 @@ cli-image: wheel ## Build the command's container image, rackrate-cli (Docker)
 	@docker info >/dev/null 2>&1 || { echo "cli-image: no Docker engine answers here; dist/ has the wheel" >&2; exit 1; }
 	docker build --file cli/Dockerfile --tag rackrate-cli dist
 
+.PHONY: release
+BUCKET ?= rackrate-releases
+REGION ?= us-east-1
+release: setup ## Write what a public bucket needs into build/release (BUCKET=name REGION=us-east-1)
+	@$(python) -m scripts.release $(BUCKET) $(REGION)
+
 .PHONY: demo
 demo: setup ## Run the whole benchmark in a lab that is removed afterwards; SEED=7 repeats places (root)
 	@$(python) -m lab demo $(seed)

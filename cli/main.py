@@ -10,6 +10,7 @@ import typer
 from .commands import baseline, campaign
 from .commands.compare import compare
 from .commands.doctor import doctor
+from .commands.down import down
 from .commands.export import export
 from .commands.list import list_runs
 from .commands.open import open_page
@@ -18,6 +19,7 @@ from .commands.pool import pool
 from .commands.report import report
 from .commands.run import run
 from .commands.show import show
+from .commands.up import up
 from .commands.watch import watch
 from .guard import Command, Commands
 
@@ -58,6 +60,7 @@ _MEASURE = "Measure"
 _LOOK = "Look at results"
 _COMPARE = "Compare"
 _CHECK = "Check what a run needs"
+_DEPLOY = "Deploy the stack"
 
 for _name, _command, _panel in (
     ("run", run, _MEASURE),
@@ -71,6 +74,8 @@ for _name, _command, _panel in (
     ("compare", compare, _COMPARE),
     ("pool", pool, _COMPARE),
     ("doctor", doctor, _CHECK),
+    ("up", up, _DEPLOY),
+    ("down", down, _DEPLOY),
 ):
     app.command(_name, cls=Command, rich_help_panel=_panel)(_command)
 app.add_typer(campaign.app, name="campaign", rich_help_panel=_MEASURE)

@@ -109,8 +109,8 @@ class Stack:
                     f'"{name}" cannot be a stack\'s name ({error_message(error)}); correct --stack.'
                 ) from error
             raise Refusal(
-                f'There is no stack "{name}" in {session.region_name}; deploy it with'
-                " `sam build && sam deploy`, or name another with --stack."
+                f'There is no stack "{name}" in {session.region_name}; deploy it with `rackrate up`'
+                " or `sam deploy`, or name another with --stack."
             ) from error
         status = str(description["StackStatus"])
         if status.startswith(("CREATE_IN", "DELETE", "ROLLBACK", "CREATE_FAILED")):

@@ -93,20 +93,31 @@ def package(status: Mapping[str, Any]) -> Packaged:
     s3.create_bucket(Bucket=artifacts)
     # Not in the build directory, which labs of several caches share.
     packaged = Path(str(status["kubeconfig"])).parent / "packaged.yaml"
+    package_into(artifacts, packaged, child_environment(status))
+    body = packaged.read_bytes()
+    key = f"{hashlib.sha256(body).hexdigest()}.template"
+    s3.put_object(Bucket=artifacts, Key=key, Body=body)
+    return Packaged(packaged, f"{status['endpoint_url']}/{artifacts}/{key}")
+
+
+def package_into(
+    bucket: str, template: Path, variables: dict[str, str], *, prefix: str | None = None
+) -> None:
+    """Upload the output of `sam build` to a bucket of the S3 that the variables name.
+
+    The root template is written to the file `template`. Raises LabError when nothing was built.
+    """
     with _build_directory():
         _sam(
             [
                 "package",
                 *("--template-file", str(BUILD_DIRECTORY / "template.yaml")),
-                *("--s3-bucket", artifacts),
-                *("--output-template-file", str(packaged)),
+                *("--s3-bucket", bucket),
+                *(("--s3-prefix", prefix) if prefix else ()),
+                *("--output-template-file", str(template)),
             ],
-            child_environment(status),
+            variables,
         )
-    body = packaged.read_bytes()
-    key = f"{hashlib.sha256(body).hexdigest()}.template"
-    s3.put_object(Bucket=artifacts, Key=key, Body=body)
-    return Packaged(packaged, f"{status['endpoint_url']}/{artifacts}/{key}")
 
 
 def deploy(

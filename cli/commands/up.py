@@ -1,0 +1,146 @@
+"""`rackrate up`: deploy the stack from a release, by CloudFormation alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..deployment import Deployment
+from ..errors import EXIT_INTERRUPTED, Refusal
+from ..guard import one_sentence
+from ..output import JsonOption, Output, StackOption
+from ..progress import display_for
+from ..release import Artifacts, template_url
+from ..stack import session_of_environment
+
+_READY = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+#: What a stack is in that never worked, or that CloudFormation could not restore.
+_BROKEN = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED")
+
+
+@one_sentence
+def up(
+    type_: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="EC2 instance type of every node.")
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", metavar="N", min=1, help="Nodes in each arm.")
+    ] = None,
+    existing_cluster: Annotated[
+        str | None,
+        typer.Option("--existing-cluster", metavar="NAME", help="Use this EKS cluster."),
+    ] = None,
+    treatment: Annotated[
+        str | None,
+        typer.Option("--treatment", metavar="SELECTOR", help="Its nodes with the placement group."),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", metavar="SELECTOR", help="Its nodes without one."),
+    ] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Any other parameter of the stack; again for more."
+        ),
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release",
+            metavar="DIR|URL",
+            envvar="RACKRATE_RELEASE",
+            help="Directory of a release, or the URL of its template.",
+        ),
+    ] = None,
+    stack: StackOption = "rackrate",
+    as_json: JsonOption = False,
+) -> None:
+    """Deploy the stack from a release, or change its parameters. Needs neither a clone nor SAM.
+
+    It costs money until `rackrate down` removes it.
+
+    Example: rackrate up --release rackrate-0.1.0 --type m7i.4xlarge
+    """
+    output = Output(as_json)
+    given = _assigned(parameters or ())
+    for name, value in (
+        ("InstanceType", type_),
+        ("NodeCount", None if nodes is None else str(nodes)),
+        ("ExistingClusterName", existing_cluster),
+        ("TreatmentSelector", treatment),
+        ("BaselineSelector", baseline),
+    ):
+        if value is not None:
+            if name in given:
+                raise Refusal(f"{name} is given twice; leave it out of --set.")
+            given[name] = value
+    session = session_of_environment()
+    deployment = Deployment(stack, session)
+    if deployment.status in _BROKEN:
+        raise Refusal(
+            f'The stack "{stack}" is {deployment.status} and cannot be changed; remove it with'
+            f" `rackrate down{_of(stack)}`, and try again."
+        )
+    known = {**deployment.parameters, **given}
+    for name in ("TreatmentSelector", "BaselineSelector"):
+        if name in given and not known.get("ExistingClusterName"):
+            option = "--treatment" if name.startswith("T") else "--baseline"
+            raise Refusal(
+                f"{option} selects nodes of a cluster that exists; add --existing-cluster."
+            )
+    if deployment.is_working:
+        if given:
+            raise Refusal(
+                f'CloudFormation is at work on the stack "{stack}" ({deployment.status}); follow it'
+                f" with `rackrate up{_of(stack)}`, and change parameters afterwards."
+            )
+    else:
+        if release is None:
+            raise Refusal(
+                "No release is named; add --release with the directory that `make release` wrote,"
+                " or with the URL of its template."
+            )
+        url = template_url(release, session)
+        if url is None:
+            url = Artifacts(stack, session).upload(Path(release), output.note)
+        if deployment.description is None:
+            deployment.create(url, given)
+        elif not deployment.update(url, given):
+            output.note("Nothing changes.")
+    try:
+        deployment.follow(display_for(output.errors))
+    except KeyboardInterrupt:
+        output.complain(
+            f"CloudFormation goes on alone; `rackrate up{_of(stack)}` follows it again, and"
+            f" `rackrate down{_of(stack)}` removes the stack."
+        )
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    deployment.check(*_READY)
+    outputs = deployment.outputs
+    if warnings := outputs.get("PreflightWarnings", "").strip():
+        output.say(warnings)
+    output.line(f'The stack "{stack}" is {deployment.status} in {session.region_name}.')
+    output.line(f"Measure:   rackrate run{_of(stack)}")
+    output.line(f"Remove it: rackrate down{_of(stack)}")
+    output.document({"stack": stack, "status": deployment.status, "outputs": outputs})
+
+
+def _assigned(texts: Iterable[str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z0-9]+", name):
+            raise Refusal(f"--set {text!r} is not NAME=VALUE; see docs/parameters.md for names.")
+        if name in given:
+            raise Refusal(f"{name} is given twice; leave one --set out.")
+        given[name] = value
+    return given
+
+
+def _of(stack: str) -> str:
+    return "" if stack == "rackrate" else f" --stack {stack}"

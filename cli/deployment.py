@@ -1,0 +1,196 @@
+"""Create, change and delete the stack by CloudFormation alone, and follow what it does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError
+
+from rackrate_text.words import listed
+
+from .errors import CONNECTION_ERRORS, EXIT_FAILED, Refusal, error_code, error_message
+from .progress import Display
+from .stack import client_of
+from .watch import OFFLINE_SECONDS
+
+#: IAM for the roles; AUTO_EXPAND because the nested stacks use the serverless transform.
+_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
+_STACK = "AWS::CloudFormation::Stack"
+_POLL_SECONDS = 2.0
+_NAMED = 3
+_BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
+_UNCHANGED = "No updates are to be performed"
+#: What CloudFormation says of resources that failed only because another did.
+_CANCELLED = "cancelled"
+
+
+class Deployment:
+    """A stack as CloudFormation sees it, whether it exists or not.
+
+    `description` is that of `DescribeStacks`, or None. Errors of AWS are botocore's.
+    """
+
+    def __init__(self, name: str, session: boto3.Session) -> None:
+        self.name = name
+        self._client = client_of(session, "cloudformation")
+        self.description = self._describe(name)
+
+    def _describe(self, name: str) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = self._client.describe_stacks(StackName=name)["Stacks"][0]
+        except ClientError as error:
+            if error_code(error) != "ValidationError":
+                raise
+            if "does not exist" not in error_message(error):
+                raise Refusal(
+                    f'"{name}" cannot be a stack\'s name ({error_message(error)}); correct --stack.'
+                ) from error
+            return None
+        return found
+
+    @property
+    def status(self) -> str:
+        """CloudFormation's status; empty without a stack."""
+        return str(self.description["StackStatus"]) if self.description else ""
+
+    @property
+    def is_working(self) -> bool:
+        """Whether CloudFormation is at work on it."""
+        return self.status.endswith("_IN_PROGRESS")
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The outputs by name."""
+        found = (self.description or {}).get("Outputs", [])
+        return {each["OutputKey"]: each["OutputValue"] for each in found}
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The parameters by name."""
+        found = (self.description or {}).get("Parameters", [])
+        return {each["ParameterKey"]: each["ParameterValue"] for each in found}
+
+    def create(self, url: str, given: Mapping[str, str]) -> None:
+        """Begin to create the stack from its root template's URL."""
+        self._wanted(given, url)
+        self._client.create_stack(
+            StackName=self.name,
+            TemplateURL=url,
+            Capabilities=_CAPABILITIES,
+            Parameters=_listed(given),
+        )
+        self.description = self._describe(self.name)
+
+    def update(self, url: str, given: Mapping[str, str]) -> bool:
+        """Begin to update the stack. What is not given stays. Returns whether anything changes."""
+        kept = self._wanted(given, url) & self.parameters.keys() - given.keys()
+        try:
+            self._client.update_stack(
+                StackName=self.name,
+                TemplateURL=url,
+                Capabilities=_CAPABILITIES,
+                Parameters=[
+                    *_listed(given),
+                    *({"ParameterKey": name, "UsePreviousValue": True} for name in sorted(kept)),
+                ],
+            )
+        except ClientError as error:
+            if _UNCHANGED in error_message(error):
+                return False
+            raise
+        self.description = self._describe(self.name)
+        return True
+
+    def delete(self) -> None:
+        """Begin to delete the stack."""
+        self._client.delete_stack(StackName=self._id)
+        self._look()
+
+    def _wanted(self, given: Mapping[str, str], url: str) -> set[str]:
+        """The template's parameters. Raises Refusal when one of those given is none."""
+        summary = self._client.get_template_summary(TemplateURL=url)
+        names = {each["ParameterKey"] for each in summary["Parameters"]}
+        if unknown := sorted(given.keys() - names):
+            raise Refusal(
+                f"The stack has no parameter {listed(unknown)}; its parameters are"
+                f" {', '.join(sorted(names))}."
+            )
+        return names
+
+    @property
+    def _id(self) -> str:
+        # After its deletion a stack is found by its id alone.
+        return str((self.description or {})["StackId"])
+
+    def _look(self) -> None:
+        self.description = self._describe(self._id)
+
+    def follow(self, display: Display) -> None:
+        """Wait until CloudFormation has ended its work, and show what it does."""
+        began = heard = time.monotonic()
+        with display:
+            while True:
+                try:
+                    self._look()
+                    if not self.is_working:
+                        return
+                    said = self._working()
+                    heard = time.monotonic()
+                except CONNECTION_ERRORS:
+                    if time.monotonic() - heard > OFFLINE_SECONDS:
+                        raise
+                    said = "no connection to AWS, which goes on"
+                display.show(said, time.monotonic() - began, None)
+                time.sleep(_POLL_SECONDS)
+
+    def _working(self) -> str:
+        verb = self.status.removesuffix("_IN_PROGRESS").lower().replace("_", " ")
+        resources = list(self._pages("list_stack_resources", "StackResourceSummaries"))
+        busy = [
+            each["LogicalResourceId"]
+            for each in resources
+            if each["ResourceStatus"].endswith("IN_PROGRESS")
+        ]
+        names = f": {listed(busy, most=_NAMED)}" if busy else ""
+        return f"{verb}, {len(resources) - len(busy)} parts done{names}"
+
+    def _pages(self, operation: str, key: str, stack: str | None = None) -> Iterator[Any]:
+        pages = self._client.get_paginator(operation).paginate(StackName=stack or self._id)
+        return (each for page in pages for each in page[key])
+
+    def check(self, *good: str) -> None:
+        """Raise Refusal, with the reasons of what failed, unless the work ended so."""
+        if self.status in good:
+            return
+        reasons = list(dict.fromkeys(self._reasons(self._id)))
+        because = "; ".join(reasons) or str((self.description or {}).get("StackStatusReason", ""))
+        raise Refusal(
+            f'The stack "{self.name}" is {self.status} ({because or "without a reason"}); correct'
+            " this, then run `rackrate down` if it was new, and try again.",
+            EXIT_FAILED,
+        )
+
+    def _reasons(self, stack: str) -> Iterator[str]:
+        """Why parts failed in the last operation, in the words of the innermost, oldest first."""
+        latest = []
+        for event in self._pages("describe_stack_events", "StackEvents", stack):
+            latest.append(event)
+            if event.get("PhysicalResourceId") == stack and event["ResourceStatus"] in _BEGINNINGS:
+                break
+        for event in reversed(latest):
+            reason = str(event.get("ResourceStatusReason", "")).rstrip(".")
+            inner = str(event.get("PhysicalResourceId", ""))
+            if not event["ResourceStatus"].endswith("_FAILED") or inner == stack:
+                continue
+            if event["ResourceType"] == _STACK and inner:
+                deeper = list(self._reasons(inner))
+                yield from deeper or [f"{event['LogicalResourceId']}: {reason}"]
+            elif _CANCELLED not in reason:
+                yield f"{event['LogicalResourceId']}: {reason}"
+
+
+def _listed(parameters: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]

@@ -1,0 +1,285 @@
+"""`rackrate up` and `rackrate down`: what they deploy, refuse before anything is made, and ask."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from rackrate_cli.main import app
+from typer.testing import CliRunner, Result
+
+from lab.stack import REPOSITORY
+from tests.lab_aws.kubernetes_api import served
+from tests.lab_aws.own_stack import IMAGE
+from tests.lab_aws.region import Lab
+
+type Rackrate = Callable[..., Result]
+
+ADDRESS = "https://s3.eu-west-1.amazonaws.com/published"
+TEMPLATE = """\
+Parameters:
+  InstanceType: { Type: String, Default: c5.large }
+  NodeCount: { Type: Number, Default: 2 }
+  TreatmentSelector: { Type: String, Default: "" }
+  ExistingClusterName: { Type: String, Default: "" }
+Resources:
+  Inner:
+    Type: AWS::CloudFormation::Stack
+    Properties:
+      TemplateURL: https://s3.eu-west-1.amazonaws.com/published/rackrate/1.2.3/inner.template
+Outputs:
+  Type: { Value: !Ref InstanceType }
+"""
+INNER = """\
+Resources:
+  Topic:
+    Type: AWS::SNS::Topic
+    Properties:
+      DisplayName: published
+    Metadata:
+      CodeUri: s3://published/rackrate/1.2.3/0123
+      DefinitionUri:
+        Bucket: published
+"""
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """A small release, packaged for the bucket `published` in eu-west-1."""
+    directory = tmp_path / "release"
+    directory.mkdir()
+    texts = {
+        "rackrate.template": TEMPLATE,
+        "inner.template": INNER,
+        "0123": "code",
+        "release.json": json.dumps(
+            {
+                "schema": "rackrate.release.v1",
+                "version": "1.2.3",
+                "bucket": "published",
+                "address": ADDRESS,
+                "prefix": "rackrate/1.2.3",
+                "template": "rackrate.template",
+            }
+        ),
+    }
+    for name, text in texts.items():
+        (directory / name).write_text(text)
+    sums = [f"{hashlib.sha256(text.encode()).hexdigest()}  {n}\n" for n, text in texts.items()]
+    (directory / "SHA256SUMS").write_text("".join(sums))
+    return directory
+
+
+@pytest.fixture
+def name() -> str:
+    """The name of a stack that does not exist."""
+    return f"up-{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def rackrate(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Rackrate:
+    """Run the command in this process, as a user of the Region."""
+    for variable in [each for each in os.environ if each.startswith("AWS_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", lab.region.endpoint_url)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", lab.region.access_key_id)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", lab.region.secret_access_key)
+
+    def invoke(*arguments: str | Path) -> Result:
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+def _stacks(lab: Lab) -> set[str]:
+    pages = lab.client("cloudformation").get_paginator("describe_stacks").paginate()
+    return {stack["StackName"] for page in pages for stack in page["Stacks"]}
+
+
+def _buckets(lab: Lab) -> set[str]:
+    return {bucket["Name"] for bucket in lab.client("s3").list_buckets()["Buckets"]}
+
+
+def test_a_release_of_another_bucket_is_copied_and_names_its_new_one(
+    lab: Lab, release: Path, name: str, rackrate: Rackrate
+) -> None:
+    buckets = _buckets(lab)
+    done = rackrate("up", "--stack", name, "--release", release, "--type", "m7i.4xlarge", "--json")
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert (answer["status"], answer["outputs"]) == ("CREATE_COMPLETE", {"Type": "m7i.4xlarge"})
+    (bucket,) = _buckets(lab) - buckets
+    inner = lab.client("s3").get_object(Bucket=bucket, Key="rackrate/1.2.3/inner.template")
+    text = inner["Body"].read().decode()
+    assert f"CodeUri: s3://{bucket}/rackrate/1.2.3/0123" in text
+    assert f"        Bucket: {bucket}\n" in text
+    assert "DisplayName: published" in text
+    assert rackrate("down", "--stack", name, "--yes").exit_code == 0
+    assert _buckets(lab) == buckets
+    assert name not in _stacks(lab)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "add --release"),
+        (["--release", "nowhere"], "nowhere has no release.json"),
+        (["--set", "NodeCount"], "--set 'NodeCount' is not NAME=VALUE"),
+        (["--set", "NodeCount=2", "--nodes", "3"], "NodeCount is given twice"),
+        (["--set", "NodeCount=2", "--set", "NodeCount=3"], "NodeCount is given twice"),
+        (["--treatment", "a=b"], "add --existing-cluster"),
+        (["--release", "https://example.com/x.yaml"], "correct --release"),
+        (
+            ["--release", "https://s3.eu-west-1.amazonaws.com/b/rackrate.template"],
+            "is in eu-west-1, and Lambda takes functions of its own Region us-east-1 alone",
+        ),
+        (["--nodes", "0"], "greater than or equal to 1"),
+    ],
+)
+def test_a_wrong_request_is_refused_before_anything_is_made(
+    lab: Lab, name: str, rackrate: Rackrate, arguments: list[str], said: str
+) -> None:
+    before = _stacks(lab), _buckets(lab)
+    done = rackrate("up", "--stack", name, *arguments)
+    assert done.exit_code == 2
+    assert said in " ".join(done.stderr.replace("│", "").split())
+    assert (_stacks(lab), _buckets(lab)) == before
+
+
+def test_a_parameter_that_the_stack_lacks_is_named_with_those_it_has(
+    lab: Lab, release: Path, name: str, rackrate: Rackrate
+) -> None:
+    done = rackrate("up", "--stack", name, "--release", release, "--set", "NodeCuont=3")
+    assert done.exit_code == 2
+    assert "no parameter NodeCuont; its parameters are ExistingClusterName, " in done.stderr
+    assert name not in _stacks(lab)
+    # What was uploaded for it goes, too.
+    assert rackrate("down", "--stack", name).exit_code == 0
+    assert rackrate("down", "--stack", name).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: (path / "0123").write_text("evil"), "is not what SHA256SUMS says"),
+        (lambda path: (path / "0123").unlink(), "lacks '0123'"),
+        (lambda path: (path / "SHA256SUMS").unlink(), "cannot be read"),
+        (lambda path: (path / "release.json").write_text("{"), "cannot be read"),
+        (
+            lambda path: (path / "release.json").write_text(
+                (path / "release.json").read_text().replace("release.v1", "release.v9")
+            ),
+            "'rackrate.release.v9' and not rackrate.release.v1",
+        ),
+    ],
+)
+def test_a_damaged_release_is_refused(
+    lab: Lab, release: Path, name: str, rackrate: Rackrate, damage: object, said: str
+) -> None:
+    assert callable(damage)
+    damage(release)
+    before = _buckets(lab)
+    done = rackrate("up", "--stack", name, "--release", release)
+    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    assert _buckets(lab) == before
+
+
+def test_nothing_is_deleted_when_nobody_can_be_asked(
+    lab: Lab, release: Path, name: str, rackrate: Rackrate
+) -> None:
+    assert rackrate("up", "--stack", name, "--release", release).exit_code == 0
+    done = rackrate("down", "--stack", name)
+    assert done.exit_code == 2
+    assert "add --yes" in done.stderr
+    assert name in _stacks(lab)
+    assert rackrate("down", "--stack", name, "--yes").exit_code == 0
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The release of this repository, for the bucket `published`."""
+    out = tmp_path_factory.mktemp("release")
+    # A process of its own, because moto has one S3 for all servers of a process.
+    command = [sys.executable, "-m", "scripts.release", "published", "us-east-1", str(out)]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (directory,) = (out / "rackrate").iterdir()
+    assert (directory / "sbom.cdx.json").stat().st_size > 0
+    return directory
+
+
+@pytest.fixture
+def served_clusters(lab: Lab) -> Iterator[None]:
+    """Clusters that are created have a Kubernetes API."""
+    with served() as api:
+        before, lab.backend.endpoint = lab.backend.endpoint, api.url
+        yield
+        lab.backend.endpoint = before
+
+
+def test_a_directory_is_deployed_changed_and_removed_with_its_bucket(
+    lab: Lab, served_clusters: None, published: Path, rackrate: Rackrate
+) -> None:
+    stacks, buckets = _stacks(lab), _buckets(lab)
+    stack = ("--stack", "released")
+    done = rackrate(
+        *("up", *stack, "--release", published, "--type", "c5n.9xlarge"),
+        *("--set", f"ToolImage={IMAGE}", "--set", "RetainResults=false"),
+    )
+    assert done.exit_code == 0, done.stderr
+    assert 'The stack "released" is CREATE_COMPLETE in us-east-1.' in done.stdout
+    artifacts, results = sorted(_buckets(lab) - buckets, key=lambda name: "result" in name)
+    tags = lab.client("s3").get_bucket_tagging(Bucket=artifacts)["TagSet"]
+    assert tags == [{"Key": "rackrate:stack", "Value": "released"}]
+    assert f"{artifacts}\n" in done.stderr and results not in done.stderr
+
+    more = rackrate("up", *stack, "--release", published, "--nodes", "3")
+    assert more.exit_code == 0, more.stderr
+    (found,) = lab.client("cloudformation").describe_stacks(StackName="released")["Stacks"]
+    parameters = {each["ParameterKey"]: each["ParameterValue"] for each in found["Parameters"]}
+    assert (parameters["NodeCount"], parameters["InstanceType"]) == ("3", "c5n.9xlarge")
+    assert "uploading" not in more.stderr
+
+    same = rackrate("up", *stack, "--release", published, "--nodes", "3")
+    assert (same.exit_code, "Nothing changes." in same.stderr) == (0, True), same.stderr
+
+    gone = rackrate("down", *stack, "--yes")
+    assert gone.exit_code == 0, gone.stderr
+    assert (_stacks(lab), _buckets(lab)) == (stacks, buckets)
+
+
+def test_a_refused_deployment_says_why_and_down_removes_it(
+    lab: Lab, served_clusters: None, published: Path, rackrate: Rackrate
+) -> None:
+    stacks, buckets = _stacks(lab), _buckets(lab)
+    s3 = lab.client("s3")
+    s3.create_bucket(Bucket="published")
+    for path in published.iterdir():
+        s3.upload_file(str(path), "published", f"rackrate/{published.name}/{path.name}")
+    url = (
+        f"https://s3.us-east-1.amazonaws.com/published/rackrate/{published.name}/rackrate.template"
+    )
+    try:
+        stack = ("--stack", "refused")
+        done = rackrate("up", *stack, "--release", url, "--type", "t3.large")
+        assert done.exit_code == 1, done.stderr
+        assert "ROLLBACK_COMPLETE" in done.stderr
+        assert "Preflight: " in done.stderr
+        assert "t3.large" in done.stderr
+        again = rackrate("up", *stack, "--release", url)
+        assert (again.exit_code, "rackrate down --stack refused" in again.stderr) == (2, True)
+        gone = rackrate("down", *stack, "--yes")
+        assert gone.exit_code == 0, gone.stderr
+    finally:
+        for path in published.iterdir():
+            s3.delete_object(Bucket="published", Key=f"rackrate/{published.name}/{path.name}")
+        s3.delete_bucket(Bucket="published")
+    assert (_stacks(lab), _buckets(lab)) == (stacks, buckets)
