@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
 
-from rackrate_text.words import listed
+from rackrate_text.words import counted, listed
 
 from .errors import CONNECTION_ERRORS, EXIT_FAILED, Refusal, error_code, error_message
 from .progress import Display
@@ -22,6 +24,21 @@ _STACK = "AWS::CloudFormation::Stack"
 _POLL_SECONDS = 2.0
 _NAMED = 3
 _BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
+#: What a status says that CloudFormation does, the more specific first.
+_VERBS = (
+    ("CLEANUP", "removing what is replaced"),
+    ("ROLLBACK", "rolling back"),
+    ("CREATE", "creating"),
+    ("UPDATE", "updating"),
+    ("DELETE", "deleting"),
+    ("", "working"),
+)
+#: What to do about a status, the more specific first.
+_REMEDIES = (
+    ("UPDATE_ROLLBACK_COMPLETE", "it is as it was before; correct this and try again"),
+    ("DELETE", "correct this and run `rackrate down` again"),
+    ("", "correct this, remove the stack with `rackrate down`, and try again"),
+)
 _UNCHANGED = "No updates are to be performed"
 #: What CloudFormation says of resources that failed only because another did.
 _CANCELLED = "cancelled"
@@ -147,7 +164,7 @@ class Deployment:
                 time.sleep(_POLL_SECONDS)
 
     def _working(self) -> str:
-        verb = self.status.removesuffix("_IN_PROGRESS").lower().replace("_", " ")
+        verb = next(verb for part, verb in _VERBS if part in self.status)
         resources = list(self._pages("list_stack_resources", "StackResourceSummaries"))
         busy = [
             each["LogicalResourceId"]
@@ -155,7 +172,7 @@ class Deployment:
             if each["ResourceStatus"].endswith("IN_PROGRESS")
         ]
         names = f": {listed(busy, most=_NAMED)}" if busy else ""
-        return f"{verb}, {len(resources) - len(busy)} parts done{names}"
+        return f"{verb}, {counted(len(resources) - len(busy), 'part')} done{names}"
 
     def _pages(self, operation: str, key: str, stack: str | None = None) -> Iterator[Any]:
         pages = self._client.get_paginator(operation).paginate(StackName=stack or self._id)
@@ -167,29 +184,42 @@ class Deployment:
             return
         reasons = list(dict.fromkeys(self._reasons(self._id)))
         because = "; ".join(reasons) or str((self.description or {}).get("StackStatusReason", ""))
+        remedy = next(remedy for part, remedy in _REMEDIES if part in self.status)
         raise Refusal(
-            f'The stack "{self.name}" is {self.status} ({because or "without a reason"}); correct'
-            " this, then run `rackrate down` if it was new, and try again.",
+            f'The stack "{self.name}" is {self.status} ({because or "it says not why"}); {remedy}.',
             EXIT_FAILED,
         )
 
-    def _reasons(self, stack: str) -> Iterator[str]:
-        """Why parts failed in the last operation, in the words of the innermost, oldest first."""
+    def _reasons(self, stack: str, since: datetime | None = None) -> Iterator[str]:
+        """Why parts failed in the last operation, in the words of the innermost, oldest first.
+
+        `since` is when it began; None for the stack itself, whose events tell it.
+        """
         latest = []
         for event in self._pages("describe_stack_events", "StackEvents", stack):
+            if since is not None and event["Timestamp"] < since:
+                break
             latest.append(event)
-            if event.get("PhysicalResourceId") == stack and event["ResourceStatus"] in _BEGINNINGS:
+            is_own = event.get("PhysicalResourceId") == stack
+            if since is None and is_own and event["ResourceStatus"] in _BEGINNINGS:
+                since = event["Timestamp"]
                 break
         for event in reversed(latest):
-            reason = str(event.get("ResourceStatusReason", "")).rstrip(".")
+            reason = _plain(str(event.get("ResourceStatusReason", "")))
             inner = str(event.get("PhysicalResourceId", ""))
             if not event["ResourceStatus"].endswith("_FAILED") or inner == stack:
                 continue
             if event["ResourceType"] == _STACK and inner:
-                deeper = list(self._reasons(inner))
+                deeper = list(self._reasons(inner, since))
                 yield from deeper or [f"{event['LogicalResourceId']}: {reason}"]
             elif _CANCELLED not in reason:
                 yield f"{event['LogicalResourceId']}: {reason}"
+
+
+def _plain(reason: str) -> str:
+    """A reason without what CloudFormation writes around the message of a custom resource."""
+    _, _, message = reason.rpartition("Message returned: ")
+    return re.sub(r" \(RequestId: [^)]*\)$", "", message).rstrip(".")
 
 
 def _listed(parameters: Mapping[str, str]) -> list[dict[str, str]]:

@@ -122,7 +122,7 @@ def up(
         raise typer.Exit(EXIT_INTERRUPTED) from None
     deployment.check(*_READY)
     outputs = deployment.outputs
-    if warnings := outputs.get("PreflightWarnings", "").strip():
+    if (warnings := outputs.get("PreflightWarnings", "none")) != "none":
         output.say(warnings)
     output.line(f'The stack "{stack}" is {deployment.status} in {session.region_name}.')
     output.line(f"Measure:   rackrate run{_of(stack)}")
