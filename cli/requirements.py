@@ -4,9 +4,10 @@
 
 A verdict is `better`, `worse`, `no meaningful difference` or `inconclusive`. `not` before a verdict
 accepts each of the others. All verdicts that the names select have to be accepted ones, so a
-requirement without an arm applies to all arms. `than before` selects the comparison with the
-earlier runs that the plan's `compare_with` names. Fewer than four earlier runs decide nothing, so
-they neither meet a requirement nor fail it: it is refused.
+requirement without an arm applies to all arms. A metric is named as in the table (`latency p99`) or
+as in results.json (`latency latency_p99`). `than before` selects the comparison with the earlier
+runs that the plan's `compare_with` names. Fewer than four earlier runs decide nothing, so they
+neither meet a requirement nor fail it: it is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from itertools import product
 from typing import Any, Protocol
 
 from rackrate_text.units import change_with_interval
-from rackrate_text.words import listed
+from rackrate_text.words import listed, metric_of_test
 
 from .baselines import LEAST_RUNS, what_a_gate_needs
 from .errors import Refusal
@@ -31,14 +32,16 @@ DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
 _FIRST_WORDS = {verdict.split()[0] for verdict in VERDICTS} | {"not"}
 _BEFORE = ["than", "before"]
 _SHOWN = 6
+#: A metric of two words, such as `latency p99`, and an arm.
+_MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
 class Requirement:
     """One requirement.
 
-    `names` are a metric, an arm, or a metric and an arm. `accepted` are the verdicts that meet it.
-    `is_about_earlier` says that it applies to the comparison with earlier runs.
+    `names` are the words of a metric, an arm, or both in this order. `accepted` are the verdicts
+    that meet it. `is_about_earlier` says that it applies to the comparison with earlier runs.
     """
 
     text: str
@@ -51,14 +54,11 @@ class Requirement:
         """Whether the requirement applies to a subject. An unknown part fits every name."""
         if subject.test != self.test:
             return False
-        if len(self.names) == 2:
-            return all(
-                known in (None, name)
-                for known, name in zip((subject.metric, subject.arm), self.names, strict=True)
-            )
-        return all(
-            subject.metric in (None, name) or subject.arm in (None, name) for name in self.names
-        )
+        if not self.names:
+            return True
+        *rest, last = self.names
+        names_its_arm = subject.arm in (None, last) and (not rest or subject.is_of(rest))
+        return names_its_arm or subject.is_of(self.names)
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,22 @@ class Subject:
     metric: str | None
     arm: str | None
 
+    def is_of(self, words: Sequence[str]) -> bool:
+        """Whether its metric is named by these words: as in results.json, or as in the table.
+
+        `latency_p99` and `latency p99` are the same, and `p99` of the test `latency`, too.
+        """
+        if self.metric is None:
+            # The metrics of two words are percentiles. Two others may have a misspelt arm.
+            return len(words) == 1 or (len(words) == 2 and words[1][1:].isdigit())
+        metric = "_".join(words)
+        return self.metric in (metric, f"{self.test}_{metric}")
+
     def __str__(self) -> str:
-        return " ".join(filter(None, (self.test, self.metric, self.arm)))
+        named = metric_of_test(self.test, self.metric) if self.metric else self.test
+        # A metric with the name of its test is named with both: `rtt rtt`.
+        words = f"{self.test} {named}" if named == self.metric else named
+        return " ".join(filter(None, (words, self.arm)))
 
 
 class Word(Protocol):
@@ -149,7 +163,7 @@ def parse_requirement(text: str) -> Requirement:
             f" {_verdicts()}."
         )
     names = tuple(words[1:begin])
-    if len(names) > 2:
+    if len(names) > _MOST_NAMES:
         raise Refusal(
             f'The requirement "{shown}" has {len(names)} names between test and verdict; write at'
             " most a metric and an arm there."

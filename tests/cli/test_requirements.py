@@ -37,10 +37,12 @@ RESULTS = [
     verdict(test="rtt", metric="rtt", verdict="worse"),
     verdict(test="udp-1", metric="throughput", verdict="no meaningful difference"),
     verdict(test="udp-1", metric="jitter", verdict="better"),
+    verdict(test="latency", metric="latency_p99", verdict="better"),
+    verdict(test="latency-loaded", metric="latency_p99", verdict="worse"),
 ]
 PLANNED: dict[str, Any] = {
     "plan": {
-        "tests": [{"name": "tcp-1"}, {"name": "udp-1"}],
+        "tests": [{"name": "tcp-1"}, {"name": "udp-1"}, {"name": "latency-loaded"}],
         "baseline": "baseline",
         "compare_with": None,
     },
@@ -48,6 +50,7 @@ PLANNED: dict[str, Any] = {
         {"test": "tcp-1", "metric": "throughput"},
         {"test": "udp-1", "metric": "throughput"},
         {"test": "udp-1", "metric": "jitter"},
+        {"test": "latency-loaded", "metric": "latency_p99"},
     ],
     "arms": [{"name": "treatment"}, {"name": "baseline"}],
 }
@@ -75,6 +78,11 @@ def test_what_is_known_of_plans_and_verdicts_is_what_the_stack_knows() -> None:
         ("rtt rtt worse", True),
         ("rtt not worse", False),
         ("udp-1 jitter better", True),
+        ("latency p99 better", True),
+        ("latency p99 treatment better", True),
+        ("latency latency_p99 better", True),
+        ("latency-loaded latency p99 treatment not worse", False),
+        ("latency-loaded latency_p99 worse", True),
         ("udp-1 throughput no meaningful difference", True),
         ("udp-1 throughput better or no meaningful difference", True),
         ("udp-1 throughput not no meaningful difference", False),
@@ -179,7 +187,7 @@ def test_than_before_asks_of_the_earlier_run() -> None:
         ("tcp-1 better or", "a verdict is missing"),
         ("tcp-1 better or or worse", "a verdict is missing"),
         ("tcp-1 better than baseline", '"better than baseline" is no verdict'),
-        ("tcp-1 a b c better", "3 names"),
+        ("tcp-1 a b c d better", "4 names"),
         ("tcp-1 better or not better", "met by every verdict"),
     ],
 )
