@@ -31,6 +31,11 @@ _ROOMY = 80
 _CAUSES = 3
 """How many causes of failed trials are named without `--verbose`."""
 
+_WHY_WIDE = (
+    "decided although the interval includes no difference. The clearest tests are decided first,"
+    " with less adjustment for the rest; intervals are adjusted for all at once."
+)
+
 OF_CAMPAIGN = " *"
 """Marks a run that belongs to a campaign."""
 
@@ -56,6 +61,8 @@ def print_results(console: Console, results: Results, *, verbose: bool = False) 
                 if verdict.verdict == "inconclusive" and not verdict.lacks
             ):
                 say(console, line)
+            if wide := [verdict.name for verdict in verdicts if _includes_no_difference(verdict)]:
+                say(console, f"Wide, {listed(wide)}: {_WHY_WIDE}")
             if verbose:
                 _print_details(console, verdicts)
     if not results.verdicts and not results.regressions:
@@ -189,6 +196,13 @@ def why_open(reasons: Iterable[tuple[str, str | None]]) -> list[str]:
         f"Inconclusive, {listed(names)}: {reason}."
         for reason, names in names_by_reason(reasons).items()
     ]
+
+
+def _includes_no_difference(verdict: Verdict) -> bool:
+    """Whether a verdict says that there is a difference, and its adjusted interval does not."""
+    found = verdict.interval
+    is_decided = verdict.verdict in ("better", "worse") and verdict.is_simultaneous
+    return is_decided and found is not None and found[0] <= 1 <= found[1]
 
 
 def _print_details(console: Console, verdicts: Sequence[Verdict]) -> None:

@@ -25,6 +25,7 @@ from rackrate.report.markup import MOST_ROWS
 from rackrate.report.material import Detail, Material
 from rackrate.report.page import MOST_BYTES, render_page
 from rackrate.report.sections import opening
+from rackrate.report.sections.verdicts import about_intervals
 from rackrate.results.build import RunFailure
 from rackrate.results.schema import (
     Compared,
@@ -33,6 +34,7 @@ from rackrate.results.schema import (
     Findings,
     Results,
 )
+from rackrate.verdict import wording
 from rackrate.verdict.model import (
     Baseline,
     Difference,
@@ -41,6 +43,7 @@ from rackrate.verdict.model import (
     Steadiness,
     Verdict,
 )
+from rackrate_text.words import capitalized
 from tests.unit.report import samples as samples
 from tests.unit.report.pages import (
     FAILURE,
@@ -446,6 +449,16 @@ def test_an_interval_that_excludes_nothing_has_no_digits():
 
 
 @NO_DRAWING
+def test_a_difference_that_is_decided_though_its_adjusted_interval_is_wide_says_why():
+    verdicts = samples.results(trials=samples.trials()).verdicts
+    assert "overlaps the threshold" not in about_intervals(verdicts)
+    wide = next(verdict for verdict in verdicts if verdict.verdict == "better")
+    others = [verdict for verdict in verdicts if verdict is not wide]
+    wide = wide.model_copy(update={"ci_simultaneous": (0.9, 90.0)})
+    said = about_intervals([wide, *others])
+    assert f"{capitalized(wording.subject(wide))}</strong> is decided although the adjusted" in said
+
+
 def test_a_limit_that_the_plan_sets_has_no_link():
     ceiling = samples.verdict().ceiling.model_copy(update={"source": "the plan"})
     text = page(verdicts=(samples.verdict(ceiling=ceiling),))

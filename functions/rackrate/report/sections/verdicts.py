@@ -181,11 +181,26 @@ def about_intervals(verdicts: Sequence[Verdict]) -> str:
     """A sentence that explains the adjusted interval."""
     if _adjusted_for(verdicts) < 2:
         return ""
+    wide = [wording.subject(verdict) for verdict in verdicts if _overlaps(verdict)]
+    decided = (
+        f" <strong>{text(capitalized(listed(wide)))}</strong> {'is' if len(wide) == 1 else 'are'}"
+        " decided although the adjusted interval overlaps the threshold: the clearest tests are"
+        " decided first, with less adjustment for the rest, and intervals are adjusted for all at"
+        " once."
+    )
     return (
         '<p class="quiet">An adjusted interval is wider than a 95 % interval of one test alone: in'
         " 95 of 100 runs like this one, all intervals of the table contain the true change. The"
-        " unadjusted ones are with each test below.</p>"
+        f" unadjusted ones are with each test below.{decided if wide else ''}</p>"
     )
+
+
+def _overlaps(verdict: Verdict) -> bool:
+    """Whether a verdict is that there is a difference, and its adjusted interval has less."""
+    if verdict.verdict not in ("better", "worse") or verdict.ci_simultaneous is None:
+        return False
+    low, high = verdict.ci_simultaneous
+    return low <= 1 + verdict.threshold and high >= 1 / (1 + verdict.threshold)
 
 
 def explained(page: Material, verdict: Verdict, *, name: str) -> str:
