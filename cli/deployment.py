@@ -76,7 +76,8 @@ class Deployment:
     @property
     def is_working(self) -> bool:
         """Whether CloudFormation is at work on it."""
-        return self.status.endswith("_IN_PROGRESS")
+        # A change set that nobody executed leaves a stack under review, at which nothing works.
+        return self.status.endswith("_IN_PROGRESS") and not self.status.startswith("REVIEW")
 
     @property
     def outputs(self) -> dict[str, str]:

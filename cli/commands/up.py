@@ -18,8 +18,11 @@ from ..release import Artifacts, template_url
 from ..stack import session_of_environment
 
 _READY = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
-#: What a stack is in that never worked, or that CloudFormation could not restore.
-_BROKEN = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED")
+#: The statuses of a stack that never worked, or that was not wholly deleted.
+_BROKEN = (
+    *("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED"),
+    "REVIEW_IN_PROGRESS",
+)
 
 
 @one_sentence

@@ -192,6 +192,19 @@ def test_a_damaged_release_is_refused(
     assert _buckets(lab) == before
 
 
+def test_a_stack_that_is_only_under_review_is_removed_and_not_waited_for(
+    lab: Lab, release: Path, name: str, rackrate: Rackrate
+) -> None:
+    lab.client("cloudformation").create_change_set(
+        StackName=name, ChangeSetName="mine", ChangeSetType="CREATE", TemplateBody=INNER
+    )
+    done = rackrate("up", "--stack", name, "--release", release)
+    assert done.exit_code == 2
+    assert "is REVIEW_IN_PROGRESS and cannot be changed; remove it with" in done.stderr
+    assert rackrate("down", "--stack", name, "--yes").exit_code == 0
+    assert name not in _stacks(lab)
+
+
 def test_nothing_is_deleted_when_nobody_can_be_asked(
     lab: Lab, release: Path, name: str, rackrate: Rackrate
 ) -> None:

@@ -18,10 +18,10 @@ _CONCURRENCY = 12
 
 
 def active_resources(stack: Stack) -> dict[str, dict[str, Any]]:
-    """Resources of the template whose condition holds."""
+    """Resources of the template whose condition holds; none of a stack under review."""
     return {
         name: resource
-        for name, resource in stack.template["Resources"].items()
+        for name, resource in stack.template.get("Resources", {}).items()
         if "Condition" not in resource or stack.conditions[resource["Condition"]]
     }
 
