@@ -13,9 +13,9 @@ from botocore.exceptions import ClientError
 
 from rackrate_text.words import counted, listed
 
-from .errors import CONNECTION_ERRORS, EXIT_FAILED, Refusal, error_code, error_message
+from .errors import CONNECTION_ERRORS, EXIT_FAILED, Refusal, error_message
 from .progress import Display
-from .stack import client_of
+from .stack import client_of, describe
 from .watch import OFFLINE_SECONDS
 
 #: IAM for the roles; AUTO_EXPAND because the nested stacks use the serverless transform.
@@ -53,20 +53,7 @@ class Deployment:
     def __init__(self, name: str, session: boto3.Session) -> None:
         self.name = name
         self._client = client_of(session, "cloudformation")
-        self.description = self._describe(name)
-
-    def _describe(self, name: str) -> dict[str, Any] | None:
-        try:
-            found: dict[str, Any] = self._client.describe_stacks(StackName=name)["Stacks"][0]
-        except ClientError as error:
-            if error_code(error) != "ValidationError":
-                raise
-            if "does not exist" not in error_message(error):
-                raise Refusal(
-                    f'"{name}" cannot be a stack\'s name ({error_message(error)}); correct --stack.'
-                ) from error
-            return None
-        return found
+        self.description = describe(self._client, name)
 
     @property
     def status(self) -> str:
@@ -100,7 +87,7 @@ class Deployment:
             Capabilities=_CAPABILITIES,
             Parameters=_listed(given),
         )
-        self.description = self._describe(self.name)
+        self.description = describe(self._client, self.name)
 
     def update(self, url: str, given: Mapping[str, str]) -> bool:
         """Begin to update the stack. What is not given stays. Returns whether anything changes."""
@@ -119,7 +106,7 @@ class Deployment:
             if _UNCHANGED in error_message(error):
                 return False
             raise
-        self.description = self._describe(self.name)
+        self.description = describe(self._client, self.name)
         return True
 
     def delete(self) -> None:
@@ -144,7 +131,7 @@ class Deployment:
         return str((self.description or {})["StackId"])
 
     def _look(self) -> None:
-        self.description = self._describe(self._id)
+        self.description = describe(self._client, self._id)
 
     def follow(self, display: Display) -> None:
         """Wait until CloudFormation has ended its work, and show what it does."""

@@ -99,19 +99,12 @@ class Stack:
             cloudformation = session.client("cloudformation", config=_CONFIG)
         except ValueError as error:
             raise Refusal(f"{error}; correct AWS_ENDPOINT_URL.") from error
-        try:
-            description = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
-        except ClientError as error:
-            if error_code(error) != "ValidationError":
-                raise
-            if "does not exist" not in error_message(error):
-                raise Refusal(
-                    f'"{name}" cannot be a stack\'s name ({error_message(error)}); correct --stack.'
-                ) from error
+        description = describe(cloudformation, name)
+        if description is None:
             raise Refusal(
                 f'There is no stack "{name}" in {session.region_name}; deploy it with `rackrate up`'
                 " or `sam deploy`, or name another with --stack."
-            ) from error
+            )
         status = str(description["StackStatus"])
         if status.startswith(("CREATE_IN", "DELETE", "ROLLBACK", "CREATE_FAILED")):
             raise Refusal(
@@ -390,6 +383,24 @@ def session_of_environment() -> boto3.Session:
             f" is known; run `export {empty[0]}=us-east-1`, with the Region of your stack."
         )
     return session
+
+
+def describe(cloudformation: Any, name: str) -> dict[str, Any] | None:
+    """What `DescribeStacks` says of a stack, by name or id; None if there is none.
+
+    Raises Refusal for what cannot be a stack's name.
+    """
+    try:
+        found: dict[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    except ClientError as error:
+        if error_code(error) != "ValidationError":
+            raise
+        if "does not exist" not in error_message(error):
+            raise Refusal(
+                f'"{name}" cannot be a stack\'s name ({error_message(error)}); correct --stack.'
+            ) from error
+        return None
+    return found
 
 
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
