@@ -18,6 +18,8 @@ from .progress import Display
 from .stack import client_of, describe
 from .watch import OFFLINE_SECONDS
 
+#: The stack of a command without --stack.
+DEFAULT_STACK = "rackrate"
 #: IAM for the roles; AUTO_EXPAND because the nested stacks use the serverless transform.
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
 _STACK = "AWS::CloudFormation::Stack"
@@ -36,8 +38,9 @@ _VERBS = (
 #: What to do about a status, the more specific first.
 _REMEDIES = (
     ("UPDATE_ROLLBACK_COMPLETE", "it is as it was before; correct this and try again"),
-    ("DELETE", "correct this and run `rackrate down` again"),
-    ("", "correct this, remove the stack with `rackrate down`, and try again"),
+    ("UPDATE", "correct this, and continue its rollback in CloudFormation's console"),
+    ("DELETE", "correct this and run `{down}` again"),
+    ("", "correct this, remove the stack with `{down}`, and try again"),
 )
 _UNCHANGED = "No updates are to be performed"
 #: What CloudFormation says of resources that failed only because another did.
@@ -173,6 +176,7 @@ class Deployment:
         reasons = list(dict.fromkeys(self._reasons(self._id)))
         because = "; ".join(reasons) or str((self.description or {}).get("StackStatusReason", ""))
         remedy = next(remedy for part, remedy in _REMEDIES if part in self.status)
+        remedy = remedy.format(down=command("down", self.name))
         raise Refusal(
             f'The stack "{self.name}" is {self.status} ({because or "it says not why"}); {remedy}.',
             EXIT_FAILED,
@@ -202,6 +206,11 @@ class Deployment:
                 yield from deeper or [f"{event['LogicalResourceId']}: {reason}"]
             elif _CANCELLED not in reason:
                 yield f"{event['LogicalResourceId']}: {reason}"
+
+
+def command(verb: str, stack: str) -> str:
+    """The command line of a command for a stack, such as `rackrate down --stack mine`."""
+    return f"rackrate {verb}" + ("" if stack == DEFAULT_STACK else f" --stack {stack}")
 
 
 def _plain(reason: str) -> str:

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.exceptions import ClientError
 
+from rackrate_text.units import quantity
+
 from .errors import UNREADABLE, Refusal, error_code
 from .stack import client_of
 from .typed import typed
@@ -28,7 +30,6 @@ _SCHEMA = "rackrate.release.v1"
 _TEMPLATES = ".template"
 #: The most keys that one call deletes.
 _BATCH = 1000
-_READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,9 @@ class Artifacts:
             and file.name != HASHES
             and there.get(f"{release.prefix}/{file.name}") != file.stat().st_size
         ]
-        size = sum(file.stat().st_size for file in others) / 1e6
         if others:
-            note(f"uploading {size:.0f} MB to the bucket {self.bucket}")
+            size = quantity(sum(file.stat().st_size for file in others), "B")
+            note(f"uploading {size} to the bucket {self.bucket}")
         for file in others:
             self._s3.upload_file(str(file), self.bucket, f"{release.prefix}/{file.name}")
         for file in templates:

@@ -13,7 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from rackrate_text.units import UNKNOWN, change, changes, duration, percent, quantity, shift
-from rackrate_text.words import counted, interval_title, listed, names_by_reason
+from rackrate_text.words import (
+    WHY_WIDE,
+    counted,
+    interval_title,
+    is_wide,
+    listed,
+    names_by_reason,
+)
 
 from .requirements import Checked
 from .results import Results, Verdict
@@ -30,11 +37,6 @@ _ROOMY = 80
 
 _CAUSES = 3
 """How many causes of failed trials are named without `--verbose`."""
-
-_WHY_WIDE = (
-    "decided although the interval includes no difference. The clearest tests are decided first,"
-    " with less adjustment for the rest; intervals are adjusted for all at once."
-)
 
 OF_CAMPAIGN = " *"
 """Marks a run that belongs to a campaign."""
@@ -61,8 +63,14 @@ def print_results(console: Console, results: Results, *, verbose: bool = False) 
                 if verdict.verdict == "inconclusive" and not verdict.lacks
             ):
                 say(console, line)
-            if wide := [verdict.name for verdict in verdicts if _includes_no_difference(verdict)]:
-                say(console, f"Wide, {listed(wide)}: {_WHY_WIDE}")
+            wide = [
+                verdict.name
+                for verdict in verdicts
+                if verdict.is_simultaneous and is_wide(verdict.verdict, verdict.interval)
+            ]
+            if wide:
+                decided = "decided although the interval includes no difference."
+                say(console, f"Wide, {listed(wide)}: {decided} {WHY_WIDE}")
             if verbose:
                 _print_details(console, verdicts)
     if not results.verdicts and not results.regressions:
@@ -196,13 +204,6 @@ def why_open(reasons: Iterable[tuple[str, str | None]]) -> list[str]:
         f"Inconclusive, {listed(names)}: {reason}."
         for reason, names in names_by_reason(reasons).items()
     ]
-
-
-def _includes_no_difference(verdict: Verdict) -> bool:
-    """Whether a verdict says that there is a difference, and its adjusted interval does not."""
-    found = verdict.interval
-    is_decided = verdict.verdict in ("better", "worse") and verdict.is_simultaneous
-    return is_decided and found is not None and found[0] <= 1 <= found[1]
 
 
 def _print_details(console: Console, verdicts: Sequence[Verdict]) -> None:

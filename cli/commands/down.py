@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..deployment import Deployment
+from ..deployment import DEFAULT_STACK, Deployment, command
 from ..errors import EXIT_INTERRUPTED, Refusal
 from ..guard import one_sentence
 from ..output import JsonOption, Output, StackOption
@@ -19,7 +19,7 @@ from ..stack import session_of_environment
 @one_sentence
 def down(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    stack: StackOption = "rackrate",
+    stack: StackOption = DEFAULT_STACK,
     as_json: JsonOption = False,
 ) -> None:
     """Delete the stack and everything that it created, and wait until it is gone.
@@ -56,7 +56,9 @@ def down(
     try:
         deployment.follow(display_for(output.errors))
     except KeyboardInterrupt:
-        output.complain("CloudFormation goes on deleting; run `rackrate down` again to follow it.")
+        output.complain(
+            f"CloudFormation goes on deleting; run `{command('down', stack)}` again to follow it."
+        )
         raise typer.Exit(EXIT_INTERRUPTED) from None
     deployment.check("DELETE_COMPLETE")
     artifacts.remove()

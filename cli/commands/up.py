@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..deployment import Deployment
+from ..deployment import DEFAULT_STACK, Deployment, command
 from ..errors import EXIT_INTERRUPTED, Refusal
 from ..guard import one_sentence
 from ..output import JsonOption, Output, StackOption
@@ -60,7 +60,7 @@ def up(
             help="Directory of a release, or the URL of its template.",
         ),
     ] = None,
-    stack: StackOption = "rackrate",
+    stack: StackOption = DEFAULT_STACK,
     as_json: JsonOption = False,
 ) -> None:
     """Deploy the stack from a release, or change its parameters. Needs neither a clone nor SAM.
@@ -87,7 +87,7 @@ def up(
     if deployment.status in _BROKEN:
         raise Refusal(
             f'The stack "{stack}" is {deployment.status} and cannot be changed; remove it with'
-            f" `rackrate down{_of(stack)}`, and try again."
+            f" `{command('down', stack)}`, and try again."
         )
     known = {**deployment.parameters, **given}
     for name in ("TreatmentSelector", "BaselineSelector"):
@@ -100,7 +100,7 @@ def up(
         if given:
             raise Refusal(
                 f'CloudFormation is at work on the stack "{stack}" ({deployment.status}); follow it'
-                f" with `rackrate up{_of(stack)}`, and change parameters afterwards."
+                f" with `{command('up', stack)}`, and change parameters afterwards."
             )
     else:
         if release is None:
@@ -119,8 +119,8 @@ def up(
         deployment.follow(display_for(output.errors))
     except KeyboardInterrupt:
         output.complain(
-            f"CloudFormation goes on alone; `rackrate up{_of(stack)}` follows it again, and"
-            f" `rackrate down{_of(stack)}` removes the stack."
+            f"CloudFormation goes on alone; `{command('up', stack)}` follows it again, and"
+            f" `{command('down', stack)}` removes the stack."
         )
         raise typer.Exit(EXIT_INTERRUPTED) from None
     deployment.check(*_READY)
@@ -128,8 +128,8 @@ def up(
     if (warnings := outputs.get("PreflightWarnings", "none")) != "none":
         output.say(warnings)
     output.line(f'The stack "{stack}" is {deployment.status} in {session.region_name}.')
-    output.line(f"Measure:   rackrate run{_of(stack)}")
-    output.line(f"Remove it: rackrate down{_of(stack)}")
+    output.line(f"Measure:   {command('run', stack)}")
+    output.line(f"Remove it: {command('down', stack)}")
     output.document({"stack": stack, "status": deployment.status, "outputs": outputs})
 
 
@@ -143,7 +143,3 @@ def _assigned(texts: Iterable[str]) -> dict[str, str]:
             raise Refusal(f"{name} is given twice; leave one --set out.")
         given[name] = value
     return given
-
-
-def _of(stack: str) -> str:
-    return "" if stack == "rackrate" else f" --stack {stack}"

@@ -451,7 +451,7 @@ def test_an_interval_that_excludes_nothing_has_no_digits():
 @NO_DRAWING
 def test_a_difference_that_is_decided_though_its_adjusted_interval_is_wide_says_why():
     verdicts = samples.results(trials=samples.trials()).verdicts
-    assert "overlaps the threshold" not in about_intervals(verdicts)
+    assert "decided although" not in about_intervals(verdicts)
     wide = next(verdict for verdict in verdicts if verdict.verdict == "better")
     others = [verdict for verdict in verdicts if verdict is not wide]
     wide = wide.model_copy(update={"ci_simultaneous": (0.9, 90.0)})

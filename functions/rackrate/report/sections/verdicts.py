@@ -15,7 +15,7 @@ from rackrate.report.sections.opening import differences_table
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
 from rackrate_text.units import UNKNOWN, change, change_with_interval, changes, percent, quantity
-from rackrate_text.words import capitalized, counted, interval_title, listed
+from rackrate_text.words import WHY_WIDE, capitalized, counted, interval_title, is_wide, listed
 
 _STEADINESS: Mapping[Word, str] = {
     "better": "steadier than the baseline",
@@ -181,26 +181,20 @@ def about_intervals(verdicts: Sequence[Verdict]) -> str:
     """A sentence that explains the adjusted interval."""
     if _adjusted_for(verdicts) < 2:
         return ""
-    wide = [wording.subject(verdict) for verdict in verdicts if _overlaps(verdict)]
+    wide = [
+        wording.subject(verdict)
+        for verdict in verdicts
+        if is_wide(verdict.verdict, verdict.ci_simultaneous)
+    ]
     decided = (
         f" <strong>{text(capitalized(listed(wide)))}</strong> {'is' if len(wide) == 1 else 'are'}"
-        " decided although the adjusted interval overlaps the threshold: the clearest tests are"
-        " decided first, with less adjustment for the rest, and intervals are adjusted for all at"
-        " once."
+        f" decided although the adjusted interval includes no difference. {WHY_WIDE}"
     )
     return (
         '<p class="quiet">An adjusted interval is wider than a 95 % interval of one test alone: in'
         " 95 of 100 runs like this one, all intervals of the table contain the true change. The"
         f" unadjusted ones are with each test below.{decided if wide else ''}</p>"
     )
-
-
-def _overlaps(verdict: Verdict) -> bool:
-    """Whether a verdict is that there is a difference, and its adjusted interval has less."""
-    if verdict.verdict not in ("better", "worse") or verdict.ci_simultaneous is None:
-        return False
-    low, high = verdict.ci_simultaneous
-    return low <= 1 + verdict.threshold and high >= 1 / (1 + verdict.threshold)
 
 
 def explained(page: Material, verdict: Verdict, *, name: str) -> str:
