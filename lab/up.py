@@ -15,7 +15,7 @@ from lab import daemon, prerequisites, stack
 from lab.cache import FUNCTIONS, cache_directory
 from lab.errors import LabError
 from lab.fabric.luck import fresh_seed
-from lab.setup import debian, image, kubernetes
+from lab.setup import debian, golang, image, kubernetes
 
 # With this scale both arms together use 2 Gb/s at once; two cores carry 15 Gb/s.
 DEFAULT_NETWORK_SCALE = 0.1
@@ -53,10 +53,12 @@ def prepare(say: Say) -> Artifacts:
     programs = debian.unpacked_packages()
     say(f"Kubernetes {kubernetes.version()} (built once, 5 minutes on two cores)")
     binaries = kubernetes.binaries()
+    say("the tools that Debian lacks (built once, half a minute on two cores)")
+    modules = golang.tools()
     say("container images")
     # So that labs whose caches link to this one share it.
     (cache_directory() / FUNCTIONS).mkdir(exist_ok=True)
-    return Artifacts(programs, binaries, image.archive(programs, binaries / "pause"))
+    return Artifacts(programs, binaries, image.archive(programs, modules, binaries / "pause"))
 
 
 def bring_up(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import fcntl
 import json
 import os
 import signal
@@ -94,6 +95,8 @@ def printed_by(run: Run) -> bytes:
     """
     test = run.test
     with _server(test if run.serving else None) as server, tempfile.TemporaryFile() as output:
+        # A program may open /dev/stdout again, as if it were a container's pipe.
+        fcntl.fcntl(output, fcntl.F_SETFL, os.O_APPEND)
         client = _start([*test.argv(run.address), *run.more], output.fileno())
         try:
             if run.sent is not None or run.server_dies:

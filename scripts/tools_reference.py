@@ -1,7 +1,7 @@
 """Generate docs/tools.md and image/programs.txt from the tools' modules.
 
-image/programs.txt lists the programs that pods start, each with its Debian package. Both the
-stack's image and the lab's install them.
+image/programs.txt lists the programs that pods start, each with its Debian package or Go module.
+Both the stack's image and the lab's install them.
 """
 
 from __future__ import annotations

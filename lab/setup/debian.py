@@ -18,13 +18,13 @@ from lab.errors import LabError
 
 # What the nodes and the control plane run.
 SERVICES = ("containerd", "containernetworking-plugins", "etcd-server", "libseccomp2", "runc")
-# The programs that the measuring pods run, and their packages. The stack's own image uses the same
-# list.
+# The programs that the measuring pods run, each with its package or the path of its Go module. The
+# stack's own image uses the same list.
 PROGRAMS = dict(
     line.split()
     for line in (Path(__file__).parents[2] / "image" / "programs.txt").read_text().splitlines()
 )
-TOOLS = tuple(sorted(set(PROGRAMS.values())))
+TOOLS = tuple(sorted({package for package in PROGRAMS.values() if "/" not in package}))
 # Libraries that a small Debian may lack; they are unpacked even when this host has them. The C
 # library and related ones come from the host, because a second one beside it would not load.
 LIBRARIES = re.compile(r"^lib(cap2|idn2|iperf|mnl|sctp|ssl|unistring)")

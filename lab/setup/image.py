@@ -1,7 +1,8 @@
 """The container images of the lab: the measuring tools and the pod sandbox, as one OCI archive.
 
-The lab builds them from the unpacked Debian packages and the shared libraries that the dynamic
-linker names, so it needs no registry. The tools' image has no shell, because pods run an argv.
+The lab builds them from the unpacked Debian packages, the shared libraries that the dynamic linker
+names, and programs built from Go modules, so it needs no registry. The tools' image has no shell,
+because pods run an argv.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tarfile
 from pathlib import Path
 
 from lab.cache import artifact, key_of
-from lab.setup.debian import PROGRAMS, library_path
+from lab.setup.debian import PROGRAMS, TOOLS, library_path
 
 TOOLS_IMAGE = "rackrate.lab/tools:debian"
 PAUSE_IMAGE = "rackrate.lab/pause:1"
@@ -29,16 +30,25 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def archive(debian_root: Path, pause: Path) -> Path:
-    """The OCI archive of both images, ready for `ctr images import`."""
-    programs = " ".join(PROGRAMS)
-    key = key_of(Path(__file__).read_bytes(), programs, debian_root.name, pause.read_bytes())
+def archive(debian_root: Path, modules: Path, pause: Path) -> Path:
+    """The OCI archive of both images, ready for `ctr images import`.
+
+    Args:
+        debian_root: the root of the unpacked packages.
+        modules: the directory of the programs built from Go modules.
+        pause: the program of the pod sandbox.
+    """
+    sources = (" ".join(PROGRAMS), debian_root.name, modules.name)
+    key = key_of(Path(__file__).read_bytes(), *sources, pause.read_bytes())
 
     def build(directory: Path) -> None:
         _write_archive(
             directory / "images.tar",
             {
-                TOOLS_IMAGE: (_tools_layer(debian_root), {"Cmd": ["/usr/bin/iperf3", "--version"]}),
+                TOOLS_IMAGE: (
+                    _tools_layer(debian_root, modules),
+                    {"Cmd": ["/usr/bin/iperf3", "--version"]},
+                ),
                 PAUSE_IMAGE: (_layer({"/pause": pause}), {"Entrypoint": ["/pause"]}),
             },
         )
@@ -62,16 +72,18 @@ def _pinned(name: str, digest: str) -> str:
     return f"{name.rsplit(':', 1)[0]}@{digest}"
 
 
-def _tools_layer(root: Path) -> bytes:
+def _tools_layer(root: Path, modules: Path) -> bytes:
     files: dict[str, Path] = {}
     programs = [
-        *(_unpacked_program(root, name) for name in PROGRAMS),
+        *(_unpacked_program(root, name) for name, package in PROGRAMS.items() if package in TOOLS),
         *map(_host_program, HOST_TOOLS),
     ]
     for program in programs:
         # Put all programs into /usr/bin, so that PATH finds them in any layout of Debian's.
         files[f"/usr/bin/{program.name}"] = program
         files |= _libraries_of(program, root)
+    # These are static.
+    files |= {f"/usr/bin/{program.name}": program for program in modules.iterdir()}
     return _layer(files, directories=("/tmp", "/etc", "/proc", "/sys", "/dev", "/run"))
 
 

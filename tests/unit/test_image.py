@@ -248,7 +248,16 @@ def test_pods_can_run_the_image_as_a_user_of_no_name():
     assert f"--reuid={manifests.USER}" in "\n".join(lines), "the build tries the tools as that user"
 
 
+def test_what_no_package_has_is_built_from_the_modules_that_are_locked():
+    programs = dict(line.split() for line in (DIRECTORY / "programs.txt").read_text().splitlines())
+    modules = {source for source in programs.values() if "/" in source}
+    locked = re.findall(r"(?m)^tool (\S+)$", (DIRECTORY / "go.mod").read_text())
+    assert modules and modules == set(locked)
+    assert all(f"{module} v" in (DIRECTORY / "go.sum").read_text() for module in modules)
+
+
 def test_the_list_of_programs_is_in_what_is_built():
-    """The Dockerfile copies only this file from its directory."""
-    copied = re.findall(r"(?m)^COPY (\S+)", (DIRECTORY / "Dockerfile").read_text())
-    assert copied and set(copied) <= set(image.SOURCE)
+    """The Dockerfile copies only these files from its directory."""
+    copies = re.findall(r"(?m)^COPY ([^-].*) \S+$", (DIRECTORY / "Dockerfile").read_text())
+    copied = {name for names in copies for name in names.split()}
+    assert "programs.txt" in copied and copied <= set(image.SOURCE)

@@ -6,7 +6,9 @@ from rackrate.tools import TestBase
 
 #: By repository; an image of another may have any program. nicolaka/netshoot is the template's
 #: default: https://github.com/nicolaka/netshoot/blob/v0.13/Dockerfile
-PROGRAMS = {"docker.io/nicolaka/netshoot": frozenset({"ethtool", "iperf", "iperf3", "ping"})}
+PROGRAMS = {
+    "docker.io/nicolaka/netshoot": frozenset({"ethtool", "fortio", "iperf", "iperf3", "ping"})
+}
 
 
 def programs_lacking(image: str, test: TestBase) -> list[str]:

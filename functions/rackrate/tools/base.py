@@ -279,6 +279,16 @@ class Measurement:
             reached = each.end_seconds
 
 
+def nearest_rank(ordered: Sequence[float], quantile: float) -> float:
+    """The smallest value that is not below a share of the values.
+
+    Args:
+        ordered: the values, sorted; at least one.
+        quantile: the share, above 0 and at most 1.
+    """
+    return ordered[max(0, math.ceil(quantile * len(ordered)) - 1)]
+
+
 def merged_remainder(series: Sequence[Interval]) -> tuple[Interval, ...]:
     """The series, with a short last interval merged into the one before.
 
@@ -319,7 +329,8 @@ class TestBase(BaseModel, ABC):
         use_attribute_docstrings=True,  # docs/plan.md is generated from them
     )
 
-    #: The programs that the test and its server start, each with its Debian package.
+    #: The programs that the test and its server start, each with its Debian package, or with the
+    #: path of its Go module, which has a slash.
     programs: ClassVar[Mapping[str, str]]
     #: The details that a measurement may have besides the metrics.
     details: ClassVar[tuple[Detail, ...]] = ()

@@ -39,6 +39,7 @@ from rackrate.tools.base import (
     Port,
     Server,
     TestBase,
+    nearest_rank,
     refusal,
 )
 
@@ -268,7 +269,7 @@ def parse(text: str, test: Test) -> Measurement:
     return Measurement(
         {
             "latency": statistics.median(ordered) / 1e9,
-            "latency_p99": ordered[math.ceil(0.99 * len(ordered)) - 1] / 1e9,  # the nearest rank
+            "latency_p99": nearest_rank(ordered, 0.99) / 1e9,
         },
         {"latency": samples},
         details=details,

@@ -102,6 +102,18 @@ def made(tool, **fields):
             "sockperf under-load --ip 10.0.0.9 --port 11111 --time 10 --msg-size 64"
             " --mps 20000 --reply-every 10 --full-rtt --full-log /dev/stdout",
         ),
+        (
+            "fortio",
+            {},
+            "fortio load -quiet -uniform -c 1 -qps 1000 -t 10s -payload-size 64"
+            " -access-log-file /dev/stdout -json - tcp://10.0.0.9:8078",
+        ),
+        (
+            "fortio",
+            {"protocol": "grpc", "connections": 4, "requests_per_second": 100, "seconds": 5},
+            "fortio load -quiet -uniform -grpc -ping -c 4 -qps 100 -t 5s -payload-size 64"
+            " -access-log-file /dev/stdout -json - 10.0.0.9:8079",
+        ),
     ],
 )
 def test_a_tool_is_given_plain_arguments(tool, fields, expected):
@@ -153,6 +165,24 @@ def test_a_tool_is_given_plain_arguments(tool, fields, expected):
             "too few for a 99th percentile.*raise it or seconds",
         ),
         ("sockperf", {"reply_every": 2}, "reply_every", "only under load"),
+        (
+            "fortio",
+            {"seconds": 60},
+            "requests_per_second",
+            "60000 requests.*more than the 50000.*lower it or seconds",
+        ),
+        (
+            "fortio",
+            {"requests_per_second": 10},
+            "requests_per_second",
+            "too few for a 99th percentile.*raise it or seconds",
+        ),
+        (
+            "fortio",
+            {"requests_per_second": 20, "connections": 101},
+            "connections",
+            "101 for 200 requests.*lower it",
+        ),
     ],
 )
 def test_fields_that_do_not_go_together_are_refused_with_a_remedy(tool, fields, field, words):
@@ -583,6 +613,49 @@ def test_sockperfs_row_that_was_dropped_is_noticed():
     last = max(i for i, line in enumerate(lines) if line.count(", ") == 3)
     with pytest.raises(ParseError, match="summary tells of"):
         tools.parse(test, "".join([*lines[:last], *lines[last + 1 :]]))
+
+
+def test_fortios_stall_counts_for_each_request_that_had_to_wait():
+    """The server stood still for 0.2 s of 1 s, and both connections had 300 requests per second."""
+    options = {"seconds": 1, "requests_per_second": 600, "connections": 2}
+    test, text = captured("fortio", "1.66.0", "stalled", **options)
+    logged = [float(each) for each in re.findall(r'"latency":([0-9.]+)', text)]
+    found = tools.parse(test, text)
+    assert sum(each > 0.01 for each in logged) == 2
+    delayed = [each for each in found.samples["latency"] if each > 0.01]
+    assert 0.15 < len(delayed) / len(logged) < 0.2
+    assert found.details["delayed_ratio"] == pytest.approx(0.2, abs=0.02)
+    assert found.values["latency_p99"] == pytest.approx(0.19, abs=0.01)
+    assert found.values["latency"] < 100e-6
+
+
+@pytest.mark.parametrize(
+    ("changed", "by", "reason"),
+    [
+        ('"ok":true,"details":"200"', '"ok":false,"details":"503"', "201 of 201.*failed: 503"),
+        ('"thread":2,"iter":66', '"thread":2,"iter":65', "one is missing"),
+        ('"thread":2', '"thread":3', "one is missing"),
+        ("\n{", '\n{"latency":0.0001\n{', "truncated or garbled"),
+        ('"NumThreads": 3', '"NumThreads": 2', "another test"),
+        ('"RunType": "HTTP"', '"RunType": "TCP"', "another test"),
+        ('"Count": 201', '"Count": 202', "202 requests, but its log has 201"),
+    ],
+)
+def test_fortios_log_that_is_not_whole_is_no_measurement(changed, by, reason):
+    options = {"protocol": "http", "seconds": 1, "requests_per_second": 201, "connections": 3}
+    test, text = captured("fortio", "1.66.0", "http", **options)
+    assert changed in text
+    with pytest.raises(ParseError, match=reason):
+        tools.parse(test, text.replace(changed, by))
+
+
+def test_a_message_in_the_middle_of_fortios_summary_costs_nothing():
+    """Fortio writes both outputs at the same time, as seen in a pod's log."""
+    test, text = captured("fortio", "1.66.0", "tcp", seconds=1, requests_per_second=201)
+    message = "Successfully wrote 1562 bytes of Json data to stdout\n"
+    assert message[:19] in text
+    place = text.index('  "DurationHistogram"')
+    assert tools.parse(test, text[:place] + message + text[place:]) == tools.parse(test, text)
 
 
 def test_pings_lost_packets_are_counted_and_are_no_samples():

