@@ -12,6 +12,7 @@ neither meet a requirement nor fail it: it is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -34,6 +35,7 @@ _BEFORE = ["than", "before"]
 _SHOWN = 6
 #: A metric of two words, such as `latency p99`, and an arm.
 _MOST_NAMES = 3
+_PERCENTILE = re.compile(r"p\d+(\.\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,13 @@ class Subject:
     def is_of(self, words: Sequence[str]) -> bool:
         """Whether its metric is named by these words: as in results.json, or as in the table.
 
-        `latency_p99` and `latency p99` are the same, and `p99` of the test `latency`, too.
+        `latency_p99` and `latency p99` are the same, and `p99` of the test `latency`, too. So are
+        `latency_p99_9` and `latency p99.9`.
         """
         if self.metric is None:
             # The metrics of two words are percentiles. Two others may have a misspelt arm.
-            return len(words) == 1 or (len(words) == 2 and words[1][1:].isdigit())
-        metric = "_".join(words)
+            return len(words) == 1 or (len(words) == 2 and bool(_PERCENTILE.fullmatch(words[1])))
+        metric = "_".join(words).replace(".", "_")
         return self.metric in (metric, f"{self.test}_{metric}")
 
     def __str__(self) -> str:

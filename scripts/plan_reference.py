@@ -161,7 +161,8 @@ def _catalogue() -> str:
 
 def _metrics(tool: str) -> str:
     """The metrics of a tool's tests in the catalogue, or of its default test if it has none."""
-    default, *named = tools.examples(tool)
+    default, *others = tools.examples(tool)
+    named = [test for test in others if test.name in CATALOGUE]
     rows = (
         (f"`{test.name}`", metric.name, metric.unit, metric.better, metric.statistic)
         for test in named or [default]

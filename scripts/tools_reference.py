@@ -54,12 +54,12 @@ def _table(tried: tuple[Capture, ...]) -> str:
             (
                 f"[`{tool}`](#{tool})",
                 first,
-                ", ".join(f"`{metric.name}`" for metric in tools.metrics(tool)),
+                ", ".join(f"`{metric.name}`" for metric in tests[0].metrics),
                 ", ".join(f"`{program}`" for program in tools.test_class(tool).programs),
                 ", ".join(f"{port.number} {port.protocol}" for port in sorted(ports)) or "none",
             )
         )
-    titles = ("tool", "what it is", "metrics, first the primary one", "programs", "server's ports")
+    titles = ("tool", "what it is", "metrics by default", "programs", "server's ports")
     return table(titles, rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 
@@ -46,12 +47,16 @@ def capitalized(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}"
 
 
+_DECIMAL = re.compile(r"(\d)_(\d)")
+
+
 def metric_of_test(test: str, metric: str) -> str:
     """A test and its metric in words, such as `tcp-1 throughput`; a name that both have once.
 
-    The metric `latency_p99` of the test `latency` is `latency p99`.
+    The metric `latency_p99` of the test `latency` is `latency p99`, and `latency_p99_9` is
+    `latency p99.9`.
     """
-    words = metric.replace("_", " ")
+    words = _DECIMAL.sub(r"\1.\2", metric).replace("_", " ")
     return words if words == test or words.startswith(f"{test} ") else f"{test} {words}"
 
 

@@ -39,6 +39,7 @@ RESULTS = [
     verdict(test="udp-1", metric="jitter", verdict="better"),
     verdict(test="latency", metric="latency_p99", verdict="better"),
     verdict(test="latency-loaded", metric="latency_p99", verdict="worse"),
+    verdict(test="requests", metric="latency_p99_9", verdict="better"),
 ]
 PLANNED: dict[str, Any] = {
     "plan": {
@@ -81,6 +82,8 @@ def test_what_is_known_of_plans_and_verdicts_is_what_the_stack_knows() -> None:
         ("latency p99 better", True),
         ("latency p99 treatment better", True),
         ("latency latency_p99 better", True),
+        ("requests latency p99.9 better", True),
+        ("requests latency_p99_9 worse", False),
         ("latency-loaded latency p99 treatment not worse", False),
         ("latency-loaded latency_p99 worse", True),
         ("udp-1 throughput no meaningful difference", True),

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from rackrate.tools.base import (
+    PERCENTILES,
     Better,
     Detail,
     Interval,
+    LatencyTest,
     Measurement,
     Metric,
     ParseError,
@@ -103,8 +105,13 @@ def details() -> tuple[Detail, ...]:
 
 
 def examples(tool: str) -> tuple[TestBase, ...]:
-    """A tool's test with default options, and its tests in the catalogue."""
-    named = test_class(tool).catalogue
+    """A tool's test with default options, and its tests in the catalogue.
+
+    A test with percentiles has all of them as metrics in a further example.
+    """
+    named = dict(test_class(tool).catalogue)
+    if issubclass(test_class(tool), LatencyTest):
+        named["percentiles"] = {"percentiles": tuple(PERCENTILES)}
     return tuple(
         load_test({"name": name, "tool": tool, **options})
         for name, options in {"default": {}, **named}.items()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from rackrate_text.units import quantity, unit_of
@@ -279,6 +280,20 @@ class Measurement:
             reached = each.end_seconds
 
 
+#: The percentiles of raw values that may be metrics, and the share of the values up to each.
+PERCENTILES = {"p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+PercentileName = Literal["p90", "p95", "p99", "p99.9"]
+#: So many values have to lie beyond a percentile; so many are needed for a median.
+_BEYOND, _FOR_A_MEDIAN = 2, 20
+
+
+def least_values(percentiles: Sequence[PercentileName]) -> int:
+    """The fewest raw values that a trial needs for a median and these percentiles."""
+    return max(
+        _FOR_A_MEDIAN, *(round(_BEYOND / (1 - PERCENTILES[name])) for name in percentiles), 0
+    )
+
+
 def nearest_rank(ordered: Sequence[float], quantile: float) -> float:
     """The smallest value that is not below a share of the values.
 
@@ -388,3 +403,55 @@ class TestBase(BaseModel, ABC):
     @abstractmethod
     def warm_up(self) -> Self:
         """The same test with the same name, shortened to about a second."""
+
+
+class LatencyTest(TestBase):
+    """A test with many raw values of one kind, `latency`, in each trial.
+
+    Its metrics are their median, `latency`, and percentiles, such as `latency_p99`.
+    """
+
+    #: What a raw value is, as a phrase.
+    latency: ClassVar[str]
+    #: The smallest difference between two raw values, in seconds.
+    latency_step: ClassVar[float]
+
+    percentiles: Annotated[
+        tuple[PercentileName, ...], Field(strict=False, max_length=len(PERCENTILES))
+    ] = ("p99",)
+    """Percentiles that are metrics besides the median: `p90`, `p95`, `p99`, `p99.9`. Each needs
+    enough raw values in a trial: two beyond it."""
+
+    @field_validator("percentiles")
+    @classmethod
+    def _each_once(cls, value: tuple[PercentileName, ...]) -> tuple[PercentileName, ...]:
+        if len(set(value)) < len(value):
+            raise refusal("names a percentile twice", "name each once")
+        return value
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The median and the percentiles of the raw values."""
+        named = {"latency": "median"} | {
+            _metric_of(name): f"{name.removeprefix('p')}th percentile" for name in self.percentiles
+        }
+        return tuple(
+            Metric(
+                name, "s", "lower", f"{which} {self.latency}", self.latency_step, samples="latency"
+            )
+            for name, which in named.items()
+        )
+
+    def values_of(self, ordered: Sequence[float]) -> dict[str, float]:
+        """The metrics' values in the unit of the raw values: the median, and each percentile.
+
+        Args:
+            ordered: the raw values in any unit, sorted; at least one.
+        """
+        return {"latency": statistics.median(ordered)} | {
+            _metric_of(name): nearest_rank(ordered, PERCENTILES[name]) for name in self.percentiles
+        }
+
+
+def _metric_of(name: PercentileName) -> str:
+    return f"latency_{name.replace('.', '_')}"

@@ -7,14 +7,14 @@ three protocols.
   request at a time. If a request has to wait because the one before is still unanswered, its time
   counts from the moment at which the rate planned it. So a stall counts for all requests that it
   delayed, and not only for one (coordinated omission).
-- **Values**: the median and the 99th percentile (nearest rank) of the raw values.
+- **Values**: the median and percentiles (nearest rank) of the raw values.
 - **Samples** `latency`: every request's time. The parser compares what Fortio logged for each
   request (`-access-log-file`) with Fortio's own summary.
 - **Resolution**: Fortio logs each request's time to the microsecond. Its histogram is coarser, and
   is not used.
 - **Rate**: the connections share the requests evenly and take turns (`-uniform`).
 - **Number of samples**: `seconds` times `requests_per_second` may be at most 50 000, because a
-  container's log is limited, and at least 200, for a 99th percentile.
+  container's log is limited. Two have to lie beyond each percentile: p99 needs 200, p99.9 2000.
 - A test in which a request failed has no value, because the failed request's time is unknown.
 - `/dev/stdout` works in a container as user 65532 with a read-only root file system, because the
   container runtime gives the pipe behind it to that user.
@@ -36,13 +36,12 @@ from rackrate.tools.base import (
     EXTREMES_AND_MEAN,
     SECONDS,
     Detail,
+    LatencyTest,
     Measurement,
-    Metric,
     ParseError,
     Port,
     Server,
-    TestBase,
-    nearest_rank,
+    least_values,
     refusal,
 )
 
@@ -51,8 +50,6 @@ PORTS = {"tcp": 8078, "grpc": 8079, "http": 8080}
 #: The most raw values of a trial. A container's log has room for about half as many again (150
 #: bytes each in 10 MiB).
 MAX_REQUESTS = 50_000
-#: Fewer requests are too few for a 99th percentile.
-MIN_REQUESTS = 200
 
 _RUN_TYPES = {"tcp": "TCP", "http": "HTTP", "grpc": "GRPC Ping"}
 _REQUEST = re.compile(
@@ -70,10 +67,13 @@ _SHORT_REASON = 200
 _ROUNDING = 0.6e-6
 
 
-class Test(TestBase):
-    """A request-response test; its values are the median and the 99th percentile."""
+class Test(LatencyTest):
+    """A request-response test; its values are the median and percentiles."""
 
     __test__: ClassVar[bool] = False
+
+    latency: ClassVar[str] = "of the time from request to response"
+    latency_step: ClassVar[float] = 1e-6
 
     programs: ClassVar[Mapping[str, str]] = {"fortio": "fortio.org/fortio"}
     details: ClassVar[tuple[Detail, ...]] = (
@@ -105,9 +105,9 @@ class Test(TestBase):
     @field_validator("requests_per_second")
     @classmethod
     def _neither_too_many_nor_too_few(cls, value: int, info: ValidationInfo) -> int:
-        seconds = info.data.get("seconds")
-        if seconds is None:
-            return value  # the other field has an error of its own
+        if not {"percentiles", "seconds"} <= info.data.keys():
+            return value  # the other fields have errors of their own
+        seconds, percentiles = info.data["seconds"], info.data["percentiles"]
         requests = value * seconds
         if requests > MAX_REQUESTS:
             raise refusal(
@@ -115,10 +115,10 @@ class Test(TestBase):
                 "that a container's log may hold",
                 "lower it or seconds",
             )
-        if requests < MIN_REQUESTS:
+        if requests < (least := least_values(percentiles)):
             raise refusal(
-                f"makes {requests} requests with seconds {seconds}, too few for a 99th "
-                f"percentile, which takes {MIN_REQUESTS}",
+                f"makes {requests} requests with seconds {seconds}, too few for "
+                f"{', '.join(percentiles) or 'a median'}, which takes {least}",
                 "raise it or seconds",
             )
         return value
@@ -155,15 +155,6 @@ class Test(TestBase):
         return float(self.seconds)
 
     @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The time from a request to its response, as the client program sees it."""
-        what = "of the time from request to response"
-        return tuple(
-            Metric(name, "s", "lower", f"{which} {what}", step=1e-6, samples="latency")
-            for name, which in (("latency", "median"), ("latency_p99", "99th percentile"))
-        )
-
-    @property
     def server(self) -> Server:
         """A server for any number of clients of each protocol."""
         return Server(
@@ -178,9 +169,10 @@ class Test(TestBase):
         )
 
     def warm_up(self) -> Self:
-        """One second, at a rate with enough requests for every connection."""
-        rate = max(MIN_REQUESTS, 2 * self.connections, min(self.requests_per_second, 1000))
-        return self.model_copy(update={"seconds": 1, "requests_per_second": rate})
+        """One second, at a rate with enough requests for every connection and a median."""
+        rate = max(least_values(()), 2 * self.connections, min(self.requests_per_second, 1000))
+        shorter = {"seconds": 1, "requests_per_second": rate, "percentiles": ()}
+        return self.model_copy(update=shorter)
 
 
 class _Histogram(BaseModel):
@@ -267,10 +259,7 @@ def parse(text: str, test: Test) -> Measurement:
     if ordered[0] == 0:
         raise ParseError("fortio's log has a time of zero, which is below its resolution")
     return Measurement(
-        {
-            "latency": statistics.median(ordered),
-            "latency_p99": nearest_rank(ordered, 0.99),
-        },
+        test.values_of(ordered),
         {"latency": tuple(times)},
         details={
             "seconds": seconds,

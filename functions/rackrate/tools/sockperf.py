@@ -5,14 +5,15 @@ Project: [sockperf](https://github.com/Mellanox/sockperf).
 - **Reported time**: the **round trip** of a request and its response, from before sending to after
   receiving. By default sockperf halves it and calls that latency, which is right only if both ways
   take the same time. `--full-rtt` keeps the whole round trip.
-- **Values**: the median and the 99th percentile (nearest rank) of the raw values. The parser
-  compares them with sockperf's summary.
+- **Values**: the median and percentiles (nearest rank) of the raw values. The parser compares
+  the median and the 99th percentile with sockperf's summary.
 - **Samples** `latency`: every response's round trip, to the nanosecond. sockperf leaves out the
   first 400 ms and the last 50 ms.
 - **Resolution**: sockperf logs the times of sending and receiving with nine decimals of a second,
   so a round trip is known to the nanosecond.
 - **Number of samples**: `seconds` times `messages_per_second`, divided by `reply_every`, may be at
-  most 50 000, because a container's log is limited. At least 200 must remain for a 99th percentile.
+  most 50 000, because a container's log is limited. Two have to lie beyond each percentile: p99
+  needs 200, p99.9 2000.
 - `/dev/stdout` works in a container as user 65532 with a read-only root file system, because the
   container runtime gives the pipe behind it to that user.
 """
@@ -33,13 +34,12 @@ from rackrate.tools.base import (
     LOSS_RATIO,
     SECONDS,
     Detail,
+    LatencyTest,
     Measurement,
-    Metric,
     ParseError,
     Port,
     Server,
-    TestBase,
-    nearest_rank,
+    least_values,
     refusal,
 )
 
@@ -47,8 +47,6 @@ PORT = 11111
 #: The most raw values of a trial. A container's log has room for about twice as many (88 bytes each
 #: in 10 MiB).
 MAX_RESPONSES = 50_000
-#: Fewer responses are too few for a 99th percentile.
-MIN_RESPONSES = 200
 # sockperf leaves out the responses of the first 400 ms and of the last 50 ms.
 _LEFT_OUT_SECONDS = 0.45
 _SHORT_REASON = 200
@@ -79,10 +77,13 @@ _END = re.compile(r"^-{10,}$")
 _COMPLAINT = re.compile(r"sockperf: (?:ERROR|No messages).*")
 
 
-class Test(TestBase):
-    """A request-response test; its values are the median and the 99th percentile."""
+class Test(LatencyTest):
+    """A request-response test; its values are the median and percentiles."""
 
     __test__: ClassVar[bool] = False
+
+    latency: ClassVar[str] = "of the round trip of request and response"
+    latency_step: ClassVar[float] = 1e-9
 
     programs: ClassVar[Mapping[str, str]] = {"sockperf": "sockperf"}
     details: ClassVar[tuple[Detail, ...]] = (
@@ -133,9 +134,10 @@ class Test(TestBase):
     @field_validator("messages_per_second")
     @classmethod
     def _neither_too_many_nor_too_few(cls, value: int, info: ValidationInfo) -> int:
-        if not {"seconds", "reply_every"} <= info.data.keys():
+        if not {"percentiles", "seconds", "reply_every"} <= info.data.keys():
             return value  # the other fields have errors of their own
         seconds, reply_every = info.data["seconds"], info.data["reply_every"]
+        percentiles = info.data["percentiles"]
         responses = value * seconds / reply_every
         if responses > MAX_RESPONSES:
             raise refusal(
@@ -144,10 +146,11 @@ class Test(TestBase):
                 "lower it or seconds, or raise reply_every under load",
             )
         kept = value * (seconds - _LEFT_OUT_SECONDS) / reply_every
-        if kept < MIN_RESPONSES:
+        if kept < (least := least_values(percentiles)):
             raise refusal(
                 f"leaves {kept:.0f} responses with seconds {seconds} and reply_every "
-                f"{reply_every}, too few for a 99th percentile, which takes {MIN_RESPONSES}",
+                f"{reply_every}, too few for {', '.join(percentiles) or 'a median'}, which takes"
+                f" {least}",
                 "raise it or seconds, or lower reply_every",
             )
         return value
@@ -169,22 +172,6 @@ class Test(TestBase):
         return float(self.seconds)
 
     @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The round trip of a request and its response, as the client program sees it."""
-        what = "of the round trip of request and response"
-        return (
-            Metric("latency", "s", "lower", f"median {what}", step=1e-9, samples="latency"),
-            Metric(
-                "latency_p99",
-                "s",
-                "lower",
-                f"99th percentile {what}",
-                step=1e-9,
-                samples="latency",
-            ),
-        )
-
-    @property
     def server(self) -> Server:
         """A server for any number of clients of one protocol."""
         return Server(
@@ -198,7 +185,7 @@ class Test(TestBase):
 
     def warm_up(self) -> Self:
         """One second at the default rate, because a low rate would give too few responses."""
-        usual = {"messages_per_second": 1000, "reply_every": 1}
+        usual = {"messages_per_second": 1000, "reply_every": 1, "percentiles": ()}
         return self.model_copy(update={"seconds": 1, **usual})
 
 
@@ -267,10 +254,7 @@ def parse(text: str, test: Test) -> Measurement:
     if summary.sent is not None:
         details["sent_messages"] = summary.sent
     return Measurement(
-        {
-            "latency": statistics.median(ordered) / 1e9,
-            "latency_p99": nearest_rank(ordered, 0.99) / 1e9,
-        },
+        {name: value / 1e9 for name, value in test.values_of(ordered).items()},
         {"latency": samples},
         details=details,
         version=summary.version,

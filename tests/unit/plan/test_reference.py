@@ -163,6 +163,9 @@ def tool_tests(draw):
                 values[name] = draw(st.booleans())
             case "null":
                 values[name] = None
+            case "array":
+                each = st.sampled_from(kind["items"]["enum"])
+                values[name] = draw(st.lists(each, max_size=kind["maxItems"], unique=True))
             case _:
                 values[name] = draw(st.sampled_from(kind["enum"]))
     return {"name": "x", "tool": tool, **values}

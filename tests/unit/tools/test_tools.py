@@ -162,7 +162,7 @@ def test_a_tool_is_given_plain_arguments(tool, fields, expected):
             "sockperf",
             {"messages_per_second": 10},
             "messages_per_second",
-            "too few for a 99th percentile.*raise it or seconds",
+            "too few for p99,.*raise it or seconds",
         ),
         ("sockperf", {"reply_every": 2}, "reply_every", "only under load"),
         (
@@ -175,8 +175,15 @@ def test_a_tool_is_given_plain_arguments(tool, fields, expected):
             "fortio",
             {"requests_per_second": 10},
             "requests_per_second",
-            "too few for a 99th percentile.*raise it or seconds",
+            "too few for p99,.*raise it or seconds",
         ),
+        (
+            "fortio",
+            {"requests_per_second": 100, "percentiles": ["p90", "p99.9"]},
+            "requests_per_second",
+            "1000 requests.*too few for p90, p99.9, which takes 2000",
+        ),
+        ("fortio", {"percentiles": ["p99", "p99"]}, "percentiles", "twice; name each once"),
         (
             "fortio",
             {"requests_per_second": 20, "connections": 101},
@@ -589,6 +596,27 @@ def test_sockperfs_values_come_from_its_raw_values_whole_round_trips():
         / (2 - len(rows) % 2)
     )
     assert found.values["latency_p99"] in found.samples["latency"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "version", "situation", "options"),
+    [
+        ("fortio", "1.66.0", "tcp", {"seconds": 1, "requests_per_second": 201}),
+        ("sockperf", "3.7", "tcp-ping-pong", {"seconds": 2, "messages_per_second": 200}),
+    ],
+)
+def test_a_percentile_is_the_nearest_rank_of_the_raw_values(tool, version, situation, options):
+    percentiles = {"percentiles": ["p99", "p90", "p95"]}
+    test, text = captured(tool, version, situation, **options, **percentiles)
+    found = tools.parse(test, text)
+    assert [each.name for each in test.metrics] == [
+        *("latency", "latency_p99", "latency_p90", "latency_p95")
+    ]
+    samples = found.samples["latency"]
+    for name, share in (("p90", 0.9), ("p95", 0.95), ("p99", 0.99)):
+        value = found.values[f"latency_{name}"]
+        assert sum(each <= value for each in samples) >= share * len(samples)
+        assert sum(each < value for each in samples) < share * len(samples)
 
 
 def test_half_round_trips_are_not_taken_for_whole_ones():
