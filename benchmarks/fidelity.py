@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import statistics
 import subprocess
@@ -29,7 +28,7 @@ from benchmarks.figures import ImpossibleFigure, positive, share
 from lab import control_groups, daemon, stack
 from lab.errors import LabError
 from lab.nodes.process import wait_until
-from lab.setup.debian import library_path
+from lab.setup import tools
 from lab.up import bring_up
 
 REPETITIONS = 6
@@ -124,19 +123,16 @@ def share_of_run(status: dict[str, Any], results: Path) -> float:
     return traffic_share(history, trials, printed)
 
 
-def bare_iperf3(
-    status: dict[str, Any], arms: dict[str, list[str]], seconds: int
-) -> dict[str, float]:
+def bare_iperf3(arms: dict[str, list[str]], seconds: int) -> dict[str, float]:
     """The median of bare iperf3 for each arm's two nodes, in bits per second at the receiver."""
     figures: dict[str, list[float]] = defaultdict(list)
-    programs = Path(status["programs"])
     for repetition in range(REPETITIONS):
         threads = []
         for arm, nodes in arms.items():
             client, server = nodes if repetition % 2 == 0 else reversed(nodes)
 
             def measure(arm: str = arm, client: str = client, server: str = server) -> None:
-                figures[arm].append(_one(programs, client, server, seconds))
+                figures[arm].append(_one(client, server, seconds))
 
             threads.append(threading.Thread(target=measure))
         for thread in threads:
@@ -146,13 +142,11 @@ def bare_iperf3(
     return {arm: statistics.median(values) for arm, values in figures.items()}
 
 
-def _one(programs: Path, client: str, server: str, seconds: int) -> float:
-    variables = os.environ | {"LD_LIBRARY_PATH": library_path(programs)}
-    iperf3 = str(programs / "usr/bin/iperf3")
+def _one(client: str, server: str, seconds: int) -> float:
+    iperf3 = tools.command("iperf3")
     address = server.split(".")[0].removeprefix("ip-").replace("-", ".")
     listening = subprocess.Popen(
-        [*daemon.enter(server), iperf3, "--server", "--one-off", "--port", str(PORT)],
-        env=variables,
+        [*daemon.enter(server), *iperf3, "--server", "--one-off", "--port", str(PORT)],
         stdout=subprocess.DEVNULL,
     )
     try:
@@ -164,10 +158,9 @@ def _one(programs: Path, client: str, server: str, seconds: int) -> float:
         )
         done = subprocess.run(
             [
-                *(*daemon.enter(client), iperf3, "--client", address, "--port", str(PORT)),
+                *(*daemon.enter(client), *iperf3, "--client", address, "--port", str(PORT)),
                 *("--time", str(seconds), "--json"),
             ],
-            env=variables,
             capture_output=True,
             text=True,
             check=True,
@@ -194,7 +187,7 @@ def report(status: dict[str, Any], plan: Path) -> None:
         arm: [node if isinstance(node, str) else node["name"] for node in nodes]
         for arm, nodes in arms.items()
     }
-    bare = bare_iperf3(status, names, int(test["seconds"]))
+    bare = bare_iperf3(names, int(test["seconds"]))
     print(
         f"\n{TEST} throughput at the receiver, median, network scaled by {status['network_scale']}"
     )

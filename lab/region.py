@@ -40,7 +40,6 @@ def write_status(region: Region, settings: Settings) -> None:
         "seed": settings.seed,
         "tools_image": tools_reference(Path(settings.images)),
         "kubernetes": settings.kubernetes,
-        "programs": settings.programs,
     }
     temporary = state / "status.json.new"
     temporary.touch(mode=0o600)

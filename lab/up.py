@@ -15,7 +15,7 @@ from lab import daemon, prerequisites, stack
 from lab.cache import FUNCTIONS, cache_directory
 from lab.errors import LabError
 from lab.fabric.luck import fresh_seed
-from lab.setup import debian, golang, image, kubernetes
+from lab.setup import debian, golang, image, kubernetes, tools
 
 # With this scale both arms together use 2 Gb/s at once; two cores carry 15 Gb/s.
 DEFAULT_NETWORK_SCALE = 0.1
@@ -50,15 +50,17 @@ def network_scale() -> float:
 def prepare(say: Say) -> Artifacts:
     """Download and build what is not in the cache."""
     say("Debian's packages")
-    programs = debian.unpacked_packages()
+    programs = debian.unpacked_services()
+    say(f"the pods' tools, of {tools.release()}")
+    root = tools.unpacked()
+    say("the pods' tools that Debian lacks (built once, half a minute on two cores)")
+    modules = golang.tools()
     say(f"Kubernetes {kubernetes.version()} (built once, 5 minutes on two cores)")
     binaries = kubernetes.binaries()
-    say("the tools that Debian lacks (built once, half a minute on two cores)")
-    modules = golang.tools()
     say("container images")
     # So that labs whose caches link to this one share it.
     (cache_directory() / FUNCTIONS).mkdir(exist_ok=True)
-    return Artifacts(programs, binaries, image.archive(programs, modules, binaries / "pause"))
+    return Artifacts(programs, binaries, image.archive(root, modules, binaries / "pause"))
 
 
 def bring_up(

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from lab.cache import artifact, key_of
 from lab.errors import LabError
-from lab.setup.debian import unpack, update_index
+from lab.setup.debian import on_an_empty_system, unpack
 
 NAMES = ("chromium", "google-chrome-stable", "google-chrome")
 # playwright's driver needs libatomic1, which a minimal Debian lacks.
@@ -123,13 +123,8 @@ def _chromium_in(root: Path) -> Chromium:
 def _make(directory: Path) -> None:
     try:
         names = _with_libraries()
-    except subprocess.CalledProcessError:
-        update_index()
-        try:
-            names = _with_libraries()
-        except subprocess.CalledProcessError as error:
-            reason = (error.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise LabError(f"apt has no Chromium ({reason}): {REMEDY}") from error
+    except LabError as error:
+        raise LabError(f"{error} Or {REMEDY}") from error
     unpack(names, directory)
     (directory / "fonts.conf").write_text(FONTS, "utf-8")
     made = _chromium_in(directory)
@@ -149,19 +144,13 @@ def _make(directory: Path) -> None:
 
 
 def _with_libraries() -> list[str]:
-    """The packages and their libraries: what apt would install on an empty system."""
-    nothing = ("-o", "Dir::State::status=/dev/null")
-    listing = _output(
-        *("apt-get", "install", "--print-uris", "--no-install-recommends", "-qq"),
-        *(*nothing, *PACKAGES),
-    )
-    wanted = {name.partition("_")[0] for name in re.findall(r"^'\S+' (\S+)", listing, re.M)}
-    return sorted(
+    """The packages and their libraries."""
+    return [
         name
-        for name in wanted
+        for name in on_an_empty_system(PACKAGES)
         if name in {*PACKAGES, "chromium-common"}
         or (name.startswith("lib") and not LEFT_OUT.match(name))
-    )
+    ]
 
 
 def _output(*command: str) -> str:

@@ -16,26 +16,29 @@ from pathlib import Path
 from lab.cache import artifact, key_of
 from lab.errors import LabError
 
-# What the nodes and the control plane run.
+# What the nodes and the control plane run, from the machine's own release. The tools of the pods
+# are in `lab.setup.tools`.
 SERVICES = ("containerd", "containernetworking-plugins", "etcd-server", "libseccomp2", "runc")
-# The programs that the measuring pods run, each with its package or the path of its Go module. The
-# stack's own image uses the same list.
-PROGRAMS = dict(
-    line.split()
-    for line in (Path(__file__).parents[2] / "image" / "programs.txt").read_text().splitlines()
-)
-TOOLS = tuple(sorted({package for package in PROGRAMS.values() if "/" not in package}))
-# Libraries that a small Debian may lack; they are unpacked even when this host has them. The C
-# library and related ones come from the host, because a second one beside it would not load.
-LIBRARIES = re.compile(r"^lib(cap2|idn2|iperf|mnl|sctp|ssl|unistring)")
+# Without it, apt drops its privileges for downloads, cannot write into the cache, and warns.
+NO_SANDBOX = ("-o", "APT::Sandbox::User=root")
+OS_RELEASE = Path("/etc/os-release")
 
 
-def unpacked_packages() -> Path:
-    """The root directory of the packages' files (`usr/bin/containerd`, ...).
+def unpacked_services() -> Path:
+    """The root directory of the services' files (`usr/bin/containerd`, ...).
 
     The key is the machine's Debian release and architecture and the names of the packages, without
-    versions. apt's index may change from day to day, and a tool that is updated during a comparison
-    would be a confounder. `make clean-cache` makes the lab download the packages again.
+    versions, because apt's index may change from day to day. `make clean-cache` makes the lab
+    download the packages again.
+    """
+    return artifact("debian", key_of(*machine(), *SERVICES), _download)
+
+
+def machine() -> tuple[str, str]:
+    """The machine's release and architecture, as parts of a key.
+
+    Raises:
+        LabError: apt or dpkg is missing.
     """
     for program in ("apt-get", "apt-cache", "dpkg"):
         if shutil.which(program) is None:
@@ -43,34 +46,62 @@ def unpacked_packages() -> Path:
                 f"{program} is missing: the lab takes etcd, containerd and iperf3 from Debian's "
                 "packages, so run it on Debian or a system derived from it."
             )
-    release = Path("/etc/os-release").read_text(encoding="utf-8")
     architecture = _output("dpkg", "--print-architecture").strip()
-    key = key_of(release, architecture, *SERVICES, *TOOLS)
-    return artifact("debian", key, _download)
+    return OS_RELEASE.read_text(encoding="utf-8"), architecture
 
 
 def _download(directory: Path) -> None:
     unpack(_with_libraries(), directory)
 
 
-def unpack(names: Sequence[str], directory: Path) -> None:
+def on_an_empty_system(names: Sequence[str], options: Sequence[str] = ()) -> list[str]:
+    """The packages, and all that apt would install with them on a system without any.
+
+    Args:
+        names: the packages.
+        options: apt's, such as those of another release's sources.
+
+    Raises:
+        LabError: apt knows no such package.
+    """
+    command = [
+        *("apt-get", "install", "--print-uris", "--no-install-recommends", "-qq"),
+        *("-o", "Dir::State::status=/dev/null", *options, *names),
+    ]
+    listing = subprocess.run(command, capture_output=True, text=True, check=False)
+    if listing.returncode != 0:
+        update_index(options)
+        listing = subprocess.run(command, capture_output=True, text=True, check=False)
+    if listing.returncode != 0:
+        raise LabError(
+            f"apt lacks one of {', '.join(names)} ({_reason(listing)}): check the machine's "
+            "package sources, then run the command again."
+        )
+    files = re.findall(r"^'\S+' (\S+)", listing.stdout, re.M)
+    return sorted({file.partition("_")[0] for file in files})
+
+
+def unpack(names: Sequence[str], directory: Path, options: Sequence[str] = ()) -> None:
     """Download packages and unpack their files under a directory.
+
+    Args:
+        names: the packages.
+        directory: an existing directory.
+        options: apt's, such as those of another release's sources.
 
     Raises:
         LabError: apt cannot download a package.
     """
     packages = directory / "packages"
     packages.mkdir()
-    # Without the option, apt drops its privileges for downloads, cannot write here, and warns.
-    command = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *names]
+    command = ["apt-get", "download", "-q", *NO_SANDBOX, *options, *names]
     attempt = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
     if attempt.returncode != 0:
-        update_index()
+        update_index(options)
         attempt = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
     if attempt.returncode != 0:
-        reason = (attempt.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise LabError(
-            f"Debian's packages cannot be downloaded ({reason}): check the network and "
+            f"Debian's packages cannot be downloaded ({_reason(attempt)}): check the network and "
             "`apt-get update`, then run the command again."
         )
     for package in sorted(packages.glob("*.deb")):
@@ -78,26 +109,28 @@ def unpack(names: Sequence[str], directory: Path) -> None:
     shutil.rmtree(packages)
 
 
-def update_index() -> None:
+def update_index(options: Sequence[str] = ()) -> None:
     """Update apt's index of packages.
+
+    Args:
+        options: apt's, such as those of another release's sources.
 
     Raises:
         LabError: apt cannot update it.
     """
     update = subprocess.run(
-        ["apt-get", "update", "-q"], capture_output=True, text=True, check=False
+        ["apt-get", "update", "-q", *options], capture_output=True, text=True, check=False
     )
     if update.returncode != 0:
-        reason = (update.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise LabError(
-            f"apt-get update failed ({reason}): check the network and the machine's package "
-            "sources, then run the command again."
+            f"apt-get update failed ({_reason(update)}): check the network and the machine's "
+            "package sources, then run the command again."
         )
 
 
 def _with_libraries() -> list[str]:
-    """The packages, with the shared libraries that they depend on and the host may lack."""
-    command = ["apt-cache", "depends", "--recurse", "--important", *SERVICES, *TOOLS]
+    """The services, with the shared libraries that they depend on and the host lacks."""
+    command = ["apt-cache", "depends", "--recurse", "--important", *SERVICES]
     listing = subprocess.run(command, capture_output=True, text=True, check=False)
     if listing.returncode != 0:
         update_index()
@@ -105,7 +138,7 @@ def _with_libraries() -> list[str]:
     # A line that starts with a name is a package; its dependencies are indented below it.
     packages = {line for line in listing.stdout.splitlines() if re.fullmatch(r"[a-z0-9.+-]+", line)}
     lacking = {name for name in packages if name.startswith("lib")} - _installed()
-    return sorted({*SERVICES, *TOOLS, *lacking, *filter(LIBRARIES.match, packages)})
+    return sorted({*SERVICES, *lacking})
 
 
 def _installed() -> set[str]:
@@ -122,6 +155,11 @@ def library_path(root: Path) -> str:
         for found in root.glob(pattern)
     }
     return os.pathsep.join(sorted(directories))
+
+
+def _reason(attempt: subprocess.CompletedProcess[str]) -> str:
+    """The last line of a command's error output."""
+    return (attempt.stderr.strip().splitlines() or ["no reason given"])[-1]
 
 
 def _output(*command: str) -> str:

@@ -1,8 +1,8 @@
 """The container images of the lab: the measuring tools and the pod sandbox, as one OCI archive.
 
-The lab builds them from the unpacked Debian packages, the shared libraries that the dynamic linker
-names, and programs built from Go modules, so it needs no registry. The tools' image has no shell,
-because pods run an argv.
+The lab builds them from unpacked Debian packages and Go modules, so it needs no registry. The tools'
+image has the programs, the C library of their own release and the shared libraries that its dynamic
+linker names. It has no shell, because pods run an argv.
 """
 
 from __future__ import annotations
@@ -10,35 +10,30 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import platform
 import re
-import shutil
 import subprocess
 import tarfile
 from pathlib import Path
 
 from lab.cache import artifact, key_of
-from lab.setup.debian import PROGRAMS, TOOLS, library_path
+from lab.setup import tools
 
 TOOLS_IMAGE = "rackrate.lab/tools:debian"
 PAUSE_IMAGE = "rackrate.lab/pause:1"
-# Programs of the host itself, whose C library the other tools use too. `cat` prints the kernel's
-# counters; `sleep` runs in pods that only have to exist.
-HOST_TOOLS = ("cat", "sleep")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def archive(debian_root: Path, modules: Path, pause: Path) -> Path:
+def archive(root: Path, modules: Path, pause: Path) -> Path:
     """The OCI archive of both images, ready for `ctr images import`.
 
     Args:
-        debian_root: the root of the unpacked packages.
-        modules: the directory of the programs built from Go modules.
-        pause: the program of the pod sandbox.
+        root: where the tools' packages are unpacked.
+        modules: the directory of the tools built from Go modules.
+        pause: the program of the pods' sandboxes.
     """
-    sources = (" ".join(PROGRAMS), debian_root.name, modules.name)
+    sources = (" ".join(tools.PROGRAMS), root.name, modules.name)
     key = key_of(Path(__file__).read_bytes(), *sources, pause.read_bytes())
 
     def build(directory: Path) -> None:
@@ -46,7 +41,7 @@ def archive(debian_root: Path, modules: Path, pause: Path) -> Path:
             directory / "images.tar",
             {
                 TOOLS_IMAGE: (
-                    _tools_layer(debian_root, modules),
+                    _tools_layer(root, modules),
                     {"Cmd": ["/usr/bin/iperf3", "--version"]},
                 ),
                 PAUSE_IMAGE: (_layer({"/pause": pause}), {"Entrypoint": ["/pause"]}),
@@ -73,52 +68,31 @@ def _pinned(name: str, digest: str) -> str:
 
 
 def _tools_layer(root: Path, modules: Path) -> bytes:
-    files: dict[str, Path] = {}
-    programs = [
-        *(_unpacked_program(root, name) for name, package in PROGRAMS.items() if package in TOOLS),
-        *map(_host_program, HOST_TOOLS),
-    ]
-    for program in programs:
+    # Programs of Go modules are static.
+    files = {f"/usr/bin/{program.name}": program for program in modules.iterdir()}
+    for name in tools.PROGRAMS:
         # Put all programs into /usr/bin, so that PATH finds them in any layout of Debian's.
-        files[f"/usr/bin/{program.name}"] = program
-        files |= _libraries_of(program, root)
-    # These are static.
-    files |= {f"/usr/bin/{program.name}": program for program in modules.iterdir()}
+        files[f"/usr/bin/{name}"] = tools.program(root, name)
+        files |= _libraries_of(tools.program(root, name), root)
     return _layer(files, directories=("/tmp", "/etc", "/proc", "/sys", "/dev", "/run"))
 
 
-def _unpacked_program(root: Path, name: str) -> Path:
-    for directory in ("usr/bin", "bin", "usr/sbin", "sbin"):
-        if (found := root / directory / name).exists():
-            return found
-    raise RuntimeError(f"{PROGRAMS[name]}, as image/programs.txt has it, holds no {name}")
-
-
-def _host_program(name: str) -> Path:
-    found = shutil.which(name)
-    if found is None:
-        raise RuntimeError(f"the host has no {name}")
-    return Path(found)
-
-
 def _libraries_of(program: Path, root: Path) -> dict[str, Path]:
-    """The shared libraries of a program, by the paths at which the linker looks for them."""
-    listing = subprocess.run(
-        ["ldd", str(program)],
-        env=os.environ | {"LD_LIBRARY_PATH": library_path(root)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    if "not found" in listing:
-        raise RuntimeError(f"a library of {program.name} is missing:\n{listing}")
-    libraries = {}
-    for line in listing.splitlines():
-        if found := re.search(r"(\S+) => (/\S+)", line):
-            libraries[f"/lib/{found[1]}"] = Path(found[2])
-        elif found := re.match(r"\s*(/\S+/ld-\S+)", line):
-            libraries[found[1]] = Path(found[1])
-    return libraries
+    """The shared libraries of a program and its loader, by the paths at which pods look for them.
+
+    Raises:
+        RuntimeError: the packages lack one of them.
+    """
+    # Without the loader's cache, which is of the machine's own libraries.
+    command = (*tools.loader(root), "--inhibit-cache", "--list", str(program))
+    listing = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = re.findall(r"(\S+) => (/\S+) ", listing.stdout)
+    if listing.returncode != 0 or not all(Path(path).is_relative_to(root) for _, path in found):
+        raise RuntimeError(
+            f"the packages lack a library of {program.name}:\n{listing.stdout}{listing.stderr}"
+        )
+    # A program names its loader by path, and its libraries by name.
+    return {name if "/" in name else f"/lib/{name}": Path(path) for name, path in found}
 
 
 def _layer(files: dict[str, Path], directories: tuple[str, ...] = ()) -> bytes:

@@ -115,8 +115,7 @@ def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
     after = Traces.now()
     caches = {
         *("chromium", "debian", "functions", "go-toolchain", "images", "kubernetes", "last-lab"),
-        "modules",
-        *("uv", "uv-cache", PRIVATE_CACHES),
+        *("modules", "tools", "uv", "uv-cache", PRIVATE_CACHES),
     }
     left: dict[str, object] = {
         "processes": alive(processes | lab_processes()),

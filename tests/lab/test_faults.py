@@ -8,13 +8,12 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from lab import daemon
 from lab.fabric.caps import links
 from lab.fabric.network import FABRIC
 from lab.faults import inject
-from lab.nodes.programs import Programs
+from lab.setup import tools
 from tests.lab.running import Lab
 from tests.lab.waiting import eventually
 
@@ -41,11 +40,9 @@ class Ping:
     milliseconds: float
 
 
-def ping(lab: Lab, node: str, address: str, *more: str, count: int = 20) -> Ping:
-    programs = Programs(Path(lab.status["kubernetes"]), Path(lab.status["programs"]))
+def ping(node: str, address: str, *more: str, count: int = 20) -> Ping:
     said = inside(
-        *("env", *(f"{name}={value}" for name, value in programs.environment.items())),
-        *(programs.debian_program("usr/bin/ping", "bin/ping"), "-q", "-c", str(count)),
+        *(*tools.command("ping"), "-q", "-c", str(count)),
         *("-i", "0.01", "-W", "1", *more, address),
         node=node,
     )
@@ -64,27 +61,27 @@ def test_each_fault_of_the_network_has_its_effect_and_leaves_the_fabric_as_it_wa
     near, far = lab.nodes(placement_group=True)[0], lab.nodes(placement_group=False)[0]
     address = lab.core.read_node(far).status.addresses[0].address
     before = fabric()
-    whole = ping(lab, near, address)
+    whole = ping(near, address)
     assert whole.received == 20
     with inject("packets-lost", on=far, rate=0.3):
-        assert 20 <= ping(lab, near, address, count=60).received < 60
+        assert 20 <= ping(near, address, count=60).received < 60
     with inject("packets-delayed", on=far, delay_ms="20"), inject("racks-duplicated", on=far):
-        both = ping(lab, near, address)
+        both = ping(near, address)
         assert both.milliseconds > 40
         assert both.duplicates > 0
     with inject("packets-corrupted", on=far, rate=0.5):
-        assert ping(lab, near, address, count=40).received < 40
+        assert ping(near, address, count=40).received < 40
     with inject("mtu-mismatch", on=far):
-        assert ping(lab, near, address, "-s", "1400", count=5).received == 5
-        assert ping(lab, near, address, "-s", "4000", count=5).received == 0
+        assert ping(near, address, "-s", "1400", count=5).received == 5
+        assert ping(near, address, "-s", "4000", count=5).received == 0
     with inject("partition", on=far, direction="in"):
-        assert ping(lab, near, address, count=5).received == 0
+        assert ping(near, address, count=5).received == 0
         assert lab.node_is_ready(far)
     with inject("link-flapping", on=far):
-        assert ping(lab, near, address, count=5).received == 0
+        assert ping(near, address, count=5).received == 0
     assert fabric() == before
     # The kernel may need a moment after a link was down.
-    eventually(lambda: ping(lab, near, address).received == 20, seconds=10)
+    eventually(lambda: ping(near, address).received == 20, seconds=10)
 
 
 def test_a_killed_program_starts_again_and_its_node_stays_ready(lab: Lab) -> None:
@@ -129,11 +126,11 @@ def test_a_node_that_is_lost_has_no_program_and_is_ready_again_when_the_fault_is
         assert not [line for line in listed if "/containerd " in line and node in line]
         assert not [line for line in listed if "containerd-shim" in line and node in line]
         # The namespace of the control plane has a route to every node.
-        assert ping(lab, "region", address, count=3).received == 0
+        assert ping("region", address, count=3).received == 0
         taken_back = datetime.now(UTC).replace(microsecond=0)
     assert lab.process(f"--hostname-override={node} ", name="kubelet")
     # What its kubelet says now, not what it said before the fault.
     (ready,) = (c for c in lab.core.read_node(node).status.conditions if c.type == "Ready")
     assert ready.status == "True"
     assert ready.last_heartbeat_time >= taken_back
-    assert ping(lab, "region", address, count=3).received == 3
+    assert ping("region", address, count=3).received == 3

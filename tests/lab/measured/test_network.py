@@ -9,13 +9,13 @@ import statistics
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab import daemon
 from lab.fabric import caps
+from lab.setup import tools
 from tests.lab.bare_iperf3 import PORT, address, iperf3
 from tests.lab.running import Lab
 
@@ -53,7 +53,7 @@ def both_ways(lab: Lab, streams: int) -> dict[tuple[bool, bool], float]:
     def measure(group: bool, backwards: bool) -> None:
         one, other = lab.nodes(placement_group=group)
         pair = (other, one) if backwards else (one, other)
-        figures[group, backwards] = iperf3(lab, *pair, streams)
+        figures[group, backwards] = iperf3(*pair, streams)
 
     for backwards in (False, True):
         # Both arms at once, as in a run: they share nothing but the processor.
@@ -96,7 +96,7 @@ def check_cap(lab: Lab, one: str, other: str, cap: float) -> None:
     """One flow from node to node comes to its cap, bits per second, and never past it."""
     seen: list[float] = []
     while len(seen) < ATTEMPTS and not (seen and seen[-1] > LEAST_SHARE * cap):
-        seen.append(iperf3(lab, one, other, 1))
+        seen.append(iperf3(one, other, 1))
         assert seen[-1] < cap
     assert seen[-1] > LEAST_SHARE * cap, seen
 
@@ -172,12 +172,12 @@ def test_the_way_within_a_rack_has_no_delay(lab: Lab) -> None:
 
 def test_ping_from_the_pods_image_sees_the_delay_twice(lab: Lab) -> None:
     """The round trip that is published for EC2 without a group is 0.46 ms."""
-    ping = str(next(Path(lab.status["programs"]).glob("**/bin/ping")))
+    ping = tools.command("ping")
     medians = {}
     for group in (True, False):
         one, other = lab.nodes(placement_group=group)
         done = subprocess.run(
-            [*daemon.enter(one), ping, "-c", "20", "-i", "0.02", address(other)],
+            [*daemon.enter(one), *ping, "-c", "20", "-i", "0.02", address(other)],
             capture_output=True,
             text=True,
             check=True,
