@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,7 +104,7 @@ def printed_by(run: Run) -> bytes:
             if run.sent is not None:
                 client.send_signal(run.sent)
             if run.server_dies and server is not None:
-                server.kill()
+                _kill(server)
             client.wait(test.expected_seconds + GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             raise CaptureError(f"{client.args!r} does not end") from None
@@ -125,7 +125,7 @@ def _server(test: TestBase | None) -> Iterator[subprocess.Popen[bytes] | None]:
         server = _start(test.server.argv, output.fileno())
         try:
             deadline = time.monotonic() + GRACE_SECONDS
-            while not all(map(_listens, test.server.ports)):
+            while not _listens(test.server.ports[0]):
                 if server.poll() is not None or time.monotonic() > deadline:
                     output.seek(0)
                     said = output.read().decode(errors="replace").strip()
@@ -133,7 +133,7 @@ def _server(test: TestBase | None) -> Iterator[subprocess.Popen[bytes] | None]:
                 time.sleep(0.05)
             yield server
         finally:
-            server.kill()
+            _kill(server)
             server.wait()
 
 
@@ -152,9 +152,16 @@ def _start(argv: Sequence[str], output: int) -> subprocess.Popen[bytes]:
             stdout=output,
             stderr=output,
             preexec_fn=prepare,
+            process_group=0,
         )
     except OSError as error:
         raise CaptureError(f"{argv[0]} cannot be started: {error.strerror}") from None
+
+
+def _kill(server: subprocess.Popen[bytes]) -> None:
+    """Kill a server and its children, which also end together in a container."""
+    with suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
 
 
 def _listens(port: Port) -> bool:
@@ -199,6 +206,8 @@ def _enter(arguments: Sequence[str]) -> None:
 def _prepare(sysctls: Mapping[str, str]) -> None:
     for command in (
         "ip link set lo up",
+        # getaddrinfo with AI_ADDRCONFIG finds no address where the loopback's own is the only one.
+        "ip address add 10.0.0.1/32 dev lo",
         "tc qdisc add dev lo root tbf rate 1gbit burst 256kb latency 50ms",
         f"ip route add unreachable {UNREACHABLE}",
     ):

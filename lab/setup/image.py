@@ -1,8 +1,8 @@
 """The container images of the lab: the measuring tools and the pod sandbox, as one OCI archive.
 
-The lab builds them from unpacked Debian packages and Go modules, so it needs no registry. The tools'
-image has the programs, the C library of their own release and the shared libraries that its dynamic
-linker names. It has no shell, because pods run an argv.
+The lab builds them from unpacked Debian packages and Go modules, so it needs no registry. The image
+of the tools has the programs, the C library of their own release and the shared libraries that its
+dynamic linker names. It has no shell, because pods run an argv.
 """
 
 from __future__ import annotations

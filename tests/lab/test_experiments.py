@@ -26,7 +26,10 @@ DEADLINE_SECONDS = 400
 SHORT = {"seconds": 1, "count": 4}
 #: Whose addresses a tool's output tells, by tool: the client's and the server's, or the server's.
 BOTH, SERVER = ("client", "server"), ("server",)
-TOLD = {"iperf3": BOTH, "iperf": BOTH, "ping": SERVER, "sockperf": SERVER}
+TOLD = {
+    **dict.fromkeys(("iperf", "iperf3"), BOTH),
+    **dict.fromkeys(("netperf", "ping", "sockperf"), SERVER),
+}
 
 
 @functools.cache

@@ -159,7 +159,8 @@ class Server:
         name: the container's name; tests with the same server share it.
         argv: the command line, which runs without a shell. Its program may differ from the
             client's.
-        ports: the ports that clients connect to.
+        ports: the ports that clients connect to. The first one is open when the server is ready;
+            others may open during a test.
     """
 
     name: str

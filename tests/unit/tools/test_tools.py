@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rackrate import tools
-from rackrate.tools import Interval, Measurement, Metric, ParseError, Throughput, iperf3, ping
+from rackrate.tools import (
+    Interval,
+    Measurement,
+    Metric,
+    ParseError,
+    Throughput,
+    iperf3,
+    netperf,
+    ping,
+)
 from rackrate.tools.base import LOG_BYTES, interval_seconds, merged_remainder
 from tests.unit.tools.captures import DATA
 
@@ -113,6 +122,12 @@ def made(tool, **fields):
             {"protocol": "grpc", "connections": 4, "requests_per_second": 100, "seconds": 5},
             "fortio load -quiet -uniform -grpc -ping -c 4 -qps 100 -t 5s -payload-size 64"
             " -access-log-file /dev/stdout -json - 10.0.0.9:8079",
+        ),
+        (
+            "netperf",
+            {"mode": "udp-rr", "seconds": 3, "request_bytes": 100, "response_bytes": 1400},
+            "netperf -P 0 -H 10.0.0.9 -p 12865 -t UDP_RR -l 3 -- -P ,12866 -r 100,1400 -e 1 -k "
+            + ",".join(netperf.SELECTORS),
         ),
     ],
 )
@@ -259,7 +274,7 @@ def test_a_test_says_in_which_directions_it_sends():
     assert made("iperf3", bidirectional=True).throughput.directions == 2
 
 
-@pytest.mark.parametrize("tool", ["ping", "sockperf"])
+@pytest.mark.parametrize("tool", ["netperf", "ping", "sockperf"])
 def test_a_test_of_latency_is_none_of_throughput(tool):
     assert made(tool).throughput is None
 
@@ -330,7 +345,8 @@ def test_a_trial_has_no_value_that_is_not_finite_and_positive(tool, number, monk
     with pytest.raises(ParseError) as caught:
         tools.parse(test, "what the tool printed")
     if number == 0:
-        said = "nothing was transferred" if test.throughput else "below the tool's resolution of 1"
+        more_is_better = test.primary.better == "higher"
+        said = "nothing was transferred" if more_is_better else "below the tool's resolution of 1"
         assert said in str(caught.value)
     else:
         assert str(number) in str(caught.value)
@@ -684,6 +700,45 @@ def test_a_message_in_the_middle_of_fortios_summary_costs_nothing():
     assert message[:19] in text
     place = text.index('  "DurationHistogram"')
     assert tools.parse(test, text[:place] + message + text[place:]) == tools.parse(test, text)
+
+
+def test_netperfs_requests_without_a_response_are_counted_and_stop_no_time_of_the_others():
+    """The network of this capture dropped five datagrams. The last request may be on its way."""
+    test, text = captured("netperf", "2.7.1", "udp-some-lost", mode="udp-rr", seconds=6)
+    found = tools.parse(test, text)
+    assert found.details["loss_ratio"] == pytest.approx(4 / 72_111)
+    assert float(found.details["mean_seconds"]) < 0.5 / found.values["transaction_rate"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("TRANSACTION_RATE=57473.229", "TRANSACTION_RATE=57873.229", "transactions and seconds"),
+        ("RT_LATENCY=17.399", "RT_LATENCY=17.499", "mean time beside it"),
+        ("LOCAL_SEND_CALLS=115111", "LOCAL_SEND_CALLS=115113", "do not match"),
+        ("LOCAL_SEND_CALLS=115111", "LOCAL_SEND_CALLS=115110", "do not match"),
+        ("MEAN_LATENCY=17.35", "MEAN_LATENCY=12.35", "contradict"),
+        ("MEAN_LATENCY=17.35", "MEAN_LATENCY=27.35", "contradict"),
+        ("P50_LATENCY=15", "P50_LATENCY=10", "contradict"),
+        ("P90_LATENCY=18", "P90_LATENCY=14", "contradict"),
+        ("P99_LATENCY=62", "P99_LATENCY=6200", "contradict"),
+        ("P99_LATENCY=62\n", "", "truncated"),
+        ("P99_LATENCY=62\n", "P99_LATENCY=62\nP99_LATENCY=62\n", "truncated"),
+        ("-l 2 ", "-l 1 ", "arguments differ"),
+        ("TCP_RR", "TCP_CRR", "arguments differ"),
+    ],
+)
+def test_netperfs_figures_have_to_agree_and_be_of_the_test(old, new, reason):
+    test, text = captured("netperf", "2.7.1", "tcp-rr", seconds=2)
+    assert old in text
+    with pytest.raises(ParseError, match=reason):
+        tools.parse(test, text.replace(old, new))
+
+
+def test_netperf_may_lie_anywhere():
+    test, text = captured("netperf", "2.7.1", "tcp-rr", seconds=2)
+    elsewhere = text.replace('"netperf ', '"/usr/local/bin/netperf ')
+    assert tools.parse(test, elsewhere) == tools.parse(test, text)
 
 
 def test_pings_lost_packets_are_counted_and_are_no_samples():
