@@ -13,6 +13,8 @@ from rackrate.report.charts import canvas, dots, ecdf, heatmap, series
 from rackrate.report.frame import figure, pair_of, raw_link, rows_of
 from rackrate.report.markup import cell, listed_cell, number, text
 from rackrate.report.material import Material, MetricMaterial, TestMaterial
+from rackrate.report.values import Columns, Value, by_column
+from rackrate.results.rows import metric_column
 from rackrate.tools import Interval
 from rackrate.verdict.model import Ends
 from rackrate_text.units import UNKNOWN, duration, percent, quantity
@@ -64,6 +66,29 @@ def trials_figure(metric: MetricMaterial) -> str:
         # An arm that lost every trial still has crosses in the chart.
         legend=[arm for arm in page.arms if arm in by_arm or arm in lost],
         data=_trials_data(metric),
+        columns=_trials_columns(metric, shown.limits()),
+    )
+
+
+def _trials_columns(metric: MetricMaterial, limits: Mapping[int, float]) -> Columns:
+    """The trials as in trials.csv, with their arms' limits; nothing if they are too many."""
+    page, failed = metric.page, metric.test.failed
+    if len(metric.values) + len(failed) > page.detail.values:
+        return {}
+    name, limit = (metric_column(each, metric.unit) for each in (metric.name, "limit"))
+    return by_column(
+        {
+            "block": trial.block,
+            "arm": trial.arm,
+            "client": trial.client_name,
+            "server": trial.server_name,
+            "status": trial.status,
+            "reason": trial.reason,
+            "marks": " ".join(mark.mark for mark in page.marks_of(trial)) or None,
+            name: value,
+            **({limit: limits.get(page.arm_number(trial.arm))} if limits else {}),
+        }
+        for trial, value in (*metric.values, *((trial, None) for trial in failed))
     )
 
 
@@ -214,7 +239,24 @@ def _latency_figure(test: TestMaterial, index: int, kind: str) -> str:
         page=test.page,
         legend=list(curves),
         data=_percentiles_data(test.page, subject, unit, curves),
+        columns=by_column(
+            row
+            for arm, curve in curves.items()
+            for row in _curve_rows(arm, curve, metric_column(kind, unit))
+        ),
     )
+
+
+def _curve_rows(arm: str, curve: ecdf.Curve, name: str) -> Iterable[Mapping[str, Value]]:
+    """The drawn points: a raw value, its rank among all of the arm; then the marked percentiles."""
+    facts: Mapping[str, Value] = {"arm": arm, "values": len(curve.values)}
+    ends = f"{name}_ci95_low", f"{name}_ci95_high"
+    for value, rank in curve.steps():
+        yield {**facts, "point": "raw value", "rank": rank, name: value, **dict.fromkeys(ends)}
+    for percentile, share in curve.marked:
+        low, high = curve.p99 if share > 0.5 and curve.p99 else (None, None)
+        found: Mapping[str, Value] = {name: curve.at(share), ends[0]: low, ends[1]: high}
+        yield {**facts, "point": percentile, "rank": None, **found}
 
 
 def _p99(test: TestMaterial, kind: str, arm: str) -> Ends | None:
@@ -271,6 +313,7 @@ def course_figure(test: TestMaterial) -> str:
     page = test.page
     courses = [_course(page, trial, intervals) for trial, intervals in test.series]
     chosen = series.choose(courses)
+    drawn = {id(course) for _, in_panel in chosen.panels for course in in_panel}
     name = f"series-{test.number}"
     title = f"{test.name}: the rate within each trial."
     words, notes = _courses_in_words(page, courses), _about_choice(chosen)
@@ -286,6 +329,21 @@ def course_figure(test: TestMaterial) -> str:
         page=page,
         legend=[arm for arm in page.arms if arm in arms],
         data=_courses_data(test),
+        columns=by_column(
+            {
+                "block": trial.block,
+                "arm": trial.arm,
+                "client": trial.client_name,
+                "server": trial.server_name,
+                "start_seconds": each.start_seconds,
+                "end_seconds": each.end_seconds,
+                "rate_bits_per_second": each.bits_per_second,
+                "retransmits": each.retransmits,
+            }
+            for (trial, intervals), course in zip(test.series, courses, strict=True)
+            if id(course) in drawn
+            for each in intervals
+        ),
     )
 
 
@@ -403,6 +461,7 @@ def _matrix_figure(
         for (client, server), value in ordered
     )
     data = rows_of(("client", "server", "median"), rows, f"{title} Least first", metric.page)
+    median_name = metric_column(f"{metric.name}_median", unit)
     return figure(
         "matrix",
         name,
@@ -412,6 +471,12 @@ def _matrix_figure(
         notes=notes,
         page=metric.page,
         data=data,
+        columns=by_column(
+            {"arm": arm, "client": client, "server": server, median_name: value}
+            for (client, server), value in ordered
+        )
+        if len(ordered) <= metric.page.detail.values
+        else {},
         wide=width if (width := heatmap.width_of(len(nodes))) > canvas.WIDTH else None,
     )
 

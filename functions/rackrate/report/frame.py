@@ -7,7 +7,7 @@ from html import escape
 from typing import Protocol
 
 from rackrate.measure.trials import Trial
-from rackrate.report import markup
+from rackrate.report import markup, values
 from rackrate.report.charts import canvas
 from rackrate.report.material import Material
 from rackrate.results.schema import WarmUpTrial
@@ -36,6 +36,7 @@ def figure(
     notes: str = "",
     legend: Sequence[str] = (),
     data: str = "",
+    columns: values.Columns | None = None,
     wide: float | None = None,
 ) -> str:
     """A figure of the page.
@@ -50,15 +51,17 @@ def figure(
         notes: how to read it, as text.
         legend: the arms in the chart.
         data: its data as a table, as markup.
+        columns: its values, for its CSV; without them, or without rows, it has none.
         wide: the width that a large chart needs to be readable; on a narrower page it scrolls.
     """
+    kept = values.attribute(columns or {}, lab_scale=page.scale)
     keys = "".join(f"<li>{key(page.arm_number(arm))} {escape(arm)}</li>" for arm in legend)
     shown = chart
     if wide:
         size = f'style="min-width:{wide:.0f}px;max-width:{1.2 * wide:.0f}px" '
         shown = markup.scrolling(chart.replace("<svg ", f"<svg {size}", 1), title)
     return (
-        f'<figure id="{name}" data-figure="{kind}"{" class=wide" if wide else ""}>'
+        f'<figure id="{name}" data-figure="{kind}"{" class=wide" if wide else ""}{kept}>'
         f"<figcaption><strong>{escape(title)}</strong> {escape(text)}</figcaption>"
         f"{f'<ul class=legend>{keys}</ul>' if keys else ''}{shown}"
         f"{markup.paragraph(escape(notes), 'quiet')}"

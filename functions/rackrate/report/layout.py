@@ -7,13 +7,14 @@ from html import escape
 from typing import NamedTuple
 
 from rackrate.report import frame
+from rackrate.report.script import HASH, SCRIPT
 from rackrate.report.style import STYLE
 
-#: The page has no script and needs nothing from elsewhere, so a browser allows neither, even if a
-#: name or a tool's output became markup. Styles and data: images are in the page itself.
+#: The page needs one script and nothing from elsewhere, so a browser allows nothing else, even if
+#: a name or a tool's output became markup. Styles and data: images are in the page itself.
 _POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
-    " form-action 'none'"
+    f"default-src 'none'; script-src '{HASH}'; style-src 'unsafe-inline'; img-src data:;"
+    " base-uri 'none'; form-action 'none'"
 )
 
 
@@ -60,7 +61,7 @@ def page(
         f'<header>{header}</header><nav aria-label="Parts of this page"><ul>{links}</ul></nav>'
         f'<main id="main">{"".join(body)}</main>'
         "<footer><p>rackrate: what a placement group buys. This page needs no network;"
-        f" {files}</p></footer></body></html>\n"
+        f" {files}</p></footer><script>{SCRIPT}</script></body></html>\n"
     )
 
 

@@ -29,11 +29,13 @@ class Detail:
         rows: the most rows in the table of a figure's data.
         vectors: the most dots drawn as vectors with tips, in all figures of trials together.
         drawn_tests: the most tests with figures.
+        values: the most rows of a figure's CSV; a figure with more has none.
     """
 
     rows: int
     vectors: int
     drawn_tests: int
+    values: int
 
 
 @dataclass(frozen=True)

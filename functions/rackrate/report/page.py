@@ -15,10 +15,10 @@ from rackrate.results.schema import Findings
 MOST_BYTES = 2_000_000
 #: The levels of detail. The first one that fits into the size is used.
 _DETAILS = (
-    Detail(rows=200, vectors=4000, drawn_tests=100),
-    Detail(rows=40, vectors=1000, drawn_tests=100),
-    Detail(rows=20, vectors=0, drawn_tests=8),
-    Detail(rows=5, vectors=0, drawn_tests=2),
+    Detail(rows=200, vectors=4000, drawn_tests=100, values=800),
+    Detail(rows=40, vectors=1000, drawn_tests=100, values=200),
+    Detail(rows=20, vectors=0, drawn_tests=8, values=0),
+    Detail(rows=5, vectors=0, drawn_tests=2, values=0),
 )
 
 

@@ -22,8 +22,8 @@ body { font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation
 h1 { font-size: 1.45rem; line-height: 1.25; margin: 0 0 .2rem; }
 h2 { font-size: 1.25rem; margin: 0 0 .6rem; } h3 { font-size: 1.02rem; margin: 1.4rem 0 .4rem; }
 p { margin: .5rem 0; max-width: 46rem; } a { color: var(--link); }
-a:focus-visible, summary:focus-visible, [tabindex]:focus-visible { outline: 3px solid var(--link);
-  outline-offset: 2px; border-radius: 2px; }
+a:focus-visible, button:focus-visible, summary:focus-visible, [tabindex]:focus-visible {
+  outline: 3px solid var(--link); outline-offset: 2px; border-radius: 2px; }
 .skip { position: absolute; left: -100rem; } .skip:focus { left: 1rem; top: .5rem; padding: .4rem;
   background: var(--paper); z-index: 1; }
 section { margin-top: 2.6rem; padding-top: 1.4rem; border-top: 1px solid var(--line); }
@@ -74,7 +74,8 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .no::before { content: "=\\00a0"; } .inconclusive::before { content: "?\\00a0"; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr));
   gap: 1.6rem 2.4rem; align-items: start; margin: 1rem 0; }
-.figures > * { min-width: 0; } figure { margin: 0; } .figures > .wide { grid-column: 1 / -1; }
+.figures > * { min-width: 0; } figure { margin: 0; display: flow-root; }
+.figures > .wide { grid-column: 1 / -1; }
 .verdict h3 { margin-top: .4rem; } figcaption { margin-bottom: .4rem; }
 svg.chart { display: block; width: 100%; max-width: 34rem; height: auto; overflow: visible;
   font-family: inherit; stroke-linejoin: round; stroke-linecap: butt; }
@@ -84,6 +85,10 @@ svg.chart text { font-weight: 400; font-variant-numeric: tabular-nums; }
   margin: 0 0 .3rem; font-size: .88rem; }
 ul { padding-left: 1.2rem; margin: .4rem 0; } li { max-width: 46rem; }
 summary { cursor: pointer; padding: .2rem 0; } details { margin: .3rem 0; }
+.save { float: right; margin-left: 1rem; text-align: right; }
+.save button { font: inherit; font-size: .88rem; color: var(--ink); background: var(--panel);
+  padding: .15rem .6rem; margin-left: .4rem; border: 1px solid var(--line); border-radius: .3rem;
+  cursor: pointer; }
 #method > details { border-bottom: 1px solid var(--line); padding: .3rem 0; }
 pre { background: var(--panel); padding: .8rem; font-size: .82rem; margin: 0; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--quiet);

@@ -67,7 +67,7 @@ class Elements(html.parser.HTMLParser):
     """A parser that collects elements and checks that they are closed in order."""
 
     void = frozenset({"meta", "br"})
-    unread = frozenset({"style", "title", "desc"})
+    unread = frozenset({"style", "script", "title", "desc"})
 
     def __init__(self, text):
         super().__init__()

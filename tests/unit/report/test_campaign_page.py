@@ -262,7 +262,7 @@ def test_the_page_has_landmarks_headings_in_order_and_named_tables(name):
     levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert tags.count("caption") == tags.count("table") > 1
-    assert not {"script", "img", "iframe", "link"} & set(tags)
+    assert not {"img", "iframe", "link"} & set(tags)
 
 
 def test_a_page_of_very_many_answers_and_draws_is_small_and_says_what_is_left_out():
@@ -292,7 +292,7 @@ def test_no_string_of_a_campaign_becomes_markup_wherever_it_stands(name):
             NOT_FREE | _NAMES,
         )
         text = render_campaign(document)
-        assert "<script" not in text, group
+        assert text.count("<script") == 1, group
         Elements(text)
 
 
@@ -300,7 +300,7 @@ def test_no_string_of_a_campaign_becomes_markup_wherever_it_stands(name):
 def test_no_name_becomes_markup_within_a_figure_or_a_link(name):
     document = changed(DOCUMENTS[name](), lambda value: f"{NASTY} $x^{{2}}$ \x01{value}")
     text = render_campaign(document)
-    assert "<script" not in text
+    assert text.count("<script") == 1, "the page's own"
     Elements(text)
     assert figures(text)
 

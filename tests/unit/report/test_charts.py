@@ -120,8 +120,8 @@ def test_a_limit_that_is_far_off_does_not_press_the_trials_flat():
 def test_the_curve_rises_to_one_and_keeps_the_tail(values):
     curve = ecdf.Curve(0, tuple(sorted(values)))
     steps = curve.steps()
-    assert steps[-1] == (max(values), 1.0)
-    assert [share for _, share in steps] == sorted(share for _, share in steps)
+    assert steps[-1] == (max(values), len(values))
+    assert [rank for _, rank in steps] == sorted(rank for _, rank in steps)
     assert len(steps) <= 300
     tail = sorted(values)[-30:]
     assert [value for value, _ in steps][-len(tail) :] == tail

@@ -53,15 +53,15 @@ class Curve:
         """The percentiles that may be compared, with their shares."""
         return (("p50", 0.5), ("p99", 0.99)) if self.p99 else (("p50", 0.5),)
 
-    def steps(self) -> list[tuple[float, float]]:
-        """Values and shares of the curve, reduced to steps that can be told apart."""
+    def steps(self) -> list[tuple[float, int]]:
+        """Values of the curve and their ranks from 1, reduced to steps that can be told apart."""
         count = len(self.values)
         if count <= _MOST_STEPS + _TAIL:
             chosen: Sequence[int] = range(count)
         else:
             body = {round(i * (count - 1) / _MOST_STEPS) for i in range(_MOST_STEPS + 1)}
             chosen = sorted(body | set(range(count - _TAIL, count)))
-        return [(self.values[i], (i + 1) / count) for i in chosen]
+        return [(self.values[i], i + 1) for i in chosen]
 
 
 def curves_axis(curves: Sequence[Curve], unit: str) -> ValueAxis:
@@ -111,7 +111,7 @@ def _curve(ax: Axes, curve: Curve, axis: ValueAxis, unit: str) -> dict[str, list
     steps = curve.steps()
     ax.plot(
         [axis.low, steps[0][0], *(value for value, _ in steps), axis.high],
-        [0, 0, *(share for _, share in steps), 1],
+        [0, 0, *(rank / len(curve.values) for _, rank in steps), 1],
         drawstyle="steps-post",
         color=ink,
         linestyle=canvas.dashes(curve.arm),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from rackrate.report import comparisons
@@ -16,6 +16,8 @@ from rackrate.report.campaign_material import (
 from rackrate.report.charts import draws, intervals
 from rackrate.report.frame import figure
 from rackrate.report.markup import cell, items, number, row_head, section, table, text
+from rackrate.report.values import Columns, Value, by_column
+from rackrate.results.rows import metric_column
 from rackrate.verdict import campaign as wording
 from rackrate.verdict.answers import Answer, DrawRatio
 from rackrate.verdict.model import Ends
@@ -194,7 +196,34 @@ def _figure(page: CampaignMaterial, answer: Answer, index: int) -> str:
         notes=notes,
         page=page,
         data=_data(page, answer),
+        columns=_columns(answer),
     )
+
+
+def _columns(answer: Answer) -> Columns:
+    """The draws, their average with its intervals, and the prediction of the next deployment."""
+    medians = [metric_column(f"{side}_median", answer.unit) for side in ("arm", "baseline")]
+    rows: list[Mapping[str, Value]] = []
+
+    def add(what: str, interval: str, ends: Ends | None, **others: Value) -> None:
+        low, high = ends or (None, None)
+        rows.append({"what": what, **others, "interval": interval, "low": low, "high": high})
+
+    for place, draw in enumerate(answer.draws, 1):
+        known = (" ".join(draw.run_ids), draw.started_at, draw.arm_median, draw.baseline_median)
+        facts = dict(zip(("run_id", "started_at", *medians), known, strict=True))
+        add("draw", "ci95", draw.ci95, draw=place, ratio=draw.ratio, **facts)
+    unknown: dict[str, Value] = dict.fromkeys(("draw", "run_id", "started_at", *medians))
+    for interval in ("ci95", "ci_simultaneous"):
+        ends = getattr(answer, interval)
+        add("average", interval, ends, ratio=answer.ratio, **unknown)
+    add("next deployment", "prediction95", answer.prediction95, ratio=None, **unknown)
+    sides: Mapping[str, Value] = {
+        "arm": answer.arm,
+        "baseline": answer.baseline,
+        "threshold": answer.threshold,
+    }
+    return by_column({**row, **sides} for row in rows)
 
 
 def _tip(place: int, draw: DrawRatio) -> str:

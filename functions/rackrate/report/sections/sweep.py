@@ -7,7 +7,9 @@ from rackrate.report.campaign_material import MOST_FIGURES, CampaignMaterial, Sw
 from rackrate.report.charts import tiers
 from rackrate.report.frame import figure, key
 from rackrate.report.markup import cell, number, row_head, section, table, text
+from rackrate.report.values import by_column
 from rackrate.results.campaign import SweepCell
+from rackrate.results.rows import metric_column
 from rackrate_text.units import UNKNOWN, change, changes, percent, quantity
 from rackrate_text.words import capitalized, counted
 
@@ -149,6 +151,20 @@ def _figure(metric: SweptMetric) -> str:
         notes=notes,
         page=page,
         legend=metric.arms,
+        columns=by_column(
+            {
+                _swept(metric): each.value,
+                "arm": each.arm,
+                "runs": each.runs,
+                metric_column(f"{metric.metric}_mean", each.unit): each.mean,
+                "ratio": each.ratio,
+                "ci95_low": each.ci95[0] if each.ci95 else None,
+                "ci95_high": each.ci95[1] if each.ci95 else None,
+                "verdict": each.verdict,
+                "share_of_nominal": each.share_of_nominal,
+            }
+            for each in metric.cells
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from rackrate.report.frame import figure
 from rackrate.report.markup import items, section, text
 from rackrate.report.material import Material
 from rackrate.report.sections.opening import differences_table
+from rackrate.report.values import Value, by_column
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
 from rackrate_text.units import UNKNOWN, change, change_with_interval, changes, percent, quantity
@@ -244,7 +245,27 @@ def _figure(page: Material, verdict: Verdict, name: str) -> str:
         text=words,
         notes=notes,
         page=page,
+        columns=by_column([_columns(verdict)]),
     )
+
+
+def _columns(verdict: Verdict) -> Mapping[str, Value]:
+    """The change with its intervals, by the names that Athena's table of verdicts has."""
+    low, high = verdict.ci95 or (None, None)
+    adjusted_low, adjusted_high = verdict.ci_simultaneous or (None, None)
+    return {
+        "test": verdict.test,
+        "metric": verdict.metric,
+        "arm": verdict.arm,
+        "baseline": verdict.baseline.written(),
+        "verdict": verdict.verdict,
+        "ratio": verdict.ratio,
+        "ci95_low": low,
+        "ci95_high": high,
+        "ci_simultaneous_low": adjusted_low,
+        "ci_simultaneous_high": adjusted_high,
+        "threshold": verdict.threshold,
+    }
 
 
 def _settled(verdict: Verdict) -> str:
