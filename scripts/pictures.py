@@ -30,8 +30,8 @@ SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 #: CSS pixels. The page's table of verdicts keeps its columns from a width of 993. Longer pages are
 #: cut at the maximum height.
 WIDTH, MOST_HEIGHT = 1024, 1400
-#: The section where a picture ends: of a run, of a campaign of draws, of a sweep.
-END = "#meaning, #answers, #sweep"
+#: The section where a picture ends.
+END = "#meaning"
 #: The margin below, in CSS pixels.
 MARGIN = 16
 #: Pixels for each CSS pixel, so that text is sharp on dense screens.
@@ -40,7 +40,7 @@ COLOURS = 64
 
 
 def pictures(browser: Browser, page: Path) -> Mapping[Scheme, bytes]:
-    """Take PNGs of a page from its top to the end of what it means, or of a campaign's answers."""
+    """Take PNGs of a page from its top to the end of what it means."""
     return {scheme: _picture(browser, page, scheme) for scheme in SCHEMES}
 
 

@@ -46,7 +46,7 @@ def test_links_lead_to_the_runs_of_this_bucket_only(page: Opened, campaign: Camp
     links = page.in_page(
         "() => [...document.querySelectorAll('a')].map(each => each.getAttribute('href'))"
     )
-    to_runs = {link for link in links if not link.startswith("#")}
+    to_runs = {link for link in links if not link.startswith(("#", "https://docs.aws."))}
     here = {step.run_id for step in campaign.results.steps if step.source is None}
     elsewhere = {step.run_id for step in campaign.results.steps} - here
     linked = {re.fullmatch(r"\.\./\.\./runs/([^/]+)/report\.html", link)[1] for link in to_runs}

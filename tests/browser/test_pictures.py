@@ -13,7 +13,7 @@ from scripts.pictures import DENSITY, MOST_HEIGHT, pictures
 from tests.browser.conftest import SHOWN
 
 
-@pytest.mark.parametrize(("name", "whole"), [("demo", True), ("draws", False)])
+@pytest.mark.parametrize(("name", "whole"), [("draws", True), ("troubled", False)])
 def test_both_pictures_of_a_page_are_small_and_one_is_dark(
     browser: Browser, tmp_path: Path, name: str, whole: bool
 ) -> None:

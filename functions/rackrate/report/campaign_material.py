@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 from urllib.parse import quote
 
 from rackrate.results.campaign import CampaignResults, Step, SweepCell
 from rackrate.verdict.answers import Answer
+from rackrate.verdict.model import Word
 from rackrate_text.words import metric_of_test
 
 #: The most figures of a page, so that it opens quickly and can be sent by mail.
@@ -61,6 +63,11 @@ class CampaignMaterial:
         """What a value of the sweep is called, such as `VPC CNI v1.15.4-eksbuild.1`."""
         found = (step.change for step in self.results.steps if step.value == value)
         return next(found, str(value))
+
+    @cached_property
+    def useful_steps(self) -> list[Step]:
+        """The steps whose runs have results."""
+        return [step for step in self.results.steps if step.status in ("succeeded", "degraded")]
 
     @cached_property
     def _steps(self) -> dict[str, Step]:
@@ -128,6 +135,25 @@ class SweptMetric:
     def arms(self) -> list[str]:
         """The arms with cells."""
         return list(dict.fromkeys(cell.arm for cell in self.cells))
+
+
+class SweptVerdict(NamedTuple):
+    """A cell's verdict against the first value."""
+
+    test: str
+    metric: str
+    arm: str
+    ratio: float | None
+    verdict: Word
+
+
+def judged(cells: Iterable[SweepCell]) -> list[SweptVerdict]:
+    """The verdicts of the cells that have one, in the form of headlines."""
+    return [
+        SweptVerdict(cell.test, cell.metric, cell.arm, cell.ratio, cell.verdict)
+        for cell in cells
+        if cell.verdict is not None
+    ]
 
 
 def sides_of(answer: Answer) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rackrate.report import layout
 from rackrate.report.campaign_material import CampaignMaterial, first_draw_figures
-from rackrate.report.sections import answers, campaign, steps, sweep
+from rackrate.report.sections import answers, campaign, campaign_meaning, steps, sweep
 from rackrate.results.campaign import CampaignResults
 
 
@@ -18,14 +18,16 @@ def render_campaign(document: CampaignResults) -> str:
     from `campaigns/<id>/report.html`.
     """
     page = CampaignMaterial(document)
+    meant = campaign_meaning.meaning_section(page)
     return layout.page(
         page,
         title=campaign.title(page),
         keys=len(page.arms),
         header=campaign.header(page),
-        parts=_parts(page),
+        parts=_parts(page, has_meaning=bool(meant)),
         body=(
             campaign.opening(page),
+            meant,
             campaign.differences(page),
             answers.answers_section(page),
             sweep.sweep_section(page),
@@ -37,11 +39,12 @@ def render_campaign(document: CampaignResults) -> str:
     )
 
 
-def _parts(page: CampaignMaterial) -> list[layout.Part]:
+def _parts(page: CampaignMaterial, *, has_meaning: bool) -> list[layout.Part]:
     """The page's sections, for its links."""
     found = page.results
     return [
         layout.Part("conclusion", "Conclusion"),
+        *([layout.Part("meaning", "What this means")] if has_meaning else []),
         *([layout.Part("differences", "What differed")] if page.is_pool else []),
         *([layout.Part("answers", "Answers")] if found.answers else []),
         *([layout.Part("sweep", "The sweep")] if found.sweep else []),

@@ -74,6 +74,7 @@ def build_campaign(
         plan=plan,
         stopped=stopped,
         steps=tuple(steps),
+        placements={arm.name: arm.placement for run in runs for arm in run.arms},
         answers=answers,
         sweep=cells,
         differences=differed,

@@ -105,6 +105,8 @@ class CampaignResults(Document):
     """The plan of every run, as it was given."""
     stopped: CampaignStopped | None
     steps: tuple[Step, ...]
+    placements: dict[str, str] = Field(default_factory=dict)
+    """The placement strategy of each arm, `none` without a group; empty in older files."""
     answers: tuple[Answer, ...]
     """Empty for a sweep."""
     sweep: tuple[SweepCell, ...]

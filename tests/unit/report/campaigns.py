@@ -161,6 +161,7 @@ def campaign(**changes: Any) -> CampaignResults:
         "plan": {"tests": ["tcp-1", "rtt"], "blocks": 6},
         "stopped": STOPPED,
         "steps": (*(step(n) for n in range(1, 7)), step(7, **LOST)),
+        "placements": {"treatment": "cluster", "baseline": "none"},
         "answers": (answer(), open_answer()),
         "sweep": (),
         "differences": (),

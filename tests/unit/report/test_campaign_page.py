@@ -60,7 +60,7 @@ def links(document: CampaignResults) -> set[str]:
     with NO_DRAWING:
         elements = Elements(render_campaign(document)).found
     found = {attrs["href"] for tag, attrs in elements if tag == "a"}
-    return {link for link in found if not link.startswith("#")}
+    return {link for link in found if not link.startswith(("#", "https://"))}
 
 
 # -- what is said, and where
@@ -303,6 +303,62 @@ def test_no_name_becomes_markup_within_a_figure_or_a_link(name):
     assert text.count("<script") == 1, "the page's own"
     Elements(text)
     assert figures(text)
+
+
+# -- what it means for a decision
+
+
+def meaning(document: CampaignResults) -> str:
+    """The text of the section on what a campaign means."""
+    text = words(document)
+    return text[text.index("What it gives") : text.index("What your application gains")]
+
+
+def on_aws(document: CampaignResults) -> CampaignResults:
+    return document.model_copy(
+        update={"campaign": document.campaign.model_copy(update={"lab_scale": None})}
+    )
+
+
+def test_a_lab_campaign_recommends_nothing_and_one_on_aws_tells_the_three_sides():
+    lab, aws = meaning(campaign()), meaning(on_aws(campaign()))
+    assert "Nothing about EC2" in lab and "+84.6 %" not in lab
+    assert "Everything about EC2: there rackrate campaign run measures 4 to 12 placements" in lab
+    for part in (
+        "tcp-1 throughput: +84.6 % on average, better. The next deployment gets +47 to +132 %.",
+        "No fee.",
+        "InsufficientInstanceCapacity",
+        "rtt: at least 1 more draw is needed, 6 min 45 s, $0.21 more.",
+        "--continue camp-20261121-160000-1f2e --draws 4 adds draws.",
+        "a campaign on a stack with them takes 40 min 30 s, $1.26, as this one did.",
+    ):
+        assert part in aws, part
+
+
+def test_a_sweep_tells_of_its_values_and_what_would_tell_of_the_group():
+    found = meaning(on_aws(sweep()))
+    counted = "of 4 comparisons 2 no meaningful difference and 2 inconclusive"
+    assert f"tcp-1 throughput: against 15 nodes, {counted}." in found
+    assert "What the group gives: a sweep compares its values." in found
+    assert "--runs-per-step 3 measures each value once more: 20 min 15 s, $0.63 more." in found
+
+
+def test_a_pool_is_answered_further_by_more_runs_and_not_by_draws():
+    found = meaning(on_aws(pool()))
+    assert "rackrate pool with runs on other nodes adds draws." in found
+    assert "--continue" not in found
+
+
+def test_a_campaign_costs_what_the_strategies_of_its_arms_do():
+    spread = campaign(placements={"treatment": "spread", "baseline": "none"})
+    assert "seven nodes" in meaning(spread) and "Insufficient" not in meaning(spread)
+    assert "Unknown" in meaning(campaign(placements={}))
+
+
+def test_a_series_whose_new_draws_were_all_lost_still_says_what_it_means():
+    lost = tuple(step(n, status="lost", run_seconds=None, dollars=None) for n in (1, 2))
+    assert "--dry-run tells" in meaning(campaign(steps=lost))
+    assert "What it gives" not in words(campaign(steps=lost, answers=()))
 
 
 # -- unknown values

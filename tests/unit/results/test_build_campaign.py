@@ -130,6 +130,10 @@ def test_the_labs_scale_is_that_of_the_runs():
     assert built((RUNS[0],)).campaign.lab_scale == RUNS[0].run.lab_scale
 
 
+def test_the_placement_of_each_arm_is_recorded():
+    assert built().placements == {"treatment": "cluster", "baseline": "none"}
+
+
 def test_a_pooled_run_is_a_step_with_its_nodes_and_where_it_is_from():
     found = pooled_step(2, RUNS[0], "the stack other")
     assert (found.number, found.run_id, found.source) == (2, RUNS[0].run.id, "the stack other")

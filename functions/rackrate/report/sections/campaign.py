@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import NamedTuple
 
-from rackrate.report.campaign_material import CampaignMaterial, sides_of
+from rackrate.report.campaign_material import CampaignMaterial, judged, sides_of
 from rackrate.report.markup import folded, items, paragraph, section, text
 from rackrate.report.sections.answers import scope_of
 from rackrate.report.sections.method import as_json
@@ -21,7 +20,6 @@ from rackrate.results.campaign import CampaignKind
 from rackrate.verdict import sweeps
 from rackrate.verdict.campaign import following, headlines, more_needed, subject
 from rackrate.verdict.headline import counts, headline
-from rackrate.verdict.model import Word
 from rackrate.verdict.wording import levels
 from rackrate_text.units import change, dollars, duration
 from rackrate_text.words import capitalized, counted
@@ -54,16 +52,6 @@ _WORDS = (
 )
 
 
-class _SweptVerdict(NamedTuple):
-    """A cell with a verdict against the first value."""
-
-    test: str
-    metric: str
-    arm: str
-    ratio: float | None
-    verdict: Word
-
-
 def title(page: CampaignMaterial) -> str:
     """The page's title, as text."""
     return f"rackrate: {page.results.campaign.id}"
@@ -72,13 +60,12 @@ def title(page: CampaignMaterial) -> str:
 def header(page: CampaignMaterial) -> str:
     """The name of the campaign, and its status."""
     facts, steps = page.results.campaign, page.results.steps
-    useful = sum(step.status in ("succeeded", "degraded") for step in steps)
     said = (
         _KINDS[facts.kind],
         text(facts.status),
         f"started {moment(facts.started_at)}",
         duration(facts.seconds),
-        f"{useful} of {counted(len(steps), 'step')} with results",
+        f"{len(page.useful_steps)} of {counted(len(steps), 'step')} with results",
         *([f"series {text(facts.series)}"] if facts.series else []),
         *([f"about {text(dollars(facts.dollars))}"] if facts.dollars is not None else []),
     )
@@ -136,11 +123,7 @@ def _tiles(page: CampaignMaterial) -> list[Tile]:
 def _conclusion_of_sweep(page: CampaignMaterial) -> str:
     """How the other values compare with the first, in one sentence."""
     values = page.metrics[0].values
-    told = [
-        _SweptVerdict(cell.test, cell.metric, cell.arm, cell.ratio, cell.verdict)
-        for cell in page.results.sweep
-        if cell.verdict is not None
-    ]
+    told = judged(page.results.sweep)
     if not told:
         return page.results.conclusion
     first = f"against {page.title_of(values[0])}"

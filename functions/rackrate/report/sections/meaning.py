@@ -1,11 +1,14 @@
-"""What a run means for a decision: what the group gives, what it costs, what is not known yet."""
+"""What a run means for a decision: what the group gives, what it costs, what is not known yet.
+
+campaign_meaning.py has the same of a campaign.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rackrate.plan.campaign import USUAL_DRAWS
-from rackrate.plan.campaign_estimate import usual_draws
+from rackrate.plan.campaign_estimate import Span, usual_draws
 from rackrate.report.markup import items, section, text
 from rackrate.report.material import Material
 from rackrate.verdict import wording
@@ -28,6 +31,8 @@ _COSTS: Mapping[str, tuple[str, ...]] = {
     "partition": ("A zone has at most seven partitions. Nodes of one partition share racks.",),
     "spread": ("At most seven nodes of the group run in a zone.",),
 }
+_LAB = "Nothing about EC2: this network is a setting of the lab."
+_APPLICATION = "What your application gains: it waits for more than the network."
 _SOURCES = (
     f'Sources: <a href="{_GROUPS}">placement groups</a> and'
     f' <a href="{_STRATEGIES}">their strategies</a>, AWS.'
@@ -38,15 +43,33 @@ def meaning_section(page: Material) -> str:
     """The three sides of the decision; empty for a comparison, and if nothing was measured."""
     if page.comparison or not page.results.verdicts or not page.results.trials.measured:
         return ""
-    gives = (
-        ["Nothing about EC2: this network is a setting of the lab."]
-        if page.scale is not None
-        else [line for verdict in page.results.verdicts if (line := _gives(verdict))]
+    verdicts = page.results.verdicts
+    compared = {name for v in verdicts for name in (v.arm, v.baseline.name)}
+    return decision(
+        page.scale,
+        gives=[line for verdict in verdicts if (line := _gives(verdict))]
+        or ["No verdict of this run is settled."],
+        costs=costs_of({arm.placement for arm in page.results.arms if arm.name in compared}),
+        unknown=[_of_ec2(page), *_open(page), _of_placements(page)],
     )
+
+
+def decision(
+    scale: float | None, *, gives: Sequence[str], costs: Sequence[str], unknown: Sequence[str]
+) -> str:
+    """The section with the three sides of a decision.
+
+    Args:
+        scale: the factor by which the lab scaled the network. The lab says nothing of EC2, so what
+            it measured is not among the reasons.
+        gives: what the group gives, as markup.
+        costs: what it costs and risks, as markup.
+        unknown: what is not known yet, with what would tell it and what that takes, as markup.
+    """
     parts = (
-        ("What it gives", gives or ["No verdict of this run is settled."]),
-        ("What it costs", _costs(page)),
-        ("What is not known yet", _unknown(page)),
+        ("What it gives", gives if scale is None else [_LAB]),
+        ("What it costs", costs),
+        ("What is not known yet", [*unknown, _APPLICATION]),
     )
     return section(
         "meaning",
@@ -77,22 +100,12 @@ def _gives(verdict: Verdict) -> str:
     return text(said)
 
 
-def _costs(page: Material) -> list[str]:
-    """What the groups of the compared arms cost."""
-    compared = {name for v in page.results.verdicts for name in (v.arm, v.baseline.name)}
-    strategies = {arm.placement for arm in page.results.arms if arm.name in compared}
+def costs_of(strategies: Collection[str]) -> list[str]:
+    """What groups of these strategies cost and risk, as markup."""
     found = [cost for strategy, costs in _COSTS.items() if strategy in strategies for cost in costs]
     if not found:
         return ["Nothing: no arm has a placement group."]
     return ["No fee.", *map(text, found), _SOURCES]
-
-
-def _unknown(page: Material) -> list[str]:
-    """What is open, each with what would tell it and what that takes."""
-    return [_of_ec2(page), *_open(page), _of_placements(page), _APPLICATION]
-
-
-_APPLICATION = "What your application gains: it waits for more than the network."
 
 
 def _of_ec2(page: Material) -> str:
@@ -126,10 +139,15 @@ def _of_placements(page: Material) -> str:
     if not all(arm.node_groups for arm in page.results.arms):
         return f"{lead} <code>rackrate pool</code> answers from runs on other nodes of yours."
     seconds, usd = usual_draws(page.results.estimates)
+    return f"{lead} {usual_campaign(seconds, usd)}"
+
+
+def usual_campaign(seconds: Span, usd: Span | None) -> str:
+    """A sentence on the campaign with every default and what it takes, as markup."""
     takes = span(duration(seconds.least), duration(seconds.most))
     if usd is not None:
         takes += f", {span(dollars(usd.least), dollars(usd.most))}"
     return (
-        f"{lead} <code>rackrate campaign run</code> measures {USUAL_DRAWS.least} to"
-        f" {USUAL_DRAWS.most} placements with new nodes each: {text(takes)}."
+        f"<code>rackrate campaign run</code> measures {USUAL_DRAWS.least} to {USUAL_DRAWS.most}"
+        f" placements with new nodes each: {text(takes)}."
     )
