@@ -9,6 +9,7 @@ from pathlib import Path
 
 from scripts import (
     access_reference,
+    grafana,
     parameters,
     plan_reference,
     results_reference,
@@ -19,7 +20,14 @@ from scripts.markdown import ROOT
 
 def documents() -> dict[Path, str]:
     """All files with generated content, by path."""
-    makers = (parameters, access_reference, plan_reference, results_reference, tools_reference)
+    makers = (
+        parameters,
+        access_reference,
+        plan_reference,
+        results_reference,
+        tools_reference,
+        grafana,
+    )
     return {path: text for maker in makers for path, text in maker.documents().items()}
 
 

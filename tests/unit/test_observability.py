@@ -222,3 +222,75 @@ def test_everything_that_mail_needs_is_made_only_for_mail():
     made = {n for n, r in RESOURCES.items() if r["Type"].split("::")[1] in ("SNS", "KMS")}
     assert {n for n in made if RESOURCES[n]["Condition"] in ("HasEmail", "NeedsKey")} == made
     assert {"Fn::GetAtt": ["TopicKey", "Arn"]} in list(walk(RESOURCES["Topic"]))
+
+
+# -- the same dashboard for Grafana
+
+GRAFANA = json.loads((ROOT / "docs" / "grafana.json").read_text("utf-8"))
+
+
+def in_grafana(panel):
+    """The metrics of a panel of Grafana's dashboard: a metric, its dimension, statistic, label."""
+    return {
+        target["expression"]
+        or (
+            target["namespace"],
+            target["metricName"],
+            *(entry for pair in target["dimensions"].items() for entry in pair),
+            target["statistic"],
+            target["period"],
+            target["label"],
+        )
+        for target in panel.get("targets", ())
+    }
+
+
+def in_cloudwatch(widget):
+    """The same of a widget, with Grafana's variables for what belongs to one stack."""
+    names = {
+        "house": "$stack",
+        VALUES["StateMachineArn"]: "$state_machine",
+        **dict.fromkeys(VALUES["FunctionNames"], "$function"),
+    }
+    properties = widget["properties"]
+    found = set()
+    for *metric, last in ([*each, {}] for each in metrics_of([widget])):
+        options = next((each for each in metric if isinstance(each, dict)), last)
+        if expression := options.get("expression"):
+            found.add(expression.replace("house", "$stack"))
+            continue
+        namespace, name, dimension, value = metric[:4]
+        statistic = options.get("stat", properties.get("stat"))
+        period, label = str(properties["period"]), options.get("label", "")
+        found.add((namespace, name, dimension, names[value], statistic, period, label))
+    return found
+
+
+def test_grafana_shows_the_same_panels_with_the_same_metrics():
+    assert [panel["title"] for panel in GRAFANA["panels"]] == [
+        widget["properties"]["title"].replace("house", "$stack") for widget in WIDGETS
+    ]
+    for panel, widget in zip(GRAFANA["panels"], WIDGETS, strict=True):
+        assert in_grafana(panel) == in_cloudwatch(widget), panel["title"]
+    assert {region for p in GRAFANA["panels"][1:] for region in regions_of(p)} == {"$region"}
+
+
+def regions_of(panel):
+    return {target["region"] for target in panel["targets"]}
+
+
+def test_grafanas_variables_find_the_state_machine_and_the_functions_of_a_stack():
+    variables = {each["name"]: each for each in GRAFANA["templating"]["list"]}
+    used = set(re.findall(r"\$\{?(\w+)", json.dumps(GRAFANA))) - {"__all"}
+    assert used <= set(variables)
+
+    def chosen(name, stack_name, among):
+        pattern = variables[name]["regex"].strip("/").replace("${stack}", stack_name)
+        every = [among["StateMachineArn"], *among["FunctionNames"]]
+        return [each for each in every if re.search(pattern, each)]
+
+    for stack_name in ("house", "h" * 28):
+        values = values_of(stack_name)
+        assert chosen("state_machine", stack_name, values) == [values["StateMachineArn"]]
+        assert chosen("function", stack_name, values) == values["FunctionNames"]
+    assert chosen("function", "hous", VALUES) == chosen("state_machine", "hous", VALUES) == []
