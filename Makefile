@@ -176,7 +176,7 @@ docs: setup ## Write what follows from templates, models and tools anew: docs/, 
 
 .PHONY: site
 site: setup ## Build the documentation as a site in build/site; a broken link is an error
-	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+	PYTHONPATH=functions:. NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 
 .PHONY: pictures
 pictures: setup ## Take the README's pictures of the page that make demo left (RESULTS=out/latest)

@@ -4,6 +4,9 @@ MkDocs knows only docs/. A link from there to a template or to CONTRIBUTING.md w
 repository but would be broken in the site. This hook makes a page under source/ for each such file
 and points the links to it. Markdown becomes a page itself; any other file is shown as code. MkDocs
 reports links to files that do not exist.
+
+It also makes the sample pages (scripts/samples.py). They are in no commit, so only the site has the
+links to them, in the places of their marks.
 """
 
 from __future__ import annotations
@@ -18,12 +21,16 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from scripts import samples
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs"
 #: The site's directory for the files from outside docs/.
 SOURCE = "source"
 
 _LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python"}
+#: The page that has a mark for each sample page, such as `<!-- samples/run.html -->`.
+SAMPLES = "samples.md"
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 # A code span, which stays unchanged, or the target of a link or an image.
 _SPAN_OR_TARGET = re.compile(r"(?P<code>`+[^`]*`+)|(?<=\]\()(?P<target>[^)\s]+)(?=\))")
@@ -39,12 +46,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
                 added = File.generated(config, _page_of(target), content=_shown(target))
                 files.append(added)
                 waiting.append(added)
+    if files.get_file_from_path(SAMPLES) is not None:
+        for path, html in samples.pages().items():
+            files.append(File.generated(config, path, content=html))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Change links to files outside docs/ into links to their pages."""
     origin = _origin(page.file.src_uri)
+    if page.file.src_uri == SAMPLES:
+        for path in samples.pages():
+            markdown = markdown.replace(f"<!-- {path} -->", f"[Open the page]({path})")
 
     def pointed(target: str) -> str:
         path, anchor = _resolved(origin, target)

@@ -60,6 +60,17 @@ def test_a_page_fits_a_phone_and_only_its_tables_scroll(tab: Page, address: str,
     assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
+def test_a_sample_page_opens_from_its_link(tab: Page, address: str) -> None:
+    said: list[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.goto(f"{address}samples.html")
+    tab.locator("article a[href='samples/run.html']").click()
+    tab.wait_for_url("**/samples/run.html")
+    assert tab.locator("figure .save").count() > 2
+    assert tab.locator(".lab").is_visible()
+    assert said == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_site_follows_the_system_into_the_dark(tab: Page, address: str, scheme: str) -> None:
     tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]

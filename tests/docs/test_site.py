@@ -197,3 +197,19 @@ def test_code_is_left_alone_when_links_are_pointed_elsewhere():
     text = "`[a](b)` [c](d)\n```text\n[e](f)\n```\n[g](h)\n"
     assert site.targets(text) == ["d", "h"]
     assert site.rewritten(text, str.upper) == "`[a](b)` [c](D)\n```text\n[e](f)\n```\n[g](H)\n"
+
+
+@pytest.mark.parametrize("name", ["run", "campaign"])
+def test_a_sample_page_is_reached_and_tells_that_it_is_of_a_lab(pages, name):
+    linked = {
+        attributes.get("href")
+        for tag, attributes in Elements(pages["samples.html"].read_text("utf-8")).elements
+        if tag == "a"
+    }
+    assert f"samples/{name}.html" in linked
+    text = pages[f"samples/{name}.html"].read_text("utf-8")
+    sample = Elements(text).elements
+    assert [tag for tag, attributes in sample if tag == "aside" and attributes["class"] == "lab"]
+    links = {attributes["href"] for tag, attributes in sample if tag == "a"}
+    assert all(link.startswith(("#", "https://")) for link in links), "no other file is in the site"
+    assert text.count("<figure ") >= 2
