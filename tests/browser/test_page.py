@@ -187,6 +187,18 @@ def test_text_in_figures_is_large_enough_to_read_on_a_phone(page: Opened) -> Non
     assert found["texts"] >= drawn, "figures have text that is text"
 
 
+def test_no_label_of_a_figure_lies_on_another(page: Opened) -> None:
+    overlaps = """() => [...document.querySelectorAll('svg')].flatMap(figure => {
+        const labels = [...figure.querySelectorAll('text')]
+            .map(each => [each.textContent, each.getBoundingClientRect()]);
+        return labels.flatMap(([one, a], place) => labels.slice(place + 1)
+            .filter(([, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+                && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3)
+            .map(([other]) => `${one} | ${other}`));
+    })"""
+    assert page.in_page(overlaps) == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_and_what_figures_are_made_of_stand_out(page: Opened, scheme: Any) -> None:
     page.show_as("screen", scheme)

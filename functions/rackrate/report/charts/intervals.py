@@ -20,6 +20,10 @@ _ROW = (220, 30)
 _THIN, _THICK = 1.6, 4.5
 _SCALE = (220, 24)
 _ALONE = (canvas.WIDTH, 74)
+#: The room beside an axis.
+_SIDE = 14
+#: The width of a character of a label, in units, at most; and of the gap between two labels.
+_CHARACTER, _GAP = 7.5, 5
 #: The largest reach of an axis of ratios. An interval beyond it ends in an arrow.
 _FURTHEST = math.log(50)
 _NEAREST = math.log(1.2)
@@ -101,9 +105,11 @@ def ratio_scale(reach: float, *, name: str) -> str:
     def draw(figure: Figure) -> None:
         ax = _log_axes(figure, (-reach, reach))
         canvas.bare(ax)
-        for value, at in _ticks(reach):
-            ax.text(at, 0.2, value, ha="center", va="bottom", color=QUIET)
+        ticks = _ticks(reach)
+        for _, at in ticks:
             ax.plot([at, at], [-0.25, 0.05], color=QUIET, lw=1, clip_on=False)
+        for value, at in _apart(ticks, (_SCALE[0] - 2 * _SIDE) / (2 * reach)):
+            ax.text(at, 0.2, value, ha="center", va="bottom", color=QUIET)
 
     return canvas.rendered(draw, name=name, size=_SCALE)
 
@@ -141,7 +147,7 @@ def interval_alone(ratio: Ratio, *, name: str, title: str, description: str) -> 
 def _log_axes(
     figure: Figure, stretch: tuple[float, float], *, bottom: float = 0, top: float = 0
 ) -> Axes:
-    ax = canvas.axes(figure, left=14, right=14, top=top, bottom=bottom)
+    ax = canvas.axes(figure, left=_SIDE, right=_SIDE, top=top, bottom=bottom)
     ax.set_xlim(*stretch)
     ax.set_ylim(0, 1)
     return ax
@@ -180,6 +186,18 @@ def _span(ax: Axes, interval: Sequence[float], width: float) -> None:
         ax.plot([first], [0.5], "<", color=INK, markersize=7, clip_on=False)
     if high > last:
         ax.plot([last], [0.5], ">", color=INK, markersize=7, clip_on=False)
+
+
+def _apart(ticks: Iterable[tuple[str, float]], units_per_log: float) -> list[tuple[str, float]]:
+    """The ticks whose labels have room beside each other: that of 0 % first, then the outermost."""
+    found: list[tuple[str, float]] = []
+    for label, at in sorted(ticks, key=lambda tick: (tick[1] != 0, -abs(tick[1]))):
+        if all(
+            abs(at - other) * units_per_log >= _CHARACTER * (len(label) + len(beside)) / 2 + _GAP
+            for beside, other in found
+        ):
+            found.append((label, at))
+    return found
 
 
 def _ticks(reach: float) -> list[tuple[str, float]]:
