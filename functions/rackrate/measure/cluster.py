@@ -29,6 +29,9 @@ _URL_SECONDS = 60
 _TOKEN_SECONDS = 10 * 60
 _CONNECTIONS = 32
 _CONNECT_SECONDS = 5
+#: How often a connection is tried again, how often a request is sent again that the API put off,
+#: and how long one waits for that at most.
+_CONNECT_AGAIN, _PUT_OFF, _PUT_OFF_SECONDS = 2, 4, 5
 #: How long the reading of one log may take, and the size of the parts in which it is read.
 _LOG_SECONDS, _PART_BYTES = 30.0, 64 * 1024
 
@@ -98,8 +101,20 @@ class Cluster:
         authority.write_bytes(base64.b64decode(description["certificateAuthority"]["data"]))
         configuration.ssl_ca_cert = str(authority)
         configuration.connection_pool_maxsize = _CONNECTIONS
+        # The API may put off any request, and says when to send it again (Kubernetes documentation,
+        # "API Priority and Fairness"). It has not begun such a request, so POST may be sent again.
         configuration.retries = urllib3.Retry(
-            total=2, connect=2, read=0, redirect=0, status=0, other=0, backoff_factor=0.2
+            total=_CONNECT_AGAIN + _PUT_OFF,
+            connect=_CONNECT_AGAIN,
+            read=0,
+            redirect=0,
+            status=_PUT_OFF,
+            other=0,
+            allowed_methods=None,
+            status_forcelist=(),
+            raise_on_status=False,
+            backoff_factor=0.2,
+            retry_after_max=_PUT_OFF_SECONDS,
         )
         configuration.api_key_prefix["authorization"] = "Bearer"
         configuration.refresh_api_key_hook = self._renew_token

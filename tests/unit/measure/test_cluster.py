@@ -10,6 +10,7 @@ import json
 import re
 import ssl
 import threading
+import time
 import tracemalloc
 import urllib.parse
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 import boto3
 import certifi
 import pytest
+import urllib3
 from botocore.exceptions import ClientError, NoCredentialsError
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -31,7 +33,7 @@ PODS = "/api/v1/namespaces/bench/pods"
 
 
 class Api(http.server.BaseHTTPRequestHandler):
-    """A handler that answers from `answers`: (status, body) by method and path."""
+    """A handler that answers from `answers`: (status, body[, headers]) by method and path."""
 
     protocol_version = "HTTP/1.1"
     answers: dict
@@ -51,9 +53,11 @@ class Api(http.server.BaseHTTPRequestHandler):
             }
         )
         answer = self.answers[self.command, path]
-        status, content = answer.pop(0) if isinstance(answer, list) else answer
+        status, content, *headers = answer.pop(0) if isinstance(answer, list) else answer
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
+        for name, value in dict(*headers).items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -208,6 +212,27 @@ def test_errors_are_ours(api, cluster, answer, error, words):
     api.answers["GET", PODS] = answer
     with pytest.raises(error, match=words):
         cluster.list(PODS)
+
+
+def busy(seconds):
+    """What API Priority and Fairness answers to a request that finds its queue full."""
+    return (*status(429, "too many requests"), {"Retry-After": str(seconds)})
+
+
+def test_a_request_that_the_api_puts_off_is_sent_again_when_it_says(api, cluster):
+    pod = {"kind": "Pod", "metadata": {"name": "one"}}
+    api.answers["POST", PODS] = [busy(1), (201, pod)]
+    began = time.monotonic()
+    assert cluster.create(PODS, pod) == pod
+    assert time.monotonic() - began >= 1
+
+
+def test_an_api_that_puts_requests_off_again_and_again_throttles(api, cluster, monkeypatch):
+    monkeypatch.setattr(urllib3.Retry, "sleep_for_retry", lambda *_: True)
+    api.answers["GET", PODS] = busy(1)
+    with pytest.raises(Throttled, match="too many requests"):
+        cluster.list(PODS)
+    assert len(api.requests) > 2
 
 
 @pytest.mark.parametrize(
