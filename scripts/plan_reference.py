@@ -21,7 +21,7 @@ from rackrate.plan.campaign_fields import CampaignInput
 from rackrate.plan.check import MAX_PLAN_BYTES, MAX_RUN_SECONDS
 from rackrate.plan.fields import MAX_ARMS, MAX_EARLIER_RUNS, MAX_TESTS, MAX_TRIALS, PlanInput
 from rackrate.plan.model import CATALOGUE
-from rackrate.plan.schedule import MAX_PAIRS_PER_ITEM
+from rackrate.plan.schedule import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
 from rackrate_text.units import UNITS
 from scripts.markdown import ROOT, bullet, table, with_part
 
@@ -143,6 +143,7 @@ def _limits() -> str:
         "trials": f"{MAX_TRIALS:,}",
         "expected seconds of all blocks": f"{MAX_RUN_SECONDS:,}",
         "pairs of one round": f"{MAX_PAIRS_PER_ITEM}",
+        "trials of one round": f"{MAX_TRIALS_PER_ITEM:,}",
     }
     return table(("what", "at most"), rows.items())
 

@@ -20,6 +20,7 @@ from rackrate.plan.images import programs_lacking
 from rackrate.plan.model import CATALOGUE, Plan, names_of
 from rackrate.plan.schedule import (
     MAX_PAIRS_PER_ITEM,
+    MAX_TRIALS_PER_ITEM,
     OVERHEAD_SECONDS_PER_ROUND,
     Pairing,
     rounds_of_block,
@@ -422,17 +423,18 @@ def _check_size(
 ) -> None:
     sizes = {arm.name: nodes[arm.nodes] for arm in arms}
     blocks = Blocks.of(model.blocks).most
-    trials = (
-        blocks
-        * len(tests)
-        * sum(trials_of_block(pairing, model.direction, size) for size in sizes.values())
+    of_one_block = len(tests) * sum(
+        trials_of_block(pairing, model.direction, size) for size in sizes.values()
     )
+    trials = blocks * of_one_block
     if trials > MAX_TRIALS:
+        fit = MAX_TRIALS // of_one_block
+        fewer = f"at most {counted(fit, 'block')}, " if fit else ""
         faults.append(
             Fault(
                 "blocks",
                 f"the plan has {trials} trials, more than {MAX_TRIALS}",
-                "ask for fewer blocks, fewer tests or a pairing with fewer pairs",
+                f"ask for {fewer}fewer tests or a pairing with fewer pairs, such as 'ring'",
             )
         )
     # Arms on the same nodes take turns; arms on different nodes are measured at the same time.
@@ -460,5 +462,17 @@ def _check_size(
                 "load",
                 f"a round would hold {at_once} pairs, more than {MAX_PAIRS_PER_ITEM}",
                 "write 'isolated', or {\"random\": k} with fewer pairs as the pairing",
+            )
+        )
+        return
+    together = at_once if model.load == "together" else 1
+    if together * len(tests) > MAX_TRIALS_PER_ITEM:
+        faults.append(
+            Fault(
+                "tests",
+                f"a round of {together} pairs would have {together * len(tests)} trials to collect"
+                f" at once, more than {MAX_TRIALS_PER_ITEM}",
+                f"ask for at most {MAX_TRIALS_PER_ITEM // together} tests, for the load 'isolated',"
+                ' or for {"random": k} with fewer pairs as the pairing',
             )
         )

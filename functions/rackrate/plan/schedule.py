@@ -37,6 +37,9 @@ ITEMS_PER_MAKEUP = 3
 #: The most pairs in one item. Step Functions limits a state's input to 256 KiB, which contains the
 #: item twice: as it was read and as it was launched.
 MAX_PAIRS_PER_ITEM = 512
+#: The most trials in one item. One call of Collect reads, parses and stores them within half of its
+#: time and its memory.
+MAX_TRIALS_PER_ITEM = 3072
 
 #: Two node names; the client in the direction `forward` comes first.
 Edge = tuple[str, str]

@@ -283,6 +283,34 @@ def test_too_many_trials_are_refused():
     assert "9900000 trials" in faults(raw, dict.fromkeys(NODES, 100))["blocks"]
 
 
+def test_too_many_trials_are_refused_with_the_blocks_that_fit():
+    raw = json.loads((ROOT / "docs" / "plans" / "e4-mesh.json").read_text())
+    nodes = dict.fromkeys(NODES, 150)
+    fault = faults(raw, nodes)["blocks"]
+    assert "134100 trials" in fault
+    (most,) = re.findall(r"at most (\d+) blocks", fault)
+    assert check({**raw, "blocks": int(most)}, nodes)
+    assert "blocks" in faults({**raw, "blocks": int(most) + 1}, nodes)
+
+
+def test_more_trials_than_a_block_may_have_are_no_matter_of_blocks():
+    raw = {"pairing": "mesh", "load": "together", "blocks": 1}
+    fault = faults(raw, dict.fromkeys(NODES, 200))["blocks"]
+    assert "119400 trials" in fault and "fewer blocks" not in fault and "'ring'" in fault
+
+
+def test_a_round_that_takes_too_long_to_collect_is_refused_with_the_tests_that_fit():
+    ping = {"tool": "ping", "count": 2}
+    tests = [{"name": f"ping-{number}", **ping} for number in range(12)]
+    raw = {"pairing": "ring", "load": "together", "blocks": 1, "tests": tests}
+    nodes = dict.fromkeys(NODES, 500)
+    fault = faults(raw, nodes)["tests"]
+    assert "500 pairs" in fault and "6000 trials" in fault
+    (most,) = re.findall(r"at most (\d+) tests", fault)
+    assert check({**raw, "tests": tests[: int(most)]}, nodes)
+    assert check(raw, dict.fromkeys(NODES, 60))
+
+
 def test_a_long_run_of_short_tests_is_refused_before_it_starts():
     raw = {"pairing": "mesh", "blocks": 10, "tests": [{"name": "rtt", "count": 1}]}
     nodes = dict.fromkeys(NODES, 70)
