@@ -214,6 +214,7 @@ def build_results(
         mark_notes=tuple(wording.mark_notes(analysis.marks, counts.measured)),
         warnings=tuple(dict.fromkeys([*warnings, *map(str, replacements), *analysis.warnings])),
         replacements=tuple(replacements),
+        together=analysis.together,
         counters=None if counters is None else _increases(counters),
         versions=versions_of(planned, arms, trials),
     )

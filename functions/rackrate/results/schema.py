@@ -29,6 +29,7 @@ from rackrate.settings import BandwidthWeighting
 from rackrate.tools import Better
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Difference, Mark, Summary, Verdict
+from rackrate.verdict.together import Together
 from rackrate_text.failures import Loss
 from rackrate_text.words import several_runs
 
@@ -308,6 +309,9 @@ class Results(Findings):
     """Why it measured no more blocks; null if it did not look at its verdicts."""
     replacements: tuple[Replacement, ...] = ()
     """The nodes that took the places of lost ones while it measured."""
+    together: tuple[Together, ...] = ()
+    """How far the pairs of a round sent at the same time, by test; empty unless the plan's load is
+    `together`."""
 
 
 class Compared(Document):

@@ -29,6 +29,8 @@ from rackrate.verdict.model import (
     Verdict,
 )
 from rackrate.verdict.network_cards import network_card_warnings
+from rackrate.verdict.together import together
+from rackrate.verdict.together import warnings as together_warnings
 from rackrate_text.units import duration
 from rackrate_text.words import counted
 
@@ -66,6 +68,7 @@ def analyze_run(
     plan = evidence.planned_run.plan
     trials = {key: evidence.trials[key] for key in evidence.planned if key in evidence.trials}
     marks = mark_trials(evidence.planned_run, trials, evidence.raw, evidence.counters)
+    at_once = together(plan, trials)
     chosen = [
         (test, metric, arm)
         for test in evidence.tests
@@ -112,8 +115,10 @@ def analyze_run(
         marks=tuple(marks),
         regressions=() if earlier is None else tuple(earlier.verdicts),
         regression_differences=None if earlier is None else tuple(earlier.differences),
+        together=tuple(at_once),
         warnings=(
             *warnings,
+            *together_warnings(at_once),
             *network_card_warnings([*evidence.arms.values()], evidence.counters),
             *(() if earlier is None else earlier.warnings),
         ),

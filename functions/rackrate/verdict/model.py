@@ -11,6 +11,7 @@ from rackrate.document import Document
 from rackrate.plan.ceilings import Ceiling
 from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Better
+from rackrate.verdict.together import Together
 
 Word = Literal["better", "worse", "no meaningful difference", "inconclusive"]
 #: What a claim is about: the measured nodes while they were measured; the placement that this stack
@@ -280,4 +281,7 @@ class Analysis(Document):
     """Each arm compared with itself in the runs that `compare_with` names."""
     regression_differences: tuple[Difference, ...] | None
     """The recorded differences from the earlier runs; null without an earlier run."""
+    together: tuple[Together, ...] = ()
+    """How far the pairs of a round sent at the same time, by test; empty unless the plan's load is
+    `together`."""
     warnings: tuple[str, ...]

@@ -37,6 +37,7 @@ SINCE = {
     *("partitions", "prospect", "regression_differences", "selector", "span_seconds", "stack"),
     "replacements",
     "stopped",
+    "together",
 }
 SINCE_OF_ARMS = {"pairs"}
 EARLIER = json.loads((ROOT / "tests" / "docs" / "data" / "demo.results.json").read_text())
