@@ -280,20 +280,26 @@ class Cluster:
             return Log(text, len(data) <= most_bytes)
         return None
 
-    def watch(
+    def watch[T](
         self,
         path: str,
         labels: str,
-        done: Callable[[Mapping[str, Json]], bool],
+        look: Callable[[Json], T],
+        done: Callable[[Mapping[str, T]], bool],
         *,
         seconds: float,
     ) -> tuple[dict[str, Json], bool]:
         """Follow the objects of a collection until they satisfy a condition.
 
+        Each of a thousand pods changes several times, and each change may be the last one that is
+        waited for. So an object is read once for each of its changes, and the condition is asked
+        about what was read.
+
         Args:
             path: the collection.
             labels: a label selector.
-            done: the condition; its argument is the objects by name.
+            look: what the condition needs to know of an object.
+            done: the condition; its argument is what `look` returned, by the objects' names.
             seconds: how long to wait at most.
 
         Returns:
@@ -305,7 +311,8 @@ class Cluster:
                 query = {"labelSelector": labels}
                 answer = json.loads(self._request("GET", path, query=query).data)
             objects = {item["metadata"]["name"]: item for item in answer["items"]}
-            if done(objects):
+            seen = {name: look(item) for name, item in objects.items()}
+            if done(seen):
                 return objects, True
             left = deadline - time.monotonic()
             if left <= 0:
@@ -315,11 +322,15 @@ class Cluster:
             with contextlib.suppress(_Expired):
                 for event in self._events(path, labels, version, left):
                     name = event["object"]["metadata"].get("name")
+                    if event["type"] == "BOOKMARK":
+                        continue
                     if event["type"] == "DELETED":
                         objects.pop(name, None)
-                    elif event["type"] != "BOOKMARK":
+                        seen.pop(name, None)
+                    else:
                         objects[name] = event["object"]
-                    if done(objects):
+                        seen[name] = look(event["object"])
+                    if done(seen):
                         return objects, True
 
     def _events(self, path: str, labels: str, version: str, seconds: float) -> Iterator[Json]:

@@ -101,12 +101,15 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     for network, wanted in places.items():
         names = {_name_at(place, nodes) for place in wanted}
 
-        def settled(pods: Mapping[str, Json], names: Set[str] = names) -> bool:
-            ready = server_addresses(pods.values()).keys()
-            return names <= ready or bool(missing_parts(pods.values()))
+        def settled(pods: Mapping[str, _Server], names: Set[str] = names) -> bool:
+            return names <= {each.node for each in pods.values() if each.is_ready} or any(
+                each.lacks_a_part for each in pods.values()
+            )
 
         left = max(0.0, deadline - time.monotonic())
-        pods, _ = cluster.watch(pods_path(network, settings), labels, settled, seconds=left)
+        pods, _ = cluster.watch(
+            pods_path(network, settings), labels, _Server.of, settled, seconds=left
+        )
         if lacking := missing_parts(pods.values()):
             raise ServersNotReady("; ".join(lacking))
         ready = server_addresses(pods.values()).keys()
@@ -131,6 +134,20 @@ def _await(run_id: str, resources: Resources) -> Readiness:
             + "".join(f"; {line}" for line in complaints)
         )
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+
+
+class _Server(NamedTuple):
+    """What there is to wait for of a server's pod."""
+
+    node: str
+    is_ready: bool
+    lacks_a_part: bool
+
+    @classmethod
+    def of(cls, pod: Json) -> _Server:
+        """What a pod says of itself; one without a node yet is not ready."""
+        node = pod["spec"].get("nodeName", "")
+        return cls(node, bool(server_addresses([pod])), bool(missing_parts([pod])))
 
 
 class Servers(NamedTuple):

@@ -128,12 +128,12 @@ def _collect(
 
     hopeless: dict[tuple[str, str, str], str] = {}
 
-    def settled(pods: Mapping[str, Json]) -> bool:
-        return all(
-            is_finished(pod) or _client_of(pod) in hopeless
-            for pod in pods.values()
-            if _client_of(pod) in clients
-        )
+    def is_settled(pod: Json) -> bool:
+        client = _client_of(pod)
+        return client not in clients or client in hopeless or is_finished(pod)
+
+    def settled(pods: Mapping[str, bool]) -> bool:
+        return all(pods.values())
 
     planned = store.plan(run_id)
     pods: dict[Network, list[Json]] = {}
@@ -144,7 +144,9 @@ def _collect(
         glance = min(stop, time.time() + GLANCE_SECONDS)
         for network in sorted({pair.client_network for pair in item.pairs}):
             left = max(0.0, glance - time.time())
-            found, done = cluster.watch(pods_path(network, settings), labels, settled, seconds=left)
+            found, done = cluster.watch(
+                pods_path(network, settings), labels, is_settled, settled, seconds=left
+            )
             pods[network], finished = list(found.values()), finished and done
         if finished or time.time() >= stop:
             break

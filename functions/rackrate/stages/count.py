@@ -163,12 +163,12 @@ class _Reading:
         selector = manifests.selector(labels)
         wanted = {pod["metadata"]["name"] for pod in asked.values()}
 
-        def settled(pods: Mapping[str, Json]) -> bool:
-            return all(name in pods and _has_ended(pods[name]) for name in wanted)
+        def settled(ended: Mapping[str, bool]) -> bool:
+            return all(ended.get(name, False) for name in wanted)
 
         with ThreadPoolExecutor(WORKERS) as pool:
             list(pool.map(lambda pod: cluster.create(self._path, pod), asked.values()))
-            pods, _ = cluster.watch(self._path, selector, settled, seconds=SECONDS)
+            pods, _ = cluster.watch(self._path, selector, _has_ended, settled, seconds=SECONDS)
             read = list(pool.map(lambda pod: self._result(cluster, pod, pods), asked.values()))
         cluster.delete_all(self._path, selector)
         results = dict(zip(asked, read, strict=True))

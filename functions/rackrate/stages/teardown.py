@@ -85,7 +85,7 @@ def teardown(run_id: str, resources: Resources) -> TornDown:
     for base in bases:
         left = max(0.0, deadline - time.monotonic())
         pods, gone = cluster.watch(
-            f"{base}/pods", labels, lambda pods: all(map(is_stuck, pods.values())), seconds=left
+            f"{base}/pods", labels, is_stuck, lambda stuck: all(stuck.values()), seconds=left
         )
         for name in (name for name, pod in pods.items() if is_stuck(pod)):
             cluster.delete(f"{base}/pods/{name}", at_once=True)

@@ -181,6 +181,6 @@ class FakeCluster:
             return None
         return Log(text[:most_bytes], len(text) <= most_bytes)
 
-    def watch(self, path, labels, done, *, seconds):
+    def watch(self, path, labels, look, done, *, seconds):
         objects = {thing["metadata"]["name"]: thing for thing in self.list(path, labels)}
-        return objects, done(objects)
+        return objects, done({name: look(thing) for name, thing in objects.items()})

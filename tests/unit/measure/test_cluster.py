@@ -426,8 +426,12 @@ def events(*entries):
     return 200, ("\n".join(lines) + "\n").encode()
 
 
+def is_done(pod):
+    return pod["status"]["phase"] == "Succeeded"
+
+
 def all_done(pods):
-    return all(p["status"]["phase"] == "Succeeded" for p in pods.values())
+    return all(pods.values())
 
 
 def test_a_watch_ends_as_soon_as_the_condition_is_met(api, cluster):
@@ -435,9 +439,25 @@ def test_a_watch_ends_as_soon_as_the_condition_is_met(api, cluster):
         listed(pod("a", "Running"), pod("b", "Running")),
         events(("MODIFIED", pod("a", "Succeeded")), ("DELETED", pod("b", "Running"))),
     ]
-    pods, met = cluster.watch(PODS, "run=1", all_done, seconds=5)
+    pods, met = cluster.watch(PODS, "run=1", is_done, all_done, seconds=5)
     assert met and set(pods) == {"a"}
     assert api.requests[-1]["query"]["resourceVersion"] == "7"
+
+
+def test_a_watch_reads_an_object_once_for_each_of_its_changes(api, cluster):
+    names = [f"p{number}" for number in range(300)]
+    looked = []
+    api.answers["GET", PODS] = [
+        listed(*(pod(name, "Running") for name in names)),
+        events(*(("MODIFIED", pod(name, "Succeeded")) for name in names)),
+    ]
+
+    def look(seen):
+        looked.append(seen)
+        return is_done(seen)
+
+    assert cluster.watch(PODS, "run=1", look, all_done, seconds=5)[1]
+    assert len(looked) == 2 * len(names)
 
 
 def test_a_watch_that_is_too_old_starts_again(api, cluster):
@@ -447,17 +467,17 @@ def test_a_watch_that_is_too_old_starts_again(api, cluster):
         events(("ERROR", gone)),
         listed(pod("a", "Succeeded")),
     ]
-    assert cluster.watch(PODS, "run=1", all_done, seconds=5)[1]
+    assert cluster.watch(PODS, "run=1", is_done, all_done, seconds=5)[1]
 
 
 def test_a_watch_that_the_cluster_refuses_is_no_end_of_the_watch(api, cluster):
     refused = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no watching"}
     api.answers["GET", PODS] = [listed(pod("a", "Running")), events(("ERROR", refused))]
     with pytest.raises(ClusterUnreachable, match="HTTP 403"):
-        cluster.watch(PODS, "run=1", all_done, seconds=5)
+        cluster.watch(PODS, "run=1", is_done, all_done, seconds=5)
 
 
 def test_a_watch_that_runs_out_of_time_says_what_it_saw(api, cluster):
     api.answers["GET", PODS] = listed(pod("a", "Running"))
-    pods, met = cluster.watch(PODS, "run=1", all_done, seconds=0)
+    pods, met = cluster.watch(PODS, "run=1", is_done, all_done, seconds=0)
     assert not met and set(pods) == {"a"}
