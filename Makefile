@@ -85,6 +85,10 @@ bench-campaign: setup ## Judge a campaign of six draws in the lab against the tr
 bench-page: setup ## Write the page of 1000 nodes and time how it opens in Chromium
 	@$(python) -m benchmarks.opening
 
+.PHONY: bench-scale
+bench-scale: setup ## Count what a run costs from 14 to 1002 simulated nodes; NODES=60 one size (root; 40 minutes)
+	@$(python) -m benchmarks.scale $(NODES:%=--nodes %)
+
 .PHONY: test
 test: setup ## All tests (root)
 	@scripts/test

@@ -1,4 +1,4 @@
-"""Benchmarks of rackrate itself: `make bench`, `make bench-verdict` and `make bench-page`."""
+"""Benchmarks of rackrate itself, which the targets `bench*` of the Makefile run."""
 
 from __future__ import annotations
 

@@ -58,7 +58,10 @@ def last_logs() -> Path:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings with which a lab starts; without a seed every node has the same place."""
+    """The settings with which a lab starts; without a seed every node has the same place.
+
+    With `kwok`, its program, the nodes are simulated.
+    """
 
     network_scale: float
     seed: int | None
@@ -67,6 +70,7 @@ class Settings:
     images: str
     aws_port: int
     kubernetes_port: int
+    kwok: str | None = None
 
 
 def acquire_lock() -> int:
@@ -183,6 +187,7 @@ def start(
     lock: int,
     tied: bool,
     seed: int | None = None,
+    kwok: Path | None = None,
 ) -> int:
     """Start a keeper as a child process and return its id. The keeper takes over `lock`.
 
@@ -205,6 +210,7 @@ def start(
         images=str(images),
         aws_port=aws.getsockname()[1],
         kubernetes_port=kubernetes_api.getsockname()[1],
+        kwok=None if kwok is None else str(kwok),
     )
     descriptors = [lock, aws.fileno(), kubernetes_api.fileno()]
     with (state / "lab.log").open("ab") as log:

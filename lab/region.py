@@ -96,6 +96,7 @@ def main() -> None:
         endpoint_port=settings.kubernetes_port,
         network_scale=settings.network_scale,
         luck=Luck(settings.seed),
+        kwok=None if settings.kwok is None else Path(settings.kwok),
     )
     host = Host(machine)
     target = Target(host)

@@ -64,12 +64,19 @@ def prepare(say: Say) -> Artifacts:
 
 
 def bring_up(
-    say: Say, *, tied: bool, deploy: bool = True, seed: int | None = None, even: bool = False
+    say: Say,
+    *,
+    tied: bool,
+    deploy: bool = True,
+    seed: int | None = None,
+    even: bool = False,
+    kwok: Path | None = None,
 ) -> dict[str, Any]:
     """Start a lab and return its status. On any error nothing is left.
 
     With `deploy` the stack is built and deployed with its default parameters. `seed` decides the
     nodes' places; without one a fresh seed does. In an `even` lab all nodes have the same place.
+    With `kwok`, its program, the nodes are simulated (`lab/simulated/`).
     """
     prerequisites.check()
     scale = network_scale()
@@ -90,6 +97,7 @@ def bring_up(
                 lock=started,
                 tied=tied,
                 seed=None if even else fresh_seed() if seed is None else seed,
+                kwok=kwok,
             )
             status = _wait_for_region(keeper)
             if building is not None:

@@ -45,7 +45,7 @@ def _running(kinds: str, default: float = 0.0, applied: float | None = None) -> 
 
 #: By service and code. An account has an applied value only of what its owner asked for.
 QUOTAS = {
-    ("ec2", "L-1216C47A"): _running("Standard (A, C, D, H, I, M, R, T, Z)", 5.0, 640.0),
+    ("ec2", "L-1216C47A"): _running("Standard (A, C, D, H, I, M, R, T, Z)", 5.0, 4096.0),
     ("ec2", "L-6E869C2A"): _running("DL"),
     ("ec2", "L-74FC7D96"): _running("F"),
     ("ec2", "L-DB2E81BA"): _running("G and VT"),

@@ -48,7 +48,7 @@ MEMORY = Path("/run/rackrate")
 class Machine:
     """The programs and images of a lab's clusters, and where their files and the endpoint are.
 
-    `luck` draws the places of all nodes.
+    `luck` draws the places of all nodes. With `kwok`, its program, the nodes are simulated.
     """
 
     programs: Programs
@@ -57,6 +57,7 @@ class Machine:
     endpoint_port: int
     network_scale: float
     luck: Luck
+    kwok: Path | None = None
 
 
 class RunningCluster:

@@ -7,6 +7,7 @@ import ipaddress
 import json
 import ssl
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 from lab.nodes.pki import Authority, KeyPair
@@ -67,8 +68,12 @@ class ControlPlane:
         address: ipaddress.IPv4Address,
         service_cidr: str,
         webhook_url: str,
+        api_server_flags: Sequence[str] = (),
     ) -> None:
-        """`address` is where nodes reach the API server; `data_directory` should be in memory."""
+        """`address` is where nodes reach the API server; `data_directory` should be in memory.
+
+        `api_server_flags` come last, so they override the plane's own.
+        """
         self.address = address
         self.port = port
         self.endpoint = f"https://127.0.0.1:{port}"
@@ -77,6 +82,7 @@ class ControlPlane:
         self._directory = directory
         self._logs = logs
         self._running: list[Process] = []
+        self._api_server_flags = api_server_flags
         self._last_error = "no answer"
         first_service = next(ipaddress.ip_network(service_cidr).hosts())
         self._apiserver = self.authority.issue(
@@ -199,6 +205,7 @@ class ControlPlane:
                 "--allow-privileged=true",  # as on EKS, where Pod Security decides
                 "--anonymous-auth=false",
                 "--profiling=false",
+                *self._api_server_flags,
             ],
         )
         wait_until(

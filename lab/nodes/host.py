@@ -11,6 +11,7 @@ from lab.errors import LabError
 from lab.nodes.address_blocks import AddressBlocks
 from lab.nodes.cluster import Machine, RunningCluster
 from lab.setup import kubernetes
+from lab.simulated.cluster import SimulatedCluster
 
 
 class Host:
@@ -19,16 +20,16 @@ class Host:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._blocks = AddressBlocks()
-        self._cluster: RunningCluster | None = None
+        self._cluster: RunningCluster | SimulatedCluster | None = None
         self._published: dict[str, None] = {}
         self._lock = threading.Lock()
 
     @property
     def cluster(self) -> RunningCluster | None:
-        """The cluster that is up, None without one."""
+        """The cluster that is up and has real nodes, None without one."""
         with self._lock:
             running = self._cluster
-        return None if running is None or running.stopped else running
+        return running if isinstance(running, RunningCluster) and not running.stopped else None
 
     def create_cluster(
         self,
@@ -38,7 +39,7 @@ class Host:
         vpc_cidrs: Sequence[str],
         service_cidr: str,
         authentication_webhook_url: str,
-    ) -> RunningCluster:
+    ) -> RunningCluster | SimulatedCluster:
         """Start a control plane; see `Infrastructure`."""
         built = kubernetes.version()
         if version.split(".")[:2] != built.split(".")[:2]:
@@ -52,8 +53,9 @@ class Host:
                     f"The lab runs one cluster at a time and {self._cluster.name} is up: delete "
                     "its stack first."
                 )
+            kind = RunningCluster if self._machine.kwok is None else SimulatedCluster
             try:
-                self._cluster = RunningCluster(
+                self._cluster = kind(
                     self._machine,
                     name=name,
                     vpc_cidrs=vpc_cidrs,
@@ -78,7 +80,7 @@ class Host:
         with self._lock:
             self._published[reference] = None
             cluster = self._cluster
-        if cluster is not None:
+        if isinstance(cluster, RunningCluster):
             cluster.tag_tools(reference)
 
     def published(self) -> list[str]:

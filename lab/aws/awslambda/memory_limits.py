@@ -119,6 +119,17 @@ def peak_resident_bytes(pid: int) -> int:
     return _status_field(pid, "VmHWM:")
 
 
+def processor_seconds(pid: int) -> float:
+    """What a process has used of the processor so far; 0 when it has ended."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return 0.0
+    # The name before may have spaces (proc(5), /proc/pid/stat, fields 14 and 15).
+    user, system = told.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def _status_field(pid: int, name: str) -> int:
     try:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():

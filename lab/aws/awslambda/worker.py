@@ -24,7 +24,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from lab.aws.awslambda.memory_limits import MemoryLimiter, peak_resident_bytes, resident_bytes
+from lab.aws.awslambda.memory_limits import (
+    MemoryLimiter,
+    peak_resident_bytes,
+    processor_seconds,
+    resident_bytes,
+)
 from lab.aws.awslambda.processes import RuntimeProcess, readable
 
 LOG = logging.getLogger(__name__)
@@ -53,12 +58,19 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an invocation, as Lambda's Invoke returns it."""
+    """The result of an invocation, as Lambda's Invoke returns it, and what it took.
+
+    `peak_bytes` is the most memory that the process ever had, `processor_seconds` what this
+    invocation alone used of the processor.
+    """
 
     request_id: str
     payload: bytes
     failed: bool
     log: str
+    seconds: float = 0.0
+    processor_seconds: float = 0.0
+    peak_bytes: int = 0
 
 
 def error_payload(error_type: str, message: str) -> bytes:
@@ -98,6 +110,7 @@ class Worker:
         self._reading = threading.Lock()
         self._tail: list[str] = []
         self._peak_bytes = 0
+        self._processor_before = 0.0
         self._stopped = False
         self._temporary = temporary
         temporary.mkdir(parents=True, exist_ok=True)
@@ -150,6 +163,7 @@ class Worker:
             )
         self._note(f"START RequestId: {invocation.request_id} Version: $LATEST")
         started = time.monotonic()
+        self._processor_before = processor_seconds(self.pid)
         if not self.alive and not invocation.done.is_set():
             self._ended()
         self._events.put(invocation)
@@ -169,6 +183,7 @@ class Worker:
     def _finish(self, invocation: Invocation, started: float, payload: bytes) -> Outcome:
         failed = invocation.failed or not invocation.done.is_set()
         duration = time.monotonic() - started
+        used = processor_seconds(self.pid) - self._processor_before
         self._drain()
         peak = max(self._peak_bytes, peak_resident_bytes(self.pid))
         self._note(
@@ -181,7 +196,8 @@ class Worker:
         self.idle_since = time.monotonic()
         with self._log_lock:
             log = "\n".join(self._tail) + "\n"
-        return Outcome(invocation.request_id, payload, failed, log)
+        # A process that was killed tells nothing.
+        return Outcome(invocation.request_id, payload, failed, log, duration, max(used, 0), peak)
 
     # -- the Runtime API's side
 

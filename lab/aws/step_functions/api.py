@@ -212,14 +212,20 @@ def _list_executions(self: StepFunctionResponse) -> ActionResult:
     )
 
 
+def _events_of(backend: Any, arn: str) -> list[Any]:
+    """The history of an execution, or of the one of a Map Run's item."""
+    for run in map_runs(backend):
+        for child in children_of(run):
+            if child.arn == arn:
+                return list(child.frame.event_manager.get_event_history())
+    worker = backend.describe_execution(arn).exec_worker
+    if worker is None or worker.env is None:
+        return []
+    return list(worker.env.event_manager.get_event_history())
+
+
 def _get_execution_history(self: StepFunctionResponse) -> ActionResult:
-    execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
-    worker = execution.exec_worker
-    events = (
-        list(worker.env.event_manager.get_event_history())
-        if worker is not None and worker.env is not None
-        else []
-    )
+    events = _events_of(self.stepfunction_backend, self._get_param("executionArn"))
     if self._get_param("reverseOrder"):
         events.reverse()
     start = int(self._get_param("nextToken") or 0)

@@ -35,6 +35,7 @@ from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_funct
 )
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
+from moto.stepfunctions.parser.asl.eval.event.event_manager import EventManager
 from moto.stepfunctions.parser.asl.eval.program_state import ProgramEnded
 from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
@@ -117,6 +118,8 @@ def _eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
             self._map_run_record.item_counter.aborted.count()
         else:
             frame = worker_frame.open_inner_frame()
+            # The execution of an item has a history of its own, and moto's items share one.
+            frame.event_manager = EventManager()
             child = MapChild(self._map_run_record.map_state_machine_arn, frame)
             children_of(self._map_run_record).append(child)
             self._eval_job(env=frame, job=job)

@@ -1,0 +1,587 @@
+"""What a run costs from 14 to 1002 nodes: real control plane and functions, simulated nodes.
+
+Each size gets a lab of its own whose nodes kwok plays (`lab/simulated/`), the stack with its own
+node groups, and one run of the same plan. The figures go to a file each; `--judge` reads those that
+are there. They are of three kinds, and the table says which:
+
+- what the functions do: their processor time, their requests to the API server by its audit log,
+  their calls of AWS, the state transitions, the sizes of events, items and objects. These would be
+  the same on AWS.
+- what a person waits for here: seconds of stages and functions. The emulated AWS is one process of
+  two cores, so these are above those on AWS wherever AWS is called often.
+- when the tests of a round started, by Kubernetes' clock, which counts whole seconds.
+
+Run as `make bench-scale`, or `python -m benchmarks.scale --nodes 60 --nodes 1002` (root). Exit
+codes: 0 the points of `holds` hold, 1 one does not, 2 the machine is not right or a run failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import itertools
+import json
+import re
+import statistics
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import boto3
+from boto3.dynamodb.types import TypeDeserializer
+
+from benchmarks.figures import ImpossibleFigure, positive
+from lab import daemon, stack
+from lab.aws.awslambda.runtime import INVOCATIONS
+from lab.errors import LabError
+from lab.setup import kwok
+from lab.up import bring_up
+from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP
+
+SIZES = (14, 60, 150, 502, 1002)
+OUT = Path(__file__).resolve().parents[1] / "out" / "scale"
+#: Recordings exist of these tests (`lab/simulated/logs.py`).
+PLAN: Mapping[str, Any] = {
+    "tests": [
+        {"name": "tcp-1", "seconds": 2},
+        {"name": "tcp-8", "seconds": 1},
+        {"name": "rtt", "count": 10, "interval_seconds": 0.2},
+    ],
+    "pairing": "ring",
+    "load": "together",
+    "blocks": 2,
+    "seed": 7,
+}
+RUN = "scale"
+#: The states of a run that take time; Measure has the warm-up and the blocks.
+STAGES = ("Plan", "Deploy", "Await servers", "Measure", "Analyze", "Report", "Teardown", "Finish")
+#: Step Functions' limits (Step Functions developer guide, "Service quotas").
+MOST_STATE_BYTES, MOST_EVENTS = 256 * 1024, 25_000
+#: DynamoDB's largest item (DynamoDB developer guide, "Service, account, and table quotas").
+MOST_ITEM_BYTES = 400 * 1024
+#: With this much memory a function has a whole vCPU, with less its share of one (Lambda developer
+#: guide, "Configure Lambda function memory").
+WHOLE_CPU_BYTES = 1769 * 2**20
+#: Growth of a figure per pair from the smaller to the largest of these sizes that holds.
+FLAT_FROM, MOST_GROWTH = 60, 1.10
+#: The share of its memory and of its time that a function may use.
+MOST_SHARE = 0.5
+#: How long the collection of a round may take.
+MOST_COLLECT_SECONDS = 20.0
+#: How far the estimate may be from what was counted.
+MOST_ESTIMATE_ERROR = 0.15
+DEPLOY_SECONDS, RUN_SECONDS = 900.0, 840.0
+
+Json = dict[str, Any]
+_plain = TypeDeserializer().deserialize
+
+
+# -- measuring
+
+
+@contextlib.contextmanager
+def _lab() -> Iterator[Json]:
+    program = kwok.program()
+    status = bring_up(_say, tied=True, deploy=False, kwok=program)
+    try:
+        yield status
+    finally:
+        daemon.stop()
+
+
+def _say(step: str) -> None:
+    print(f"  {time.strftime('%H:%M:%S')} {step}", flush=True)
+
+
+class Region:
+    """Clients of the lab's region."""
+
+    def __init__(self, status: Mapping[str, Any]) -> None:
+        self._status, self._clients = status, dict[str, Any]()
+
+    def __getattr__(self, service: str) -> Any:
+        if service not in self._clients:
+            self._clients[service] = boto3.client(
+                service,  # type: ignore[call-overload]
+                endpoint_url=self._status["endpoint_url"],
+                region_name=self._status["region"],
+                aws_access_key_id=self._status["access_key_id"],
+                aws_secret_access_key=self._status["secret_access_key"],
+            )
+        return self._clients[service]
+
+
+def measure(nodes: int) -> Json:
+    """Deploy a stack with so many nodes in both arms, run the plan once, return the figures.
+
+    Raises:
+        LabError: the run did not succeed.
+    """
+    each = nodes // 2
+    parameters = {
+        "NodeCount": str(each),
+        "NodeGroupsPerArm": str(-(-each // DEFAULT_NODES_PER_GROUP)),
+        "HostNetwork": "false",
+        "SecondaryCidr": "100.64.0.0/16",
+    }
+    with _lab() as status:
+        stack.build()
+        began = time.monotonic()
+        stack.deploy(status, _say, parameters=parameters, seconds=DEPLOY_SECONDS)
+        deployed = time.monotonic() - began
+        region = Region(status)
+        outputs = stack.outputs(status)
+        arn = _run(region, outputs["StateMachineArn"])
+        _say("reading the figures")
+        found = _figures(region, outputs, arn)
+    return {"nodes": 2 * each, "deploy_seconds": deployed, **found}
+
+
+def _run(region: Region, machine: str) -> str:
+    started = region.stepfunctions.start_execution(
+        stateMachineArn=machine, name=RUN, input=json.dumps(PLAN)
+    )
+    arn = str(started["executionArn"])
+    _say("running")
+    deadline = time.monotonic() + RUN_SECONDS
+    while True:
+        told = region.stepfunctions.describe_execution(executionArn=arn)
+        if told["status"] == "SUCCEEDED":
+            return arn
+        if told["status"] != "RUNNING":
+            raise LabError(f"The run {told['status']}: {told.get('error')}: {told.get('cause')}")
+        if time.monotonic() > deadline:
+            raise LabError(f"The run still goes on after {RUN_SECONDS:.0f} s: see the lab's logs.")
+        time.sleep(1)
+
+
+def _figures(region: Region, outputs: Mapping[str, str], arn: str) -> Json:
+    histories = list(_histories(region, arn))
+    directory = daemon.state_directory()
+    items = _items(region, outputs["TableName"])
+    trials = [each for each in items if str(each["sk"]).startswith("trial#")]
+    plan = _object(region, outputs["BucketName"], f"runs/{RUN}/plan.json")
+    results = _object(region, outputs["BucketName"], f"runs/{RUN}/results.json")
+    invocations = _lines(directory / "aws" / "lambda" / INVOCATIONS)
+    run = next(each for each in items if each["sk"] == "run")
+    since = histories[0][0]["timestamp"].timestamp()
+    functions = functions_of(
+        [each for each in invocations if each["ended_at"] > since], _settings(region)
+    )
+    requests = [
+        each
+        for each in _lines(directory / "logs" / "audit.jsonl")
+        if _moment(each["requestReceivedTimestamp"]) > since
+    ]
+    counted = [each for each in trials if int(each["block"]) > 0]
+    return {
+        "pairs": len({(t["arm"], t["client"], t["server"]) for t in counted}),
+        "trials": len(counted),
+        "failed": sum(each["status"] != "measured" for each in trials),
+        "status": run["status"],
+        "run_seconds": float(run["seconds"]),
+        "stages": stages_of(histories[0]),
+        "functions": functions,
+        "transitions": sum(map(transitions_of, histories)),
+        "most_events": max(len(each) for each in histories),
+        "requests": requests_of(requests),
+        "throttled": sum(each["responseStatus"].get("code") == 429 for each in requests),
+        "slowest_request_seconds": max(map(_request_seconds, requests), default=0.0),
+        "state_bytes": max(map(largest_state, histories)),
+        "event_bytes": max(each["event_bytes"] for each in invocations),
+        "item_bytes": max(len(json.dumps(each, default=str)) for each in items),
+        "objects": _objects(region, outputs["BucketName"]),
+        "starts": starts_of(trials),
+        "estimate": {
+            "seconds": plan["estimates"]["seconds"],
+            "state_transitions": plan["estimates"]["state_transitions"],
+            **{
+                line["unit"]: line["quantity"]
+                for line in plan["estimates"]["cost"]["lines"]
+                if line["unit"] in ("request", "GB-second")
+            },
+        },
+        "verdicts": [
+            [each["arm"], each["test"], each["metric"], each["verdict"]]
+            for each in results["verdicts"]
+        ],
+    }
+
+
+def _histories(region: Region, arn: str) -> Iterator[list[Json]]:
+    """The history of an execution, then those of the items of its Map Runs."""
+    client = region.stepfunctions
+
+    def history(of: str) -> list[Json]:
+        pages = client.get_paginator("get_execution_history").paginate(executionArn=of)
+        return [event for page in pages for event in page["events"]]
+
+    yield history(arn)
+    for map_run in client.list_map_runs(executionArn=arn)["mapRuns"]:
+        pages = client.get_paginator("list_executions").paginate(mapRunArn=map_run["mapRunArn"])
+        for child in itertools.chain.from_iterable(page["executions"] for page in pages):
+            yield history(child["executionArn"])
+
+
+def _items(region: Region, table: str) -> list[Json]:
+    pages = region.dynamodb.get_paginator("query").paginate(
+        TableName=table,
+        KeyConditionExpression="pk = :pk",
+        ExpressionAttributeValues={":pk": {"S": f"run#{RUN}"}},
+    )
+    return [
+        {name: _plain(value) for name, value in item.items()}
+        for page in pages
+        for item in page["Items"]
+    ]
+
+
+def _object(region: Region, bucket: str, key: str) -> Json:
+    found: Json = json.loads(region.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    return found
+
+
+def _objects(region: Region, bucket: str) -> Json:
+    """How many objects the run wrote, and the size of the largest of each kind."""
+    pages = region.s3.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=f"runs/{RUN}/"
+    )
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for each in itertools.chain.from_iterable(page.get("Contents", []) for page in pages):
+        name = each["Key"].removeprefix(f"runs/{RUN}/").partition("/")
+        sizes[name[0] + name[1]].append(each["Size"])
+    return {name: {"number": len(of), "largest": max(of)} for name, of in sorted(sizes.items())}
+
+
+def _settings(region: Region) -> dict[str, tuple[float, int]]:
+    """The time in seconds and the memory in bytes of each function."""
+    client = getattr(region, "lambda")
+    pages = client.get_paginator("list_functions").paginate()
+    return {
+        each["FunctionName"]: (float(each["Timeout"]), int(each["MemorySize"]) * 2**20)
+        for page in pages
+        for each in page["Functions"]
+    }
+
+
+def _lines(path: Path) -> list[Json]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def _moment(text: str) -> float:
+    return datetime.datetime.fromisoformat(text).timestamp()
+
+
+# -- what was measured, in figures. Pure.
+
+
+def stages_of(history: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """The seconds in each state of an execution, those entered again added up."""
+    entered: dict[str, datetime.datetime] = {}
+    seconds: dict[str, float] = defaultdict(float)
+    for event in history:
+        if (into := event.get("stateEnteredEventDetails")) is not None:
+            entered[into["name"]] = event["timestamp"]
+        elif (left := event.get("stateExitedEventDetails")) is not None:
+            begun = entered.pop(left["name"])
+            seconds[left["name"]] += (event["timestamp"] - begun).total_seconds()
+    return dict(seconds)
+
+
+def transitions_of(history: Iterable[Mapping[str, Any]]) -> int:
+    """The state transitions of an execution, as they are billed: one for each state entered."""
+    return sum(str(event["type"]).endswith("StateEntered") for event in history)
+
+
+def largest_state(history: Iterable[Mapping[str, Any]]) -> int:
+    """The bytes of the largest input or output of a state."""
+    found = [
+        len(details.get(name) or "")
+        for event in history
+        for key, details in event.items()
+        if key in ("stateEnteredEventDetails", "stateExitedEventDetails")
+        for name in ("input", "output")
+    ]
+    return max(found, default=0)
+
+
+def functions_of(
+    invocations: Iterable[Mapping[str, Any]], settings: Mapping[str, tuple[float, int]]
+) -> dict[str, Json]:
+    """What the calls of each function took, by the function's name without its stack's."""
+    calls: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for each in invocations:
+        calls[each["function"]].append(each)
+    found = {}
+    for name, of in sorted(calls.items()):
+        most_seconds, memory = settings[name]
+        longest = max(seconds_on_lambda(each, memory) for each in of)
+        found[step_of(name)] = {
+            "calls": len(of),
+            "failed": sum(each["failed"] for each in of),
+            "seconds": sum(each["seconds"] for each in of),
+            "processor_seconds": sum(each["processor_seconds"] for each in of),
+            "longest_seconds": max(each["seconds"] for each in of),
+            "gigabyte_seconds": sum(each["seconds"] for each in of) * memory / 2**30,
+            "longest_on_lambda": longest,
+            "share_of_time": longest / most_seconds,
+            "share_of_memory": max(each["peak_bytes"] for each in of) / memory,
+        }
+    return found
+
+
+def seconds_on_lambda(invocation: Mapping[str, Any], memory: int) -> float:
+    """How long a call that took so long on a whole processor takes on Lambda's share of one."""
+    share = min(1.0, memory / WHOLE_CPU_BYTES)
+    return float(invocation["seconds"] + invocation["processor_seconds"] * (1 / share - 1))
+
+
+def step_of(function: str) -> str:
+    """The step in a function's name: `collect` of `rackrate-Benchmark-1-CollectFunction-2`."""
+    words = re.sub(r"-[A-Za-z0-9]*$", "", function).rpartition("-")[2].removesuffix("Function")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words).lower()
+
+
+def requests_of(audited: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The requests to the API server by kind, such as `create pods` and `get pods/log`."""
+    found: Counter[str] = Counter()
+    for each in audited:
+        of = each.get("objectRef", {})
+        resource = "/".join(filter(None, (of.get("resource", "other"), of.get("subresource"))))
+        found[f"{each['verb']} {resource}"] += 1
+    return dict(sorted(found.items()))
+
+
+def _request_seconds(audited: Mapping[str, Any]) -> float:
+    """How long a request took; a watch lasts as long as it is asked to."""
+    if audited["verb"] == "watch":
+        return 0.0
+    begun = _moment(audited["requestReceivedTimestamp"])
+    return _moment(audited["stageTimestamp"]) - begun
+
+
+def starts_of(trials: Iterable[Mapping[str, Any]]) -> list[Json]:
+    """When the tests of each round started, in order; by Kubernetes' clock."""
+    rounds: dict[tuple[int, int, str], list[float]] = defaultdict(list)
+    for each in trials:
+        if each.get("started_at"):
+            key = int(each["block"]), int(each["round"]), str(each["test"])
+            rounds[key].append(_moment(str(each["started_at"])))
+    return [
+        {
+            "block": block,
+            "round": round_,
+            "test": test,
+            "pairs": len(of),
+            "spread": max(of) - min(of),
+        }
+        for (block, round_, test), of in sorted(rounds.items())
+    ]
+
+
+class Point(NamedTuple):
+    """A point of what is to hold: whether it does, and the figures that say so."""
+
+    holds: bool
+    what: str
+
+
+def per_pair(size: Mapping[str, Any]) -> dict[str, float]:
+    """The figures that are to be flat: a run's, divided by its pairs."""
+    pairs = positive(size["pairs"], "the number of pairs")
+    of = size["functions"].values()
+    return {
+        "processor seconds": sum(each["processor_seconds"] for each in of) / pairs,
+        "Lambda seconds": sum(each["seconds"] for each in of) / pairs,
+        "transitions": size["transitions"] / pairs,
+        "API requests": sum(size["requests"].values()) / pairs,
+    }
+
+
+def whole_spread(size: Mapping[str, Any]) -> float:
+    """The most seconds between the first and the last start of a round's first test."""
+    return max((each["spread"] for each in size["starts"] if each["block"] > 0), default=0.0)
+
+
+def judged(sizes: Sequence[Mapping[str, Any]]) -> list[Point]:
+    """What holds at these sizes, the smallest first. Pure.
+
+    Raises:
+        ImpossibleFigure: a figure that nothing can have.
+    """
+    points = []
+    for size in sizes:
+        nodes = size["nodes"]
+        points.append(
+            Point(
+                size["status"] == "succeeded" and not size["failed"],
+                f"{nodes} nodes: {size['trials']} trials, {size['failed']} lost",
+            )
+        )
+        for name, limit, most in (
+            ("state_bytes", MOST_STATE_BYTES, "a state's input or output"),
+            ("item_bytes", MOST_ITEM_BYTES, "an item of the table"),
+            ("most_events", MOST_EVENTS, "the events of an execution"),
+        ):
+            points.append(
+                Point(size[name] <= limit / 2, f"{nodes} nodes: {most}: {size[name]} of {limit}")
+            )
+        for kind in ("share_of_memory", "share_of_time"):
+            step, share = max(
+                ((step, of[kind]) for step, of in size["functions"].items()), key=lambda of: of[1]
+            )
+            what = kind.removeprefix("share_of_")
+            points.append(
+                Point(share <= MOST_SHARE, f"{nodes} nodes: {step} used {share:.0%} of its {what}")
+            )
+    flat = [size for size in sizes if size["nodes"] >= FLAT_FROM]
+    if len(flat) > 1:
+        first, last = flat[0], flat[-1]
+        before, after = per_pair(first), per_pair(last)
+        points += [
+            Point(
+                after[name] <= MOST_GROWTH * before[name],
+                f"{name} per pair from {first['nodes']} to {last['nodes']} nodes:"
+                f" {before[name]:.3g} to {after[name]:.3g}",
+            )
+            for name in before
+        ]
+    if sizes:
+        points += _of_the_largest(sizes[-1])
+    return points
+
+
+def _of_the_largest(size: Mapping[str, Any]) -> list[Point]:
+    collect = size["functions"]["collect"]["longest_on_lambda"]
+    estimate, of = size["estimate"], size["functions"].values()
+    counted = {
+        "seconds": size["run_seconds"],
+        "state_transitions": size["transitions"],
+        "request": sum(each["calls"] for each in of),
+        "GB-second": sum(each["gigabyte_seconds"] for each in of),
+    }
+    return [
+        Point(
+            collect <= MOST_COLLECT_SECONDS,
+            f"{size['nodes']} nodes: the longest call of collect takes {collect:.1f} s",
+        ),
+        *(
+            Point(
+                abs(estimate[name] / counted[name] - 1) <= MOST_ESTIMATE_ERROR,
+                f"{size['nodes']} nodes: {name}: {estimate[name]:.0f} estimated,"
+                f" {counted[name]:.0f} counted",
+            )
+            for name in counted
+        ),
+    ]
+
+
+def table(sizes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The figures of all sizes as a Markdown table, a column for each size."""
+
+    def row(what: str, figures: Iterable[object]) -> str:
+        return f"| {' | '.join([what, *map(str, figures)])} |"
+
+    def stage(size: Mapping[str, Any], *names: str) -> str:
+        return f"{sum(size['stages'].get(name, 0.0) for name in names):.1f}"
+
+    def function(size: Mapping[str, Any], step: str, kind: str) -> float:
+        return float(size["functions"].get(step, {}).get(kind, 0.0))
+
+    flat = [per_pair(size) for size in sizes]
+    steps = sorted({step for size in sizes for step in size["functions"]})
+    kinds = sorted({kind for size in sizes for kind in size["requests"]})
+    return [
+        row("", (f"{size['nodes']} nodes" for size in sizes)),
+        row("---", ("---:" for _ in sizes)),
+        row("pairs", (size["pairs"] for size in sizes)),
+        row("trials", (size["trials"] for size in sizes)),
+        row("a run, s", (f"{size['run_seconds']:.0f}" for size in sizes)),
+        *(row(f"`{name}`, s", (stage(size, name) for size in sizes)) for name in STAGES),
+        *(
+            row(
+                f"longest `{step}`, s",
+                (f"{function(s, step, 'longest_seconds'):.1f}" for s in sizes),
+            )
+            for step in ("launch", "collect")
+        ),
+        *(
+            row(
+                f"the same with Lambda's share of a CPU, `{step}`, s",
+                (f"{function(size, step, 'longest_on_lambda'):.1f}" for size in sizes),
+            )
+            for step in ("launch", "collect")
+        ),
+        *(
+            row(f"{name} per pair", (f"{of[name]:.3g}" for of in flat))
+            for name in ("processor seconds", "Lambda seconds", "transitions", "API requests")
+        ),
+        *(
+            row(
+                f"{kind}, per pair",
+                (f"{size['requests'].get(kind, 0) / size['pairs']:.3g}" for size in sizes),
+            )
+            for kind in kinds
+        ),
+        row("largest state, bytes", (size["state_bytes"] for size in sizes)),
+        row("largest event, bytes", (size["event_bytes"] for size in sizes)),
+        row("largest item, bytes", (size["item_bytes"] for size in sizes)),
+        row("longest history, events", (size["most_events"] for size in sizes)),
+        row(
+            "largest object of the run, bytes",
+            (max(of["largest"] for of in size["objects"].values()) for size in sizes),
+        ),
+        *(
+            row(
+                f"memory of `{step}`",
+                (f"{function(s, step, 'share_of_memory'):.0%}" for s in sizes),
+            )
+            for step in steps
+        ),
+        row("first to last start of a test, s", (f"{whole_spread(size):.0f}" for size in sizes)),
+        row("the same, median round", (f"{_median_spread(size):.0f}" for size in sizes)),
+    ]
+
+
+def _median_spread(size: Mapping[str, Any]) -> float:
+    found = [each["spread"] for each in size["starts"] if each["block"] > 0]
+    return statistics.median(found) if found else 0.0
+
+
+def main() -> int:
+    """Run the benchmark. Returns the exit code."""
+    parser = argparse.ArgumentParser(description="What a run costs, from 14 to 1002 nodes.")
+    parser.add_argument("--nodes", type=int, action="append", help="of both arms; may be repeated")
+    parser.add_argument("--judge", action="store_true", help="measure nothing: read the figures")
+    parser.add_argument("--out", type=Path, default=OUT, help="where the figures are kept")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    try:
+        for nodes in () if arguments.judge else arguments.nodes or SIZES:
+            print(f"{nodes} nodes:", flush=True)
+            found = measure(nodes)
+            path = arguments.out / f"{found['nodes']:04d}.json"
+            path.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        sizes = [
+            json.loads(path.read_text("utf-8")) for path in sorted(arguments.out.glob("*.json"))
+        ]
+        if not sizes:
+            raise LabError(f"{arguments.out} has no figures: run it without --judge first.")
+        points = judged(sizes)
+    except ImpossibleFigure as impossible:
+        print(impossible, file=sys.stderr)
+        return 1
+    except LabError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(*table(sizes), "", sep="\n")
+    print(*(f"{'PASS' if point.holds else 'FAIL'}  {point.what}" for point in points), sep="\n")
+    return 0 if all(point.holds for point in points) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

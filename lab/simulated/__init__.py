@@ -1,0 +1,1 @@
+"""Nodes that are simulated: kwok plays their pods, and recorded outputs are their logs."""

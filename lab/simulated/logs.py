@@ -1,0 +1,279 @@
+"""The kubelets' log endpoint, for all simulated nodes: recorded outputs of real tools, varied.
+
+Usage: python -m lab.simulated.logs PORT CERTIFICATE KEY KUBECONFIG
+
+The outputs are those by which the parsers are tested (`tests/unit/data/README.md`). A log is the
+recording of its container's command line, at the times at which the container ran, with figures
+that vary around the recorded ones. A command line without a recording has no log.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+import ssl
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import urllib3
+
+RECORDINGS = Path(__file__).resolve().parents[2] / "tests" / "unit" / "data"
+#: By streams and seconds of iperf3, and by the number of pings.
+_IPERF3 = {
+    (1, 1): "iperf3/3.18/tcp-one-second.json",
+    (1, 2): "iperf3/3.18/tcp-one-stream.json",
+    (8, 1): "iperf3/eight-streams.json",
+}
+_PING = {1: "ping/20240905/one-reply.txt", 10: "ping/20240905/ten-replies.txt"}
+#: How much more throughput, and how much less time, nodes in a placement group have here.
+_GROUP_THROUGHPUT, _GROUP_TIME = 1.9, 0.6
+#: The deviation of a figure, as a share of it.
+_DEVIATION = 0.03
+_SCALED = frozenset({"bytes", "bits_per_second"})
+_MOST_PODS = 4000
+
+Json = dict[str, Any]
+
+
+class NoRecording(Exception):
+    """No tool's output was recorded for a command line."""
+
+
+def printed(argv: Sequence[str], started_at: float, seed: str, *, in_group: bool) -> str:
+    """What a container printed. Pure but for the recordings.
+
+    Args:
+        argv: its command line.
+        started_at: when it started, in seconds since 1970.
+        seed: what makes its figures its own.
+        in_group: whether its node is in a placement group.
+
+    Raises:
+        NoRecording: there is no recording of this command line.
+    """
+    chance = random.Random(seed)
+    if argv[0] == "iperf3":
+        key = int(_after(argv, "--parallel")), int(_after(argv, "--time"))
+        report = json.loads(_recorded(_IPERF3, key, argv))
+        factor = chance.gauss(1, _DEVIATION) * (_GROUP_THROUGHPUT if in_group else 1)
+        _scale(report["intervals"], factor)
+        _scale(report["end"], factor)
+        start = report["start"]
+        stamp = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(started_at))
+        start["timestamp"] = {"time": stamp, "timesecs": int(started_at)}
+        start["connecting_to"]["host"] = _after(argv, "--client")
+        return json.dumps(report, indent="\t", separators=(",", ":\t")) + "\n"
+    if argv[0] == "ping":
+        recorded = _recorded(_PING, int(_after(argv, "-c")), argv)
+        return _pings(recorded, started_at, chance, _GROUP_TIME if in_group else 1)
+    raise NoRecording(" ".join(argv))
+
+
+def _after(argv: Sequence[str], option: str) -> str:
+    try:
+        return argv[argv.index(option) + 1]
+    except (ValueError, IndexError):
+        raise NoRecording(" ".join(argv)) from None
+
+
+def _recorded[K](recordings: Mapping[K, str], key: K, argv: Sequence[str]) -> str:
+    if key not in recordings:
+        raise NoRecording(" ".join(argv))
+    return _text(recordings[key])
+
+
+@cache
+def _text(name: str) -> str:
+    return (RECORDINGS / name).read_text("utf-8")
+
+
+def _scale(part: Any, factor: float) -> None:
+    """Multiply the rates and the bytes in a part of a report of iperf3."""
+    if isinstance(part, list):
+        for each in part:
+            _scale(each, factor)
+    elif isinstance(part, dict):
+        for name, value in part.items():
+            if name in _SCALED:
+                part[name] = round(value * factor) if isinstance(value, int) else value * factor
+            else:
+                _scale(value, factor)
+
+
+def _pings(recorded: str, started_at: float, chance: random.Random, factor: float) -> str:
+    stamps = [float(found) for found in re.findall(r"^\[(\d+\.\d+)\]", recorded, re.M)]
+    shift = started_at - stamps[0]
+    level = chance.gauss(factor, _DEVIATION)
+    times: list[float] = []
+
+    def moved(found: re.Match[str]) -> str:
+        return f"[{float(found[1]) + shift:.6f}]"
+
+    def varied(found: re.Match[str]) -> str:
+        times.append(float(found[1]) * level * abs(chance.gauss(1, _DEVIATION)))
+        return f"time={times[-1]:.3f} ms"
+
+    text = re.sub(r"^\[(\d+\.\d+)\]", moved, recorded, flags=re.M)
+    text = re.sub(r"time=(\d+\.\d+) ms", varied, text)
+    summary = (min(times), statistics.fmean(times), max(times), statistics.pstdev(times))
+    told = "/".join(f"{each:.3f}" for each in summary)
+    return re.sub(r"= [\d./]+ ms", f"= {told} ms", text)
+
+
+class Pods:
+    """The pods whose logs are asked for, read from the API once each."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        config = json.loads(kubeconfig.read_text("utf-8"))
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        files = [
+            _file(base64.b64decode(user[name]))
+            for name in ("client-certificate-data", "client-key-data")
+        ]
+        self._api = urllib3.PoolManager(
+            num_pools=1,
+            maxsize=16,
+            block=True,
+            cert_file=files[0],
+            key_file=files[1],
+            ca_certs=_file(base64.b64decode(cluster["certificate-authority-data"])),
+        )
+        self._server = cluster["server"]
+        self._pods: dict[str, Json] = {}
+        self._in_group: dict[str, bool] = {}
+        self._lock = threading.Lock()
+
+    def pod(self, namespace: str, name: str) -> Json:
+        """A pod, which has ended when its logs are asked for."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        with self._lock:
+            if (found := self._pods.get(path)) is not None:
+                return found
+            if len(self._pods) > _MOST_PODS:
+                self._pods.clear()
+        found = self._get(path)
+        if found["status"].get("phase") in ("Succeeded", "Failed"):
+            with self._lock:
+                self._pods[path] = found
+        return found
+
+    def in_group(self, node: str) -> bool:
+        """Whether a node is in a placement group, as its label says."""
+        with self._lock:
+            if (known := self._in_group.get(node)) is not None:
+                return known
+        labels = self._get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
+        with self._lock:
+            return self._in_group.setdefault(node, labels.get("placementGroup") == "true")
+
+    def _get(self, path: str) -> Json:
+        answer = self._api.request("GET", self._server + path)
+        if answer.status != 200:
+            raise LookupError(f"{path}: {answer.status}")
+        found: Json = answer.json()
+        return found
+
+
+def _file(content: bytes) -> str:
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        file.write(content)
+    return file.name
+
+
+def log_of(pods: Pods, namespace: str, name: str, container: str) -> str:
+    """The log of a container. Raises LookupError, NoRecording."""
+    pod = pods.pod(namespace, name)
+    spec, status = pod["spec"], pod["status"]
+    argv = next(
+        (
+            each["command"]
+            for each in (*spec.get("initContainers", []), *spec["containers"])
+            if each["name"] == container
+        ),
+        None,
+    )
+    states = [
+        state
+        for each in (
+            *status.get("initContainerStatuses", []),
+            *status.get("containerStatuses", []),
+        )
+        if each["name"] == container
+        for state in each["state"].values()
+        if "startedAt" in state
+    ]
+    if argv is None or not states:
+        raise LookupError(f"{name} has no log of {container}")
+    started_at = datetime.fromisoformat(states[0]["startedAt"]).timestamp()
+    in_group = pods.in_group(spec["nodeName"])
+    return printed(argv, started_at, f"{name}/{container}", in_group=in_group)
+
+
+def handler(read: Callable[[str, str, str], str]) -> type[BaseHTTPRequestHandler]:
+    """The handler of `/containerLogs/NAMESPACE/POD/CONTAINER`, as the kubelet's."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked = urlsplit(self.path)
+            match asked.path.strip("/").split("/"):
+                case ["containerLogs", namespace, pod, container]:
+                    self._answer(*self._log(namespace, pod, container), asked.query)
+                case _:
+                    self._answer(404, b"no such path", "")
+
+        def _log(self, namespace: str, pod: str, container: str) -> tuple[int, bytes]:
+            try:
+                return 200, read(namespace, pod, container).encode()
+            except (LookupError, NoRecording) as error:
+                return 404, str(error).encode()
+
+        def _answer(self, status: int, body: bytes, query: str) -> None:
+            most = parse_qs(query).get("limitBytes")
+            body = body[: int(most[0])] if most else body
+            self.send_response(status)
+            self.send_header("Content-Type", "text/plain")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Log nothing; what fails is an answer of the API."""
+
+    return Handler
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 1024
+
+
+def main() -> None:
+    """Serve until the process is ended."""
+    port, certificate, key, kubeconfig = sys.argv[1:5]
+    pods = Pods(Path(kubeconfig))
+    server = _Server(("0.0.0.0", int(port)), handler(lambda *of: log_of(pods, *of)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    # The thread of a connection shakes hands, not the one that accepts.
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
