@@ -179,7 +179,8 @@ def _figures(region: Region, outputs: Mapping[str, str], arn: str) -> Json:
     ]
     counted = [each for each in trials if int(each["block"]) > 0]
     return {
-        "pairs": len({(t["arm"], t["client"], t["server"]) for t in counted}),
+        # Blocks turn the direction of a pair.
+        "pairs": len({(t["arm"], *sorted((t["client"], t["server"]))) for t in counted}),
         "trials": len(counted),
         "failed": sum(each["status"] != "measured" for each in trials),
         "status": run["status"],
@@ -187,6 +188,7 @@ def _figures(region: Region, outputs: Mapping[str, str], arn: str) -> Json:
         "stages": stages_of(histories[0]),
         "functions": functions,
         "transitions": sum(map(transitions_of, histories)),
+        "transitions_of_items": [transitions_of(each) for each in histories[1:]],
         "most_events": max(len(each) for each in histories),
         "requests": requests_of(requests),
         "throttled": sum(each["responseStatus"].get("code") == 429 for each in requests),
@@ -198,12 +200,7 @@ def _figures(region: Region, outputs: Mapping[str, str], arn: str) -> Json:
         "starts": starts_of(trials),
         "estimate": {
             "seconds": plan["estimates"]["seconds"],
-            "state_transitions": plan["estimates"]["state_transitions"],
-            **{
-                line["unit"]: line["quantity"]
-                for line in plan["estimates"]["cost"]["lines"]
-                if line["unit"] in ("request", "GB-second")
-            },
+            "lines": plan["estimates"]["cost"]["lines"],
         },
         "verdicts": [
             [each["arm"], each["test"], each["metric"], each["verdict"]]
@@ -457,13 +454,9 @@ def judged(sizes: Sequence[Mapping[str, Any]]) -> list[Point]:
 
 def _of_the_largest(size: Mapping[str, Any]) -> list[Point]:
     collect = size["functions"]["collect"]["longest_on_lambda"]
-    estimate, of = size["estimate"], size["functions"].values()
-    counted = {
-        "seconds": size["run_seconds"],
-        "state_transitions": size["transitions"],
-        "request": sum(each["calls"] for each in of),
-        "GB-second": sum(each["gigabyte_seconds"] for each in of),
-    }
+    estimated, counted = {"minutes": size["estimate"]["seconds"] / 60}, dict[str, float]()
+    counted["minutes"] = size["run_seconds"] / 60
+    estimated["dollars"], counted["dollars"] = costs_of(size)
     return [
         Point(
             collect <= MOST_COLLECT_SECONDS,
@@ -471,13 +464,36 @@ def _of_the_largest(size: Mapping[str, Any]) -> list[Point]:
         ),
         *(
             Point(
-                abs(estimate[name] / counted[name] - 1) <= MOST_ESTIMATE_ERROR,
-                f"{size['nodes']} nodes: {name}: {estimate[name]:.0f} estimated,"
-                f" {counted[name]:.0f} counted",
+                abs(estimated[name] / counted[name] - 1) <= MOST_ESTIMATE_ERROR,
+                f"{size['nodes']} nodes: {estimated[name]:.2f} {name} estimated,"
+                f" {counted[name]:.2f} counted",
             )
             for name in counted
         ),
     ]
+
+
+def counted_usage(size: Mapping[str, Any]) -> dict[str, float]:
+    """What a run used of what AWS bills, by the unit of the estimate's lines."""
+    of = size["functions"].values()
+    hours = size["run_seconds"] / 3600
+    return {
+        "node-hour": size["nodes"] * hours,
+        "cluster-hour": hours,
+        "state transition": size["transitions"],
+        "request": sum(each["calls"] for each in of),
+        "GB-second": sum(each["gigabyte_seconds"] for each in of),
+    }
+
+
+def costs_of(size: Mapping[str, Any]) -> tuple[float, float]:
+    """The dollars of a run as estimated, and of what was counted at the same prices."""
+    lines, counted = size["estimate"]["lines"], counted_usage(size)
+    priced = [line for line in lines if line["usd_per_unit"] is not None]
+    return (
+        sum(line["quantity"] * line["usd_per_unit"] for line in priced),
+        sum(counted[line["unit"]] * line["usd_per_unit"] for line in priced),
+    )
 
 
 def table(sizes: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -542,9 +558,20 @@ def table(sizes: Sequence[Mapping[str, Any]]) -> list[str]:
             )
             for step in steps
         ),
+        *(
+            row(
+                f"{what}, estimated / counted",
+                (f"{_estimated(s)[what]:.4g} / {counted_usage(s)[what]:.4g}" for s in sizes),
+            )
+            for what in ("state transition", "request", "GB-second")
+        ),
         row("first to last start of a test, s", (f"{whole_spread(size):.0f}" for size in sizes)),
         row("the same, median round", (f"{_median_spread(size):.0f}" for size in sizes)),
     ]
+
+
+def _estimated(size: Mapping[str, Any]) -> dict[str, float]:
+    return {line["unit"]: line["quantity"] for line in size["estimate"]["lines"]}
 
 
 def _median_spread(size: Mapping[str, Any]) -> float:
@@ -552,11 +579,49 @@ def _median_spread(size: Mapping[str, Any]) -> float:
     return statistics.median(found) if found else 0.0
 
 
+def picture(sizes: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw the cost per pair over the nodes, as a multiple of that at `FLAT_FROM` nodes."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    shown = [size for size in sizes if size["nodes"] >= FLAT_FROM]
+    nodes = [size["nodes"] for size in shown]
+    figures = [per_pair(size) for size in shown]
+    style: dict[Any, Any] = {
+        "svg.hashsalt": "scale",
+        "svg.fonttype": "none",
+        "font.family": "sans-serif",
+    }
+    with rc_context(style):
+        figure = Figure(figsize=(7.5, 4), layout="constrained")
+        FigureCanvasSVG(figure)
+        ax = figure.subplots()
+        ax.axhspan(0, MOST_GROWTH, color="#888888", alpha=0.15, linewidth=0)
+        for name, marker in zip(figures[0], "osD^", strict=True):
+            first = figures[0][name]
+            ax.plot(
+                nodes,
+                [of[name] / first for of in figures],
+                marker=marker,
+                label=f"{name}, {first:.3g} at {nodes[0]} nodes",
+            )
+        ax.set_xscale("log")
+        ax.set_xticks(nodes, [str(number) for number in nodes])
+        ax.minorticks_off()
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel("nodes of both arms")
+        ax.set_ylabel(f"per pair, as a multiple of {nodes[0]} nodes")
+        ax.legend(frameon=False)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+
+
 def main() -> int:
     """Run the benchmark. Returns the exit code."""
     parser = argparse.ArgumentParser(description="What a run costs, from 14 to 1002 nodes.")
     parser.add_argument("--nodes", type=int, action="append", help="of both arms; may be repeated")
     parser.add_argument("--judge", action="store_true", help="measure nothing: read the figures")
+    parser.add_argument("--picture", type=Path, help="where to draw the cost per pair, as SVG")
     parser.add_argument("--out", type=Path, default=OUT, help="where the figures are kept")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -572,6 +637,8 @@ def main() -> int:
         if not sizes:
             raise LabError(f"{arguments.out} has no figures: run it without --judge first.")
         points = judged(sizes)
+        if arguments.picture is not None:
+            picture(sizes, arguments.picture)
     except ImpossibleFigure as impossible:
         print(impossible, file=sys.stderr)
         return 1

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from lab.aws.eks.infrastructure import ClusterLaunchError
 from lab.errors import LabError
-from lab.nodes.address_blocks import AddressBlocks
+from lab.nodes.address_blocks import PREFIX, SIMULATED_PREFIX, AddressBlocks
 from lab.nodes.cluster import Machine, RunningCluster
 from lab.setup import kubernetes
 from lab.simulated.cluster import SimulatedCluster
@@ -19,7 +19,7 @@ class Host:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._blocks = AddressBlocks()
+        self._blocks = AddressBlocks(PREFIX if machine.kwok is None else SIMULATED_PREFIX)
         self._cluster: RunningCluster | SimulatedCluster | None = None
         self._published: dict[str, None] = {}
         self._lock = threading.Lock()

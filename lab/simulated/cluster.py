@@ -40,6 +40,17 @@ CNI_SECONDS = 300.0
 _WORKERS = 8
 #: kwok renews a lease after a quarter of it; a Node without a renewal for 50 s is not Ready.
 _LEASE_SECONDS = 80
+#: A node lists its images, which make up most of its object: twelve on a new node of EKS.
+_IMAGES = tuple(
+    {
+        "names": [
+            f"602401143452.dkr.ecr.us-east-1.amazonaws.com/simulated-{number}@sha256:{number:064x}",
+            f"602401143452.dkr.ecr.us-east-1.amazonaws.com/simulated-{number}:v1.{number}.0",
+        ],
+        "sizeBytes": 50_000_000,
+    }
+    for number in range(12)
+)
 #: The audit log leaves out the cluster's own programs, kwok and the lab's administrator. What
 #: remains are the requests of functions, and of whoever else has an EKS token.
 _AUDIT_POLICY = {
@@ -259,6 +270,7 @@ def node(spec: NodeSpec) -> dict[str, Any]:
             "allocatable": quantities,
             "capacity": quantities,
             "conditions": conditions,
+            "images": list(_IMAGES),
             "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
             "nodeInfo": {
                 "architecture": machine,

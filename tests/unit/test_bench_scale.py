@@ -1,0 +1,163 @@
+"""`make bench-scale` judges what it counted: growth, loss and waste fail, and flat figures pass."""
+
+from __future__ import annotations
+
+import datetime
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from benchmarks import scale
+from benchmarks.figures import ImpossibleFigure
+
+PRICES = {
+    "node-hour": 0.1,
+    "cluster-hour": 0.1,
+    "state transition": 0.001,
+    "request": 1e-6,
+    "GB-second": 1e-5,
+}
+
+
+def size(nodes: int) -> Any:
+    """The figures of a run in which everything grows with its pairs."""
+    pairs = nodes // 2
+    seconds = 60.0
+    hours = seconds / 3600
+    quantities = {
+        "node-hour": nodes * hours,
+        "cluster-hour": hours,
+        "state transition": 2 * pairs,
+        "request": pairs,
+        "GB-second": 0.05 * pairs,
+    }
+    return {
+        "nodes": nodes,
+        "pairs": pairs,
+        "trials": 6 * pairs,
+        "failed": 0,
+        "status": "succeeded",
+        "run_seconds": seconds,
+        "stages": {"Plan": 1.0},
+        "functions": {
+            "collect": {
+                "calls": pairs,
+                "failed": 0,
+                "seconds": 0.1 * pairs,
+                "processor_seconds": 0.05 * pairs,
+                "longest_seconds": 3.0,
+                "longest_on_lambda": 5.0,
+                "gigabyte_seconds": 0.05 * pairs,
+                "share_of_time": 0.2,
+                "share_of_memory": 0.3,
+            }
+        },
+        "transitions": 2 * pairs,
+        "most_events": 100,
+        "requests": {"create pods": pairs, "get pods/log": 3 * pairs},
+        "state_bytes": 1000,
+        "event_bytes": 1000,
+        "item_bytes": 1000,
+        "objects": {"plan.json": {"number": 1, "largest": 10}},
+        "starts": [{"block": 1, "round": 1, "test": "tcp-1", "pairs": pairs, "spread": 2.0}],
+        "estimate": {
+            "seconds": seconds,
+            "lines": [
+                {"unit": unit, "quantity": quantities[unit], "usd_per_unit": price}
+                for unit, price in PRICES.items()
+            ],
+        },
+    }
+
+
+def failures(*sizes: Any) -> list[str]:
+    return [point.what for point in scale.judged(sizes) if not point.holds]
+
+
+def test_what_grows_with_the_pairs_is_flat() -> None:
+    sizes = [size(14), size(60), size(1002)]
+    assert failures(*sizes) == []
+    assert len({line.count("|") for line in scale.table(sizes)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("transitions",), 20_000, "transitions per pair"),
+        (("requests", "list nodes"), 1000, "API requests per pair"),
+        (("functions", "collect", "processor_seconds"), 1e3, "processor seconds per pair"),
+        (("functions", "collect", "seconds"), 1e3, "Lambda seconds per pair"),
+        (("functions", "collect", "share_of_memory"), 0.51, "of its memory"),
+        (("functions", "collect", "share_of_time"), 0.51, "of its time"),
+        (("functions", "collect", "longest_on_lambda"), 21.0, "longest call of collect"),
+        (("state_bytes",), 200_000, "a state's input or output"),
+        (("item_bytes",), 300_000, "an item of the table"),
+        (("failed",), 1, "1 lost"),
+        (("status",), "degraded", "0 lost"),
+        (("estimate", "seconds"), 90.0, "minutes estimated"),
+        (("run_seconds",), 50.0, "minutes estimated"),
+    ],
+)
+def test_each_point_fails_by_itself(path: tuple[str, ...], value: Any, said: str) -> None:
+    largest = deepcopy(size(1002))
+    at = largest
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    found = failures(size(60), largest)
+    assert any(said in each for each in found), found
+
+
+def test_a_size_without_pairs_is_impossible() -> None:
+    with pytest.raises(ImpossibleFigure):
+        scale.judged([size(60), {**size(1002), "pairs": 0}])
+
+
+def test_a_call_takes_longer_on_a_share_of_a_processor() -> None:
+    call = {"seconds": 10.0, "processor_seconds": 4.0}
+    assert scale.seconds_on_lambda(call, 1769 * 2**20) == pytest.approx(10.0)
+    assert scale.seconds_on_lambda(call, 1769 * 2**20 // 2) == pytest.approx(14.0)
+
+
+def test_requests_are_counted_by_kind() -> None:
+    def asked(verb: str, **of: str) -> dict[str, Any]:
+        return {"verb": verb, "objectRef": of}
+
+    assert scale.requests_of(
+        [
+            asked("get", resource="pods", subresource="log"),
+            asked("get", resource="pods"),
+            asked("get", resource="pods", subresource="log"),
+        ]
+    ) == {"get pods": 1, "get pods/log": 2}
+
+
+def test_the_seconds_of_a_state_that_is_entered_again_add_up() -> None:
+    at = datetime.datetime(2026, 11, 24, tzinfo=datetime.UTC)
+
+    def event(second: int, kind: str) -> dict[str, Any]:
+        return {
+            "type": f"TaskState{kind}",
+            "timestamp": at + datetime.timedelta(seconds=second),
+            f"state{kind}EventDetails": {"name": "Plan", "input": "{}"},
+        }
+
+    history = [event(0, "Entered"), event(2, "Exited"), event(5, "Entered"), event(6, "Exited")]
+    assert scale.stages_of(history) == {"Plan": 3.0}
+    assert scale.transitions_of(history) == 2
+    assert scale.largest_state(history) == 2
+
+
+def test_a_function_is_named_by_its_step() -> None:
+    assert scale.step_of("rackrate-Benchmark-AB12-AwaitServersFunction-CD34") == "await servers"
+
+
+def test_a_round_is_as_spread_as_its_first_and_last_start() -> None:
+    def started(second: int, block: int) -> dict[str, Any]:
+        at = datetime.datetime(2026, 11, 24, 8, 0, second, tzinfo=datetime.UTC).isoformat()
+        return {"block": block, "round": 1, "test": "rtt", "started_at": at}
+
+    starts = scale.starts_of([started(1, 1), started(4, 1), started(9, 2)])
+    assert [each["spread"] for each in starts] == [3.0, 0.0]
+    assert scale.whole_spread({"starts": starts}) == 3.0
