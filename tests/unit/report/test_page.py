@@ -673,6 +673,10 @@ def test_a_page_of_a_thousand_nodes_is_small_and_has_every_figure():
     assert {name.split("-")[0] for name in found} == {"trials", "series", "ecdf", "matrix", "ratio"}
     assert found["trials-1-1"].find(".//image") is not None, "too many dots for vectors"
     assert "64 are drawn" in found["series-1"][1].text
+    kept = set(re.findall(r'<figure id="([a-z]+)[^>]* data-values=', text))
+    assert kept == {"series", "ecdf", "matrix", "ratio"}, (
+        "of so many trials trials.csv has the values"
+    )
 
 
 def test_what_would_be_too_large_is_left_out_and_said():
