@@ -1,4 +1,4 @@
-"""Transactions per second: requests with responses over TCP, over a new connection each, or UDP.
+"""Request-response transactions per second over TCP, a new connection for each, or UDP.
 
 Project: [netperf](https://github.com/HewlettPackard/netperf). netperf prints no version with its
 results.
