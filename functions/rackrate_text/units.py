@@ -67,6 +67,11 @@ def unit_of(name: str) -> Unit:
     )
 
 
+def metric_column(metric: str, unit: str) -> str:
+    """The column of a metric in a table, such as `throughput_bits_per_second`."""
+    return f"{metric}_{unit_of(unit).column}"
+
+
 def quantity(value: float | None, unit: str) -> str:
     """A value with its unit, such as `9.50 Gbit/s`, `155 µs` or `19 800 transactions/s`.
 

@@ -87,3 +87,15 @@ def is_wide(verdict: str, adjusted: tuple[float, float] | None) -> bool:
         return False
     low, high = adjusted
     return low <= 1 <= high
+
+
+#: With these a spreadsheet takes a cell for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def inert(text: str) -> str:
+    """A text for a cell of CSV that no spreadsheet takes for a formula; numbers need none.
+
+    Source: OWASP, "CSV Injection". The apostrophe makes it a text.
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from rackrate.results.tables import inert
+from rackrate_text.words import inert
 
 Value = str | float | None
 #: The columns by name, all of one length. The name of a quantity includes its unit.

@@ -20,7 +20,7 @@ from rackrate.plan.schedule import TrialKey
 from rackrate.results.schema import Results
 from rackrate.results.tables import Column, Row, Type, to_csv, to_parquet
 from rackrate.verdict.model import Claim, Ends, PartitionPairs, Steadiness, Verdict
-from rackrate_text.units import unit_of
+from rackrate_text.units import metric_column
 
 _RUN = (
     Column("run_id", "string", "the run"),
@@ -134,11 +134,6 @@ VERDICTS = (
     Column("pairs_across_partitions", "bigint", "the arm's pairs across partitions"),
     Column("median_across_partitions", "double", "their median in `unit`"),
 )
-
-
-def metric_column(metric: str, unit: str) -> str:
-    """The column of a metric, such as `throughput_bits_per_second`."""
-    return f"{metric}_{unit_of(unit).column}"
 
 
 METRICS = tuple(

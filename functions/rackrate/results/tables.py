@@ -12,13 +12,11 @@ from typing import Any, Literal
 import arro3.io
 from arro3.core import Array, DataType, Field, Schema, Table
 
+from rackrate_text.words import inert
+
 #: The types by their names in Glue and Athena. A timestamp is in UTC, to the millisecond.
 Type = Literal["string", "boolean", "bigint", "double", "timestamp"]
 Row = Mapping[str, str | float | int | bool | None]
-
-
-#: With these a spreadsheet takes a cell for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -77,14 +75,6 @@ def _cell(value: Any) -> Any:
         case str():
             return inert(value)
     return value
-
-
-def inert(text: str) -> str:
-    """A text for a cell that no spreadsheet takes for a formula; numbers are cells of their own.
-
-    Source: OWASP, "CSV Injection". The apostrophe makes it a text, and is not in the Parquet file.
-    """
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _whole(value: Any) -> int:

@@ -17,11 +17,10 @@ from rackrate.report.charts import draws, intervals
 from rackrate.report.frame import figure
 from rackrate.report.markup import cell, items, number, row_head, section, table, text
 from rackrate.report.values import Columns, Value, by_column
-from rackrate.results.rows import metric_column
 from rackrate.verdict import campaign as wording
 from rackrate.verdict.answers import Answer, DrawRatio
 from rackrate.verdict.model import Ends
-from rackrate_text.units import UNKNOWN, change, changes, moment, percent, quantity
+from rackrate_text.units import UNKNOWN, change, changes, metric_column, moment, percent, quantity
 from rackrate_text.words import capitalized, counted
 
 _REST = "campaign.json lists"

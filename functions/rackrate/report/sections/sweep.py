@@ -9,8 +9,7 @@ from rackrate.report.frame import figure, key
 from rackrate.report.markup import cell, number, row_head, section, table, text
 from rackrate.report.values import by_column
 from rackrate.results.campaign import SweepCell
-from rackrate.results.rows import metric_column
-from rackrate_text.units import UNKNOWN, change, changes, percent, quantity
+from rackrate_text.units import UNKNOWN, change, changes, metric_column, percent, quantity
 from rackrate_text.words import capitalized, counted
 
 _REST = "campaign.json lists"
