@@ -46,12 +46,18 @@ from rackrate_text.words import listed
 
 #: How long a server may take to start, including the pull of the tools' image.
 SERVERS_SECONDS = 300
+#: How long each of many servers may take. A DaemonSet's controller sends 20 requests a second by
+#: default (kube-controller-manager, --kube-api-qps), two for each pod, and also serves others: a
+#: thousand pods took 0.2 s each.
+SECONDS_PER_SERVER = 0.6
 #: How long a run waits for a node or a server where other pairs of each arm can be measured
 #: meanwhile, and the rest is repeated later.
 SHORT_PATIENCE_SECONDS = 15
 #: How long one call watches before it returns to the state machine.
 WATCH_SECONDS = 25.0
 WAIT_SECONDS = 2
+#: How many nodes an error names.
+_NAMED = 10
 #: The phases of a run that waits begin so.
 _FOR_SERVERS = "waiting for servers"
 _FOR_ANOTHER = "waiting for another node in place of "
@@ -76,7 +82,7 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
         NodesBusy: the run does not hold its nodes any more.
         NodesUnavailable: a node of the plan has been gone or not Ready for `PATIENCE_SECONDS`, and
             no other one has come in its place within `REPLACEMENT_SECONDS`.
-        ServersNotReady: `SERVERS_SECONDS` are over, or the image lacks a server's program.
+        ServersNotReady: `servers_seconds` are over, or the image lacks a server's program.
     """
     try:
         return _await(run_id, resources)
@@ -128,12 +134,18 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     _check_nodes(late, nodes, there, planned, resources)
     if losses.expected:
         resources.store.update_run(run_id, phase=_phase(losses.expected, losses, nodes))
-    if max(seconds.values()) > SERVERS_SECONDS:
+    allowed = servers_seconds(sum(map(len, places.values())))
+    if max(seconds.values()) > allowed:
         raise ServersNotReady(
-            f"no server after {SERVERS_SECONDS} s on {', '.join(sorted(missing))}"
+            f"no server after {allowed} s on {listed(sorted(missing), most=_NAMED)}"
             + "".join(f"; {line}" for line in complaints)
         )
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+
+
+def servers_seconds(servers: int) -> int:
+    """How long so many servers may take to start."""
+    return max(SERVERS_SECONDS, round(servers * SECONDS_PER_SERVER))
 
 
 class _Server(NamedTuple):

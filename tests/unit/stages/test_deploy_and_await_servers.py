@@ -9,7 +9,7 @@ import pytest
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
 from rackrate.measure.obstacles import REPLACEMENT_SECONDS
 from rackrate.selectors import Selector
-from rackrate.stages.await_servers import Readiness, await_servers
+from rackrate.stages.await_servers import Readiness, await_servers, servers_seconds
 from rackrate.stages.deploy import deploy as deploy_servers
 from tests.unit.samples import NODES, SETTINGS, node
 from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, missed
@@ -76,6 +76,12 @@ def test_servers_that_had_their_time_are_named_with_their_complaint(deploy, clus
     missed(store, 301, *NODES["treatment"], *NODES["baseline"])
     with pytest.raises(ServersNotReady, match=r"node-a.*ErrImagePull: no such image"):
         wait()
+
+
+def test_many_servers_may_take_longer_because_kubernetes_makes_them_one_by_one():
+    # 1002 took 195 s in the lab of simulated nodes, whose images are there.
+    assert servers_seconds(1002) > 2 * 195
+    assert servers_seconds(2) == servers_seconds(60) == 300
 
 
 def test_a_port_that_another_run_holds_is_told_by_the_scheduler(deploy, cluster, store, wait):
