@@ -430,12 +430,13 @@ class TestFunctions:
         self, path, name, properties
     ):
         assert properties["Runtime"] == "python3.13"
-        draws_figures = name in (
+        has_much_to_read = name in (
             *("ReportFunction", "CompareFunction", "ReportCampaignFunction"),
             "JudgeFunction",  # reads as many results as the report of a campaign
+            *("AnalyzeFunction", "LookFunction"),  # read all trials of a run
         )
         # 1769 MB is one whole CPU.
-        assert 128 <= properties["MemorySize"] <= (1769 if draws_figures else 512)
+        assert 128 <= properties["MemorySize"] <= (1769 if has_much_to_read else 512)
         assert 0 < properties["Timeout"] <= 900
 
 

@@ -32,6 +32,8 @@ SECONDS_PER_INVOCATION = 3.0
 #: run.
 REPORT_MEGABYTES = 1769
 REPORT_SECONDS = 10.0
+#: The analysis and each look have the report's memory, for the trials of a large run.
+ANALYSIS_SECONDS = 5.0
 #: State transitions of a run in statemachine/benchmark.asl.yaml besides its items. The numbers
 #: include a warm-up, two waits for the servers, and waking and resting the nodes.
 RUN_TRANSITIONS = 41
@@ -74,6 +76,7 @@ class Usage:
         nodes: number of nodes by instance type; None is an unknown type.
         state_transitions: number of state transitions.
         invocations: number of function calls.
+        looks: how many of them are looks at the verdicts.
         cross_zone_bytes: bytes between nodes in different zones, each counted once.
     """
 
@@ -82,12 +85,15 @@ class Usage:
     state_transitions: int
     invocations: int
     cross_zone_bytes: int
+    looks: int = 0
 
     @property
     def gigabyte_seconds(self) -> float:
         """Memory times duration, summed over all calls."""
-        others = (self.invocations - 1) * SECONDS_PER_INVOCATION * FUNCTION_MEGABYTES
-        return (others + REPORT_SECONDS * REPORT_MEGABYTES) / 1024
+        analyses = 1 + self.looks
+        others = (self.invocations - 1 - analyses) * SECONDS_PER_INVOCATION * FUNCTION_MEGABYTES
+        large = (REPORT_SECONDS + analyses * ANALYSIS_SECONDS) * REPORT_MEGABYTES
+        return (others + large) / 1024
 
 
 def steps(items: Iterable[Item], looks: int) -> tuple[int, int]:

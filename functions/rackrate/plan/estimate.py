@@ -163,6 +163,7 @@ def _usage(
         nodes=_nodes_by_type(arms),
         state_transitions=transitions,
         invocations=invocations,
+        looks=looks,
         cross_zone_bytes=_cross_zone_bytes(plan, items, warm_ups, arms),
     )
 

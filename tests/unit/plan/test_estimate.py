@@ -294,6 +294,8 @@ class TestTheDocument:
         assert f"{costs.FUNCTION_MEGABYTES} MB" in DOCUMENT
         report = f"{costs.REPORT_SECONDS:.0f} seconds with {costs.REPORT_MEGABYTES} MB"
         assert report in DOCUMENT
+        analysis = f"{costs.ANALYSIS_SECONDS:.0f} seconds with {costs.REPORT_MEGABYTES} MB"
+        assert f"for the analysis and each look {analysis}" in DOCUMENT
         assert f"{costs.RUN_TRANSITIONS} steps" in DOCUMENT
         assert f"{costs.ITEM_TRANSITIONS} for each item of the schedule" in DOCUMENT
         assert f"{costs.MAKEUP_TRANSITIONS} for each make-up item" in DOCUMENT
