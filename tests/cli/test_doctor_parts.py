@@ -117,7 +117,7 @@ def test_the_vcpus_of_all_nodes_are_compared_with_the_quota_and_what_is_in_use(
     lab_quotas.install()
     check = quotas.vcpus(account)
     assert check.state == "ok", check.found
-    assert "of 640 vCPUs are in use; the stack's nodes (c5.large) need 8 and have 0" in check.found
+    assert "of 4096 vCPUs are in use; the stack's nodes (c5.large) need 8 and have 0" in check.found
     asked_for_nothing = replace(lab_quotas.QUOTAS["ec2", STANDARD], applied=None)
     monkeypatch.setitem(lab_quotas.QUOTAS, ("ec2", STANDARD), asked_for_nothing)
     check = quotas.vcpus(account)

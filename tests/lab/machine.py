@@ -114,7 +114,8 @@ def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
     """What a lab that is gone has left behind, by kind; empty when it is as it should be."""
     after = Traces.now()
     caches = {
-        *("chromium", "debian", "functions", "go-toolchain", "images", "kubernetes", "kwok"),
+        # An interrupted build of Go programs goes on in `go`.
+        *("chromium", "debian", "functions", "go", "go-toolchain", "images", "kubernetes", "kwok"),
         *("last-lab", "modules", "tools", "uv", "uv-cache", PRIVATE_CACHES),
     }
     left: dict[str, object] = {
