@@ -21,10 +21,9 @@ from rackrate.plan.model import CATALOGUE, Plan, names_of
 from rackrate.plan.schedule import (
     MAX_PAIRS_PER_ITEM,
     MAX_TRIALS_PER_ITEM,
-    OVERHEAD_SECONDS_PER_ROUND,
     Pairing,
+    round_seconds,
     rounds_of_block,
-    traffic_seconds,
     trials_of_block,
 )
 from rackrate.settings import StackArm
@@ -441,7 +440,12 @@ def _check_size(
     rounds: Counter[str] = Counter()
     for arm in arms:
         rounds[arm.nodes] += rounds_of_block(pairing, model.direction, model.load, sizes[arm.name])
-    of_block = max(rounds.values()) * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND)
+    at_once = sum(
+        min(pairing.pairs(count), count // 2)
+        for count in {arm.nodes: sizes[arm.name] for arm in arms}.values()
+    )
+    together = at_once if model.load == "together" else 1
+    of_block = max(rounds.values()) * round_seconds(tests, together)
     seconds = blocks * of_block + (blocks - 1) * model.pause_seconds
     if seconds > MAX_RUN_SECONDS:
         faults.append(
@@ -452,10 +456,6 @@ def _check_size(
                 " load 'together'",
             )
         )
-    at_once = sum(
-        min(pairing.pairs(count), count // 2)
-        for count in {arm.nodes: sizes[arm.name] for arm in arms}.values()
-    )
     if model.load == "together" and at_once > MAX_PAIRS_PER_ITEM:
         faults.append(
             Fault(
@@ -465,7 +465,6 @@ def _check_size(
             )
         )
         return
-    together = at_once if model.load == "together" else 1
     if together * len(tests) > MAX_TRIALS_PER_ITEM:
         faults.append(
             Fault(

@@ -32,6 +32,9 @@ from rackrate_text.failures import place
 OVERHEAD_SECONDS_PER_ROUND = 4.0
 #: Overhead of a run besides its blocks: planning, servers, analysis, report, cleanup.
 OVERHEAD_SECONDS_PER_RUN = 30.0
+#: What a trial adds to its round (Launch, Collect) and to the run (Analyze, Report), and a node to
+#: the start of the servers: counted in the lab of simulated nodes (docs/scale.md).
+_SECONDS_PER_TRIAL, _SECONDS_PER_ANALYZED_TRIAL, _SECONDS_PER_SERVER = 0.05, 0.01, 0.1
 #: A batch has one make-up item for this many ordinary items, and at least one.
 ITEMS_PER_MAKEUP = 3
 #: The most pairs in one item. Step Functions limits a state's input to 256 KiB, which contains the
@@ -719,10 +722,22 @@ def traffic_seconds(tests: Iterable[TestBase]) -> float:
     return sum(test.expected_seconds for test in tests)
 
 
+def round_seconds(tests: Sequence[TestBase], pairs: int) -> float:
+    """The expected duration of a round of so many pairs in seconds.
+
+    Args:
+        tests: the tests that each pair runs.
+        pairs: the pairs that are measured at the same time.
+    """
+    collecting = _SECONDS_PER_TRIAL * pairs * len(tests)
+    return traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND + collecting
+
+
 def expected_block_seconds(items: Iterable[Item], tests: Sequence[TestBase]) -> float:
     """The expected duration of one block in seconds, without the pause before it."""
-    rounds = max((item.rounds for item in block_items(items)), default=0)
-    return float(rounds * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND))
+    blocks = block_items(items)
+    rounds = max((item.rounds for item in blocks), default=0)
+    return rounds * max((round_seconds(tests, len(item.pairs)) for item in blocks), default=0.0)
 
 
 def expected_run_seconds(
@@ -736,7 +751,12 @@ def expected_run_seconds(
         warm_ups: the warm-up's items, if there is one.
     """
     blocks = block_items(items)
-    warming = expected_block_seconds(warm_ups, [tests[0].warm_up()])
-    measuring = len(blocks) * (traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND)
-    pausing = sum(item.pause_seconds for item in blocks)
-    return warming + measuring + pausing + OVERHEAD_SECONDS_PER_RUN
+    pairs = [pair for item in blocks for pair in item.pairs]
+    servers = {node for pair in pairs for node in (pair.client, pair.server)}
+    return (
+        expected_block_seconds(warm_ups, [tests[0].warm_up()])
+        + sum(round_seconds(tests, len(item.pairs)) + item.pause_seconds for item in blocks)
+        + _SECONDS_PER_SERVER * len(servers)
+        + _SECONDS_PER_ANALYZED_TRIAL * len(pairs) * len(tests)
+        + OVERHEAD_SECONDS_PER_RUN
+    )

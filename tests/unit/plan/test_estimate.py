@@ -86,7 +86,7 @@ class TestWhatAPlanTakes:
         found = estimated()
         assert found.trials == 12 * 3 * 2
         assert found.seconds > 12 * (10 + 10 + 5.8)
-        assert found.block_seconds == pytest.approx(29.8)
+        assert 10 + 10 + 5.8 + 4 < found.block_seconds < 31
         assert quantity(found, "EC2 c5.large, 4 nodes") == pytest.approx(4 * found.seconds / 3600)
 
     def test_the_least_is_what_the_fewest_blocks_take_by_themselves(self):
