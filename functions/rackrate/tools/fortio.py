@@ -85,7 +85,7 @@ class Test(LatencyTest):
     )
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "requests": {"protocol": "tcp", "connections": 1, "requests_per_second": 1000},
-        "requests-loaded": {"protocol": "tcp", "connections": 16, "requests_per_second": 5000},
+        "requests-loaded": {"protocol": "tcp", "connections": 16, "requests_per_second": 2000},
         "http": {"protocol": "http", "connections": 16, "requests_per_second": 1000},
         "grpc": {"protocol": "grpc", "connections": 16, "requests_per_second": 1000},
     }
