@@ -32,9 +32,12 @@ from rackrate_text.failures import place
 OVERHEAD_SECONDS_PER_ROUND = 4.0
 #: Overhead of a run besides its blocks: planning, servers, analysis, report, cleanup.
 OVERHEAD_SECONDS_PER_RUN = 30.0
-#: What a trial adds to its round (Launch, Collect) and to the run (Analyze, Report), and a node to
-#: the start of the servers: counted in the lab of simulated nodes (docs/scale.md).
-_SECONDS_PER_TRIAL, _SECONDS_PER_ANALYZED_TRIAL, _SECONDS_PER_SERVER = 0.05, 0.01, 0.1
+#: How many trials of a round, servers and trials of a run these overheads cover, and the seconds
+#: that each further one adds: counted in the lab of simulated nodes (docs/scale.md), with the share
+#: of a CPU that Collect has on Lambda.
+_TRIALS_OF_A_ROUND, _SECONDS_PER_TRIAL = 100, 0.035
+_SERVERS, _SECONDS_PER_SERVER = 100, 0.1
+_TRIALS_OF_A_RUN, _SECONDS_PER_ANALYZED_TRIAL = 1000, 0.01
 #: A batch has one make-up item for this many ordinary items, and at least one.
 ITEMS_PER_MAKEUP = 3
 #: The most pairs in one item. Step Functions limits a state's input to 256 KiB, which contains the
@@ -729,8 +732,8 @@ def round_seconds(tests: Sequence[TestBase], pairs: int) -> float:
         tests: the tests that each pair runs.
         pairs: the pairs that are measured at the same time.
     """
-    collecting = _SECONDS_PER_TRIAL * pairs * len(tests)
-    return traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND + collecting
+    more = _SECONDS_PER_TRIAL * max(0, pairs * len(tests) - _TRIALS_OF_A_ROUND)
+    return traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND + more
 
 
 def expected_block_seconds(items: Iterable[Item], tests: Sequence[TestBase]) -> float:
@@ -756,7 +759,7 @@ def expected_run_seconds(
     return (
         expected_block_seconds(warm_ups, [tests[0].warm_up()])
         + sum(round_seconds(tests, len(item.pairs)) + item.pause_seconds for item in blocks)
-        + _SECONDS_PER_SERVER * len(servers)
-        + _SECONDS_PER_ANALYZED_TRIAL * len(pairs) * len(tests)
+        + _SECONDS_PER_SERVER * max(0, len(servers) - _SERVERS)
+        + _SECONDS_PER_ANALYZED_TRIAL * max(0, len(pairs) * len(tests) - _TRIALS_OF_A_RUN)
         + OVERHEAD_SECONDS_PER_RUN
     )

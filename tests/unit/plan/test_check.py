@@ -275,7 +275,7 @@ def test_each_mistake_is_named_by_its_path(raw, path):
 
 def test_a_long_run_is_refused_before_it_starts():
     found = faults({"blocks": 1000, "tests": [{"name": "tcp-1", "seconds": 3600}]})
-    assert "1001 h" in found["blocks"]
+    assert "1001 h 06 min" in found["blocks"]
 
 
 def test_too_many_trials_are_refused():
@@ -315,7 +315,7 @@ def test_a_long_run_of_short_tests_is_refused_before_it_starts():
     raw = {"pairing": "mesh", "blocks": 10, "tests": [{"name": "rtt", "count": 1}]}
     nodes = dict.fromkeys(NODES, 70)
     # 10 blocks of 2415 pairs one after the other. Each takes at least the 4 s to start its pods.
-    assert "27 h" in faults(raw, nodes)["blocks"]
+    assert "26 h 50 min" in faults(raw, nodes)["blocks"]
     assert check({**raw, "load": "together"}, nodes), "69 rounds a block instead"
 
 
