@@ -290,9 +290,8 @@ _BEYOND, _FOR_A_MEDIAN = 2, 20
 
 def least_values(percentiles: Sequence[PercentileName]) -> int:
     """The fewest raw values that a trial needs for a median and these percentiles."""
-    return max(
-        _FOR_A_MEDIAN, *(round(_BEYOND / (1 - PERCENTILES[name])) for name in percentiles), 0
-    )
+    beyond = [round(_BEYOND / (1 - PERCENTILES[name])) for name in percentiles]
+    return max([_FOR_A_MEDIAN, *beyond])
 
 
 def nearest_rank(ordered: Sequence[float], quantile: float) -> float:
