@@ -87,7 +87,9 @@ def traffic_share(
 
 
 def _seconds(raw: str) -> float:
-    """How long a test's traffic flowed, by the tool's own account: iperf3's or ping's."""
+    """How long a test's traffic flowed, by the tool's own account: Fortio's, iperf3's or ping's."""
+    if (of_fortio := re.search(r'"ActualDuration": (\d+)', raw)) is not None:
+        return int(of_fortio[1]) / 1e9
     if raw.lstrip().startswith("{"):
         return float(json.loads(raw)["end"]["sum_received"]["seconds"])
     stamps = [float(stamp) for stamp in re.findall(r"^\[(\d+\.\d+)\]", raw, re.M)]

@@ -31,8 +31,8 @@ RequireOption = Annotated[
     typer.Option(
         "--require",
         metavar="REQUIREMENT",
-        help="Fail unless a verdict is so, for example 'tcp-1 better' or 'rtt not worse'; again for"
-        " more. 'than before' asks about compare_with, which needs four runs.",
+        help="Fail unless a verdict is so, for example 'tcp-1 better' or 'requests not worse';"
+        " again for more. 'than before' asks about compare_with, which needs four runs.",
     ),
 ]
 JunitOption = Annotated[

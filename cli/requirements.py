@@ -27,7 +27,7 @@ from .results import Interval
 
 VERDICTS = ("better", "worse", "no meaningful difference", "inconclusive")
 
-DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
+DEFAULT_TESTS = ("requests", "requests-loaded", "tcp-1", "tcp-8")
 """The tests of a plan that names none (docs/plan.md)."""
 
 _FIRST_WORDS = {verdict.split()[0] for verdict in VERDICTS} | {"not"}

@@ -242,7 +242,7 @@ def show_campaign(
 ) -> None:
     """Print the answers of an earlier campaign again, or the progress of a campaign.
 
-    Example: rackrate campaign show latest --require 'rtt not worse'
+    Example: rackrate campaign show latest --require 'requests not worse'
     """
     requirements = _parsed(require)
     found = _stack(stack)

@@ -35,7 +35,7 @@ def show(
 ) -> None:
     """Print the verdict of an earlier run again, or the progress of a run.
 
-    Example: rackrate show latest --require 'rtt not worse'
+    Example: rackrate show latest --require 'requests not worse'
     """
     requirements = parse_requirements(require or ())
     found = Stack.find(stack)

@@ -216,7 +216,7 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "plan", "said"),
     [
-        ("tcp-9 better", {}, "use one of tcp-1, tcp-8 or rtt"),
+        ("tcp-9 better", {}, "use one of requests, requests-loaded, tcp-1 or tcp-8"),
         ("tcp-1 better", {"tests": ["rtt", {"name": "mine"}]}, "use one of rtt or mine"),
         ("tcp-1 throughput c better", {"arms": ["a", {"name": "b"}]}, "begin it with"),
         ("tcp-1 throughput b better", {"arms": ["a", "b"], "baseline": "b"}, "begin it with"),
@@ -233,12 +233,12 @@ def test_what_a_plan_can_never_give_is_refused_before_it_is_started(
 @pytest.mark.parametrize(
     ("text", "plan"),
     [
-        ("rtt not worse", {}),
+        ("requests not worse", {}),
         ("tcp-1 anything better", {}),
         ("tcp-1 better", {"tests": "wrong"}),
         ("tcp-1 better", {"tests": [{"nam": "x"}]}),
         ("tcp-1 throughput a better", {"arms": ["a", "b"], "baseline": "b"}),
-        ("rtt not worse than before", {"compare_with": "r1"}),
+        ("requests not worse than before", {"compare_with": "r1"}),
     ],
 )
 def test_what_only_the_stack_can_judge_is_left_to_it(text: str, plan: dict[str, object]) -> None:
@@ -263,8 +263,10 @@ def test_an_unmet_requirement_makes_the_exit_code_1_after_the_verdict_was_printe
 ) -> None:
     stack.define(machine(("Done", stack.recording("succeeded", "done"))))
     stack.put(RUN, "results.json", results(RUN))
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"tests": ["tcp-1", "rtt"]}', "utf-8")
     result = rackrate(
-        "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path,
+        "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path, "--plan", plan,
         "--require", "tcp-1 better", "--require", "rtt worse",
     )  # fmt: skip
     assert result.exit_code == 1

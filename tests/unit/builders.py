@@ -9,7 +9,6 @@ from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, InstancePlacement, Node
 from rackrate.plan.costs import Cost
 from rackrate.plan.estimate import Estimates
-from rackrate.plan.fields import DEFAULT_TESTS
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.plan.schedule import TrialKey
@@ -18,7 +17,7 @@ from rackrate.settings import NODE_GROUP_LABEL
 from rackrate.tools import TestBase, load_test
 from rackrate.verdict.model import Baseline, Pairs, Verdict
 
-TESTS = tuple(load_test({"name": name, **CATALOGUE[name]}) for name in DEFAULT_TESTS)
+TESTS = tuple(load_test({"name": name, **CATALOGUE[name]}) for name in ("tcp-1", "tcp-8", "rtt"))
 
 
 def network(baseline: float | None, peak: float | None) -> InstanceNetwork:

@@ -135,11 +135,13 @@ def test_what_is_kept_is_found_again_and_not_mixed_with_other_plans(
 
 # -- fidelity
 
-#: Captured outputs, whose traffic flowed for 2.001, 1.000 and 1.835 s by the tools' own times.
-TWO_SECONDS, ONE_SECOND, PINGED = (
+#: Captured outputs, whose traffic flowed for 2.001, 1.000, 1.835 and 1.000 s by the tools' own
+#: times.
+TWO_SECONDS, ONE_SECOND, PINGED, REQUESTED = (
     "iperf3/one-stream.json",
     "iperf3/eight-streams.json",
     "ping/ten-replies.txt",
+    "fortio/1.66.0/tcp.txt",
 )
 HISTORY = [
     {**event, "timestamp": datetime.datetime.fromisoformat(event["timestamp"])}
@@ -175,6 +177,8 @@ def test_arms_at_the_same_time_count_once_and_tests_after_each_other_both() -> N
     assert traffic(*together) == pytest.approx(1.0003 / BLOCKS_SECONDS, rel=1e-4)
     after = ran(1, "treatment", "rtt", PINGED), ran(1, "baseline", "rtt", PINGED)
     assert traffic(*together, *after) == pytest.approx(2.8356 / BLOCKS_SECONDS, rel=1e-4)
+    requests = ran(1, "baseline", "rtt", REQUESTED)
+    assert traffic(*together, requests) == pytest.approx(2.0002 / BLOCKS_SECONDS, rel=1e-3)
 
 
 @pytest.mark.parametrize("other", [{"round": 2}, {"attempt": 2}])

@@ -12,7 +12,7 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 from rackrate.document import Document
 from rackrate.tools.base import refusal
 
-DEFAULT_TESTS = ("tcp-1", "tcp-8", "rtt")
+DEFAULT_TESTS = ("requests", "requests-loaded", "tcp-1", "tcp-8")
 
 #: Fewer blocks cannot support a 95 % interval. The interval from the smallest to the largest of n
 #: values covers their median with probability 1 - 2^(1-n): 94 % for five and 97 % for six.

@@ -84,9 +84,9 @@ def quantity(found, what):
 class TestWhatAPlanTakes:
     def test_the_default_plan(self):
         found = estimated()
-        assert found.trials == 12 * 3 * 2
-        assert found.seconds > 12 * (10 + 10 + 5.8)
-        assert found.block_seconds == pytest.approx(29.8)
+        assert found.trials == 12 * 4 * 2
+        assert found.seconds > 12 * 4 * 10
+        assert found.block_seconds == pytest.approx(44)
         assert quantity(found, "EC2 c5.large, 4 nodes") == pytest.approx(4 * found.seconds / 3600)
 
     def test_the_least_is_what_the_fewest_blocks_take_by_themselves(self):
