@@ -137,10 +137,14 @@ class Port:
 
 @dataclass
 class Network:
-    """The fabric of one VPC; `vpc` has its CIDR blocks, the primary one first. Thread-safe."""
+    """The fabric of one VPC; `vpc` has its CIDR blocks, the primary one first. Thread-safe.
+
+    `services` is the range of the cluster's services, None where nodes need no way to them.
+    """
 
     vpc: Sequence[ipaddress.IPv4Network]
     luck: Luck
+    services: ipaddress.IPv4Network | None = None
     ports: dict[str, Port] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -267,6 +271,10 @@ class Network:
                 for cidr in self.vpc:
                     if cidr != own:
                         node.route("add", dst=str(cidr), oif=eth0)
+                if self.services is not None:
+                    # Instead of the default route of an instance: without any, the kernel refuses
+                    # what a program on the node sends before kube-proxy's rules see it.
+                    node.route("add", dst=str(self.services), oif=eth0)
                 for peer in self.ports.values():
                     node.route("add", dst=str(peer.block), gateway=str(peer.address))
             _tc(FABRIC, [ingress_command(port.device, limits)])

@@ -29,7 +29,7 @@ from lab.fabric.caps import Link
 from lab.fabric.luck import Luck
 from lab.fabric.network import MTU_BYTES, Kin, Network, Placement
 from lab.fabric.shaping import EnaExpress, Limits
-from lab.nodes import cni
+from lab.nodes import applying, cni, coredns, kube_proxy
 from lab.nodes.control_plane import ControlPlane, kubeconfig
 from lab.nodes.node import Node
 from lab.nodes.process import wait_until
@@ -39,7 +39,7 @@ from lab.setup import kubernetes
 LOG = logging.getLogger(__name__)
 
 READY_SECONDS = 60.0
-CNI_SECONDS = 300.0
+ADDON_SECONDS = 300.0
 # For a cluster's small files that change often: it is in memory and goes with the lab.
 MEMORY = Path("/run/rackrate")
 
@@ -82,6 +82,7 @@ class RunningCluster:
         self._nodes: dict[str, Node] = {}
         self._launched: Counter[str] = Counter()
         self._cni_version: str | None = None
+        self._addon_images: dict[str, None] = {}
         self._lock = threading.Lock()
         directory = machine.state_directory / "control-plane"
         for leftover in (directory, MEMORY):
@@ -90,7 +91,7 @@ class RunningCluster:
         vpc = [ipaddress.IPv4Network(cidr) for cidr in vpc_cidrs]
         # EKS puts its network interfaces into the VPC; the lab's takes the last usable address.
         address = vpc[0].broadcast_address - 1
-        self.network = Network(vpc, machine.luck)
+        self.network = Network(vpc, machine.luck, ipaddress.IPv4Network(service_cidr))
         try:
             self.network.attach_services(address)
             self.control_plane = ControlPlane(
@@ -142,21 +143,72 @@ class RunningCluster:
         with self._lock:
             return [node for _, node in sorted(self._nodes.items())]
 
-    def roll_out_cni(self, version: str, environment: Mapping[str, str], conflicts: str) -> None:
-        """Give all nodes this version, one after another; see `KubernetesCluster`."""
-        wanted = cni.daemon_set(version, environment)
+    def roll_out(self, addon: str, version: str, values: Mapping[str, Any], conflicts: str) -> None:
+        """Give the cluster a version of an add-on; see `KubernetesCluster`."""
         try:
-            image = cni.apply(self.control_plane, wanted, conflicts)
-            chosen = image.rpartition(":")[2]
-            self._cni_version = chosen
-            wait_until(
-                lambda: self._cni_reached(chosen, image),
-                seconds=CNI_SECONDS,
-                describe=lambda: f"{image} does not run on every node after {CNI_SECONDS:.0f} s",
-                poll_seconds=0.2,
-            )
+            if addon == kube_proxy.NAME:
+                image = kube_proxy.image(version)
+                objects = kube_proxy.objects(
+                    version,
+                    values,
+                    programs=self._machine.programs,
+                    server=self.control_plane.internal_endpoint,
+                )
+                self._roll_out_objects(image, objects, conflicts)
+            elif addon == coredns.NAME:
+                image = coredns.image(version)
+                objects = coredns.objects(
+                    version,
+                    values,
+                    programs=self._machine.programs,
+                    service_cidr=self.control_plane.service_cidr,
+                )
+                self._roll_out_objects(image, objects, conflicts)
+            else:
+                self._roll_out_cni(version, values.get("env") or {}, conflicts)
         except (OSError, TimeoutError) as error:
             raise AddonLaunchError(str(error)) from error
+
+    def _roll_out_objects(
+        self, image: str, objects: Sequence[dict[str, Any]], conflicts: str
+    ) -> None:
+        """Apply an add-on's objects, and wait for the pods of the last."""
+        self._tag(image)
+        for wanted in objects:
+            applying.apply(self.control_plane, wanted, conflicts)
+        kind, name = objects[-1]["kind"], objects[-1]["metadata"]["name"]
+        wait_until(
+            lambda: applying.is_rolled_out(self.control_plane, kind, name),
+            seconds=ADDON_SECONDS,
+            describe=lambda: f"{image} does not run everywhere after {ADDON_SECONDS:.0f} s",
+            poll_seconds=0.2,
+        )
+
+    def _tag(self, image: str) -> None:
+        """Let all nodes, including later ones, run an add-on's image."""
+        with self._lock:
+            self._addon_images[image] = None
+            nodes = [node for node in self._nodes.values() if node.has_containerd]
+        for node in nodes:
+            # A node that starts takes all images as soon as it can.
+            with contextlib.suppress(OSError):
+                node.tag_addon(image)
+
+    def _addons(self) -> list[str]:
+        with self._lock:
+            return list(self._addon_images)
+
+    def _roll_out_cni(self, version: str, environment: Mapping[str, str], conflicts: str) -> None:
+        """Give all nodes this version of the VPC CNI, one after another."""
+        image = cni.apply(self.control_plane, cni.daemon_set(version, environment), conflicts)
+        chosen = image.rpartition(":")[2]
+        self._cni_version = chosen
+        wait_until(
+            lambda: self._cni_reached(chosen, image),
+            seconds=ADDON_SECONDS,
+            describe=lambda: f"{image} does not run on every node after {ADDON_SECONDS:.0f} s",
+            poll_seconds=0.2,
+        )
 
     def _cni_reached(self, version: str, image: str) -> bool:
         """Bring the version to the nodes that are ready for it; whether all nodes have it."""
@@ -166,7 +218,7 @@ class RunningCluster:
         for node in nodes.values():
             # A node that starts or ends now is asked again.
             with contextlib.suppress(OSError):
-                node.tag_cni(version)
+                node.tag_addon(cni.image(version))
         for name in cni.nodes_with(self.control_plane, image) & nodes.keys():
             nodes[name].use_cni(version)
         return everywhere
@@ -177,11 +229,16 @@ class RunningCluster:
         if version.split(".")[:2] != built.split(".")[:2]:
             raise ClusterLaunchError(f"The lab builds Kubernetes {built}, and runs no {version}.")
 
-    def remove_cni(self) -> None:
+    def remove_addon(self, addon: str) -> None:
         """Remove its pods; see `KubernetesCluster`."""
-        self._cni_version = None
         with contextlib.suppress(OSError):  # the API server may end before
-            cni.remove(self.control_plane)
+            if addon == kube_proxy.NAME:
+                kube_proxy.remove(self.control_plane)
+            elif addon == coredns.NAME:
+                coredns.remove(self.control_plane)
+            else:
+                self._cni_version = None
+                cni.remove(self.control_plane)
 
     def tag_tools(self, reference: str) -> None:
         """Give the tools' image one more reference on the running nodes."""
@@ -268,7 +325,7 @@ class RunningCluster:
         )
         link.write(directory)
         link.remember(self._machine.state_directory)
-        node.start(self._published)
+        node.start(self._published, self._addons)
         LOG.info("%s started in %.1f s", spec.name, time.monotonic() - started)
 
     def _terminate(self, name: str) -> None:
@@ -279,6 +336,7 @@ class RunningCluster:
         # The API server may end before its nodes; then there is no Node object to remove.
         with contextlib.suppress(OSError):
             self.control_plane.request(f"/api/v1/nodes/{name}", method="DELETE")
+            applying.evict(self.control_plane, name)
         node.stop()
         self.network.remove_node(name)
 

@@ -9,22 +9,19 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-import urllib.error
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lab.aws.eks.infrastructure import AddonConflict
 from lab.fabric.shaping import BURST_BYTES
+from lab.nodes import applying
+from lab.nodes.applying import NAMESPACE, REGISTRY
 from lab.nodes.control_plane import ControlPlane
 
-NAME, NAMESPACE = "aws-node", "kube-system"
-# https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html
-_REPOSITORY = "602401143452.dkr.ecr.us-east-1.amazonaws.com/amazon-k8s-cni"
-_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets"
+NAME = "aws-node"
+_REPOSITORY = f"{REGISTRY}/amazon-k8s-cni"
 _LABEL = "k8s-app"
 _VERSION = re.compile(r"v(\d+)\.(\d+)\.")
-_STEP = re.compile(r'\.([\w-]+)|\[(\w+)="([^"]*)"\]')
 
 # Invented, so that a comparison of versions has something to find: before this version a pod gets
 # only this share of its node's bandwidth. Measurements on EC2 found no difference between versions.
@@ -102,7 +99,7 @@ def daemon_set(version: str, environment: Mapping[str, str]) -> dict[str, Any]:
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels},
+        "metadata": applying.metadata(NAME, NAME),
         "spec": {
             "selector": {"matchLabels": labels},
             "updateStrategy": {
@@ -126,72 +123,20 @@ def daemon_set(version: str, environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def apply(control_plane: ControlPlane, wanted: dict[str, Any], conflicts: str) -> str:
-    """Apply the DaemonSet as EKS does, server-side; returns its image.
-
-    `conflicts` says what happens to fields that somebody else has set: OVERWRITE, PRESERVE, or NONE
-    to refuse. Raises AddonConflict, OSError.
-    """
-    try:
-        return _apply(control_plane, wanted, force=conflicts == "OVERWRITE")
-    except AddonConflict as conflict:
-        if conflicts != "PRESERVE":
-            raise
-        for field in conflict.fields:
-            _leave_out(wanted, field)
-        return _apply(control_plane, wanted, force=False)
-
-
-def _apply(control_plane: ControlPlane, wanted: dict[str, Any], *, force: bool) -> str:
-    try:
-        answer = control_plane.request(
-            f"{_PATH}/{NAME}?fieldManager=eks&force={str(force).lower()}",
-            "PATCH",
-            json.dumps(wanted).encode(),
-            "application/apply-patch+yaml",
-        )
-    except urllib.error.HTTPError as error:
-        if error.code != 409:
-            raise
-        causes = json.loads(error.read()).get("details", {}).get("causes", [])
-        raise AddonConflict([cause["field"] for cause in causes]) from error
-    (container,) = json.loads(answer)["spec"]["template"]["spec"]["containers"]
+    """Apply the DaemonSet; returns its image. Raises as `lab.nodes.applying.apply` does."""
+    applied = applying.apply(control_plane, wanted, conflicts)
+    (container,) = applied["spec"]["template"]["spec"]["containers"]
     return str(container["image"])
-
-
-def _leave_out(wanted: Any, path: str) -> None:
-    """Remove the field at a path such as `.containers[name="a"].image` from a manifest."""
-    steps = [found.groups() for found in _STEP.finditer(path)]
-    for name, key, value in steps[:-1]:
-        if name is not None:
-            wanted = wanted[name]
-        else:
-            wanted = next(item for item in wanted if item.get(key) == value)
-    name, key, value = steps[-1]
-    if name is not None:
-        wanted.pop(name, None)
-    else:
-        wanted[:] = [item for item in wanted if item.get(key) != value]
 
 
 def remove(control_plane: ControlPlane) -> None:
     """Delete the DaemonSet, if there is one. Raises OSError."""
-    try:
-        control_plane.request(f"{_PATH}/{NAME}", "DELETE")
-    except urllib.error.HTTPError as error:
-        if error.code != 404:
-            raise
+    applying.remove(control_plane, "DaemonSet", NAME)
 
 
 def is_rolled_out(control_plane: ControlPlane) -> bool:
     """Whether a pod of the newest generation is ready on every node. Raises OSError."""
-    found = json.loads(control_plane.request(f"{_PATH}/{NAME}"))
-    status = found.get("status", {})
-    wanted = status.get("desiredNumberScheduled", 0)
-    return bool(
-        status.get("observedGeneration", 0) >= found["metadata"]["generation"]
-        and status.get("updatedNumberScheduled", 0) >= wanted
-        and status.get("numberAvailable", 0) >= wanted
-    )
+    return applying.is_rolled_out(control_plane, "DaemonSet", NAME)
 
 
 def nodes_with(control_plane: ControlPlane, running_image: str) -> set[str]:

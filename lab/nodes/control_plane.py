@@ -76,6 +76,7 @@ class ControlPlane:
         """
         self.address = address
         self.port = port
+        self.service_cidr = service_cidr
         self.endpoint = f"https://127.0.0.1:{port}"
         self.internal_endpoint = f"https://{address}:{port}"
         self.authority = Authority(directory / "pki")

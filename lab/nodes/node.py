@@ -16,7 +16,7 @@ from typing import Any
 from lab import control_groups
 from lab.aws.eks.infrastructure import NodeSpec
 from lab.errors import LabError
-from lab.nodes import cni, kubelet
+from lab.nodes import cni, coredns, kubelet
 from lab.nodes.control_plane import ControlPlane
 from lab.nodes.process import Process, wait_until
 from lab.nodes.programs import Programs
@@ -54,13 +54,16 @@ class Node:
     def __post_init__(self) -> None:
         self.address = next(self.spec.block.hosts())
         self._running: list[Process] = []
-        self._cni_versions: set[str] = set()
+        self._addon_images: set[str] = set()
 
-    def start(self, published: Callable[[], Sequence[str]]) -> None:
+    def start(
+        self, published: Callable[[], Sequence[str]], addons: Callable[[], Sequence[str]]
+    ) -> None:
         """Start containerd, import the images, start the kubelet.
 
-        `published` returns additional references of the tools' image. Raises OSError, TimeoutError,
-        and LabError for kubelet settings that the lab does not support.
+        `published` returns additional references of the tools' image, `addons` the add-ons' images.
+        Raises OSError, TimeoutError, and LabError for kubelet settings that the lab does not
+        support.
         """
         fields, flags = kubelet.split_flags(self.spec.kubelet_flags)
         settings = self._kubelet_configuration(fields)
@@ -85,7 +88,9 @@ class Node:
         for reference in published():
             self.tag_tools(reference)
         if self.cni_version is not None:
-            self.tag_cni(self.cni_version)
+            self.tag_addon(cni.image(self.cni_version))
+        for image in addons():
+            self.tag_addon(image)
         path = self.directory / "kubelet.json"
         path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
         self._run(
@@ -107,11 +112,14 @@ class Node:
         """Give the tools' image one more reference. Raises OSError until containerd answers."""
         self._ctr("images", "tag", "--force", TOOLS_IMAGE, reference)
 
-    def tag_cni(self, version: str) -> None:
-        """Let the node run the VPC CNI's pod of a version. Raises OSError like `tag_tools`."""
-        if version not in self._cni_versions:
-            self._ctr("images", "tag", "--force", PAUSE_IMAGE, cni.image(version))
-            self._cni_versions.add(version)
+    def tag_addon(self, image: str) -> None:
+        """Let the node run an add-on's pod. Raises OSError like `tag_tools`.
+
+        The image has only `pause`: what more a pod runs, it mounts from the machine.
+        """
+        if image not in self._addon_images:
+            self._ctr("images", "tag", "--force", PAUSE_IMAGE, image)
+            self._addon_images.add(image)
 
     def use_cni(self, version: str) -> None:
         """Connect later pods as this version does."""
@@ -290,6 +298,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
             "tlsPrivateKeyFile": str(serving.key),
             "containerRuntimeEndpoint": f"unix://{self._socket}",
             "providerID": f"aws:///{self.spec.zone}/{self.spec.instance_id}",
+            "clusterDNS": [str(coredns.address(self.control_plane.service_cidr))],
+            "clusterDomain": coredns.DOMAIN,
             "cgroupDriver": "cgroupfs",
             "cgroupRoot": f"/{control_groups.name()}/pods",
             # The nodes share one tree of control groups, where their quality-of-service trees would

@@ -6,6 +6,7 @@ because an installed etcd or containerd would start as a service of the host.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -18,7 +19,11 @@ from lab.errors import LabError
 
 # What the nodes and the control plane run, from the machine's own release. The tools of the pods
 # are in `lab.setup.tools`.
-SERVICES = ("containerd", "containernetworking-plugins", "etcd-server", "libseccomp2", "runc")
+SERVICES = (
+    *("containerd", "containernetworking-plugins", "etcd-server", "libseccomp2", "runc"),
+    # What kube-proxy calls.
+    *("iptables", "nftables"),
+)
 # Without it, apt drops its privileges for downloads, cannot write into the cache, and warns.
 NO_SANDBOX = ("-o", "APT::Sandbox::User=root")
 OS_RELEASE = Path("/etc/os-release")
@@ -52,6 +57,9 @@ def machine() -> tuple[str, str]:
 
 def _download(directory: Path) -> None:
     unpack(_with_libraries(), directory)
+    # The package's own script makes these names, by `update-alternatives`.
+    for family, command in itertools.product(("iptables", "ip6tables"), ("", "-save", "-restore")):
+        (directory / "usr" / "sbin" / f"{family}{command}").symlink_to("xtables-nft-multi")
 
 
 def on_an_empty_system(names: Sequence[str], options: Sequence[str] = ()) -> list[str]:

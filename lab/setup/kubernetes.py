@@ -1,4 +1,4 @@
-"""Kubernetes, built from its Go modules at the version that `lab/kubernetes/go.mod` locks."""
+"""Kubernetes and CoreDNS, at the versions that lab/kubernetes and lab/coredns lock (go.mod)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from lab.errors import LabError
 from lab.setup import golang
 
 MODULE = Path(__file__).resolve().parents[1] / "kubernetes"
+COREDNS = MODULE.with_name("coredns")
 
 
 def version() -> str:
@@ -24,16 +25,17 @@ def version() -> str:
 
 
 def binaries() -> Path:
-    """The directory with Kubernetes' programs (kube-apiserver, kubelet, the rest) and `pause`."""
+    """The directory with Kubernetes' programs (kubelet, the rest), CoreDNS and `pause`."""
     sources = [
         path.read_bytes()
-        for path in sorted(MODULE.rglob("*"))
+        for path in sorted([*MODULE.rglob("*"), *COREDNS.rglob("*")])
         if path.is_file() and path.suffix in {".mod", ".sum", ".go"}
     ]
     return artifact("kubernetes", key_of(platform.machine(), *sources), _build)
 
 
 def _build(directory: Path) -> None:
+    golang.install(COREDNS, directory, ".", name="CoreDNS")
     major, minor, _ = version().split(".", 2)
     stamp = "k8s.io/component-base/version"
     golang.install(

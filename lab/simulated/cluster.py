@@ -27,7 +27,7 @@ from lab.aws.eks.infrastructure import (
     NodeLaunchError,
     NodeSpec,
 )
-from lab.nodes import cni
+from lab.nodes import cni, coredns, kube_proxy
 from lab.nodes.cluster import MEMORY, Machine
 from lab.nodes.control_plane import RESTART_SECONDS, ControlPlane, kubeconfig
 from lab.nodes.process import Process, wait_until
@@ -35,7 +35,7 @@ from lab.setup import kubernetes
 
 KUBELET_PORT = 10250
 STAGES = Path(__file__).parent / "stages.yaml"
-CNI_SECONDS = 300.0
+ADDON_SECONDS = 300.0
 #: Requests of the API that make nodes, at the same time.
 _WORKERS = 8
 #: kwok renews a lease after a quarter of it; a Node without a renewal for 50 s is not Ready.
@@ -180,23 +180,30 @@ class SimulatedCluster:
                 if error.code != 404:
                     raise
 
-    def roll_out_cni(self, version: str, environment: Mapping[str, str], conflicts: str) -> None:
-        """Give all nodes this version; see `KubernetesCluster`."""
+    def roll_out(self, addon: str, version: str, values: Mapping[str, Any], conflicts: str) -> None:
+        """Give all nodes a version of the VPC CNI; see `KubernetesCluster`.
+
+        Simulated nodes have no network, so kube-proxy and CoreDNS would do nothing there.
+        """
+        if addon in (kube_proxy.NAME, coredns.NAME):
+            return
         try:
-            cni.apply(self.control_plane, cni.daemon_set(version, environment), conflicts)
+            wanted = cni.daemon_set(version, values.get("env") or {})
+            cni.apply(self.control_plane, wanted, conflicts)
             wait_until(
                 lambda: cni.is_rolled_out(self.control_plane),
-                seconds=CNI_SECONDS,
-                describe=lambda: f"the CNI is not on every node after {CNI_SECONDS:.0f} s",
+                seconds=ADDON_SECONDS,
+                describe=lambda: f"the CNI is not on every node after {ADDON_SECONDS:.0f} s",
                 processes=self._programs,
                 poll_seconds=0.5,
             )
         except (OSError, TimeoutError) as error:
             raise AddonLaunchError(str(error)) from error
 
-    def remove_cni(self) -> None:
+    def remove_addon(self, addon: str) -> None:
         """Remove the CNI's pods."""
-        cni.remove(self.control_plane)
+        if addon not in (kube_proxy.NAME, coredns.NAME):
+            cni.remove(self.control_plane)
 
     def upgrade(self, version: str) -> None:
         """Refuse any other version than the one that the lab builds; see `KubernetesCluster`."""

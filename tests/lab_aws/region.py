@@ -44,9 +44,9 @@ class RecordedCluster:
     stopped: bool = False
     version: str | None = None
     fail_with: str | None = None
-    # The VPC CNI's version and environment on its nodes; a rollout waits for the event.
-    cni: tuple[str, dict[str, str]] | None = None
-    cni_fails: Exception | None = None
+    # The version and the configuration of each add-on; a rollout waits for the event.
+    addons: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    rollout_fails: Exception | None = None
     let_roll_out: threading.Event = field(default_factory=_set_event)
 
     def launch_nodes(self, specs: Sequence[NodeSpec]) -> None:
@@ -59,14 +59,14 @@ class RecordedCluster:
         for name in names:
             self.nodes.pop(name, None)
 
-    def roll_out_cni(self, version: str, environment: Mapping[str, str], conflicts: str) -> None:
+    def roll_out(self, addon: str, version: str, values: Mapping[str, Any], conflicts: str) -> None:
         self.let_roll_out.wait()
-        if self.cni_fails is not None and conflicts == "NONE":
-            raise self.cni_fails
-        self.cni = (version, dict(environment))
+        if self.rollout_fails is not None and conflicts == "NONE":
+            raise self.rollout_fails
+        self.addons[addon] = (version, dict(values))
 
-    def remove_cni(self) -> None:
-        self.cni = None
+    def remove_addon(self, addon: str) -> None:
+        del self.addons[addon]
 
     def upgrade(self, version: str) -> None:
         self.version = version

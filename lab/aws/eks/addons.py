@@ -1,7 +1,6 @@
 """Add-ons: their versions, and how an update reaches the nodes.
 
-The VPC CNI runs on the lab's nodes. The lab has neither kube-proxy nor CoreDNS: it keeps their
-version and configuration, which have no effect.
+The cluster runs them as far as it can; an update is in progress until every node has it.
 """
 
 from __future__ import annotations
@@ -174,8 +173,8 @@ def delete(cluster: Cluster, name: str, *, preserve: bool) -> dict[str, Any]:
     """Remove an add-on, and its pods unless they are preserved. Raises ApiError."""
     addon = find(cluster, name)
     del cluster.addons[name]
-    if name == VPC_CNI and cluster.control_plane is not None and not preserve:
-        cluster.control_plane.remove_cni()
+    if cluster.control_plane is not None and not preserve:
+        cluster.control_plane.remove_addon(name)
     return {**addon, "status": "DELETING"}
 
 
@@ -219,15 +218,15 @@ def _rollout(
 
     def run() -> None:
         try:
-            if addon["addonName"] == VPC_CNI and cluster.control_plane is not None:
-                values = json.loads(addon["configurationValues"] or "{}")
-                cluster.control_plane.roll_out_cni(
+            if cluster.control_plane is not None:
+                cluster.control_plane.roll_out(
+                    addon["addonName"],
                     addon["addonVersion"],
-                    values.get("env") or {},
+                    json.loads(addon["configurationValues"] or "{}"),
                     resolution,
                 )
         except AddonConflict as conflict:
-            failed("ConfigurationConflict", _conflicts(conflict.fields))
+            failed("ConfigurationConflict", _conflicts(conflict))
             addon["status"] = failure
         except AddonLaunchError as error:
             failed("Unknown", str(error))
@@ -242,8 +241,8 @@ def _rollout(
     return run
 
 
-def _conflicts(fields: Sequence[str]) -> str:
-    lines = "\n".join(f"DaemonSet.apps aws-node - {field}" for field in fields)
+def _conflicts(conflict: AddonConflict) -> str:
+    lines = "\n".join(f"{conflict.owner} - {field}" for field in conflict.fields)
     return (
         "Conflicts found when trying to apply. Will not continue due to resolve conflicts mode."
         f" Conflicts:\n{lines}"

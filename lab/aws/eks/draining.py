@@ -1,8 +1,9 @@
 """EKS drains a node before it terminates it, and the disruption budget of CoreDNS can hold a node.
 
-The lab has no CoreDNS, but keeps what its add-on's budget does when the last nodes of a cluster go
-at once. The budget (at most one of two replicas unavailable) lets the first replica be evicted. No
-other node takes it, so the second may not be evicted, and its node stays until the drain times out.
+The lab evicts no pod by its budget, but keeps what CoreDNS's does when the last nodes of a cluster
+go at once. The budget (at most one of two replicas unavailable) lets the first replica be evicted.
+No other node takes it, so the second may not be evicted, and its node stays until the drain times
+out.
 
 Sources: EKS user guide, "Understand each phase of node updates" (pods have 15 minutes to leave),
 and CoreDNS's disruption budget (terraform-aws-eks 2785).

@@ -20,11 +20,14 @@ class ClusterLaunchError(Exception):
 
 
 class AddonConflict(Exception):
-    """Somebody else has set fields that an add-on sets too; `fields` has their paths."""
+    """Somebody else has set fields that an add-on sets too; `fields` has their paths.
 
-    def __init__(self, fields: Sequence[str]) -> None:
+    `owner` is the object that they are in, such as `DaemonSet.apps aws-node`.
+    """
+
+    def __init__(self, owner: str, fields: Sequence[str]) -> None:
         super().__init__(", ".join(fields))
-        self.fields = list(fields)
+        self.owner, self.fields = owner, list(fields)
 
 
 class AddonLaunchError(Exception):
@@ -78,15 +81,16 @@ class KubernetesCluster(Protocol):
     def terminate_nodes(self, names: Sequence[str]) -> None:
         """Stop the nodes with these names and remove their Node objects."""
 
-    def roll_out_cni(self, version: str, environment: Mapping[str, str], conflicts: str) -> None:
-        """Give all nodes, including later ones, this version of the VPC CNI.
+    def roll_out(self, addon: str, version: str, values: Mapping[str, Any], conflicts: str) -> None:
+        """Give the cluster, including later nodes, this version of an add-on.
 
-        Blocks until every node has it; pods that exist keep their network. `conflicts` is NONE,
-        OVERWRITE or PRESERVE. Raises AddonConflict, AddonLaunchError.
+        `addon` is `vpc-cni`, `kube-proxy` or `coredns`, and `values` its configuration. Blocks
+        until its pods run it; with another VPC CNI, pods that exist keep their network.
+        `conflicts` is NONE, OVERWRITE or PRESERVE. Raises AddonConflict, AddonLaunchError.
         """
 
-    def remove_cni(self) -> None:
-        """Remove the VPC CNI's pods. Nodes keep its configuration, as on EKS."""
+    def remove_addon(self, addon: str) -> None:
+        """Remove an add-on's pods. What it set up on the nodes stays, as on EKS."""
 
     def upgrade(self, version: str) -> None:
         """Give the control plane a version such as 1.37. Raises ClusterLaunchError."""

@@ -59,7 +59,7 @@ def test_add_on_keeps_its_version_and_configuration_and_nodes_get_both(addons: A
     found = addons.create(addonVersion=OLD, configurationValues=values)
     assert (found["status"], found["addonVersion"]) == ("ACTIVE", OLD)
     assert found["configurationValues"] == values
-    assert addons.setup.recorded.cni == (OLD, {"ENABLE_PREFIX_DELEGATION": "true"})
+    assert addons.setup.recorded.addons == {"vpc-cni": (OLD, json.loads(values))}
 
 
 def test_schema_of_kube_proxy_lists_the_modes_that_an_update_accepts(addons: Addons) -> None:
@@ -109,12 +109,12 @@ def test_update_is_in_progress_until_every_node_has_the_version(addons: Addons) 
     }
     after = eventually(addons.get, lambda addon: addon["status"] == "ACTIVE")
     assert after["addonVersion"] == NEW
-    assert addons.setup.recorded.cni == (NEW, {})
+    assert addons.setup.recorded.addons == {"vpc-cni": (NEW, {})}
 
 
 def test_conflict_fails_an_update_without_overwrite_and_changes_nothing(addons: Addons) -> None:
     addons.create(addonVersion=OLD)
-    addons.setup.recorded.cni_fails = AddonConflict([FIELD])
+    addons.setup.recorded.rollout_fails = AddonConflict("DaemonSet.apps aws-node", [FIELD])
     found = addons.ended(addons.update(addonVersion=NEW))
     (error,) = found["errors"]
     assert (found["status"], error["errorCode"]) == ("Failed", "ConfigurationConflict")
@@ -128,12 +128,12 @@ def test_conflict_fails_an_update_without_overwrite_and_changes_nothing(addons: 
 
 def test_rollout_that_does_not_end_fails_the_update_with_its_reason(addons: Addons) -> None:
     addons.create()
-    addons.setup.recorded.cni_fails = AddonLaunchError("does not run on every node after 300 s")
+    addons.setup.recorded.rollout_fails = AddonLaunchError("does not run on every node after 300 s")
     (error,) = addons.ended(addons.update(addonVersion=NEW))["errors"]
     assert error["errorMessage"] == "does not run on every node after 300 s"
 
 
-def test_mode_of_kube_proxy_is_recorded_and_its_version_stays(addons: Addons) -> None:
+def test_mode_of_kube_proxy_reaches_the_cluster_and_its_version_stays(addons: Addons) -> None:
     before = addons.create("kube-proxy")["addonVersion"]
     for mode in ("ipvs", "nftables"):
         values = json.dumps({"mode": mode})
@@ -143,14 +143,14 @@ def test_mode_of_kube_proxy_is_recorded_and_its_version_stays(addons: Addons) ->
             lambda: addons.get("kube-proxy"), lambda addon: addon["status"] == "ACTIVE"
         )
         assert (found["configurationValues"], found["addonVersion"]) == (values, before)
-    assert addons.setup.recorded.cni is None
+        assert addons.setup.recorded.addons == {"kube-proxy": (before, {"mode": mode})}
 
 
 def test_deleted_add_on_takes_its_pods_along_unless_they_are_preserved(addons: Addons) -> None:
     for preserve in (True, False):
         addons.create()
         addons.eks.delete_addon(clusterName=addons.name, addonName="vpc-cni", preserve=preserve)
-        assert (addons.setup.recorded.cni is not None) == preserve
+        assert ("vpc-cni" in addons.setup.recorded.addons) == preserve
         with pytest.raises(addons.eks.exceptions.ResourceNotFoundException):
             addons.get()
 
@@ -218,7 +218,7 @@ def test_update_of_a_stack_waits_for_the_version_and_tells_why_it_failed(
         return str(lab.settled(stack["StackId"])["StackStatus"])
 
     assert change(NEW) == "UPDATE_COMPLETE"
-    assert addons.setup.recorded.cni == (NEW, {})
-    addons.setup.recorded.cni_fails = AddonConflict([FIELD])
+    assert addons.setup.recorded.addons == {"vpc-cni": (NEW, {})}
+    addons.setup.recorded.rollout_fails = AddonConflict("DaemonSet.apps aws-node", [FIELD])
     assert change(OLD).startswith("UPDATE_ROLLBACK")
     assert "Conflicts found" in lab.reasons(stack["StackId"])["Cni"]

@@ -1,0 +1,125 @@
+"""Objects of add-ons in the cluster, applied server-side as EKS does, with its conflicts."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+from typing import Any
+
+from lab.aws.eks.infrastructure import AddonConflict
+from lab.nodes.control_plane import ControlPlane
+
+NAMESPACE = "kube-system"
+# https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html
+REGISTRY = "602401143452.dkr.ecr.us-east-1.amazonaws.com"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_PATHS = {
+    "ClusterRole": f"{_RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
+    "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
+    "DaemonSet": f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets",
+    "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+    "Service": f"/api/v1/namespaces/{NAMESPACE}/services",
+    "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
+}
+_STEP = re.compile(r'\.([\w-]+)|\[(\w+)="([^"]*)"\]')
+
+
+def metadata(name: str, label: str) -> dict[str, Any]:
+    """The metadata of an object of an add-on; `label` is the value of `k8s-app`."""
+    return {"name": name, "namespace": NAMESPACE, "labels": {"k8s-app": label}}
+
+
+def apply(control_plane: ControlPlane, wanted: dict[str, Any], conflicts: str) -> dict[str, Any]:
+    """Apply an object; returns it as it is then.
+
+    `conflicts` says what happens to fields that somebody else has set: OVERWRITE, PRESERVE, or NONE
+    to refuse. Raises AddonConflict, OSError.
+    """
+    try:
+        return _apply(control_plane, wanted, force=conflicts == "OVERWRITE")
+    except AddonConflict as conflict:
+        if conflicts != "PRESERVE":
+            raise
+        for field in conflict.fields:
+            _leave_out(wanted, field)
+        return _apply(control_plane, wanted, force=False)
+
+
+def _apply(control_plane: ControlPlane, wanted: dict[str, Any], *, force: bool) -> dict[str, Any]:
+    try:
+        answer = control_plane.request(
+            f"{_path(wanted)}?fieldManager=eks&force={str(force).lower()}",
+            "PATCH",
+            json.dumps(wanted).encode(),
+            "application/apply-patch+yaml",
+        )
+    except urllib.error.HTTPError as error:
+        if error.code != 409:
+            raise
+        causes = json.loads(error.read()).get("details", {}).get("causes", [])
+        raise AddonConflict(_told(wanted), [cause["field"] for cause in causes]) from error
+    applied: dict[str, Any] = json.loads(answer)
+    return applied
+
+
+def _path(wanted: dict[str, Any]) -> str:
+    return f"{_PATHS[wanted['kind']]}/{wanted['metadata']['name']}"
+
+
+def _told(wanted: dict[str, Any]) -> str:
+    """An object as EKS names it in a conflict, such as `DaemonSet.apps aws-node`."""
+    group = wanted["apiVersion"].rpartition("/")[0]
+    return f"{wanted['kind']}{f'.{group}' * bool(group)} {wanted['metadata']['name']}"
+
+
+def _leave_out(wanted: Any, path: str) -> None:
+    """Remove the field at a path such as `.containers[name="a"].image` from a manifest."""
+    steps = [found.groups() for found in _STEP.finditer(path)]
+    for name, key, value in steps[:-1]:
+        if name is not None:
+            wanted = wanted[name]
+        else:
+            wanted = next(item for item in wanted if item.get(key) == value)
+    name, key, value = steps[-1]
+    if name is not None:
+        wanted.pop(name, None)
+    else:
+        wanted[:] = [item for item in wanted if item.get(key) != value]
+
+
+def remove(control_plane: ControlPlane, kind: str, name: str) -> None:
+    """Delete an object, if there is one. Raises OSError."""
+    try:
+        control_plane.request(f"{_PATHS[kind]}/{name}", "DELETE")
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+
+
+def is_rolled_out(control_plane: ControlPlane, kind: str, name: str) -> bool:
+    """Whether the newest pods of a DaemonSet or a Deployment are all available. Raises OSError."""
+    found = json.loads(control_plane.request(f"{_PATHS[kind]}/{name}"))
+    status = found.get("status", {})
+    if kind == "DaemonSet":
+        updated = status.get("updatedNumberScheduled", 0)
+        wanted, available = status.get("desiredNumberScheduled", 0), "numberAvailable"
+    else:
+        updated = status.get("updatedReplicas", 0)
+        wanted, available = found["spec"]["replicas"], "availableReplicas"
+    return bool(
+        status.get("observedGeneration", 0) >= found["metadata"]["generation"]
+        and updated >= wanted
+        and status.get(available, 0) >= wanted
+    )
+
+
+def evict(control_plane: ControlPlane, node: str) -> None:
+    """Remove the add-ons' pods of a node that has gone, so that others take over at once.
+
+    EKS drains a node before. Without it, Kubernetes keeps such pods for a minute. Raises OSError.
+    """
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    chosen = f"?fieldSelector=spec.nodeName%3D{node}&gracePeriodSeconds=0"
+    control_plane.request(f"{pods}{chosen}", "DELETE")
