@@ -1,4 +1,4 @@
-"""The measuring tools. To add a tool, add a file to this package.
+"""The measuring tools, and the registry of tools and workloads. To add a tool, add a file here.
 
 A tool's module has a class `Test` and a function `parse(text, test) -> Measurement` that raises
 `ParseError`. `Test` is a `TestBase` with the tool's parameters, command lines, and the facts that
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from rackrate import workloads
 from rackrate.tools.base import (
     PERCENTILES,
     Better,
@@ -57,11 +58,20 @@ __all__ = [
 
 
 @functools.cache
+@functools.cache
+def _packages() -> Mapping[str, str]:
+    """The package of each tool and workload, by its name."""
+    return {
+        module.name: package
+        for package, path in ((__name__, __path__), (workloads.__name__, workloads.__path__))
+        for module in pkgutil.iter_modules(path)
+        if module.name != "base"
+    }
+
+
 def names() -> tuple[str, ...]:
-    """The names of all tools, sorted."""
-    return tuple(
-        sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "base")
-    )
+    """The names of all tools and workloads, sorted."""
+    return tuple(sorted(_packages()))
 
 
 def module(tool: str) -> ModuleType:
@@ -70,9 +80,7 @@ def module(tool: str) -> ModuleType:
     Raises:
         KeyError: there is no such tool.
     """
-    if tool not in names():
-        raise KeyError(tool)
-    return importlib.import_module(f"{__name__}.{tool}")
+    return importlib.import_module(f"{_packages()[tool]}.{tool}")
 
 
 def test_class(tool: str) -> type[TestBase]:
