@@ -53,7 +53,7 @@ def prepare(say: Say) -> Artifacts:
     programs = debian.unpacked_services()
     say(f"the pods' tools, of {tools.release()}")
     root = tools.unpacked()
-    say("the pods' tools that Debian lacks (built once, half a minute on two cores)")
+    say("the pods' tools that Debian lacks (built once, a minute on two cores)")
     modules = golang.tools()
     say(f"Kubernetes {kubernetes.version()} (built once, 5 minutes on two cores)")
     binaries = kubernetes.binaries()
