@@ -81,15 +81,17 @@ def version_support(stack: Stack) -> Check:
 def node_groups(stack: Stack) -> Iterator[Check]:
     """Check that each arm has its nodes."""
     if stack.parameters.get("ExistingClusterName"):
-        selectors = (
-            stack.parameters.get(f"{arm}Selector", "?") for arm in ("Treatment", "Baseline")
-        )
+        named = ("TreatmentSelector", "BaselineSelector", "LoadNodeSelector")
+        selectors = filter(None, (stack.parameters.get(each) for each in named))
         yield Check(
             "node groups", "ok", f"the cluster's own nodes, by the labels {' and '.join(selectors)}"
         )
         return
     nodes = int(stack.parameters.get("NodeCount", "0"))
-    for arm in ("treatment", "baseline"):
+    counts = {"treatment": nodes, "baseline": nodes}
+    if load := int(stack.parameters.get("LoadNodeCount", "0")):
+        counts["load"] = load
+    for arm, nodes in counts.items():
         names = told(stack.outputs, f"{arm.capitalize()}NodeGroups").split(",")
         sizes = divided(nodes, len(names))
         for number, (name, wanted) in enumerate(zip(names, sizes, strict=True), start=1):

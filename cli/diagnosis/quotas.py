@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -13,7 +13,6 @@ from rackrate_text.quotas import (
     Nodes,
     Vcpus,
     counted_types,
-    quota_code,
     request_command,
     vcpu_use,
 )
@@ -29,29 +28,24 @@ LEAST_CONCURRENCY = 10
 """The concurrency quota of a new account. A run and the stack's rules invoke fewer at once."""
 
 
+_VCPUS = "vCPU quota"
 _GROUP = "placement group"
 _ARMS = ("Treatment", "Baseline")
 
 
-def vcpus(stack: Stack) -> Check:
+def vcpus(stack: Stack) -> Iterator[Check]:
     """Check that the account may run all nodes of the stack at once."""
     if stack.parameters.get("ExistingClusterName"):
-        return Check("vCPU quota", "ok", "the nodes are those of a cluster that exists")
+        yield Check(_VCPUS, "ok", "the nodes are those of a cluster that exists")
+        return
     nodes = Nodes(
         stack.name,
         told(stack.parameters, "InstanceType"),
         int(told(stack.parameters, "NodeCount")),
         [stack.parameters.get(f"{arm}CapacityReservationId", "") for arm in _ARMS],
+        stack.parameters.get("LoadInstanceType", ""),
+        int(stack.parameters.get("LoadNodeCount", "0")),
     )
-    code = quota_code(nodes.instance_type)
-    quota = _quota(stack, code)
-    if quota is None:
-        return Check(
-            "vCPU quota",
-            "unknown",
-            f"Service Quotas does not tell {code} here",
-            f"look for {code} in the Service Quotas console",
-        )
     ec2 = stack.client("ec2")
     states = [{"Name": "instance-state-name", "Values": list(COUNTED_INSTANCES)}]
     instances = [
@@ -65,27 +59,37 @@ def vcpus(stack: Stack) -> Check:
         "CapacityReservations",
         [{"Name": "state", "Values": list(COUNTED_RESERVATIONS)}],
     )
-    types = sorted(counted_types(instances, reservations, nodes.instance_type))
+    types = sorted(counted_types(instances, reservations, nodes))
     named = [{"Name": "instance-type", "Values": types}]
     vcpus_of = {
         found["InstanceType"]: int(found["VCpuInfo"]["DefaultVCpus"])
         for found in _listed(ec2, "describe_instance_types", "InstanceTypes", named)
     }
     account = stack.outputs["StateMachineArn"].split(":")[4]
-    found = vcpu_use(nodes, quota, instances, reservations, vcpus_of, account)
-    return vcpu_check(found, code, nodes.instance_type)
+    for code in nodes.quota_codes:
+        quota = _quota(stack, code)
+        if quota is None:
+            yield Check(
+                _VCPUS,
+                "unknown",
+                f"Service Quotas does not tell {code} here",
+                f"look for {code} in the Service Quotas console",
+            )
+            continue
+        yield vcpu_check(vcpu_use(nodes, code, quota, instances, reservations, vcpus_of, account))
 
 
-def vcpu_check(found: Vcpus, code: str, instance_type: str) -> Check:
+def vcpu_check(found: Vcpus) -> Check:
     """The finding in words."""
+    code = found.code
     said = (
-        f"{found.in_use} of {found.quota:g} vCPUs are in use; the stack's nodes ({instance_type})"
+        f"{found.in_use} of {found.quota:g} vCPUs are in use; the stack has {found.nodes}, which"
         f" need {found.needed} and have {found.of_nodes}"
     )
     if found.suffices:
-        return Check("vCPU quota", "ok", said)
+        return Check(_VCPUS, "ok", said)
     return Check(
-        "vCPU quota",
+        _VCPUS,
         "failed",
         said,
         f"ask Service Quotas for {found.needed_quota} or more"

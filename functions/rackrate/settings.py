@@ -14,6 +14,9 @@ from rackrate_text.words import listed
 #: EKS puts this label on every node of a managed node group.
 NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 
+#: The name of the load nodes in leases and results, where an arm has its own.
+LOAD = "load"
+
 #: How an instance divides its bandwidth between its network and its volumes. EC2's words.
 BandwidthWeighting = Literal["default", "vpc-1", "ebs-1"]
 
@@ -25,10 +28,10 @@ def named_groups(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class StackArm:
-    """An arm that the stack provides: a set of nodes to compare.
+    """A set of nodes that the stack provides: an arm to compare, or the load nodes.
 
     Attributes:
-        name: the arm's name in plans and results.
+        name: the arm's name in plans and results, or `LOAD`.
         placement: strategy of its placement group; `none` without one.
         baseline: whether it is the baseline unless the plan names another arm.
         node_groups: names of its EKS managed node groups, the largest first where the stack made
@@ -46,7 +49,7 @@ class StackArm:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> StackArm:
-        """Read an arm of the environment variable `ARMS`."""
+        """Read an arm of the environment variable `ARMS`, or `LOAD_NODES`."""
         selector = Selector.parse(value["selector"])
         names = value["node_groups"]
         groups = tuple(names.split(",")) if names else selector.values_of(NODE_GROUP_LABEL)
@@ -80,6 +83,8 @@ class Settings:
         tool_image: the image the pods run.
         arms: the arms under comparison.
         node_count: nodes in each arm when all are running.
+        load: the nodes from which load comes; they belong to no arm. None without such nodes.
+        load_node_count: how many these are when all are running; 0 if that is not known.
         idle_scale_to_zero: whether the node groups have zero nodes between runs.
         host_namespace: the Kubernetes namespace of pods in the nodes' own network; empty when the
             stack does not allow host networking.
@@ -108,6 +113,17 @@ class Settings:
     owns_nodes: bool = False
     max_pods: int | None = None
     prefix_delegation: bool = False
+    load: StackArm | None = None
+    load_node_count: int = 0
+
+    @property
+    def node_sets(self) -> tuple[StackArm, ...]:
+        """All sets of nodes that the stack has: its arms, then the load nodes."""
+        return self.arms if self.load is None else (*self.arms, self.load)
+
+    def count_of(self, nodes: StackArm) -> int:
+        """The number of nodes of one of the `node_sets` when all are running."""
+        return self.load_node_count if nodes == self.load else self.node_count
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -132,6 +148,10 @@ class Settings:
             owns_nodes=environment["OWNS_NODES"] == "true",
             max_pods=int(pods) if (pods := environment.get("MAX_PODS")) else None,
             prefix_delegation=environment.get("PREFIX_DELEGATION") == "true",
+            load=StackArm.from_json(json.loads(load))
+            if (load := environment["LOAD_NODES"])
+            else None,
+            load_node_count=int(environment["LOAD_NODE_COUNT"]),
         )
 
 

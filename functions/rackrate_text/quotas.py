@@ -7,6 +7,7 @@ responses to EC2's DescribeInstances and DescribeCapacityReservations.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -96,12 +97,49 @@ class Nodes:
         instance_type: their type.
         in_each_arm: how many each arm has.
         reservations: the id of each arm's capacity reservation; empty for none.
+        load_type: the type of the load nodes; empty for that of the arms.
+        load_nodes: how many load nodes there are.
     """
 
     stack: str
     instance_type: str
     in_each_arm: int
     reservations: Sequence[str] = ("", "")
+    load_type: str = ""
+    load_nodes: int = 0
+
+    @property
+    def in_all_arms(self) -> int:
+        """How many the arms have together."""
+        return len(self.reservations) * self.in_each_arm
+
+    @property
+    def by_type(self) -> dict[str, int]:
+        """How many there are of each type."""
+        found = Counter({self.instance_type: self.in_all_arms})
+        found[self.load_type or self.instance_type] += self.load_nodes
+        return {name: count for name, count in found.items() if count}
+
+    @property
+    def quota_codes(self) -> list[str]:
+        """The quotas that count their vCPUs, the arms' first."""
+        return list(dict.fromkeys(map(quota_code, self.by_type)))
+
+    def in_words(self, code: str, vcpus: Mapping[str, int]) -> str:
+        """Those that a quota counts, with the vCPUs of each."""
+        groups = (
+            (f"{self.in_all_arms} nodes in both arms", self.instance_type, self.in_all_arms),
+            (
+                f"{self.load_nodes} load nodes",
+                self.load_type or self.instance_type,
+                self.load_nodes,
+            ),
+        )
+        return " + ".join(
+            f"{told} x {vcpus[type_]} vCPUs ({type_})"
+            for told, type_, count in groups
+            if count and quota_code(type_) == code
+        )
 
 
 @dataclass(frozen=True)
@@ -114,12 +152,16 @@ class Vcpus:
         of_nodes: the part of `in_use` that is for the stack's nodes: they run, or their
             reservation holds them.
         needed: those of all nodes of the stack.
+        code: the quota.
+        nodes: the stack's nodes that it counts, in words.
     """
 
     quota: float
     in_use: int
     of_nodes: int
     needed: int
+    code: str = STANDARD
+    nodes: str = ""
 
     @property
     def needed_quota(self) -> int:
@@ -133,23 +175,23 @@ class Vcpus:
 
 
 def counted_types(
-    instances: Iterable[Json], reservations: Iterable[Json], instance_type: str
+    instances: Iterable[Json], reservations: Iterable[Json], nodes: Nodes
 ) -> set[str]:
     """The instance types whose vCPUs `vcpu_use` needs to know."""
-    code = quota_code(instance_type)
     used = {one["InstanceType"] for one in (*instances, *reservations)}
-    return {instance_type, *(name for name in used if quota_code(name) == code)}
+    return {*nodes.by_type, *(name for name in used if quota_code(name) in nodes.quota_codes)}
 
 
 def vcpu_use(
     nodes: Nodes,
+    code: str,
     quota: float,
     instances: Iterable[Json],
     reservations: Iterable[Json],
     vcpus: Mapping[str, int],
     account: str,
 ) -> Vcpus:
-    """What counts against the quota of the nodes' vCPUs.
+    """What counts against one of the quotas of the nodes' vCPUs.
 
     A capacity reservation counts whole, used or not, and for the account that owns it. An instance
     in a reservation is a part of it. A node takes a type's default vCPUs, whatever its CPU options
@@ -157,13 +199,14 @@ def vcpu_use(
 
     Args:
         nodes: the stack's nodes.
+        code: the quota, one of the nodes' `quota_codes`.
         quota: the account's value.
         instances: all instances in `COUNTED_INSTANCES`.
         reservations: all capacity reservations in `COUNTED_RESERVATIONS`.
         vcpus: default vCPUs of each of `counted_types`.
         account: the account's id.
     """
-    code, each = quota_code(nodes.instance_type), vcpus[nodes.instance_type]
+    wanted = {name: n for name, n in nodes.by_type.items() if quota_code(name) == code}
     held = {one["CapacityReservationId"]: one for one in reservations}
     others = {id_ for id_, one in held.items() if one["OwnerId"] != account}
     counted = [
@@ -178,19 +221,18 @@ def vcpu_use(
         for id_, one in held.items()
         if id_ not in others and quota_code(one["InstanceType"]) == code
     )
-    running = sum(
-        one["InstanceType"] == nodes.instance_type and _is_of(one, nodes.stack) for one in counted
-    )
-    together = len(nodes.reservations) * nodes.in_each_arm
-    waiting = sum(
+    there = Counter(one["InstanceType"] for one in counted if _is_of(one, nodes.stack))
+    there[nodes.instance_type] += sum(
         min(_unused(held[id_]), nodes.in_each_arm * nodes.reservations.count(id_))
         for id_ in set(nodes.reservations) & held.keys()
     )
     return Vcpus(
         quota=quota,
         in_use=sum(vcpus[one["InstanceType"]] for one in counted) + unused,
-        of_nodes=min(running + waiting, together) * each,
-        needed=together * each,
+        of_nodes=sum(min(there[name], count) * vcpus[name] for name, count in wanted.items()),
+        needed=sum(count * vcpus[name] for name, count in wanted.items()),
+        code=code,
+        nodes=nodes.in_words(code, vcpus),
     )
 
 

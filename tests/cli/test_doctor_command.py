@@ -228,9 +228,9 @@ def test_nodes_that_run_already_are_not_counted_twice() -> None:
     up = Vcpus(quota=8, in_use=8, of_nodes=8, needed=8)
     asleep = Vcpus(quota=8, in_use=0, of_nodes=0, needed=8)
     crowded = Vcpus(quota=8, in_use=4, of_nodes=0, needed=8)
-    assert vcpu_check(up, STANDARD, "c5.large").state == "ok"
-    assert vcpu_check(asleep, STANDARD, "c5.large").state == "ok"
-    found = vcpu_check(crowded, STANDARD, "c5.large")
+    assert vcpu_check(up).state == "ok"
+    assert vcpu_check(asleep).state == "ok"
+    found = vcpu_check(crowded)
     assert found.state == "failed"
     assert STANDARD in found.remedy
 

@@ -76,6 +76,20 @@ def test_a_cluster_and_its_node_groups_are_found_and_missed(account: Stack) -> N
     assert {check.state for check in cluster.node_groups(grown)} == {"failed"}
 
 
+def test_load_nodes_have_a_node_group_of_their_own(account: Stack) -> None:
+    outputs = {"LoadNodeGroups": "baseline"}
+    states = {
+        number: {
+            check.name: check.state
+            for check in cluster.node_groups(
+                changed(account, outputs=outputs, LoadNodeCount=number)
+            )
+        }.get("load nodes")
+        for number in ("0", "2", "3")
+    }
+    assert states == {"0": None, "2": "ok", "3": "failed"}
+
+
 def test_each_node_group_of_an_arm_is_compared_with_its_share_of_the_nodes(account: Stack) -> None:
     shared = {"TreatmentNodeGroups": "treatment,baseline,gone"}
     states = {
@@ -107,7 +121,7 @@ def test_a_cluster_that_exists_has_no_node_groups_of_ours(account: Stack) -> Non
     assert found.state == "ok"
     assert "pool=fast and pool=plain" in found.found
     assert quotas.placement_group(existing).state == "ok"
-    assert quotas.vcpus(existing).state == "ok"
+    assert [check.state for check in quotas.vcpus(existing)] == ["ok"]
 
 
 def test_the_vcpus_of_all_nodes_are_compared_with_the_quota_and_what_is_in_use(
@@ -115,12 +129,12 @@ def test_the_vcpus_of_all_nodes_are_compared_with_the_quota_and_what_is_in_use(
 ) -> None:
     capacity_reservations.install()
     lab_quotas.install()
-    check = quotas.vcpus(account)
+    [check] = quotas.vcpus(account)
     assert check.state == "ok", check.found
-    assert "of 4096 vCPUs are in use; the stack's nodes (c5.large) need 8 and have 0" in check.found
+    assert "of 4096 vCPUs are in use; the stack has 4 nodes in both arms x 2 vCPUs" in check.found
     asked_for_nothing = replace(lab_quotas.QUOTAS["ec2", STANDARD], applied=None)
     monkeypatch.setitem(lab_quotas.QUOTAS, ("ec2", STANDARD), asked_for_nothing)
-    check = quotas.vcpus(account)
+    [check] = quotas.vcpus(account)
     assert check.state == "failed"
     assert "of 5 vCPUs are in use" in check.found
     assert f"--quota-code {STANDARD} --desired-value 8" in check.remedy

@@ -308,7 +308,7 @@ def pairs(tags: list[dict[str, str]]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in tags}
 
 
-# -- spread; Bottlerocket; a second range of addresses; the control plane; roles with a boundary
+# -- spread; load nodes; Bottlerocket; a second range of addresses; the control plane; boundaries
 
 
 class TestSpread:
@@ -324,8 +324,25 @@ class TestSpread:
         assert len([i for i in instances(lab) if i["Placement"].get("GroupName")]) == 2
 
     def test_every_node_has_the_bandwidth_weighting(self, lab: Lab, made: Deployment) -> None:
-        options = [instance["NetworkPerformanceOptions"] for instance in instances(lab)]
+        options = [
+            instance["NetworkPerformanceOptions"]
+            for instance in instances(lab)
+            if instance["InstanceType"] == "c8i.large"
+        ]
         assert options == [{"BandwidthWeighting": "vpc-1"}] * 4
+
+    def test_load_nodes_are_of_their_own_type_and_belong_to_no_arm(
+        self, lab: Lab, made: Deployment
+    ) -> None:
+        (load,) = (i for i in instances(lab) if i["InstanceType"] == "c5.large")
+        assert "GroupName" not in load["Placement"]
+        (labels,) = (
+            node.metadata.labels
+            for node in nodes(lab)
+            if node.metadata.labels["node.kubernetes.io/instance-type"] == "c5.large"
+        )
+        assert labels["rackrate.dev/arm"] == "load"
+        assert "placementGroup" not in labels, "a stack that adopts the cluster would measure it"
 
     def test_bottlerocket_nodes_hold_as_many_pods_as_their_settings_say(
         self, lab: Lab, made: Deployment
@@ -342,7 +359,7 @@ class TestSpread:
             for address in node.status.addresses
             if address.type == "InternalIP"
         ]
-        assert len(addresses) == 4
+        assert len(addresses) == 5
         assert all(address.startswith("100.64.") for address in addresses)
 
     def test_the_control_plane_is_as_the_parameters_say(self, lab: Lab, made: Deployment) -> None:

@@ -43,6 +43,7 @@ NOT_VARIED = {
     "KubeProxyVersion": "a version is right only until EKS withdraws it",
     "CoreDnsVersion": "a version is right only until EKS withdraws it",
     "Tolerations": "an account's cluster may have no taints; the lab's pools have one",
+    "LoadNodeSelector": "an account's cluster may have two groups of nodes only",
     "NodesOnDemand": "an account's cluster may have no autoscaler; the lab's pools are one",
 }
 

@@ -123,10 +123,6 @@ class TestRoot:
         early = {"ClusterBootstrap", "TreatmentNodes", "BaselineNodes"} & needs.keys()
         assert early <= needed(needs, "Results"), "a failed creation must not leave results"
 
-    def test_it_can_be_passed_inline_for_tools_that_do_not_use_s3(self):
-        """The quota for TemplateBody. cfn-lint checks the others (E1002 to E7010)."""
-        assert (ROOT / "template.yaml").stat().st_size <= 51_200
-
     def test_the_lab_builds_the_kubernetes_that_the_stack_defaults_to(self):
         default = ROOT_TEMPLATE["Parameters"]["KubernetesVersion"]["Default"]
         assert kubernetes.version().startswith(f"{default}.")
@@ -333,11 +329,23 @@ class TestArms:
                     f"rackrate.dev/arm={name}",
                 ]
 
+    def test_load_nodes_are_in_no_group_and_lack_the_label_by_which_a_stack_finds_arms(self):
+        load = NESTED["LoadNodes"]["Parameters"]
+        assert load["PlacementGroupName"] == load["CapacityReservationId"] == ""
+        template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
+        values = {**dict.fromkeys(template["Parameters"], ""), "Arm": load["Arm"]}
+        known = resolver(template, values | {"AWS::NoValue": None})
+        known.evaluate_conditions()
+        assert known.conditions["IsCompared"] is False
+        selected = NESTED["Benchmark"]["Parameters"]["LoadNodeSelector"]["Fn::If"]
+        assert selected[:2] == ["CreatesLoadNodes", f"rackrate.dev/arm={load['Arm']}"]
+        assert NESTED["Campaign"]["Parameters"]["LoadNodeSelector"]["Fn::If"] == selected
+
     def test_nodes_and_group_carry_the_label_and_tag_of_their_placement(self):
         template = LOADED[ROOT / "templates" / "nodegroup.yaml"]["Resources"]
         says = {"Fn::If": ["IsInPlacementGroup", "true", "false"]}
         group = template["NodeGroup"]["Properties"]
-        assert group["Labels"]["placementGroup"] == says
+        assert group["Labels"]["placementGroup"]["Fn::If"][:2] == ["IsCompared", says]
         assert group["Tags"]["placementGroup"] == says
         data = template["LaunchTemplate"]["Properties"]["LaunchTemplateData"]
         for specification in data["TagSpecifications"]:

@@ -25,6 +25,9 @@ CREATED = {
     "HostNamespace": "",
     "Tolerations": "",
     "NodesOnDemand": "false",
+    "LoadNodeGroups": "",
+    "LoadNodeSelector": "",
+    "LoadNodeCount": "0",
 }
 EXISTING = {
     **CREATED,
@@ -121,10 +124,29 @@ def test_a_selector_on_several_node_groups_names_all():
     assert (arm.node_groups, arm.whereabouts) == (("one", "two"), "node groups one and two")
 
 
+def test_load_nodes_belong_to_no_arm():
+    assert settings(CREATED).load is None
+    selector = "rackrate.dev/arm=load"
+    given = {"LoadNodeGroups": "four", "LoadNodeSelector": selector, "LoadNodeCount": "5"}
+    found = settings({**CREATED, **given})
+    assert found.load == StackArm("load", "none", False, ("four",), Selector.parse(selector))
+    assert found.node_sets == (*found.arms, found.load)
+    assert [found.count_of(each) for each in found.node_sets] == [3, 3, 5]
+    labelled = settings({**EXISTING, "LoadNodeSelector": f"{LABEL}=mine"})
+    assert labelled.load is not None
+    assert labelled.load.node_groups == ("mine",)
+
+
 def test_the_functions_of_campaigns_and_of_runs_have_the_same_environment():
     campaigns = load(ROOT / "templates" / "campaign.yaml")
     assert campaigns["Globals"] == TEMPLATE["Globals"]
-    needed = ("KnowsNodeGroups", "TreatmentUsesEnaExpress", "BaselineUsesEnaExpress", "RunsInVpc")
+    needed = (
+        "HasLoadNodes",
+        "KnowsNodeGroups",
+        "TreatmentUsesEnaExpress",
+        "BaselineUsesEnaExpress",
+        "RunsInVpc",
+    )
     for name in needed:
         assert campaigns["Conditions"][name] == TEMPLATE["Conditions"][name]
 

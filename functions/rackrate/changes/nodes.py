@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from rackrate.changes.scaling import put_back, resize_arms, sizes_before
 from rackrate.document import Json
 from rackrate.errors import Fault, NodesUnavailable, translated
 from rackrate.measure.node_groups import groups_of
-from rackrate.plan.capacity import Room, addresses_per_node, faults_of_node_counts
+from rackrate.plan.capacity import LoadRoom, Room, addresses_per_node, faults_of_node_counts
 from rackrate.plan.faults import kind_of
 from rackrate.resources import Resources
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP, NODES_PER_GROUP, quota_code
@@ -79,21 +80,37 @@ def _room(resources: Resources) -> Room:
     if instance_type is None or subnet is None:
         raise NodesUnavailable(f"the node group {groups[0].name} has no instance type or no subnet")
     code = quota_code(instance_type)
+    load = settings.load
+    loading = [] if load is None else groups_of(resources.eks, settings.cluster_name, [load])
+    names = sorted({instance_type, *(group.instance_type or "" for group in loading)} - {""})
     with translated():
-        types = resources.ec2.describe_instance_types(InstanceTypes=[instance_type])
+        types = resources.ec2.describe_instance_types(InstanceTypes=names)
         subnets = resources.ec2.describe_subnets(SubnetIds=[subnet])
         vcpu_quota = _quota(resources.quotas, "ec2", code)
         nodes_per_group = _quota(resources.quotas, "eks", NODES_PER_GROUP)
-    described = types["InstanceTypes"][0]
-    addresses, because = addresses_per_node(
-        described, max_pods=settings.max_pods, prefix_delegation=settings.prefix_delegation
+    by_name = {entry["InstanceType"]: entry for entry in types["InstanceTypes"]}
+    addresses_of = functools.partial(
+        addresses_per_node,
+        max_pods=settings.max_pods,
+        prefix_delegation=settings.prefix_delegation,
     )
+    described = by_name[instance_type]
+    addresses, because = addresses_of(described)
+    of_load = None
+    for group in loading:
+        entry = by_name[group.instance_type or instance_type]
+        of_load = LoadRoom(
+            settings=settings,
+            nodes=group.desired,
+            vcpus=_vcpus(entry) if quota_code(entry["InstanceType"]) == code else 0,
+            addresses=addresses_of(entry)[0],
+        )
     return Room(
         arms=len(settings.arms),
         groups_per_arm=len(settings.arms[0].node_groups),
         nodes=sum(group.desired for group in groups),
         instance_type=instance_type,
-        vcpus=int(described["VCpuInfo"]["DefaultVCpus"]),
+        vcpus=_vcpus(described),
         vcpu_quota=vcpu_quota,
         vcpu_quota_code=code,
         nodes_per_group=int(nodes_per_group or DEFAULT_NODES_PER_GROUP),
@@ -102,7 +119,12 @@ def _room(resources: Resources) -> Room:
         addresses=addresses,
         because=because,
         is_spread=any(arm.placement == "spread" for arm in settings.arms),
+        load=of_load,
     )
+
+
+def _vcpus(described: Json) -> int:
+    return int(described["VCpuInfo"]["DefaultVCpus"])
 
 
 def _quota(quotas: Any, service: str, code: str) -> float | None:

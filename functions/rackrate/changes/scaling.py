@@ -1,6 +1,8 @@
-"""The numbers of nodes of all arms: set them, wait for them, and put them back."""
+"""The numbers of nodes of arms and load nodes: set them, wait for them, and put them back."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rackrate.changes.base import Made
 from rackrate.document import Json
@@ -14,6 +16,7 @@ from rackrate.measure.node_groups import (
 )
 from rackrate.measure.nodes import is_ready, nodes_of
 from rackrate.resources import Resources
+from rackrate.settings import StackArm
 from rackrate.store import now, seconds_between
 from rackrate_text.words import counted
 
@@ -21,21 +24,36 @@ from rackrate_text.words import counted
 PATIENCE_SECONDS = 25 * 60
 
 
-def sizes_before(resources: Resources) -> Json:
-    """The sizes of the node groups of all arms, and the stack's number of nodes, for `put_back`."""
+def sizes_before(resources: Resources, node_sets: Sequence[StackArm] = ()) -> Json:
+    """The sizes of node groups, and the stack's number of nodes, for `put_back`.
+
+    Args:
+        resources: the stack's resources.
+        node_sets: whose node groups, all with the same number of nodes; by default all arms'.
+    """
+    node_sets = node_sets or resources.settings.arms
     return {
-        "node_count": resources.settings.node_count,
-        "groups": {group.name: list(group.sizes) for group in _groups(resources)},
+        "node_count": resources.settings.count_of(node_sets[0]),
+        "groups": {group.name: list(group.sizes) for group in _groups(node_sets, resources)},
     }
 
 
 def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
-    """Give every arm so many nodes, all arms at the same time, and say whether all are Ready.
+    """Give every arm so many nodes; see `resize_nodes`."""
+    return resize_nodes(resources.settings.arms, count, progress, resources)
 
-    The node groups of an arm share its nodes, so that some may have none.
+
+def resize_nodes(
+    node_sets: Sequence[StackArm], count: int, progress: Json, resources: Resources
+) -> Made:
+    """Give arms, or the load nodes, so many nodes, and say whether all are Ready.
+
+    All change at the same time. The node groups of an arm share its nodes, so that some may have
+    none.
 
     Args:
-        count: the number of nodes of each arm; with 0 it is done when no node is left.
+        node_sets: the arms, or the load nodes.
+        count: the number of nodes of each; with 0 it is done when no node is left.
         progress: what the last call returned; empty at the first call.
         resources: the stack's resources.
 
@@ -43,20 +61,20 @@ def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
         NodesUnavailable: a node group reports a new health issue, or `PATIENCE_SECONDS` are over.
     """
     settings = resources.settings
-    groups = _groups(resources)
+    groups = _groups(node_sets, resources)
     if not progress:
         complaints = [complaint for group in groups for complaint in group.complaints]
         progress = {"since": now(), "complaints_before": complaints}
-    desired = sizes_of(settings.arms, count)
-    most = sizes_of(settings.arms, max(count, settings.node_count))
+    desired = sizes_of(dict.fromkeys(node_sets, count))
+    most = sizes_of({each: max(count, settings.count_of(each)) for each in node_sets})
     wanted = {name: Sizes(0, desired[name], most[name]) for name in desired}
     for group in groups:
         if group.sizes != wanted[group.name]:
             resize(resources.eks, settings.cluster_name, group.name, wanted[group.name])
-    found = [nodes_of(resources.cluster, arm) for arm in settings.arms]
+    found = [nodes_of(resources.cluster, each) for each in node_sets]
     there = sum(map(len, found))
     ready = sum(sum(map(is_ready, of_arm)) for of_arm in found)
-    all_wanted = count * len(settings.arms)
+    all_wanted = count * len(node_sets)
     if there > all_wanted:
         surplus = there - all_wanted
         told = f"{counted(surplus, 'node')} {'is' if surplus == 1 else 'are'} to leave"
@@ -75,7 +93,7 @@ def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
     return Made(False, progress, told)
 
 
-def put_back(before: Json, resources: Resources) -> Made:
+def put_back(before: Json, resources: Resources, node_sets: Sequence[StackArm] = ()) -> Made:
     """Put the sizes of the node groups back.
 
     If the stack was updated to other numbers of nodes or node groups meanwhile, they get those.
@@ -86,6 +104,7 @@ def put_back(before: Json, resources: Resources) -> Made:
     Args:
         before: what `sizes_before` returned.
         resources: the stack's resources.
+        node_sets: what it was asked for; by default all arms.
 
     Raises:
         NodesUnavailable: EKS refuses.
@@ -94,10 +113,12 @@ def put_back(before: Json, resources: Resources) -> Made:
     settings = resources.settings
     if settings.idle_scale_to_zero:
         return Made(True, {}, phase)
-    usual = sizes_of(settings.arms, settings.node_count)
-    updated = settings.node_count != before["node_count"] or usual.keys() != before["groups"].keys()
+    node_sets = node_sets or settings.arms
+    count = settings.count_of(node_sets[0])
+    usual = sizes_of(dict.fromkeys(node_sets, count))
+    updated = count != before["node_count"] or usual.keys() != before["groups"].keys()
     done = True
-    for group in _groups(resources):
+    for group in _groups(node_sets, resources):
         wanted = Sizes(*([usual[group.name]] * 3 if updated else before["groups"][group.name]))
         if group.sizes != wanted:
             resize(resources.eks, settings.cluster_name, group.name, wanted)
@@ -105,6 +126,5 @@ def put_back(before: Json, resources: Resources) -> Made:
     return Made(done, {}, phase)
 
 
-def _groups(resources: Resources) -> list[NodeGroup]:
-    settings = resources.settings
-    return groups_of(resources.eks, settings.cluster_name, settings.arms)
+def _groups(node_sets: Sequence[StackArm], resources: Resources) -> list[NodeGroup]:
+    return groups_of(resources.eks, resources.settings.cluster_name, node_sets)

@@ -23,7 +23,7 @@ def hold(
     settings: Settings,
     cluster: Cluster,
 ) -> list[Json]:
-    """Create the holders of arms, one for each node; keep those that exist.
+    """Create the holders of arms and load nodes, one for each node; keep those that exist.
 
     They belong to the run's owner object. Deleting it lets the nodes go.
 
@@ -47,7 +47,7 @@ def hold(
             tolerations=settings.tolerations,
         )
         for arm in arms
-        for number in range(1, settings.node_count + 1)
+        for number in range(1, settings.count_of(arm) + 1)
     ]
     with ThreadPoolExecutor(WORKERS) as pool:
         return list(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,11 +64,11 @@ class NodeGroup:
         return tuple(found)
 
 
-def sizes_of(arms: Iterable[StackArm], count: int) -> dict[str, int]:
-    """The number of nodes of each node group when each of the arms has `count`, by name."""
+def sizes_of(counts: Mapping[StackArm, int]) -> dict[str, int]:
+    """The number of nodes of each node group, by its name, when arms have so many nodes."""
     return {
         name: size
-        for arm in arms
+        for arm, count in counts.items()
         if arm.node_groups
         for name, size in zip(arm.node_groups, divided(count, len(arm.node_groups)), strict=True)
     }

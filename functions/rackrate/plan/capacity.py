@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackrate.errors import Fault
+from rackrate.settings import Settings
 from rackrate_text.quotas import NODES_PER_GROUP
 from rackrate_text.words import counted
 
@@ -70,6 +71,14 @@ def addresses_per_node(
     )
 
 
+def load_nodes_for(count: int, settings: Settings) -> int:
+    """The number of load nodes for arms of `count` nodes: as many for each as the stack has.
+
+    It is rounded up, so that the load is never less than in the whole stack.
+    """
+    return math.ceil(settings.load_node_count * count / settings.node_count)
+
+
 def too_many_for_groups(nodes: int, groups: int, nodes_per_group: int) -> str:
     """Why an arm's node groups do not hold so many nodes; empty if they do.
 
@@ -84,6 +93,23 @@ def too_many_for_groups(nodes: int, groups: int, nodes_per_group: int) -> str:
         f"and its {counted(groups, 'node group')} can have {groups * nodes_per_group}: this account"
         f" allows {nodes_per_group} in each (the quota {NODES_PER_GROUP} of EKS)"
     )
+
+
+@dataclass(frozen=True)
+class LoadRoom:
+    """What load nodes take.
+
+    Attributes:
+        settings: of the stack, for the number of load nodes that an arm's number needs.
+        nodes: how many there are now.
+        vcpus: vCPUs of a load node; 0 if another quota counts them.
+        addresses: how many addresses a load node takes.
+    """
+
+    settings: Settings
+    nodes: int
+    vcpus: int
+    addresses: int
 
 
 @dataclass(frozen=True)
@@ -105,6 +131,7 @@ class Room:
         addresses: how many a node takes.
         because: why so many, in words.
         is_spread: whether an arm is in a rack-level spread group.
+        load: what the stack's load nodes take of it; None without load nodes.
     """
 
     arms: int
@@ -120,6 +147,7 @@ class Room:
     addresses: int
     because: str
     is_spread: bool = False
+    load: LoadRoom | None = None
 
 
 def faults_of_node_counts(counts: Mapping[int, int], room: Room) -> list[Fault]:
@@ -152,18 +180,24 @@ def _obstacles(count: int, room: Room) -> Iterator[tuple[str, str]]:
             f"name {room.groups_per_arm * room.nodes_per_group} or fewer, deploy the stack with a"
             " larger NodeGroupsPerArm, or ask for more in the Service Quotas console",
         )
-    together = count * room.arms
-    needed = (together - room.nodes) * room.addresses
+    together, load = count * room.arms, room.load
+    needed, vcpus = (together - room.nodes) * room.addresses, together * room.vcpus
+    told = f"{together} nodes in all arms"
+    if load is not None:
+        loading = load_nodes_for(count, load.settings)
+        told += f" and {counted(loading, 'load node')}"
+        needed += (loading - load.nodes) * load.addresses
+        vcpus += loading * load.vcpus
     if needed > room.free_addresses:
+        each = f"{room.addresses} each ({room.because})"
         yield (
-            f"{together} nodes in all arms need {needed} more addresses, {room.addresses} each"
-            f" ({room.because}), and the subnet {room.subnet} has {room.free_addresses} free",
+            f"{told} need {needed} more addresses, {each}, and the subnet {room.subnet} has"
+            f" {room.free_addresses} free",
             "name fewer, or deploy the stack with a SecondaryCidr or a smaller MaxPods",
         )
-    vcpus = together * room.vcpus
     if room.vcpu_quota is not None and vcpus > room.vcpu_quota:
         yield (
-            f"{together} nodes in all arms ({room.instance_type}) need {vcpus} vCPUs, and this"
+            f"{told} ({room.instance_type}) need {vcpus} vCPUs, and this"
             f" account allows {room.vcpu_quota:g} (the quota {room.vcpu_quota_code} of EC2)",
             "name fewer, or ask for more in the Service Quotas console",
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from rackrate.document import Document
 from rackrate.plan import costs, schedule
-from rackrate.plan.arms import Arm
+from rackrate.plan.arms import Arm, Node
 from rackrate.plan.ceilings import arm_limit
 from rackrate.plan.costs import Cost
 from rackrate.plan.guards import Guard, Outlook, planned_guards
@@ -99,6 +99,7 @@ def estimate(
     items: Sequence[Item],
     warm_ups: Sequence[Item],
     arms: Sequence[Arm],
+    load_nodes: Sequence[Node] = (),
     *,
     pricing: Any | None,
     region: str,
@@ -110,15 +111,17 @@ def estimate(
         items: the schedule.
         warm_ups: the warm-up's items; empty without a warm-up.
         arms: the plan's arms, with their nodes and the bandwidth of their instances.
+        load_nodes: the nodes from which load comes besides.
         pricing: a client of the Price List API (`rackrate.plan.prices.client`), or None to use the
             dated table. It is the only external call.
         region: the Region whose prices apply.
     """
     at = looks(plan.blocks.least, plan.blocks.most)
     often = len(at) if len(at) > 1 else 0  # a fixed number needs no look
-    most = _usage(plan, items, warm_ups, arms, looks=often)
+    nodes = _nodes_by_type(arms, load_nodes)
+    most = _usage(plan, items, warm_ups, arms, nodes, looks=often)
     first = schedule.up_to_batch(items, 1)
-    least = _usage(plan, first, warm_ups, arms, looks=min(often, 1))
+    least = _usage(plan, first, warm_ups, arms, nodes, looks=min(often, 1))
     found = prices(costs.queries(most), region=region, pricing=pricing)
     bytes_per_node = _bytes_per_node(plan, _pairs(items), _pairs(warm_ups), arms)
     outlook = Outlook(
@@ -152,6 +155,7 @@ def _usage(
     items: Sequence[Item],
     warm_ups: Sequence[Item],
     arms: Sequence[Arm],
+    nodes: Mapping[str | None, int],
     *,
     looks: int,
 ) -> costs.Usage:
@@ -160,7 +164,7 @@ def _usage(
     return costs.Usage(
         seconds=schedule.expected_run_seconds(items, plan.tests, warm_ups)
         + looks * OVERHEAD_SECONDS_PER_LOOK,
-        nodes=_nodes_by_type(arms),
+        nodes=nodes,
         state_transitions=transitions,
         invocations=invocations,
         looks=looks,
@@ -246,7 +250,8 @@ def _crosses(pair: Pair, zones: Mapping[str, str | None]) -> bool:
     return one is not None and other is not None and one != other
 
 
-def _nodes_by_type(arms: Sequence[Arm]) -> dict[str | None, int]:
+def _nodes_by_type(arms: Sequence[Arm], load_nodes: Sequence[Node]) -> dict[str | None, int]:
     """The number of nodes of each instance type; nodes that arms share count once."""
-    types = {node.name: node.instance_type for arm in arms for node in arm.nodes}
+    every = [*(node for arm in arms for node in arm.nodes), *load_nodes]
+    types = {node.name: node.instance_type for node in every}
     return dict(Counter(types.values()))

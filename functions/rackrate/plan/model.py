@@ -11,6 +11,7 @@ from rackrate import tools
 from rackrate.document import Document
 from rackrate.plan.arms import ArmChoice
 from rackrate.plan.fields import Blocks, Direction, IfBusy, Load, PairingField
+from rackrate.settings import Settings, StackArm
 from rackrate.tools import AnyTest
 
 # The order in which the references list the tests. Further tests of the tools follow.
@@ -97,3 +98,11 @@ class Plan(Document):
     def stack_arms(self) -> tuple[str, ...]:
         """The names of the stack's arms whose nodes the run uses, each once."""
         return tuple(dict.fromkeys(arm.nodes for arm in self.arms))
+
+    def node_sets(self, settings: Settings) -> tuple[StackArm, ...]:
+        """The sets of the stack's nodes that the run uses: its arms, and load nodes if it has a use
+        for them."""
+        arms = tuple(arm for arm in settings.arms if arm.name in self.stack_arms)
+        if settings.load is None or not any(test.uses_load_nodes for test in self.tests):
+            return arms
+        return (*arms, settings.load)

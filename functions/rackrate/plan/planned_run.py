@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rackrate.document import Document
-from rackrate.plan.arms import Arm
+from rackrate.plan.arms import Arm, Node
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
 from rackrate.tools import Better
@@ -28,6 +28,8 @@ class PlannedRun(Document):
     """The name of the baseline that stood for the earlier runs."""
     metrics: tuple[ComparedMetric, ...]
     arms: tuple[Arm, ...]
+    load_nodes: tuple[Node, ...] = ()
+    """The stack's load nodes; empty if it has none, or no test of the plan uses them."""
     placeholder_nodes: bool
     """Are the nodes not there yet, since only a run asks for them?"""
     image: str

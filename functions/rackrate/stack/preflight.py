@@ -5,13 +5,14 @@ The facts have the shapes of boto3's responses to the Describe actions of EC2 an
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rackrate.errors import Fault
-from rackrate.plan.capacity import SPREAD_INSTANCES, addresses_per_node
+from rackrate.plan.capacity import LEAST_NODES, SPREAD_INSTANCES, addresses_per_node
 from rackrate.selectors import Selector, Unparsable, parse_tolerations
 from rackrate.stack.quotas import Quotas, network_faults, node_group_faults, vcpu_faults
 from rackrate_text.words import listed
@@ -87,6 +88,9 @@ class Request:
     egress: str
     host_network: bool = False
     tool_image: str = ""
+    load_node_count: int = 0
+    load_instance_type: str = ""
+    load_selector: str = ""
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Request:
@@ -130,7 +134,17 @@ class Request:
             # Stacks of earlier releases have no such properties.
             host_network=properties.get("HostNetwork") == "true",
             tool_image=properties.get("ToolImage", ""),
+            load_node_count=int(properties.get("LoadNodeCount", 0)),
+            load_instance_type=properties.get("LoadInstanceType", ""),
+            load_selector=properties.get("LoadNodeSelector", ""),
         )
+
+    @property
+    def load_type(self) -> str:
+        """The instance type of the load nodes, if it is not that of the arms; empty otherwise."""
+        if not self.load_node_count or self.load_instance_type == self.instance_type:
+            return ""
+        return self.load_instance_type
 
     @property
     def reservations(self) -> dict[str, str]:
@@ -167,6 +181,9 @@ class Facts:
         instance_type: an entry of DescribeInstanceTypes; None when the Region has no such type.
         zones: the Region's zones, as DescribeAvailabilityZones returns them.
         offered: names of the zones that offer the instance type.
+        load_type: an entry of DescribeInstanceTypes for the load nodes' own type; None when they
+            have none, or the Region has no such type.
+        load_offered: names of the zones that offer that type.
         reservations: entries of DescribeCapacityReservations by id; None for an unknown one.
         held: reservations that the stack's own nodes use already, so that all of their instances
             count as available.
@@ -182,6 +199,8 @@ class Facts:
     held: frozenset[str] = frozenset()
     group: Json | None = None
     quotas: Quotas = field(default_factory=Quotas)
+    load_type: Json | None = None
+    load_offered: frozenset[str] = frozenset()
 
 
 def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones, list[Fault]]:
@@ -221,6 +240,7 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
         )
     else:
         faults += _type_faults(request, facts.instance_type)
+    faults += _load_faults(request, facts, zones)
     faults += _group_faults(request)
     faults += node_group_faults(
         request.node_count, request.node_groups_per_arm, facts.quotas.nodes_per_group
@@ -228,9 +248,12 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     if request.existing_group:
         faults += _existing_group_faults(request, facts.group)
     faults += _reservation_faults(request, facts, zones)
-    faults += _network_faults(request, facts.instance_type)
-    if facts.quotas.vcpus is not None:
-        faults += vcpu_faults(facts.quotas.vcpus, request.instance_type, request.node_count)
+    faults += _network_faults(request, facts.instance_type, facts.load_type)
+    for number, vcpus in enumerate(facts.quotas.vcpus):
+        nodes = request.node_count if number == 0 else request.load_node_count
+        where = f"{'NodeCount' if number == 0 else 'LoadNodeCount'} {nodes}"
+        has_smaller = number > 0 or nodes > LEAST_NODES
+        faults += vcpu_faults(vcpus, where, has_smaller=has_smaller)
     faults += network_faults(facts.quotas, zones.first)
     return zones, faults
 
@@ -402,6 +425,12 @@ def _type_faults(request: Request, described: Json) -> Iterator[Fault]:
             f"{name} can have {listed(weightings, 'or')} only",
             "set BandwidthWeighting to default, or choose a type that has it, such as m8g.large",
         )
+    yield from _architecture_faults(request, described)
+
+
+def _architecture_faults(request: Request, described: Json) -> Iterator[Fault]:
+    """The fault of an image that is not for the type's processors."""
+    name = described["InstanceType"]
     architecture = "arm64" if "ARM_64" in request.ami_type else "x86_64"
     supported = described["ProcessorInfo"]["SupportedArchitectures"]
     if architecture not in supported:
@@ -411,6 +440,27 @@ def _type_faults(request: Request, described: Json) -> Iterator[Fault]:
             f"the image is for {architecture} and {name} is {listed(supported)}",
             f"choose an AmiType with {fitting} in its name, or a type of the other architecture",
         )
+
+
+def _load_faults(request: Request, facts: Facts, zones: Zones) -> Iterator[Fault]:
+    """The faults of the load nodes' own instance type."""
+    if not request.load_type:
+        return
+    where = f"LoadInstanceType {request.load_type}"
+    if facts.load_type is None:
+        yield Fault(
+            where,
+            "EC2 has no such instance type in this Region",
+            f"leave it empty for {request.instance_type}, or choose one it has",
+        )
+        return
+    if zones.first and zones.first not in facts.load_offered:
+        yield Fault(
+            where,
+            f"the zone {zones.first} does not offer it, and the load nodes are in the arms' zone",
+            f"leave it empty for {request.instance_type}, or choose one that the zone offers",
+        )
+    yield from _architecture_faults(request, facts.load_type)
 
 
 def _group_faults(request: Request) -> Iterator[Fault]:
@@ -533,7 +583,9 @@ def _reserved_group_fault(request: Request, parameter: str, found: Json) -> Faul
 # -- addresses
 
 
-def _network_faults(request: Request, described: Json | None) -> Iterator[Fault]:
+def _network_faults(
+    request: Request, described: Json | None, load_type: Json | None
+) -> Iterator[Fault]:
     vpc = _network(request.vpc_cidr)
     if vpc is None:
         yield Fault(
@@ -558,19 +610,24 @@ def _network_faults(request: Request, described: Json | None) -> Iterator[Fault]
         subnet, size, others = "a subnet of SecondaryCidr", _SECONDARY_SUBNET_PREFIX, 0
     if described is None:
         return
-    each, because = addresses_per_node(
-        described, max_pods=request.max_pods, prefix_delegation=request.prefix_delegation
+    taken = functools.partial(
+        addresses_per_node,
+        max_pods=request.max_pods,
+        prefix_delegation=request.prefix_delegation,
     )
-    nodes = 2 * request.node_count
+    each, because = taken(described)
+    nodes, load = 2 * request.node_count, request.load_node_count
+    needed = nodes * each + load * taken(load_type or described)[0]
     usable = 2 ** (32 - size) - _SUBNET_RESERVED - others
-    if nodes * each > usable:
+    if needed > usable:
         remedies = ["lower NodeCount", "set a smaller MaxPods"]
         if not request.secondary_cidr:
             remedies.append("set SecondaryCidr to a /16, such as 100.64.0.0/16")
         yield Fault(
             f"NodeCount {request.node_count}",
-            f"the {nodes} nodes of both arms can take {nodes * each} addresses, {each} each"
-            f" ({because}), and {subnet}, a /{size}, has {usable} for them",
+            f"the {nodes} nodes of both arms{f' and {load} load nodes' if load else ''} can take"
+            f" {needed} addresses, {each} each ({because}), and {subnet}, a /{size}, has {usable}"
+            " for them",
             listed(remedies, "or"),
         )
 
@@ -634,18 +691,21 @@ def _selection_faults(request: Request) -> Iterator[Fault]:
         "TreatmentSelector": request.treatment_selector,
         "BaselineSelector": request.baseline_selector,
     }
-    read = []
+    if request.load_selector:
+        selectors["LoadNodeSelector"] = request.load_selector
+    read: dict[Selector, str] = {}
     for parameter, text in selectors.items():
         try:
-            read.append(Selector.parse(text))
+            selector = Selector.parse(text)
         except Unparsable as error:
             yield Fault(f"{parameter} {text}", error.problem, error.remedy)
-    if len(read) == len(selectors) > len(set(read)):
-        yield Fault(
-            f"BaselineSelector {request.baseline_selector}",
-            "it selects the same nodes as TreatmentSelector",
-            "select other nodes for one arm",
-        )
+            continue
+        if (other := read.setdefault(selector, parameter)) != parameter:
+            yield Fault(
+                f"{parameter} {text}",
+                f"it selects the same nodes as {other}",
+                "select other nodes with one of them",
+            )
     try:
         parse_tolerations(request.tolerations)
     except Unparsable as error:

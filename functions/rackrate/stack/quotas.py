@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rackrate.errors import Fault
-from rackrate.plan.capacity import LEAST_NODES, too_many_for_groups
+from rackrate.plan.capacity import too_many_for_groups
 from rackrate_text.quotas import (
     ELASTIC_ADDRESSES,
     MOST_NODE_GROUPS,
@@ -15,7 +15,6 @@ from rackrate_text.quotas import (
     NODES_PER_GROUP,
     VPCS,
     Vcpus,
-    quota_code,
     request_command,
     vcpu_quota_name,
 )
@@ -40,7 +39,7 @@ class Quotas:
     """The quotas that the stack's creation uses. None is one that is not needed, or not known.
 
     Attributes:
-        vcpus: vCPUs of the nodes.
+        vcpus: vCPUs of the nodes, by the quotas that count them.
         nodes_per_group: most nodes of a node group.
         vpcs: VPCs of the Region.
         addresses: elastic IP addresses of the Region.
@@ -48,7 +47,7 @@ class Quotas:
         nat_gateway_quota: most NAT gateways of a zone.
     """
 
-    vcpus: Vcpus | None = None
+    vcpus: tuple[Vcpus, ...] = ()
     nodes_per_group: float | None = None
     vpcs: Use | None = None
     addresses: Use | None = None
@@ -56,21 +55,27 @@ class Quotas:
     nat_gateway_quota: float | None = None
 
 
-def vcpu_faults(found: Vcpus, instance_type: str, node_count: int) -> Iterator[Fault]:
-    """The fault of nodes whose vCPUs do not fit, with the arithmetic."""
+def vcpu_faults(found: Vcpus, where: str, *, has_smaller: bool) -> Iterator[Fault]:
+    """The fault of nodes whose vCPUs do not fit, with the arithmetic.
+
+    Args:
+        found: what counts against a quota.
+        where: the parameter with the number of the nodes, and its value.
+        has_smaller: whether that parameter can be smaller.
+    """
     if found.suffices:
         return
-    code = quota_code(instance_type)
-    each = found.needed // (2 * node_count)
+    code, parameter = found.code, where.partition(" ")[0]
+    type_ = "LoadInstanceType" if parameter == "LoadNodeCount" else "InstanceType"
     has = f", and the stack has {found.of_nodes} of them" if found.of_nodes else ""
     yield Fault(
-        f"NodeCount {node_count}",
-        f"{2 * node_count} nodes in both arms x {each} vCPUs ({instance_type}) = {found.needed}"
-        f"{has}; {found.in_use} of {found.quota:g} vCPUs of the quota {code}"
-        f' ("{vcpu_quota_name(code)}") are in use',
+        where,
+        f"{found.nodes} = {found.needed}{has}; {found.in_use} of {found.quota:g} vCPUs of the quota"
+        f' {code} ("{vcpu_quota_name(code)}") are in use',
         f"ask Service Quotas for {found.needed_quota} or more"
-        f" ({request_command('ec2', code, found.needed_quota)}), or choose an InstanceType with"
-        f" fewer vCPUs{' or a smaller NodeCount' if node_count > LEAST_NODES else ''}",
+        f" ({request_command('ec2', code, found.needed_quota)}), or choose"
+        f" {'a' if type_.startswith('L') else 'an'} {type_} with fewer vCPUs"
+        f"{f' or a smaller {parameter}' if has_smaller else ''}",
     )
 
 

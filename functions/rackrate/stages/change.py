@@ -5,10 +5,12 @@ from __future__ import annotations
 from rackrate.campaign_store import CampaignRecord, CampaignStep
 from rackrate.changes import change_of
 from rackrate.changes.base import Change, Made
-from rackrate.changes.scaling import resize_arms
+from rackrate.changes.scaling import put_back, resize_arms, resize_nodes, sizes_before
 from rackrate.document import Document, Json
 from rackrate.errors import CampaignEnded
+from rackrate.plan.capacity import load_nodes_for
 from rackrate.resources import Resources
+from rackrate.settings import LOAD, StackArm
 from rackrate.stages.take_lease import keep_campaign_lease
 from rackrate.store import now, seconds_between
 
@@ -43,12 +45,17 @@ def change(campaign_id: str, resources: Resources) -> Changed:
     if step.status != "changing":
         return Changed(ready=True, wait_seconds=0)
     what = change_of(campaigns.plan(campaign_id).campaign)
+    load = resources.settings.load if LOAD in record.stack_arms else None
     before = record.changed
     if before is None:
         before = what.before(resources)
+        if load is not None:
+            before = {**before, LOAD: sizes_before(resources, (load,))}
         campaigns.update(campaign_id, changed=before)
     began = step.change_started_at or now()
     made = _make(what, step, resources)
+    if load is not None:
+        made = _with_load_nodes(made, load, what, step, resources)
     seconds = seconds_between(began, now())
     campaigns.put_step(
         campaign_id,
@@ -65,6 +72,8 @@ def change(campaign_id: str, resources: Resources) -> Changed:
         # The execution was stopped during this call. What it changed was put back before this call
         # changed more, so it has to be put back again.
         what.undo(before, resources)
+        if load is not None:
+            put_back(before[LOAD], resources, (load,))
         campaigns.update(campaign_id, changed=before)
     wait_seconds = min(max(_SHORTEST_WAIT_SECONDS, _SHARE * seconds), _LONGEST_WAIT_SECONDS)
     return Changed(ready=made.done, wait_seconds=0 if made.done else int(wait_seconds))
@@ -79,6 +88,20 @@ def _make(what: Change, step: CampaignStep, resources: Resources) -> Made:
             return woken._replace(progress={"waking": woken.progress})
     made = what.make(step.value, progress.get("made", {}), resources)
     return made._replace(progress={"made": made.progress})
+
+
+def _with_load_nodes(
+    made: Made, load: StackArm, what: Change, step: CampaignStep, resources: Resources
+) -> Made:
+    """Give the step its load nodes too: as many in proportion to the arms' as the stack has."""
+    settings = resources.settings
+    count = load_nodes_for(what.node_count(step.value, settings.node_count), settings)
+    loaded = resize_nodes((load,), count, step.progress.get(LOAD, {}), resources)
+    return Made(
+        made.done and loaded.done,
+        {**made.progress, LOAD: loaded.progress},
+        f"load nodes: {loaded.phase}" if made.done else made.phase,
+    )
 
 
 def _phase(record: CampaignRecord, step: CampaignStep, made: Made) -> str:

@@ -220,13 +220,11 @@ def _hopeless(
 
 
 def plan_nodes(planned: PlannedRun, resources: Resources) -> dict[str, Json]:
-    """The cluster's nodes of the plan's arms as they are now, by name."""
-    wanted = {arm.stack_arm for arm in planned.arms}
+    """The cluster's nodes that the plan uses as they are now, by name."""
     return {
         node["metadata"]["name"]: node
-        for arm in resources.settings.arms
-        if arm.name in wanted
-        for node in nodes_of(resources.cluster, arm)
+        for each in planned.plan.node_sets(resources.settings)
+        for node in nodes_of(resources.cluster, each)
     }
 
 

@@ -75,8 +75,7 @@ def make_servers(
     if any("deletionTimestamp" in owner["metadata"] for owner in owners.values()):
         return False
     if settings.nodes_on_demand:
-        arms = [arm for arm in settings.arms if arm.name in planned.plan.stack_arms]
-        hold(run_id, execution_arn, arms, settings, cluster)
+        hold(run_id, execution_arn, planned.plan.node_sets(settings), settings, cluster)
     complete = True
     for arm in _daemon_sets(planned):
         namespace = namespace_of(arm.server_network, settings)

@@ -42,7 +42,7 @@ from rackrate.plan.schedule import (
     planned_trials,
 )
 from rackrate.resources import Resources
-from rackrate.settings import StackArm
+from rackrate.settings import LOAD, StackArm
 from rackrate.stages.take_lease import held_by_campaign
 from rackrate.store import RunProgress, RunRecord, RunStatus, Store, now, seconds_between
 from rackrate_text.words import counted, listed
@@ -90,7 +90,10 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         return continued
     placeholders = _needs_no_nodes(raw, run_id, resources)
     nodes = (
-        {arm.name: placeholder_nodes(arm, settings.node_count, resources) for arm in settings.arms}
+        {
+            each.name: placeholder_nodes(each, settings.count_of(each), resources)
+            for each in settings.node_sets
+        }
         if placeholders
         else _found_nodes(resources)
     )
@@ -112,7 +115,9 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     check_campaign(checked, run_id, resources)
     earlier, earlier_baseline = check_earlier_runs(checked, store)
     checked = checked.model_copy(update={"compare_with": earlier})
-    arms, items, warm_ups, estimates = lay_out(checked, nodes, resources, placeholders=placeholders)
+    arms, load_nodes, items, warm_ups, estimates = lay_out(
+        checked, nodes, resources, placeholders=placeholders
+    )
     planned = PlannedRun(
         run_id=run_id,
         execution_arn=execution_arn,
@@ -121,6 +126,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         compare_with_baseline=earlier_baseline,
         metrics=compared_metrics(checked),
         arms=tuple(arms),
+        load_nodes=tuple(load_nodes),
         placeholder_nodes=placeholders,
         image=settings.tool_image,
         kubernetes_version=resources.cluster.version,
@@ -139,7 +145,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         planned,
         expected_seconds=_seconds_so_far(store, run_id) + estimates.seconds,
         trials=len(planned_trials(batches[0])),
-        store=store,
+        resources=resources,
     )
     return _told(planned, len(batches), store)
 
@@ -195,7 +201,7 @@ def _continue(run_id: str, resources: Resources) -> Planned | None:
         expected_seconds=_seconds_so_far(store, run_id) + planned.estimates.seconds * left,
         trials=len(planned_trials(first)),
         measured=len(stay),
-        store=store,
+        resources=resources,
     )
     return _told(planned, max(item.batch for item in items), store)
 
@@ -207,15 +213,15 @@ def _check_same_nodes(planned: PlannedRun, run: RunRecord, resources: Resources)
     """
     there = {
         (node_of(found).name, node_of(found).instance_id)
-        for arm in resources.settings.arms
-        for found in nodes_of(resources.cluster, arm)
+        for each in resources.settings.node_sets
+        for found in nodes_of(resources.cluster, each)
         if "deletionTimestamp" not in found["metadata"]
     }
     replaced = nodes_at(run.replacements)
     last = {
         (now_there.name, now_there.instance_id)
-        for arm in planned.arms
-        for now_there in (replaced.get(node.name, node) for node in arm.nodes)
+        for nodes in (*(arm.nodes for arm in planned.arms), planned.load_nodes)
+        for now_there in (replaced.get(node.name, node) for node in nodes)
     }
     gone = sorted(name for name, _ in last - there)
     if gone:
@@ -231,12 +237,14 @@ class LaidOut(NamedTuple):
 
     Attributes:
         arms: its arms with their nodes.
+        load_nodes: the stack's load nodes, if the plan uses them.
         items: the schedule.
         warm_ups: the warm-up's items.
         estimates: its duration, traffic and cost.
     """
 
     arms: list[Arm]
+    load_nodes: Sequence[Node]
     items: list[Item]
     warm_ups: list[Item]
     estimates: Estimates
@@ -253,7 +261,7 @@ def lay_out(
 
     Args:
         plan: the plan.
-        nodes: the nodes of each of the stack's arms.
+        nodes: the nodes of each of the stack's arms, and its load nodes, by their names.
         resources: the stack's resources.
         placeholders: whether the nodes are not there yet.
 
@@ -268,10 +276,12 @@ def lay_out(
         raise InvalidPlan(faults)
     items = build_schedule(plan, arms)
     warm_ups = build_warm_up(plan, arms) if plan.warm_up else []
+    uses_load_nodes = resources.settings.load in plan.node_sets(resources.settings)
+    load_nodes = nodes[LOAD] if uses_load_nodes else ()
     estimates = estimate(
-        plan, items, warm_ups, arms, pricing=resources.pricing, region=resources.region
+        plan, items, warm_ups, arms, load_nodes, pricing=resources.pricing, region=resources.region
     )
-    return LaidOut(arms, items, warm_ups, estimates)
+    return LaidOut(arms, load_nodes, items, warm_ups, estimates)
 
 
 def check_campaign(plan: Plan, run_id: str, resources: Resources) -> None:
@@ -422,9 +432,11 @@ def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
 
 
 def _found_nodes(resources: Resources) -> dict[str, list[Node]]:
-    """The Ready nodes of each of the stack's arms, with what EC2 says of them."""
+    """The Ready nodes of each of the stack's arms, and its load nodes, with what EC2 says."""
     settings, cluster = resources.settings, resources.cluster
-    found = {arm.name: ready_nodes(cluster, arm, settings.tolerations) for arm in settings.arms}
+    found = {
+        each.name: ready_nodes(cluster, each, settings.tolerations) for each in settings.node_sets
+    }
     every = {node.name: node for nodes in found.values() for node in nodes}
     told = {node.name: node for node in placed(resources.ec2, list(every.values()))}
     return {arm: [told[node.name] for node in nodes] for arm, nodes in found.items()}
@@ -450,7 +462,7 @@ def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:
 def placeholder_nodes(arm: StackArm, count: int, resources: Resources) -> list[Node]:
     """Stand-ins for the nodes that an arm will have, with the facts that are known beforehand."""
     cluster_name = resources.settings.cluster_name
-    sizes = sizes_of([arm], count)
+    sizes = sizes_of({arm: count})
     groups = {name: describe(resources.eks, cluster_name, name) for name in sizes}
     of_nodes = [(groups[name], name) for name, size in sizes.items() for _ in range(size)]
     return [
@@ -464,10 +476,10 @@ def placeholder_nodes(arm: StackArm, count: int, resources: Resources) -> list[N
 
 
 def check_apart(nodes: Mapping[str, Sequence[Node]]) -> None:
-    """Check that no node is in two of the stack's arms.
+    """Check that no node is in two of the stack's arms, or in an arm and a load node.
 
     Args:
-        nodes: the nodes of each arm, by the arm's name.
+        nodes: the nodes of each arm, and the load nodes, by their names.
 
     Raises:
         InvalidPlan: some are.
@@ -477,7 +489,9 @@ def check_apart(nodes: Mapping[str, Sequence[Node]]) -> None:
         if names:
             shown = listed(sorted(names)[:3], "and")
             problem = f"{one} and {other} share {counted(len(names), 'node')}, such as {shown}"
-            remedy = "change the stack's TreatmentSelector or BaselineSelector so that they differ"
+            selectors = listed([f"{name.capitalize()}Selector" for name in (one, other)], "or")
+            selectors = selectors.replace("LoadSelector", "LoadNodeSelector")
+            remedy = f"change the stack's {selectors} so that they differ"
             raise InvalidPlan([Fault("arms", problem, remedy)])
 
 
@@ -584,7 +598,7 @@ def _record(
     *,
     expected_seconds: float,
     trials: int,
-    store: Store,
+    resources: Resources,
     measured: int = 0,
 ) -> None:
     """Record the run.
@@ -593,14 +607,14 @@ def _record(
         planned: the plan.
         expected_seconds: how long the run takes at most, including the time to wake the nodes.
         trials: the number of trials of the first batch; each look plans those of the next.
-        store: the store.
+        resources: the stack's resources.
         measured: how many trials a run that is continued has measured before.
     """
     started_at, plan = now(), planned.plan
     attributes: RunProgress = {
         "phase": "planned",
         "execution_arn": planned.execution_arn,
-        "stack_arms": plan.stack_arms,
+        "stack_arms": tuple(each.name for each in plan.node_sets(resources.settings)),
         "block": 0,
         "blocks": plan.blocks.most,
         "next_look": plan.blocks.least,
@@ -616,4 +630,4 @@ def _record(
     if plan.dry_run:
         attributes |= {"finished_at": started_at, "seconds": 0}
     status: RunStatus = "dry_run" if plan.dry_run else "running"
-    store.start_run(planned.run_id, status, started_at, **attributes)
+    resources.store.start_run(planned.run_id, status, started_at, **attributes)

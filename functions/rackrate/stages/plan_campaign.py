@@ -19,6 +19,7 @@ from rackrate.plan.campaign_estimate import (
     step_estimate,
 )
 from rackrate.plan.campaign_fields import MAX_POOL
+from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.fields import STARTED_BY
 from rackrate.plan.looks import looks
@@ -27,6 +28,7 @@ from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.resources import Resources
 from rackrate.results.campaign import CampaignKind, CampaignStatus
 from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, read_pooled
+from rackrate.settings import LOAD, StackArm
 from rackrate.stages.plan import check_earlier_runs, compared_metrics, lay_out, placeholder_nodes
 from rackrate.store import now
 from rackrate.verdict.draws import draws_needed
@@ -206,10 +208,17 @@ def _plan_steps(
         metrics=metrics,
         threshold=plan.threshold,
         if_busy=plan.if_busy,
-        stack_arms=tuple(arm.name for arm in settings.arms),
+        # A change concerns all arms, also those that the runs do not use.
+        stack_arms=tuple(
+            dict.fromkeys([*_names(settings.arms), *_names(plan.node_sets(settings))])
+        ),
         estimate=estimate,
         warnings=tuple(warnings),
     )
+
+
+def _names(node_sets: Iterable[StackArm]) -> list[str]:
+    return [each.name for each in node_sets]
 
 
 def _check_earlier(plan: Plan, resources: Resources, faults: list[Fault]) -> None:
@@ -220,7 +229,11 @@ def _check_earlier(plan: Plan, resources: Resources, faults: list[Fault]) -> Non
 
 
 def _estimates(plan: Plan, count: int, resources: Resources) -> Estimates:
-    nodes = {arm.name: placeholder_nodes(arm, count, resources) for arm in resources.settings.arms}
+    settings = resources.settings
+    nodes = {arm.name: placeholder_nodes(arm, count, resources) for arm in settings.arms}
+    if settings.load in plan.node_sets(settings):
+        loading = load_nodes_for(count, settings)
+        nodes[LOAD] = placeholder_nodes(settings.load, loading, resources)
     return lay_out(plan, nodes, resources, placeholders=True).estimates
 
 

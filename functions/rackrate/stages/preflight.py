@@ -36,9 +36,9 @@ from rackrate_text.quotas import (
     Vcpus,
     counted_types,
     divided,
-    quota_code,
     vcpu_use,
 )
+from rackrate_text.words import listed
 
 Json = dict[str, Any]
 
@@ -136,24 +136,34 @@ def _nodes_of_groups(request: Request) -> list[int]:
 def _facts(
     request: Request, old: Mapping[str, Any], ec2: Any, *, is_replaced: bool = False
 ) -> Facts:
-    named = [{"Name": "instance-type", "Values": [request.instance_type]}]
-    types = ec2.describe_instance_types(Filters=named)["InstanceTypes"]
-    offerings = ec2.get_paginator("describe_instance_type_offerings").paginate(
-        LocationType="availability-zone", Filters=named
-    )
+    instance_type, offered = _type(request.instance_type, ec2)
+    load_type, load_offered = _type(request.load_type, ec2)
     asked = set(request.reservations.values())
     before = {old.get(name) for name in request.reservations}
     return Facts(
-        instance_type=types[0] if types else None,
+        instance_type=instance_type,
         # All zones, so that a message can say why a local zone, for example, cannot be used.
         zones=ec2.describe_availability_zones(AllAvailabilityZones=True)["AvailabilityZones"],
-        offered=frozenset(
-            offer["Location"] for page in offerings for offer in page["InstanceTypeOfferings"]
-        ),
+        offered=offered,
+        load_type=load_type,
+        load_offered=load_offered,
         reservations={id_: _reservation(id_, ec2) for id_ in asked},
         held=frozenset() if is_replaced else frozenset(asked & before),
         group=_group(request.existing_group, ec2) if request.existing_group else None,
     )
+
+
+def _type(name: str, ec2: Any) -> tuple[Json | None, frozenset[str]]:
+    """What EC2 tells of an instance type, and the zones that offer it."""
+    if not name:
+        return None, frozenset()
+    named = [{"Name": "instance-type", "Values": [name]}]
+    types = ec2.describe_instance_types(Filters=named)["InstanceTypes"]
+    offerings = ec2.get_paginator("describe_instance_type_offerings").paginate(
+        LocationType="availability-zone", Filters=named
+    )
+    zones = (offer["Location"] for page in offerings for offer in page["InstanceTypeOfferings"])
+    return types[0] if types else None, frozenset(zones)
 
 
 class _Looking:
@@ -175,13 +185,22 @@ class _Looking:
             old: the properties of the deployment before; empty when the stack is created.
             is_replaced: whether new node groups start while the old ones exist.
         """
-        had_nodes = bool(old) and not is_replaced and int(old["NodeCount"]) == request.node_count
+        had_nodes = (
+            bool(old)
+            and not is_replaced
+            and _node_numbers(old)
+            == (
+                request.node_count,
+                request.load_node_count,
+                request.load_type,
+            )
+        )
         makes_gateway = request.egress == "nat" and old.get("Egress") != "nat"
         vcpus = nodes_per_group = vpcs = addresses = gateways = None
         if facts.instance_type is not None and not had_nodes:
+            nodes = _nodes(request, facts, is_replaced=is_replaced)
             vcpus = self._look(
-                f"vCPUs (quota {quota_code(request.instance_type)} of EC2)",
-                lambda: self._vcpus(request, is_replaced=is_replaced),
+                f"vCPUs (quota {listed(nodes.quota_codes)} of EC2)", lambda: self._vcpus(nodes)
             )
         if request.node_count > request.node_groups_per_arm * DEFAULT_NODES_PER_GROUP:
             nodes_per_group = self._look(
@@ -198,7 +217,9 @@ class _Looking:
                 f"NAT gateways (quota {NAT_GATEWAYS_PER_ZONE} of VPC)", self._nat_gateways
             )
         nat_gateway_quota, nat_gateways = gateways or (None, {})
-        return Quotas(vcpus, nodes_per_group, vpcs, addresses, nat_gateways, nat_gateway_quota)
+        return Quotas(
+            vcpus or (), nodes_per_group, vpcs, addresses, nat_gateways, nat_gateway_quota
+        )
 
     def _look[Found](self, what: str, question: Callable[[], Found]) -> Found | None:
         try:
@@ -210,7 +231,7 @@ class _Looking:
             )
             return None
 
-    def _vcpus(self, request: Request, *, is_replaced: bool) -> Vcpus:
+    def _vcpus(self, nodes: Nodes) -> tuple[Vcpus, ...]:
         instances = [
             instance
             for reservation in self._listed(
@@ -225,22 +246,21 @@ class _Looking:
             "CapacityReservations",
             Filters=[{"Name": "state", "Values": list(COUNTED_RESERVATIONS)}],
         )
-        types = sorted(counted_types(instances, reservations, request.instance_type))
+        types = sorted(counted_types(instances, reservations, nodes))
         named = [{"Name": "instance-type", "Values": types}]
         described = self._listed("describe_instance_types", "InstanceTypes", Filters=named)
-        return vcpu_use(
-            Nodes(
-                # Nodes that run until the new ones do make no room for these.
-                "" if is_replaced else request.stack_name,
-                request.instance_type,
-                request.node_count,
-                (request.treatment_reservation, request.baseline_reservation),
-            ),
-            self._value("ec2", quota_code(request.instance_type)),
-            instances,
-            reservations,
-            {one["InstanceType"]: int(one["VCpuInfo"]["DefaultVCpus"]) for one in described},
-            self._account,
+        vcpus = {one["InstanceType"]: int(one["VCpuInfo"]["DefaultVCpus"]) for one in described}
+        return tuple(
+            vcpu_use(
+                nodes,
+                code,
+                self._value("ec2", code),
+                instances,
+                reservations,
+                vcpus,
+                self._account,
+            )
+            for code in nodes.quota_codes
         )
 
     def _vpcs(self) -> Use:
@@ -275,6 +295,30 @@ class _Looking:
                 raise
             found = self._quotas.get_aws_default_service_quota(**wanted)
         return float(found["Quota"]["Value"])
+
+
+def _node_numbers(properties: Mapping[str, Any]) -> tuple[int, int, str]:
+    """The number of nodes in each arm, of load nodes, and the load nodes' own type.
+
+    Stacks of earlier releases have no load nodes.
+    """
+    load = int(properties.get("LoadNodeCount", 0))
+    own = properties.get("LoadInstanceType", "") if load else ""
+    return int(properties["NodeCount"]), load, "" if own == properties["InstanceType"] else own
+
+
+def _nodes(request: Request, facts: Facts, *, is_replaced: bool) -> Nodes:
+    """The nodes that the deployment makes. A load type that EC2 does not know has no vCPUs."""
+    knows_load_type = not request.load_type or facts.load_type is not None
+    return Nodes(
+        # Nodes that run until the new ones do make no room for these.
+        "" if is_replaced else request.stack_name,
+        request.instance_type,
+        request.node_count,
+        (request.treatment_reservation, request.baseline_reservation),
+        request.load_type,
+        request.load_node_count if knows_load_type else 0,
+    )
 
 
 def _reservation(id_: str, ec2: Any) -> Json | None:

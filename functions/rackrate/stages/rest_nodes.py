@@ -64,7 +64,7 @@ def rest_unneeded(resources: Resources, *, apart_from: Collection[str] = ()) -> 
     if needed_by:
         return Rested(needed_by=tuple(needed_by))
     deadline = time.monotonic() + PATIENCE_SECONDS
-    most = sizes_of(settings.arms, settings.node_count)
+    most = sizes_of({each: settings.count_of(each) for each in settings.node_sets})
     scaled = {name: _scale_to_zero(name, most[name], deadline, resources) for name in most}
     return Rested(
         rested=tuple(name for name in scaled if scaled[name]),

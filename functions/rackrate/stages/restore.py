@@ -8,12 +8,14 @@ from typing import Any
 
 from rackrate.campaign_store import CampaignRecord
 from rackrate.changes import change_of
+from rackrate.changes.scaling import put_back
 from rackrate.document import Document
 from rackrate.errors import NodesBusy
 from rackrate.measure.node_groups import groups_of
 from rackrate.measure.nodes import is_ready, nodes_of
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
+from rackrate.settings import LOAD
 from rackrate.stages.finish_campaign import PUTTING_BACK, CampaignEnd, record_campaign_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.stages.take_lease import keep_campaign_lease
@@ -79,6 +81,10 @@ def _undo(record: CampaignRecord, resources: Resources) -> bool:
     what = change_of(resources.campaigns.plan(campaign_id).campaign)
     assert record.changed is not None
     made = what.undo(record.changed, resources)
+    load = resources.settings.load
+    if load is not None and LOAD in record.changed:
+        of_load = put_back(record.changed[LOAD], resources, (load,))
+        made = made._replace(done=made.done and of_load.done)
     if made.done:
         resources.campaigns.update(campaign_id, changed=None)
     return made.done
@@ -92,11 +98,11 @@ def _nodes_are_ready(record: CampaignRecord, resources: Resources) -> bool:
     settings = resources.settings
     if settings.idle_scale_to_zero or record.step == 0 or record.kind == "pool":
         return True
-    groups = groups_of(resources.eks, settings.cluster_name, settings.arms)
+    groups = groups_of(resources.eks, settings.cluster_name, settings.node_sets)
     if any(group.complaints for group in groups):
         return True
     desired = {group.name: group.desired for group in groups}
-    for arm in settings.arms:
+    for arm in settings.node_sets:
         nodes = nodes_of(resources.cluster, arm)
         wanted = sum(desired[name] for name in arm.node_groups)
         if len(nodes) != wanted or not all(map(is_ready, nodes)):

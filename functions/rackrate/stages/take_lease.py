@@ -59,7 +59,7 @@ class _Request:
     Attributes:
         holder: the run or the campaign whose id the lease has.
         called: what a message calls it: `run`, or `campaign`.
-        arms: the stack's arms whose nodes it needs.
+        arms: the stack's arms whose nodes it needs, and `LOAD` for its load nodes.
         started_at: when it started, ISO 8601; so are the other times.
         waiting_since: since when it waits for the nodes, or None.
         leased_at: since when it holds them, or None.
@@ -97,7 +97,7 @@ def take_lease(run_id: str, resources: Resources) -> Leased:
         _Request(
             holder=run_id,
             called="run",
-            arms=planned.plan.stack_arms,
+            arms=[each.name for each in planned.plan.node_sets(resources.settings)],
             started_at=run.started_at,
             waiting_since=run.waiting_since,
             leased_at=run.leased_at,

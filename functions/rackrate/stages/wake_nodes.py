@@ -32,9 +32,9 @@ WAIT_SECONDS = 10
 
 
 def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn: str) -> Readiness:
-    """Ask for the nodes of a plan's arms. The state machine calls it until they are Ready.
+    """Ask for the nodes of a plan's arms, and for the load nodes if it uses them.
 
-    A dry run needs no nodes and is ready at once.
+    The state machine calls it until they are Ready. A dry run needs no nodes and is ready at once.
 
     Raises:
         InvalidPlan: the plan cannot run on the stack's nodes, or names a campaign that has not
@@ -54,7 +54,7 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
     check_campaign(plan, run_id, resources)
     if plan.dry_run:
         return Readiness(ready=True, wait_seconds=0)
-    arms = [arm for arm in settings.arms if arm.name in plan.stack_arms]
+    arms = plan.node_sets(settings)
     if settings.nodes_on_demand:
         return _by_pods(arms, resources, run_id=run_id, execution_arn=execution_arn)
     # A campaign takes care of the nodes of its runs.
@@ -97,7 +97,8 @@ def _by_node_groups(
         # It replaces the nodes or changes their number. Take lease waits until it has ended, and
         # this step is repeated then.
         return Readiness(ready=True, wait_seconds=0)
-    sizes = sizes_of(arms, settings.node_count)
+    counts = {arm: settings.count_of(arm) for arm in arms}
+    sizes = sizes_of(counts)
     for group in groups:
         size = sizes[group.name]
         if group.desired != size:
@@ -107,8 +108,8 @@ def _by_node_groups(
         # run was recorded, and may still scale the nodes down.
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
     cluster = resources.cluster
-    found = sum(min(settings.node_count, len(ready_nodes(cluster, arm))) for arm in arms)
-    wanted = settings.node_count * len(arms)
+    found = sum(min(count, len(ready_nodes(cluster, arm))) for arm, count in counts.items())
+    wanted = sum(counts.values())
     applied = all(g.desired == sizes[g.name] and not g.is_updating for g in groups)
     if applied and found == wanted:
         return Readiness(ready=True, wait_seconds=0)

@@ -354,6 +354,8 @@ class TestBase(BaseModel, ABC):
     #: A sentence on the versions of the tool with one thread for all streams, and a remedy; None if
     #: no version has that.
     one_thread: ClassVar[tuple[str, str] | None] = None
+    #: Whether the load comes from the stack's load nodes, where it has them.
+    uses_load_nodes: ClassVar[bool] = False
     #: Kernel settings that the tool needs in the pod's own network namespace.
     sysctls: ClassVar[Mapping[str, str]] = {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+import re
 from dataclasses import replace
 
 import boto3
@@ -44,6 +45,9 @@ PROPERTIES = {
     "AmiType": "AL2023_x86_64_STANDARD",
     "NodeCount": "2",
     "NodeGroupsPerArm": "1",
+    "LoadNodeCount": "0",
+    "LoadInstanceType": "",
+    "LoadNodeSelector": "",
     "TreatmentStrategy": "cluster",
     "PartitionCount": "2",
     "SpreadLevel": "rack",
@@ -209,6 +213,20 @@ def test_the_image_must_be_for_the_types_processor(ami, instance_type, fits):
 
 
 # -- the group
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("c6g.large", "AmiType AL2023_x86_64_STANDARD: the image is for x86_64 and c6g.large is"),
+        ("c9z.large", "LoadInstanceType c9z.large: EC2 has no such instance type"),
+    ],
+)
+def test_the_load_nodes_own_type_must_be_there_and_fit_the_image(clients, kind, words):
+    with pytest.raises(PreflightFailed, match=re.escape(words)):
+        ask(clients, changes={"LoadNodeCount": "1", "LoadInstanceType": kind})
+    # Without load nodes nothing asks for it.
+    assert faults(LoadInstanceType=kind) == []
 
 
 def test_a_rack_level_spread_group_takes_seven_instances():
@@ -737,6 +755,20 @@ def test_a_new_accounts_vcpus_are_too_few_for_the_default_stack_and_it_says_how_
     )
     allow(STANDARD, 8.0)
     assert ask(clients).data["Warnings"] == "none"
+
+
+def test_load_nodes_need_vcpus_too_also_of_another_quota(clients, allow):
+    allow(STANDARD, 11.0)
+    load = {"LoadNodeCount": "2"}
+    told = "4 nodes in both arms x 2 vCPUs (c5.large) + 2 load nodes x 2 vCPUs (c5.large) = 12"
+    assert told in refusal(clients, changes=load)
+    load |= {"LoadInstanceType": "g4dn.xlarge"}
+    allow(("ec2", "L-DB2E81BA"), 4.0)
+    assert refusal(clients, changes=load).startswith(
+        "LoadNodeCount 2: 2 load nodes x 4 vCPUs (g4dn.xlarge) = 8; 0 of 4 vCPUs of the quota"
+    )
+    allow(("ec2", "L-DB2E81BA"), 8.0)
+    assert ask(clients, changes=load).data["Warnings"] == "none"
 
 
 def test_running_instances_of_the_family_count_and_those_of_others_do_not(clients, allow):

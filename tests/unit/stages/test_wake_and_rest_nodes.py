@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 from botocore.exceptions import ClientError
 
+from rackrate import tools
 from rackrate.errors import InvalidPlan, NodesUnavailable, Throttled
 from rackrate.measure.manifests import ARM
+from rackrate.selectors import Selector
+from rackrate.settings import StackArm
 from rackrate.stages import rest_nodes as resting
 from rackrate.stages.await_servers import Readiness
 from rackrate.stages.finish import finish
 from rackrate.stages.rest_nodes import RUN_LIMIT_SECONDS, rest_nodes
 from rackrate.stages.teardown import sweep, teardown, teardown_stopped
 from rackrate.stages.wake_nodes import WAKING_SECONDS, wake_nodes
-from tests.unit.samples import SETTINGS, node
+from tests.unit.samples import LABEL, SETTINGS, node
 from tests.unit.stages.runs import ARN, EXECUTIONS, RUN, States
 
 OTHER = "run-2"
@@ -105,6 +110,55 @@ def let_pass(store, seconds, run=RUN):
     """Move the run's start `seconds` into the past."""
     began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
     store.update_run(run, started_at=began.isoformat())
+
+
+LOAD_NODES = StackArm("load", "none", False, ("ng-3",), Selector.parse(f"{LABEL}=ng-3"))
+
+
+class TestLoadNodes:
+    """Only a plan with a workload uses them; here a tool stands in for one."""
+
+    @pytest.fixture
+    def eks(self, eks):
+        eks.groups["ng-3"] = copy.deepcopy(eks.groups["ng-2"])
+        return eks
+
+    @pytest.fixture
+    def loaded(self):
+        return replace(IDLE, load=LOAD_NODES, load_node_count=1)
+
+    @pytest.fixture
+    def with_workload(self, monkeypatch):
+        monkeypatch.setattr(tools.test_class("ping"), "uses_load_nodes", True)
+
+    def test_a_plan_without_a_workload_leaves_them_at_rest(self, wake, eks, store, loaded):
+        wake({"tests": ["rtt"]}, settings=loaded)
+        wake({"tests": ["rtt"]}, settings=loaded)
+        assert eks.updates == [("ng-1", 2), ("ng-2", 2)]
+        assert "load" not in store.run(RUN).stack_arms
+
+    def test_a_workload_wakes_as_many_as_there_are_and_waits_for_them(
+        self, wake, sleeping, eks, store, loaded, with_workload
+    ):
+        wake({"tests": ["rtt"]}, settings=loaded)
+        assert eks.updates == [("ng-1", 2), ("ng-2", 2), ("ng-3", 1)]
+        assert store.run(RUN).stack_arms == ("treatment", "baseline", "load")
+        boot(sleeping, *GROUPS)
+        assert not wake({"tests": ["rtt"]}, settings=loaded).ready
+        assert store.run(RUN).phase == "waking nodes, 4 of 5 Ready"
+        sleeping.nodes.append(node("load-1", "ng-3"))
+        assert wake({"tests": ["rtt"]}, settings=loaded).ready
+
+    def test_they_rest_with_the_others(self, wake, eks, resources, loaded, with_workload):
+        wake({"tests": ["rtt"]}, settings=loaded)
+        rest_nodes(RUN, resources.but(settings=loaded))
+        assert eks.updates[-3:] == [("ng-1", 0), ("ng-2", 0), ("ng-3", 0)]
+
+    def test_they_are_asked_for_on_demand_too(self, wake, cluster, with_workload):
+        cluster.on_client = lambda pod: None
+        wake({"tests": ["rtt"]}, settings=replace(ON_DEMAND, load=LOAD_NODES, load_node_count=2))
+        found = Counter(pod["metadata"]["labels"][ARM] for pod in cluster.of_role("holder"))
+        assert found == {"treatment": 3, "baseline": 3, "load": 2}
 
 
 ON_DEMAND = replace(SETTINGS, nodes_on_demand=True, node_count=3)

@@ -37,7 +37,8 @@ def reservation(id_, unused, *, owner=ACCOUNT, kind="c5.large", state="active", 
 
 
 def use(instances=(), reservations=(), nodes=NODES, quota=100):
-    return vcpu_use(nodes, quota, instances, reservations, VCPUS, ACCOUNT)
+    [code] = nodes.quota_codes
+    return vcpu_use(nodes, code, quota, instances, reservations, VCPUS, ACCOUNT)
 
 
 def test_a_node_that_runs_is_not_needed_again():
@@ -45,6 +46,15 @@ def test_a_node_that_runs_is_not_needed_again():
     assert (found.in_use, found.of_nodes, found.needed) == (8, 2, 8)
     assert (found.needed_quota, found.suffices) == (14, True)
     assert not use([instance("m5.xlarge")], quota=11).suffices
+
+
+def test_load_nodes_count_beside_those_of_the_arms():
+    nodes = Nodes("bench", "c5.large", 2, load_type="m5.xlarge", load_nodes=1)
+    running = [instance(stack="bench")] * 5 + [instance("m5.xlarge", stack="bench")] * 2
+    found = use(running, nodes=nodes)
+    assert (found.in_use, found.of_nodes, found.needed) == (18, 12, 12)
+    alike = use(running, nodes=Nodes("bench", "c5.large", 2, load_nodes=3))
+    assert (alike.of_nodes, alike.needed) == (10, 14)
 
 
 def test_nodes_of_another_type_are_replaced_and_run_beside_the_new_ones():
@@ -89,7 +99,7 @@ def test_a_reservation_of_another_account_counts_there():
 
 def test_only_types_of_the_same_quota_are_looked_up():
     kinds = [instance("p3.2xlarge"), instance("m5.xlarge"), instance("inf1.xlarge")]
-    assert counted_types(kinds, [reservation("cr-1", 1, kind="r5.large")], "c5.large") == {
+    assert counted_types(kinds, [reservation("cr-1", 1, kind="r5.large")], NODES) == {
         "c5.large",
         "m5.xlarge",
         "r5.large",
