@@ -121,6 +121,12 @@ class SweptMetric:
         order = list(dict.fromkeys(cell.value for cell in found))
         return sorted(found, key=lambda cell: order.index(cell.value))
 
+    @cached_property
+    def times(self) -> SweptMetric | None:
+        """The first metric of the same test that is a time: a test lists its median first."""
+        alike = (each for each in self.page.metrics if each.test == self.test and each.unit == "s")
+        return next(alike, None)
+
     @property
     def unit(self) -> str:
         """The metric's unit."""

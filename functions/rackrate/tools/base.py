@@ -389,6 +389,11 @@ class TestBase(BaseModel, ABC):
         """How long the test sends traffic, in seconds."""
 
     @property
+    def member_count(self) -> int | None:
+        """The number of a workload's members, to each of which its rates refer; None for a tool."""
+        return None
+
+    @property
     def throughput(self) -> Throughput | None:
         """The traffic of a throughput test; None for other tests."""
         return None

@@ -38,8 +38,9 @@ METHOD = (
     " compared with that of the first value. The interval is Student's, with the variance between"
     " runs of the same value, pooled over all values. Better and worse are decided by a test"
     " against the threshold, no meaningful difference by two one-sided tests, all values, arms and"
-    " metrics together with an error of 5 % (Holm). The efficiency of nodes is a value's throughput"
-    " per pair of nodes divided by that of the first."
+    " metrics together with an error of 5 % (Holm). The efficiency of nodes is a value's rate per"
+    " pair of nodes, or per member of a workload, divided by that of the first. Growth is"
+    " near-linear if no value is worse than the first and none is inconclusive."
 )
 
 
@@ -130,31 +131,48 @@ def line(cell: SweepCell) -> str:
 
 
 def growths(cells: Iterable[SweepCell]) -> list[str]:
-    """A sentence for each throughput of an arm: whether it grows near-linearly with the nodes."""
-    return [growth(alike) for alike in _by_metric(cells) if _is_rate(alike[0])]
+    """A sentence for each rate of an arm that adds up: whether its growth is near-linear."""
+    every = _by_metric(cells)
+    return [growth(alike, _median_times(alike[0], every)) for alike in every if _adds_up(alike)]
 
 
-def growth(cells: Sequence[SweepCell]) -> str:
+def growth(cells: Sequence[SweepCell], times: Sequence[SweepCell] = ()) -> str:
     """Whether the growth of one metric with the number of nodes is near-linear.
 
-    It is near-linear if each step's throughput per pair of nodes is not worse than that of the
-    first, by the threshold and with the error of all of them.
+    It is near-linear if each value's rate, per pair of nodes or per member of a workload, is not
+    worse than that of the first, by the threshold and with the error of all of them.
+
+    Args:
+        cells: the metric's cells, in the order of the values.
+        times: the cells of the median time of the same test, which are told beside it.
     """
     first, *others = cells
-    said = f"From {first.value} to {cells[-1].value} nodes, {_subject(first)} of {first.arm} grows"
+    of_what = f"the growth of {_subject(first)} of {first.arm}"
+    said = f"From {first.value} to {cells[-1].value} nodes {of_what} is"
     if not others or any(cell.verdict is None or cell.ratio is None for cell in others):
-        return f"Whether {_subject(first)} of {first.arm} grows with the nodes is not known."
+        return f"Whether {of_what} with the nodes is near-linear is not known."
     least = min(others, key=lambda cell: math.inf if cell.ratio is None else cell.ratio)
     efficiency = f"efficiency per node {percent(least.ratio)}"
     if least.ci95 is not None:
         efficiency += f" ({percent(least.ci95[0])} to {percent(least.ci95[1])})"
     efficiency += f" at {least.value} nodes, the lowest"
+    known = [cell for cell in times if cell.mean is not None]
+    if len(known) > 1:
+        efficiency += f"; {known[0].metric} " + ", ".join(
+            f"{quantity(cell.mean, cell.unit)} at {cell.value}" for cell in known
+        )
     worse = [cell.value for cell in others if cell.verdict == "worse"]
     if worse:
-        return f"{said} less than linearly: {efficiency}."
+        return f"{said} less than linear: {efficiency}."
     if any(cell.verdict == "inconclusive" for cell in others):
-        return f"{said}, but whether near-linearly is open: {efficiency}."
-    return f"{said} near-linearly: {efficiency}."
+        return f"{said} not settled, near-linear or not: {efficiency}."
+    return f"{said} near-linear: {efficiency}."
+
+
+def _median_times(first: SweepCell, every: Iterable[Sequence[SweepCell]]) -> Sequence[SweepCell]:
+    """The cells of the median time of the same test; empty if it has none."""
+    alike = (cells for cells in every if (cells[0].arm, cells[0].test) == (first.arm, first.test))
+    return next((cells for cells in alike if cells[0].unit == "s"), ())
 
 
 # -- the cells
@@ -198,7 +216,8 @@ def _plain(
     test = next(each for each in planned.plan.tests if each.name == test_name)
     mean = math.exp(float(np.mean(logs))) if logs else None
     nominal = _nominal(arm, test) if told.unit == "bit/s" else None
-    together = _together(planned, arm) if grows and told.unit.endswith("/s") else None
+    adds_up = grows and told.unit.endswith("/s") and not _is_of_one_size(runs, test_name)
+    together = _together(planned, arm, test) if adds_up else None
     return SweepCell(
         value=value,
         arm=arm_name,
@@ -227,8 +246,22 @@ def _nominal(arm: Arm, test: TestBase) -> float | None:
     return None if peak is None or sent is None else peak * arm.scale * sent.directions
 
 
-def _together(planned: PlannedRun, arm: Arm) -> int:
-    """The most pairs of an arm that were measured at the same time."""
+def _is_of_one_size(runs: Iterable[SweepRun], test_name: str) -> bool:
+    """Whether a test is a workload with as many members at each value, so that it never grows."""
+    found = {
+        (run.value, test.member_count)
+        for run in runs
+        for test in run.planned.plan.tests
+        if test.name == test_name
+    }
+    values, numbers = ({each[place] for each in found} for place in (0, 1))
+    return len(values) > 1 and len(numbers) == 1 and None not in numbers
+
+
+def _together(planned: PlannedRun, arm: Arm, test: TestBase) -> int:
+    """The members of a workload, or the most pairs of an arm that were measured together."""
+    if test.member_count is not None:
+        return test.member_count
     plan = planned.plan
     if plan.load == "isolated":
         return 1
@@ -272,8 +305,10 @@ def _by_metric(cells: Iterable[SweepCell]) -> list[list[SweepCell]]:
     return list(found.values())
 
 
-def _is_rate(cell: SweepCell) -> bool:
-    return cell.unit.endswith("/s") and cell.better == "higher"
+def _adds_up(cells: Sequence[SweepCell]) -> bool:
+    """Whether a metric is a rate that adds up over nodes."""
+    is_rate = cells[0].unit.endswith("/s") and cells[0].better == "higher"
+    return is_rate and any(cell.total is not None for cell in cells)
 
 
 def _subject(cell: SweepCell) -> str:

@@ -173,7 +173,7 @@ def test_a_campaign_without_steps_and_answers_is_a_page_too():
 
 def test_a_sweep_over_nodes_says_on_top_whether_throughput_grows_with_them():
     told = words(sweep())
-    said = "tcp-1 throughput of treatment grows, but whether near-linearly is open"
+    said = "the growth of tcp-1 throughput of treatment is not settled, near-linear or not"
     assert told.index(said) < told.index("values of the sweep, by arm")
     assert "near-linear" not in words(
         sweep(campaign=campaigns.facts(kind="sweep", swept="vpc_cni"))
@@ -188,6 +188,24 @@ def test_a_sweep_has_a_row_for_each_value_and_arm_and_says_what_is_open():
     assert rows(sweep(), "tcp-1 throughput: what is not settled") == [
         ["150, treatment; 150, baseline", "There is one run per value."]
     ]
+
+
+def test_beside_the_rate_of_a_workload_stands_its_median_latency():
+    rate = {"test": "store", "metric": "operations", "unit": "operations/s", "mean": 8.4e3}
+    time = {"test": "store", "unit": "s", "better": "lower", "total": None}
+    found = sweep(
+        sweep=tuple(
+            campaigns.swept(nodes, "treatment", **fields)
+            for fields in (
+                {**time, "metric": "latency", "mean": 5.3e-3},
+                {**time, "metric": "latency_p99", "mean": 2e-2},
+                {**rate, "share_of_nominal": None, "total": 8.4e3 * 15},
+            )
+            for nodes in (15, 60)
+        )
+    )
+    first, _ = rows(found, "store operations: 2 values")
+    assert first[3:6] == ["8400 operations/s", "126 000 operations/s", "5.30 ms"]
 
 
 def test_what_adds_up_over_nodes_has_an_efficiency_and_anything_else_a_change():

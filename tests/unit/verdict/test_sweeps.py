@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackrate import tools
 from rackrate.plan.planned_run import ComparedMetric
-from rackrate.verdict.sweeps import SweepRun, conclusion, growth, sweep_cells
+from rackrate.verdict.sweeps import SweepRun, conclusion, growth, growths, sweep_cells
 from tests.unit.builders import C5_LARGE, arm, plan, planned_run
 from tests.unit.report.samples import summary
 
@@ -91,6 +92,64 @@ def test_the_total_counts_the_pairs_that_run_at_the_same_time():
     assert cells(run(8, 1e9, nodes=8))[0].total is None
 
 
+class Store(tools.test_class("ping")):
+    """A tool that stands in for a workload: each value of its rate is one member's."""
+
+    members: int = 1
+
+    @property
+    def member_count(self):
+        return self.members
+
+
+def store(nodes, members, rate, latency=None):
+    """A run of a workload with so many members."""
+    found = run(nodes, rate, nodes=nodes, metric="operations", test="rtt", unit="operations/s")
+    test = Store(name="rtt", tool="ping", members=members)
+    told = [*found.summaries]
+    metrics = [*found.planned.metrics]
+    if latency is not None:
+        of_time = run(nodes, latency, metric="latency", test="rtt", unit="s")
+        told += of_time.summaries
+        metrics += of_time.planned.metrics
+    planned = found.planned.model_copy(
+        update={
+            "plan": found.planned.plan.model_copy(update={"tests": (test,)}),
+            "metrics": tuple(metrics),
+        }
+    )
+    return SweepRun(nodes, planned, told)
+
+
+def test_a_workloads_rate_per_member_adds_up_over_its_members_and_its_latency_stands_beside():
+    """The figures of AWS and DataStax: per database node, 1002 of them make 8.49 million."""
+    figures = {15: (11412, 5.3e-3), 60: (11734, 5.6e-3), 150: (8819, 6.2e-3), 1002: (8473, 7.7e-3)}
+    found = cells(
+        *(
+            store(nodes, nodes, rate * noise, latency)
+            for nodes, (rate, latency) in figures.items()
+            for noise in (0.99, 1.01)
+        ),
+        grows=True,
+    )
+    rates = [cell for cell in found if cell.metric == "operations"]
+    assert rates[-1].total == pytest.approx(8.49e6, rel=1e-3)
+    assert [cell.ratio for cell in rates[1:]] == pytest.approx([1.028, 0.773, 0.742], abs=1e-3)
+    assert [cell.verdict for cell in rates[1:]][1:] == ["worse", "worse"]
+    [said] = growths(found)
+    assert said.startswith(
+        "From 15 to 1002 nodes the growth of rtt operations of treatment is less"
+    )
+    assert "efficiency per node 74.2 % (" in said
+    assert "latency 5.30 ms at 15, 5.60 ms at 60, 6.20 ms at 150, 7.70 ms at 1002" in said
+
+
+def test_a_workload_of_one_size_does_not_grow_with_the_nodes():
+    found = cells(*(store(nodes, 3, 9e3) for nodes in (4, 8) for _ in range(2)), grows=True)
+    assert [cell.total for cell in found] == [None, None]
+    assert growths(found) == []
+
+
 @given(
     st.lists(st.lists(st.floats(1e6, 1e11), min_size=1, max_size=3), min_size=1, max_size=4),
     st.floats(0.1, 10),
@@ -117,7 +176,7 @@ def test_growth_that_keeps_its_efficiency_is_near_linear():
     found = tiers([9.5e9, 9.51e9], [9.5e9, 9.49e9], [9.45e9, 9.46e9])
     said = growth(found)
     assert said.startswith(
-        "From 15 to 150 nodes, tcp-1 throughput of treatment grows near-linearly"
+        "From 15 to 150 nodes the growth of tcp-1 throughput of treatment is near-linear:"
     )
     assert "efficiency per node 99.5 %" in said
     assert "at 150 nodes" in said
@@ -125,12 +184,12 @@ def test_growth_that_keeps_its_efficiency_is_near_linear():
 
 def test_growth_that_loses_its_efficiency_is_less_than_linear():
     said = growth(tiers([9.5e9, 9.51e9], [9.5e9, 9.49e9], [7.0e9, 7.02e9]))
-    assert "grows less than linearly: efficiency per node 73.8 %" in said
+    assert "is less than linear: efficiency per node 73.8 %" in said
 
 
 def test_growth_whose_interval_is_too_wide_is_open():
     said = growth(tiers([9.5e9, 8.5e9], [9.4e9, 8.6e9], [9.0e9, 8.5e9]))
-    assert "whether near-linearly is open" in said
+    assert "is not settled, near-linear or not" in said
 
 
 def test_growth_with_a_tier_without_a_result_is_not_known():
@@ -147,5 +206,5 @@ def test_the_conclusion_names_each_value_with_its_share_ratio_and_word():
     assert "with VPC CNI v1.15.4, −0.1 % (95 % CI " in said
     assert "no meaningful difference." in said
     assert "linear" not in said
-    assert "near-linearly" in conclusion(tiers([9e9, 9e9], [9e9, 9e9], [9e9, 9e9]), grows=True)
+    assert "near-linear" in conclusion(tiers([9e9, 9e9], [9e9, 9e9], [9e9, 9e9]), grows=True)
     assert conclusion(()).startswith("Nothing can be said")

@@ -60,10 +60,21 @@ def _columns(metric: SweptMetric, each: SweepCell) -> dict[str, str]:
         "mean": text(quantity(each.mean, each.unit)),
         "share of nominal": text(percent(each.share_of_nominal)),
         "total": text(quantity(each.total, each.unit)),
+        **_median_time(metric, each),
         _change_head(metric): text(_change(metric, each)),
         "95 % CI": text(_ends(metric, each)),
         "verdict": word,
     }
+
+
+def _median_time(metric: SweptMetric, each: SweepCell) -> dict[str, str]:
+    """The median time of the same test, beside a rate that adds up over nodes."""
+    if metric.times is None or not _adds_up(metric):
+        return {}
+    place = (each.value, each.arm)
+    alike = (cell for cell in metric.times.cells if (cell.value, cell.arm) == place)
+    mean = next((cell.mean for cell in alike), None)
+    return {metric.times.metric: text(quantity(mean, metric.times.unit))}
 
 
 def _change_head(metric: SweptMetric) -> str:
