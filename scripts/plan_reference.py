@@ -33,6 +33,7 @@ _OBJECTS = {
     "Blocks": '{"least": n, "most": m}',
     "Draws": '{"least": n, "most": m}',
     "RandomPairs": '{"random": k}',
+    "Volume": '{"storage_class": name, "gib": n}',
 }
 
 
@@ -220,7 +221,9 @@ def _bounds(field: Mapping[str, Any]) -> str:
             words.append(_code(kind["const"]))
         if "$ref" in kind:
             words.append(f"`{_OBJECTS[kind['$ref'].rpartition('/')[2]]}`")
-        if "pattern" in kind:
+        if "@sha256:" in kind.get("pattern", ""):
+            words.append("`name@sha256:digest`")
+        elif "pattern" in kind:
             words.append("lower-case letters, digits and hyphens, no hyphen first or last")
         low, high = kind.get("minimum"), kind.get("maximum")
         over, under = kind.get("exclusiveMinimum"), kind.get("exclusiveMaximum")

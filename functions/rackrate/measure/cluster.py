@@ -34,6 +34,8 @@ _CONNECT_SECONDS = 5
 _CONNECT_AGAIN, _PUT_OFF, _PUT_OFF_SECONDS = 2, 4, 5
 #: How long the reading of one log may take, and the size of the parts in which it is read.
 _LOG_SECONDS, _PART_BYTES = 30.0, 64 * 1024
+#: The most bytes of a line at the end of a log that are read.
+_LINE_BYTES = 500
 
 
 class Log(NamedTuple):
@@ -279,6 +281,26 @@ class Cluster:
             text = data[:most_bytes].decode("utf-8", errors="replace")
             return Log(text, len(data) <= most_bytes)
         return None
+
+    def last_lines(self, namespace: str, pod: str, container: str, lines: int) -> str:
+        """The end of a container's output; empty when it does not exist or cannot be read."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+        query = {
+            "container": container,
+            "tailLines": str(lines),
+            "limitBytes": str(_LINE_BYTES * lines),
+        }
+        with _translated(self.name, missing_is_fine=True):
+            try:
+                response = self._request("GET", path, query=query, stream=True)
+            except ApiException:
+                return ""
+            try:
+                data = _beginning(response, _LINE_BYTES * lines)
+            finally:
+                response.close()
+            return data.decode("utf-8", errors="replace")
+        return ""
 
     def watch[T](
         self,

@@ -14,12 +14,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rackrate.document import Json
-from rackrate.plan.arms import Arm, Network
-from rackrate.plan.schedule import BlockItem, Pair, traffic_seconds
+from rackrate.plan.arms import Network
+from rackrate.plan.schedule import BlockItem, Pair, Phase, traffic_seconds
 from rackrate.selectors import Toleration
 from rackrate.settings import StackArm
 from rackrate.tools import TestBase
 from rackrate.tools.base import Server
+from rackrate.workloads.base import WorkloadTest
 
 RUN, ROLE, ARM = "rackrate.dev/run", "rackrate.dev/role", "rackrate.dev/arm"
 NETWORK = "rackrate.dev/network"
@@ -114,31 +115,31 @@ def servers(
     *,
     run_id: str,
     owner_uid: str,
-    arm: Arm,
+    nodes: StackArm,
+    network: Network,
     tests: Sequence[TestBase],
     image: str,
     tolerations: Sequence[Toleration] = (),
 ) -> Json:
-    """A DaemonSet that runs the servers of the tests on every node of an arm.
+    """A DaemonSet that runs the servers of the tests on every node of the stack's arm.
 
-    Its name is that of the stack's arm, because several of the plan's arms may use the same nodes
-    and share it.
+    Several of the plan's arms may use the same nodes and share it.
 
     Args:
         run_id: the run.
         owner_uid: the UID of its owner object in the DaemonSet's namespace.
-        arm: an arm; its servers use its `server_network`.
+        nodes: the stack's arm, or the load nodes.
+        network: the network of its pods.
         tests: the plan's tests.
         image: the tools' image.
         tolerations: the taints that its pods tolerate.
     """
-    network = arm.server_network
-    labels = {RUN: run_label(run_id), ROLE: "server", ARM: arm.stack_arm, NETWORK: network}
+    labels = {RUN: run_label(run_id), ROLE: "server", ARM: nodes.name, NETWORK: network}
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
         "metadata": {
-            "name": f"{owner_name(run_id)}-{arm.stack_arm}-{network}",
+            "name": f"{owner_name(run_id)}-{nodes.name}-{network}",
             "labels": labels,
             "ownerReferences": owned_by(run_id, owner_uid),
         },
@@ -148,7 +149,7 @@ def servers(
                 "metadata": {"labels": labels, "annotations": HOLD},
                 "spec": {
                     **pod_spec(network, tolerations),
-                    "affinity": arm.selector.affinity,
+                    "affinity": nodes.selector.affinity,
                     "containers": [_server(server, image) for server in servers_of(tests)],
                 },
             },
@@ -198,8 +199,9 @@ def client(
     server_address: str,
     image: str,
     tolerations: Sequence[Toleration] = (),
+    members: Sequence[str] = (),
 ) -> Json:
-    """A pod that runs tests one after the other against one server.
+    """A pod that runs tests one after the other against one server, or is a workload's load.
 
     All tests but the last are init containers, which Kubernetes runs in order. The last test is the
     main container, which saves the start of one more container.
@@ -215,8 +217,14 @@ def client(
         server_address: IP address of the server's pod.
         image: the tools' image.
         tolerations: the taints that it tolerates.
+        members: the IP addresses of the members of the item's workload, in their order.
     """
-    containers = [container(test.name, test.argv(server_address), image) for test in tests]
+    workload = item.workload
+    containers = (
+        [container(test.name, test.argv(server_address), image) for test in tests]
+        if workload is None
+        else _of_load(workload, item.phase, members, image)
+    )
     sysctls: dict[str, str] = {}
     for test in tests:
         sysctls.update(test.sysctls)
@@ -236,16 +244,41 @@ def client(
             # The plan chose the node, so the pod skips the scheduler.
             "nodeName": node,
             "restartPolicy": "Never",
-            "activeDeadlineSeconds": active_deadline_seconds(tests),
+            "activeDeadlineSeconds": active_deadline_seconds(tests, item.phase),
             "initContainers": containers[:-1],
             "containers": containers[-1:],
         },
     }
 
 
-def active_deadline_seconds(tests: Sequence[TestBase]) -> int:
+#: The end of the name of the container that removes what a workload's measurement left.
+CLEAR = "-clear"
+
+
+def _of_load(
+    workload: WorkloadTest, phase: Phase, members: Sequence[str], image: str
+) -> list[Json]:
+    """The containers of a load pod: one for the phase, and one to clear after a measurement."""
+    named: dict[str, list[str] | None] = {}
+    if phase == "load":
+        named[workload.name] = workload.load_argv(members)
+    else:
+        named[workload.name] = workload.measure_argv(members)
+        named[workload.name + CLEAR] = workload.clear_argv(members)
+    return [
+        container(name, argv, workload.load_image or image)
+        | {
+            "env": [{"name": n, "value": value} for n, value in workload.environment.items()],
+            "resources": resources(workload.cpu, workload.load_memory_mib),
+        }
+        for name, argv in named.items()
+        if argv is not None
+    ]
+
+
+def active_deadline_seconds(tests: Sequence[TestBase], phase: Phase = "measure") -> int:
     """The deadline of a client pod, in seconds after its start."""
-    return round(traffic_seconds(tests) * 1.5 + GRACE_SECONDS)
+    return round(traffic_seconds(tests, phase) * 1.5 + GRACE_SECONDS)
 
 
 def holder(
@@ -344,4 +377,13 @@ def container(name: str, argv: Sequence[str], image: str) -> Json:
             "limits": {"memory": "512Mi"},
         },
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    }
+
+
+def resources(cpus: float, memory_mib: int) -> Json:
+    """What a container of a workload reserves and may use; without a CPU limit for that reason."""
+    memory = f"{memory_mib}Mi"
+    return {
+        "requests": {"cpu": f"{round(cpus * 1000)}m", "memory": memory},
+        "limits": {"memory": memory},
     }

@@ -26,8 +26,10 @@ from rackrate.plan.schedule import (
     rounds_of_block,
     trials_of_block,
 )
+from rackrate.plan.workloads import pair_tests, workloads
 from rackrate.settings import StackArm
 from rackrate.tools import TestBase
+from rackrate.workloads.base import WorkloadTest
 from rackrate_text.units import duration
 from rackrate_text.words import counted, listed
 
@@ -44,6 +46,7 @@ def check_plan(
     host_network: bool,
     run_id: str,
     image: str = "",
+    load_nodes: int = 0,
 ) -> Plan:
     """Read and check a plan.
 
@@ -55,6 +58,7 @@ def check_plan(
         run_id: the source of the seed for a plan without one, so that a repeated call gives the
             same plan.
         image: the image of the pods; empty if it is not known.
+        load_nodes: number of Ready load nodes.
 
     Raises:
         InvalidPlan: the plan has mistakes; the error lists every one.
@@ -75,7 +79,9 @@ def check_plan(
     if not any(fault.path.split("[")[0] == "arms" for fault in faults):
         _check_pairing(pairing, arms.values(), nodes, faults)
     if not faults:
-        _check_size(model, pairing, list(arms.values()), tests, nodes, faults)
+        tests = _with_members(tests, arms, stack_arms, nodes, load_nodes, faults)
+    if not faults:
+        _check_size(model, pairing, list(arms.values()), tests, nodes, load_nodes, faults)
     if faults:
         raise InvalidPlan(faults)
     return Plan(
@@ -393,6 +399,72 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
         return None
 
 
+def _with_members(
+    tests: Sequence[TestBase],
+    arms: Mapping[str, ArmChoice],
+    stack_arms: Sequence[StackArm],
+    nodes: Mapping[str, int],
+    load_nodes: int,
+    faults: list[Fault],
+) -> list[TestBase]:
+    """The tests, with the number of members of each workload, which every arm has nodes for."""
+    found: list[TestBase] = []
+    if workloads(tests):
+        _check_arms_of_workloads(arms, faults)
+    whereabouts = {arm.name: arm.whereabouts for arm in stack_arms}
+    fewest = min(arms.values(), key=lambda arm: nodes[arm.nodes], default=None)
+    for index, test in enumerate(tests):
+        if not isinstance(test, WorkloadTest) or fewest is None:
+            found.append(test)
+            continue
+        path, there = f"tests[{index}]", nodes[fewest.nodes]
+        # Without load nodes, each load pod takes a node of the arm.
+        room = there if load_nodes else there - test.loaders
+        members = test.members
+        if members is None:
+            members = max(test.least_members, min(room, test.most_members))
+        found.append(test.model_copy(update={"members": members}))
+        told = f"the arm {fewest.name!r} has {counted(there, 'Ready node')}"
+        enlarge = f"enlarge the {whereabouts[fewest.nodes]}"
+        if members > there:
+            problem = f"{told}, fewer than the {members} members"
+            faults.append(Fault(f"{path}.members", problem, f"write fewer, or {enlarge}"))
+        elif load_nodes and test.loaders > load_nodes:
+            problem = (
+                f"there are {counted(load_nodes, 'Ready load node')}, and each load pod has one"
+            )
+            remedy = "write fewer, or update the stack with a larger LoadNodeCount"
+            faults.append(Fault(f"{path}.loaders", problem, remedy))
+        elif members > room:
+            problem = (
+                f"{told}, of which {members} members leave {there - members} for"
+                f" {counted(test.loaders, 'load pod')}, and the stack has no load nodes"
+            )
+            remedy = (
+                f"write fewer, {enlarge}, or update the stack with LoadNodeCount={test.loaders}"
+                " (in a cluster that existed before: LoadNodeSelector)"
+            )
+            faults.append(Fault(f"{path}.members", problem, remedy))
+    return found
+
+
+def _check_arms_of_workloads(arms: Mapping[str, ArmChoice], faults: list[Fault]) -> None:
+    """Report arms on which no workload can be."""
+    known: dict[str, str] = {}
+    for path, arm in arms.items():
+        for side in ("client_network", "server_network"):
+            if getattr(arm, side) == "host":
+                problem = "is 'host', and the pods of a workload have a network of their own"
+                faults.append(
+                    Fault(f"{path}.{side}", problem, "write 'pod', or leave the workload out")
+                )
+        if arm.nodes in known:
+            problem = f"{arm.name!r} and {known[arm.nodes]!r} use the same nodes"
+            remedy = "leave one of them or the workload out, since its members stay on their nodes"
+            faults.append(Fault(path, problem, remedy))
+        known.setdefault(arm.nodes, arm.name)
+
+
 def _check_pairing(
     pairing: Pairing, arms: Iterable[ArmChoice], nodes: Mapping[str, int], faults: list[Fault]
 ) -> None:
@@ -418,13 +490,15 @@ def _check_size(
     arms: Sequence[ArmChoice],
     tests: Sequence[TestBase],
     nodes: Mapping[str, int],
+    load_nodes: int,
     faults: list[Fault],
 ) -> None:
+    of_pairs = pair_tests(tests)
     sizes = {arm.name: nodes[arm.nodes] for arm in arms}
     blocks = Blocks.of(model.blocks).most
-    of_one_block = len(tests) * sum(
+    of_one_block = len(of_pairs) * sum(
         trials_of_block(pairing, model.direction, size) for size in sizes.values()
-    )
+    ) + sum(test.loaders * len(arms) for test in workloads(tests))
     trials = blocks * of_one_block
     if trials > MAX_TRIALS:
         fit = MAX_TRIALS // of_one_block
@@ -445,7 +519,10 @@ def _check_size(
         for count in {arm.nodes: sizes[arm.name] for arm in arms}.values()
     )
     together = at_once if model.load == "together" else 1
-    of_block = max(rounds.values()) * round_seconds(tests, together)
+    of_block = max(rounds.values()) * round_seconds(of_pairs, together) if of_pairs else 0.0
+    for test in workloads(tests):
+        turns, at_a_time = (len(arms), 1) if load_nodes else (1, len(arms))
+        of_block += turns * round_seconds([test], at_a_time * test.loaders)
     seconds = blocks * of_block + (blocks - 1) * model.pause_seconds
     if seconds > MAX_RUN_SECONDS:
         faults.append(
@@ -465,12 +542,12 @@ def _check_size(
             )
         )
         return
-    if together * len(tests) > MAX_TRIALS_PER_ITEM:
+    if together * len(of_pairs) > MAX_TRIALS_PER_ITEM:
         faults.append(
             Fault(
                 "tests",
-                f"a round of {together} pairs would have {together * len(tests)} trials to collect"
-                f" at once, more than {MAX_TRIALS_PER_ITEM}",
+                f"a round of {together} pairs would have {together * len(of_pairs)} trials to"
+                f" collect at once, more than {MAX_TRIALS_PER_ITEM}",
                 f"ask for at most {MAX_TRIALS_PER_ITEM // together} tests, for the load 'isolated',"
                 ' or for {"random": k} with fewer pairs as the pairing',
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rackrate.document import Document
@@ -118,12 +118,11 @@ def estimate(
     """
     at = looks(plan.blocks.least, plan.blocks.most)
     often = len(at) if len(at) > 1 else 0  # a fixed number needs no look
-    nodes = _nodes_by_type(arms, load_nodes)
-    most = _usage(plan, items, warm_ups, arms, nodes, looks=often)
+    most = _usage(items, warm_ups, arms, load_nodes, looks=often)
     first = schedule.up_to_batch(items, 1)
-    least = _usage(plan, first, warm_ups, arms, nodes, looks=min(often, 1))
+    least = _usage(first, warm_ups, arms, load_nodes, looks=min(often, 1))
     found = prices(costs.queries(most), region=region, pricing=pricing)
-    bytes_per_node = _bytes_per_node(plan, _pairs(items), _pairs(warm_ups), arms)
+    bytes_per_node = _bytes_per_node([*items, *warm_ups], arms)
     outlook = Outlook(
         arms=arms,
         baseline=plan.baseline,
@@ -132,10 +131,11 @@ def estimate(
         items=items,
         seconds=most.seconds,
         most_bytes_of_node={node: traffic.most for node, traffic in bytes_per_node.items()},
+        load_nodes=load_nodes,
     )
     return Estimates(
         seconds=most.seconds,
-        block_seconds=schedule.expected_block_seconds(items, plan.tests),
+        block_seconds=schedule.expected_block_seconds(items),
         trials=len(schedule.planned_trials(items)),
         bytes_per_node=bytes_per_node,
         state_transitions=most.state_transitions,
@@ -151,24 +151,22 @@ def estimate(
 
 
 def _usage(
-    plan: Plan,
     items: Sequence[Item],
     warm_ups: Sequence[Item],
     arms: Sequence[Arm],
-    nodes: Mapping[str | None, int],
+    load_nodes: Sequence[Node],
     *,
     looks: int,
 ) -> costs.Usage:
     """What a run uses that measures these items and looks so often at its verdicts."""
     transitions, invocations = costs.steps([*warm_ups, *items], looks)
     return costs.Usage(
-        seconds=schedule.expected_run_seconds(items, plan.tests, warm_ups)
-        + looks * OVERHEAD_SECONDS_PER_LOOK,
-        nodes=nodes,
+        seconds=schedule.expected_run_seconds(items, warm_ups) + looks * OVERHEAD_SECONDS_PER_LOOK,
+        nodes=_nodes_by_type(arms, load_nodes),
         state_transitions=transitions,
         invocations=invocations,
         looks=looks,
-        cross_zone_bytes=_cross_zone_bytes(plan, items, warm_ups, arms),
+        cross_zone_bytes=_cross_zone_bytes([*items, *warm_ups], arms),
     )
 
 
@@ -177,12 +175,10 @@ def _known_usd(cost: Cost) -> float | None:
     return round(cost.usd, 4) if any(line.usd is not None for line in cost.lines) else None
 
 
-def _pairs(items: Iterable[Item]) -> list[Pair]:
-    return [pair for item in block_items(items) for pair in item.pairs]
-
-
 def _bytes_per_node(
-    plan: Plan, pairs: Iterable[Pair], warming: Iterable[Pair], arms: Sequence[Arm]
+    items: Iterable[Item],
+    arms: Sequence[Arm],
+    counts: Callable[[Pair], bool] = lambda _: True,
 ) -> dict[str, Traffic]:
     """The most bytes that each node sends and receives, if every test runs at its ceiling.
 
@@ -191,17 +187,22 @@ def _bytes_per_node(
     bandwidth"). Tests of other metrics than throughput count as zero.
 
     Args:
-        plan: the plan.
-        pairs: the pairs of the schedule, each of which runs every test.
-        warming: the pairs of the warm-up, each of which runs a short first test.
+        items: the items of the schedule and of the warm-up.
         arms: the plan's arms.
+        counts: whether a pair counts.
     """
     sent: dict[str, float] = defaultdict(float)
     received: dict[str, float] = defaultdict(float)
-    for scheduled, tests in ((pairs, plan.tests), (warming, (plan.tests[0].warm_up(),))):
-        of_arm = {arm.name: _bytes_of_pair(arm, tests) for arm in arms}
-        for pair in scheduled:
-            up, down = of_arm[pair.arm]
+    by_name = {arm.name: arm for arm in arms}
+    known: dict[tuple[str, bool, frozenset[str]], tuple[float, float]] = {}
+    for item in block_items(items):
+        tests = frozenset(test.name for test in item.tests)
+        for pair in filter(counts, item.pairs):
+            # The warm-up's test has the name of the one that it shortens.
+            kind = (pair.arm, item.warm_up, tests)
+            if kind not in known:
+                known[kind] = _bytes_of_pair(by_name[pair.arm], item.tests)
+            up, down = known[kind]
             sent[pair.client] += up
             received[pair.client] += down
             sent[pair.server] += down
@@ -227,9 +228,7 @@ def _bytes_of_pair(arm: Arm, tests: Iterable[TestBase]) -> tuple[float, float]:
     return up, down
 
 
-def _cross_zone_bytes(
-    plan: Plan, items: Sequence[Item], warm_ups: Sequence[Item], arms: Sequence[Arm]
-) -> int:
+def _cross_zone_bytes(items: Iterable[Item], arms: Sequence[Arm]) -> int:
     """The most bytes between nodes in different zones.
 
     Nodes without a known zone count as in one, unless their arm's pairs are across zones.
@@ -237,11 +236,10 @@ def _cross_zone_bytes(
     zones = {node.name: node.zone for arm in arms for node in arm.nodes}
     across = {arm.name for arm in arms if arm.pairs == "across-zones"}
 
-    def crossing(scheduled: Sequence[Item]) -> list[Pair]:
-        pairs = _pairs(scheduled)
-        return [pair for pair in pairs if pair.arm in across or _crosses(pair, zones)]
+    def crosses(pair: Pair) -> bool:
+        return pair.arm in across or _crosses(pair, zones)
 
-    used = _bytes_per_node(plan, crossing(items), crossing(warm_ups), arms)
+    used = _bytes_per_node(items, arms, crosses)
     return sum(traffic.sent for traffic in used.values())
 
 

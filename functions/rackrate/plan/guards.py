@@ -14,6 +14,7 @@ from rackrate.plan.arms import Arm, Node
 from rackrate.plan.ceilings import limit_for
 from rackrate.plan.fields import LEAST_BLOCKS, LEAST_PAIRS
 from rackrate.plan.schedule import Item, block_items
+from rackrate.plan.workloads import pair_tests, places, workloads
 from rackrate.tools import TestBase
 from rackrate_text.units import duration, quantity, ratio
 from rackrate_text.words import counted, listed
@@ -97,6 +98,7 @@ class Outlook:
         items: the schedule.
         seconds: the run's expected duration.
         most_bytes_of_node: the most bytes that each node sends or receives, whichever is more.
+        load_nodes: the nodes of the load of workloads, besides the arms' own.
     """
 
     arms: Sequence[Arm]
@@ -106,6 +108,7 @@ class Outlook:
     items: Sequence[Item]
     seconds: float
     most_bytes_of_node: Mapping[str, int]
+    load_nodes: Sequence[Node] = ()
 
     @property
     def baseline_arm(self) -> Arm:
@@ -125,6 +128,7 @@ def planned_guards(outlook: Outlook) -> list[Guard]:
         placements(outlook),
         topology(outlook),
         placeholder_nodes(outlook),
+        *([one_placement(outlook), source_of_load(outlook)] if workloads(outlook.tests) else []),
     ]
 
 
@@ -218,7 +222,11 @@ def few_blocks(outlook: Outlook) -> Guard:
 def few_pairs(outlook: Outlook) -> Guard:
     """Warn if an arm has too few pairs of nodes for more than a claim about these nodes."""
     pairs: dict[str, set[frozenset[str]]] = {arm.name: set() for arm in outlook.arms}
+    if not pair_tests(outlook.tests):
+        return _guard("few_pairs", False, "there is no test of pairs of nodes", "")
     for item in block_items(outlook.items):
+        if item.workload is not None:
+            continue
         for pair in item.pairs:
             pairs[pair.arm].add(frozenset((pair.client, pair.server)))
     few = {name: len(found) for name, found in pairs.items() if len(found) < LEAST_PAIRS}
@@ -351,4 +359,38 @@ def placeholder_nodes(outlook: Outlook) -> Guard:
         if missing
         else "all nodes are there",
         "nothing to do: a run wakes the nodes and plans anew with what is there",
+    )
+
+
+def one_placement(outlook: Outlook) -> Guard:
+    """Say that a workload is measured in one placement. It always trips."""
+    names = listed(test.name for test in workloads(outlook.tests))
+    return _guard(
+        "one_placement",
+        True,
+        f"{names}: the members of an arm are in one placement, so a verdict is about these nodes",
+        "for a claim about the placement group run the plan as a campaign of draws",
+    )
+
+
+def source_of_load(outlook: Outlook) -> Guard:
+    """Say where the load of workloads comes from. It trips if its zone is another."""
+    if not outlook.load_nodes:
+        text = "the load of workloads comes from nodes of each arm itself, which hold no member"
+        return _guard("source_of_load", False, text, "")
+    used = {
+        name
+        for test in workloads(outlook.tests)
+        for arm in outlook.arms
+        for name in places(test, arm, outlook.load_nodes).loaders
+    }
+    zones = {node.zone for node in outlook.load_nodes if node.name in used}
+    others = {node.zone for arm in outlook.arms for node in arm.nodes}
+    trips = None not in zones | others and not zones <= others
+    return _guard(
+        "source_of_load",
+        trips,
+        f"the load of workloads comes from {counted(len(used), 'load node')}, the same for all arms"
+        + (f", in {listed(sorted(filter(None, zones)))}" if trips else ""),
+        "put the load nodes into the zone of the arms' nodes",
     )

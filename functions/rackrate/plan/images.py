@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rackrate.tools import TestBase
+from rackrate.workloads.base import WorkloadTest
 
 #: By repository; an image of another may have any program. nicolaka/netshoot is the template's
 #: default: https://github.com/nicolaka/netshoot/blob/v0.13/Dockerfile
@@ -14,11 +15,15 @@ PROGRAMS = {
 def programs_lacking(image: str, test: TestBase) -> list[str]:
     """The programs of a test that an image is known to lack.
 
+    A workload with an image of its own for members or load pods brings what it needs.
+
     Args:
         image: the image, with or without a tag and a digest; empty if it is not known.
         test: the test.
     """
     name = image.partition("@")[0]
     repository, _, tag = name.rpartition(":")
+    if isinstance(test, WorkloadTest) and (test.image or test.load_image):
+        return []
     programs = PROGRAMS.get(repository if repository and "/" not in tag else name)
     return [] if programs is None else sorted(test.programs.keys() - programs)

@@ -11,6 +11,7 @@ from rackrate import tools
 from rackrate.document import Document
 from rackrate.plan.arms import ArmChoice
 from rackrate.plan.fields import Blocks, Direction, IfBusy, Load, PairingField
+from rackrate.plan.workloads import workloads
 from rackrate.settings import Settings, StackArm
 from rackrate.tools import AnyTest
 
@@ -93,6 +94,11 @@ class Plan(Document):
     dry_run: bool
     campaign: str | None = None
     """The campaign that started the run."""
+
+    @property
+    def has_block_0(self) -> bool:
+        """Whether something comes before its blocks: a warm-up, or data that workloads need."""
+        return self.warm_up or any(test.has_data for test in workloads(self.tests))
 
     @property
     def stack_arms(self) -> tuple[str, ...]:

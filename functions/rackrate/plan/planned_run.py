@@ -36,3 +36,12 @@ class PlannedRun(Document):
     """The tools' image."""
     kubernetes_version: str | None
     estimates: Estimates
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """Every node that takes part, by name."""
+        return {
+            node.name: node
+            for nodes in (self.load_nodes, *(arm.nodes for arm in self.arms))
+            for node in nodes
+        }

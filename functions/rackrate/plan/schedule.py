@@ -5,6 +5,9 @@ drift of a cloud network over minutes does not favor one test or arm (Abedi and 
 doi 10.1145/3030207.3030229). Arms on different nodes run the same test at the same time, so that
 different tests never overlap. Arms on the same nodes would disturb each other, so they take turns
 within a block, on the same pairs, in changing order.
+
+Workloads are measured apart from the tests of pairs and from each other. An item of a workload has
+a pair for each load pod: its node, and a node of a member.
 """
 
 from __future__ import annotations
@@ -21,11 +24,13 @@ from typing import Annotated, Literal, NamedTuple, Protocol, Self
 from pydantic import Field, TypeAdapter
 
 from rackrate.document import Document
-from rackrate.plan.arms import Arm, Network, PairZones
+from rackrate.plan.arms import Arm, Network, Node, PairZones
 from rackrate.plan.fields import Direction, Load, PairingField, RandomPairs
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
+from rackrate.plan.workloads import pair_tests, places, workloads
 from rackrate.tools import AnyTest, TestBase
+from rackrate.workloads.base import WorkloadTest
 from rackrate_text.failures import place
 
 #: Overhead of a round besides its traffic: starting pods and containers, and collecting.
@@ -46,6 +51,9 @@ MAX_PAIRS_PER_ITEM = 512
 #: The most trials in one item. One call of Collect reads, parses and stores them within half of its
 #: time and its memory.
 MAX_TRIALS_PER_ITEM = 3072
+
+#: What an item does with a workload: it loads its data, or measures it.
+Phase = Literal["load", "measure"]
 
 #: Two node names; the client in the direction `forward` comes first.
 Edge = tuple[str, str]
@@ -100,8 +108,16 @@ class BlockItem(Document):
     pause_seconds: int = 0
     """How long to wait before it."""
     warm_up: bool
+    phase: Phase = "measure"
+    """What it does with its workload; `load` only in block 0."""
     tests: tuple[AnyTest, ...]
+    """Either tests of pairs, or one workload."""
     pairs: tuple[Pair, ...]
+
+    @property
+    def workload(self) -> WorkloadTest | None:
+        """Its workload; None for tests of pairs."""
+        return next(iter(workloads(self.tests)), None)
 
     @property
     def trials(self) -> list[TrialKey]:
@@ -289,7 +305,7 @@ def _factors(names: Sequence[str]) -> Iterator[list[Edge]]:
         circle = [circle[0], circle[-1], *circle[1:-1]]
 
 
-def build_schedule(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
+def build_schedule(plan: Plan, arms: Sequence[Arm], load_nodes: Sequence[Node] = ()) -> list[Item]:
     """The items of a run in order.
 
     An item of kind `block` has one round of one block: the tests in their order and the pairs,
@@ -303,15 +319,19 @@ def build_schedule(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
     sorts first; in a ring, each node towards the next. `reverse`: the other node. `alternate`:
     forward in odd blocks, reverse in even blocks. `both`: each in turn in every block.
 
+    Workloads come after the tests of pairs in each block. The first measurement of each comes after
+    the pause in which it settles.
+
     Args:
         plan: the plan; its tests, blocks, pairing, direction, load and seed are used.
         arms: the plan's arms with their nodes, at least two, in any order.
+        load_nodes: the nodes of the load, if it does not come from the arms' own.
     """
     pairing = Pairing.of(plan.pairing)
     groups = _groups(arms)
     edges = {arm.name: pairing.edges(arm, plan.seed) for arm in arms}
     blocks = itertools.chain.from_iterable(
-        _block(plan, block, groups, edges) for block in range(1, plan.blocks.most + 1)
+        _block(plan, block, groups, edges, load_nodes) for block in range(1, plan.blocks.most + 1)
     )
     items: list[Item] = []
     for number, batch in itertools.groupby(blocks, key=lambda item: item.batch):
@@ -325,30 +345,101 @@ def _block(
     block: int,
     groups: Iterable[Sequence[Arm]],
     edges: Mapping[str, Sequence[Sequence[Edge]]],
+    load_nodes: Sequence[Node],
 ) -> list[BlockItem]:
     """The items of one block, with an order of its tests and rounds drawn for it."""
     chance = random.Random(f"{plan.seed}/block/{block}")
     tests_in_order = list(plan.tests)
     chance.shuffle(tests_in_order)
+    of_pairs = pair_tests(tests_in_order)
     rounds_of = {
         arm: _rounds(groups_of, plan.direction, plan.load, block, plan.seed)
         for arm, groups_of in edges.items()
     }
     slots = [_take_turns(group, rounds_of, block, plan.seed) for group in groups]
-    rounds = list(itertools.zip_longest(*slots, fillvalue=()))
-    return [
-        _item(plan, block, (number, len(rounds)), tests_in_order, itertools.chain(*together))
-        for number, together in enumerate(rounds, start=1)
-    ]
+    together = itertools.zip_longest(*slots, fillvalue=()) if of_pairs else ()
+    rounds = [_Round(of_pairs, [*itertools.chain(*pairs)]) for pairs in together]
+    arms = [arm for group in groups for arm in group]
+    for test in workloads(tests_in_order):
+        turns = _rounds_of_workload(test, arms, load_nodes, block, plan.seed)
+        rounds += [_Round([test], pairs) for pairs in turns]
+    return _items(plan, block, rounds)
 
 
-def build_warm_up(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
-    """The items of the warm-up: block 0, every pair of the plan once, with one short test.
+class _Round(NamedTuple):
+    """The content of an item."""
+
+    tests: Sequence[TestBase]
+    pairs: Sequence[Pair]
+    phase: Phase = "measure"
+
+
+def _items(plan: Plan, block: int, rounds: Sequence[_Round]) -> list[BlockItem]:
+    items = []
+    settled: set[str] = set()
+    for number, each in enumerate(rounds, start=1):
+        pause = plan.pause_seconds if block > 1 and number == 1 else 0
+        for test in workloads(each.tests):
+            if block == 1 and test.name not in settled:
+                pause = max(pause, test.settle_seconds)
+                settled.add(test.name)
+        items.append(_item(plan, block, (number, len(rounds)), each, pause))
+    return items
+
+
+def _rounds_of_workload(
+    test: WorkloadTest, arms: Sequence[Arm], load_nodes: Sequence[Node], block: int, seed: int
+) -> list[list[Pair]]:
+    """The pairs of each round in which a workload is measured: load pods and members in turn.
+
+    Arms that share load nodes take turns, in an order that is drawn for every second block and
+    reversed in the next.
+    """
+    of_arms = []
+    for arm in sorted(arms, key=lambda arm: arm.name):
+        members, loaders = places(test, arm, load_nodes)
+        servers = itertools.cycle(members)
+        of_arms.append([_pair(arm, edge) for edge in zip(loaders, servers, strict=False)])
+    if not load_nodes:
+        return [[pair for pairs in of_arms for pair in pairs]]
+    random.Random(f"{seed}/arms/{(block + 1) // 2}/{test.name}").shuffle(of_arms)
+    return of_arms if block % 2 else of_arms[::-1]
+
+
+def build_warm_up(plan: Plan, arms: Sequence[Arm], load_nodes: Sequence[Node] = ()) -> list[Item]:
+    """The items of block 0: every pair of the plan once, with one short test, and workloads' data.
 
     The warm-up opens connections, fills caches and shows whether the pairs can reach each other. No
     verdict uses its trials. Pairs that share no node warm up at the same time, regardless of the
-    plan's load.
+    plan's load. Data that a workload needs are loaded also where the plan asks for no warm-up;
+    other workloads have a short measurement.
+
+    Returns:
+        No item if there is nothing to do.
     """
+    rounds = _warm_up_of_pairs(plan, arms) if plan.warm_up else []
+    for test in workloads(plan.tests):
+        if not (plan.warm_up or test.has_data):
+            continue
+        for pairs in _rounds_of_workload(test, arms, load_nodes, 0, plan.seed):
+            if test.has_data:
+                # One load pod of each arm loads its data.
+                first = list({pair.arm: pair for pair in reversed(pairs)}.values())
+                rounds.append(_Round([test], first, "load"))
+            else:
+                rounds.append(_Round([test.warm_up()], pairs))
+    if not rounds:
+        return []
+    repeating = "warm-up, repeating lost trials"
+    makeup = MakeupItem(progress=repeating, number=1, of=1, batch=0, schedule="warm_up.json")
+    return [*_items(plan, 0, rounds), makeup]
+
+
+def _warm_up_of_pairs(plan: Plan, arms: Sequence[Arm]) -> list[_Round]:
+    """The rounds of the warm-up in which every pair of the plan has one short test."""
+    of_pairs = pair_tests(plan.tests)
+    if not of_pairs:
+        return []
     pairing = Pairing.of(plan.pairing)
     slots = [
         [
@@ -358,31 +449,22 @@ def build_warm_up(plan: Plan, arms: Sequence[Arm]) -> list[Item]:
         ]
         for group in _groups(arms)
     ]
-    rounds = [
-        pairs
+    return [
+        _Round([of_pairs[0].warm_up()], pairs)
         for together in itertools.zip_longest(*slots, fillvalue=())
         for pairs in itertools.batched(itertools.chain(*together), MAX_PAIRS_PER_ITEM, strict=False)
     ]
-    items: list[Item] = [
-        _item(plan, 0, (number, len(rounds)), [plan.tests[0].warm_up()], pairs)
-        for number, pairs in enumerate(rounds, start=1)
-    ]
-    repeating = "warm-up, repeating lost trials"
-    makeup = MakeupItem(progress=repeating, number=1, of=1, batch=0, schedule="warm_up.json")
-    return [*items, makeup]
 
 
 def _item(
-    plan: Plan,
-    block: int,
-    round_of: tuple[int, int],
-    tests: Sequence[TestBase],
-    pairs: Iterable[Pair],
+    plan: Plan, block: int, round_of: tuple[int, int], content: _Round, pause_seconds: int
 ) -> BlockItem:
     number, rounds = round_of
     at = looks(plan.blocks.least, plan.blocks.most)
     most = f"{'at most ' if len(at) > 1 else ''}{plan.blocks.most}"
     part = f"block {block} of {most}" if block else "warm-up"
+    if content.phase == "load":
+        part = f"loading data of {content.tests[0].name}"
     return BlockItem(
         progress=part if rounds == 1 else f"{part}, round {number} of {rounds}",
         block=block,
@@ -390,10 +472,11 @@ def _item(
         batch=1 + sum(look < block for look in at) if block else 0,
         round=number,
         rounds=rounds,
-        pause_seconds=plan.pause_seconds if block > 1 and number == 1 else 0,
+        pause_seconds=pause_seconds,
         warm_up=block == 0,
-        tests=tuple(tests),
-        pairs=tuple(pairs),
+        phase=content.phase,
+        tests=tuple(content.tests),
+        pairs=tuple(content.pairs),
     )
 
 
@@ -563,17 +646,18 @@ def partners(items: Iterable[Item]) -> dict[TrialKey, Partners]:
     Args:
         items: all items of the blocks in question.
     """
-    rounds: Counter[tuple[int, str]] = Counter()
+    rounds: Counter[tuple[int, str, str]] = Counter()
     together: dict[tuple[int, str, int, int] | TrialKey, list[TrialKey]] = defaultdict(list)
     for item in block_items(items):
         positions: Counter[str] = Counter()
         for pair in item.pairs:
-            place = rounds[item.block, pair.arm], positions[pair.arm]
+            position = positions[pair.arm]
             positions[pair.arm] += 1
             for test in item.tests:
+                place = rounds[item.block, pair.arm, test.name], position
                 key = TrialKey(item.block, pair.arm, test.name, pair.client, pair.server)
                 together[key if item.warm_up else (item.block, test.name, *place)].append(key)
-        rounds.update((item.block, arm) for arm in positions)
+        rounds.update((item.block, arm, t.name) for arm in positions for t in item.tests)
     return {key: tuple(keys) for keys in together.values() for key in keys}
 
 
@@ -720,46 +804,72 @@ def repeated_together(
     return sorted(key for keys in complete for key in keys)
 
 
-def traffic_seconds(tests: Iterable[TestBase]) -> float:
-    """How long the tests send traffic, one after the other."""
-    return sum(test.expected_seconds for test in tests)
+def traffic_seconds(tests: Iterable[TestBase], phase: Phase = "measure") -> float:
+    """How long tests send traffic, one after the other.
+
+    Args:
+        tests: the tests.
+        phase: what is done with workloads among them.
+    """
+    return sum(_seconds_of(test, phase) for test in tests)
 
 
-def round_seconds(tests: Sequence[TestBase], pairs: int) -> float:
+def _seconds_of(test: TestBase, phase: Phase) -> float:
+    if not isinstance(test, WorkloadTest):
+        return test.expected_seconds
+    if phase == "load":
+        return test.load_seconds
+    return test.expected_seconds + (test.clear_seconds if test.clears else 0.0)
+
+
+def round_seconds(tests: Sequence[TestBase], pairs: int, phase: Phase = "measure") -> float:
     """The expected duration of a round of so many pairs in seconds.
 
     Args:
         tests: the tests that each pair runs.
         pairs: the pairs that are measured at the same time.
+        phase: what is done with workloads among the tests.
     """
     more = _SECONDS_PER_TRIAL * max(0, pairs * len(tests) - _TRIALS_OF_A_ROUND)
-    return traffic_seconds(tests) + OVERHEAD_SECONDS_PER_ROUND + more
+    return traffic_seconds(tests, phase) + OVERHEAD_SECONDS_PER_ROUND + more
 
 
-def expected_block_seconds(items: Iterable[Item], tests: Sequence[TestBase]) -> float:
-    """The expected duration of one block in seconds, without the pause before it."""
+def _item_seconds(item: BlockItem) -> float:
+    return round_seconds(item.tests, len(item.pairs), item.phase)
+
+
+def expected_block_seconds(items: Iterable[Item]) -> float:
+    """The expected duration of one block in seconds, without the pause before it.
+
+    The rounds of pairs count as long as the longest of them.
+    """
     blocks = block_items(items)
-    rounds = max((item.rounds for item in blocks), default=0)
-    return rounds * max((round_seconds(tests, len(item.pairs)) for item in blocks), default=0.0)
+    of_pairs = [item for item in blocks if item.workload is None]
+    rounds = max(Counter(item.block for item in of_pairs).values(), default=0)
+    longest = max((_item_seconds(item) for item in of_pairs), default=0.0)
+    others: dict[int, float] = defaultdict(float)
+    for item in blocks:
+        if item.workload is not None:
+            others[item.block] += _item_seconds(item)
+    return rounds * longest + max(others.values(), default=0.0)
 
 
-def expected_run_seconds(
-    items: Iterable[Item], tests: Sequence[TestBase], warm_ups: Iterable[Item] = ()
-) -> float:
+def expected_run_seconds(items: Iterable[Item], warm_ups: Iterable[Item] = ()) -> float:
     """The expected duration of the whole run in seconds, if no trial has to be repeated.
 
     Args:
         items: the items that it measures: the schedule, or the first batches of it.
-        tests: the plan's tests, all of which every item runs.
         warm_ups: the warm-up's items, if there is one.
     """
     blocks = block_items(items)
-    pairs = [pair for item in blocks for pair in item.pairs]
-    servers = {node for pair in pairs for node in (pair.client, pair.server)}
+    servers = {
+        node for item in blocks for pair in item.pairs for node in (pair.client, pair.server)
+    }
+    trials = sum(len(item.pairs) * len(item.tests) for item in blocks)
     return (
-        expected_block_seconds(warm_ups, [tests[0].warm_up()])
-        + sum(round_seconds(tests, len(item.pairs)) + item.pause_seconds for item in blocks)
+        expected_block_seconds(warm_ups)
+        + sum(_item_seconds(item) + item.pause_seconds for item in blocks)
         + _SECONDS_PER_SERVER * max(0, len(servers) - _SERVERS)
-        + _SECONDS_PER_ANALYZED_TRIAL * max(0, len(pairs) * len(tests) - _TRIALS_OF_A_RUN)
+        + _SECONDS_PER_ANALYZED_TRIAL * max(0, trials - _TRIALS_OF_A_RUN)
         + OVERHEAD_SECONDS_PER_RUN
     )

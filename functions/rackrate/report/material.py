@@ -12,6 +12,7 @@ from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.replacements import Replacement
 from rackrate.plan.schedule import TrialKey
 from rackrate.results.schema import Compared, Comparison, Findings, MetricOfTest, Results
+from rackrate.results.workloads import WorkloadOfResults
 from rackrate.tools import Interval, TestBase
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Baseline, Mark, Summary, Verdict
@@ -58,6 +59,11 @@ class Material:
     def replacements(self) -> Sequence[Replacement]:
         """The nodes that took the places of lost ones; none on a page of a comparison."""
         return self.results.replacements if isinstance(self.results, Results) else ()
+
+    @property
+    def workloads(self) -> tuple[WorkloadOfResults, ...]:
+        """The workloads of a run; a comparison tells none."""
+        return self.results.workloads if isinstance(self.results, Results) else ()
 
     @property
     def comparison(self) -> Compared | None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from rackrate.errors import NAMES, REFUSALS
 from rackrate.foreign import plain
 from rackrate.measure.counters import GAUGES, Counters
+from rackrate.measure.members import WorkloadStarts
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm, Node
 from rackrate.plan.planned_run import PlannedRun
@@ -28,6 +29,7 @@ from rackrate.results.schema import (
     WarmUp,
     WarmUpTrial,
 )
+from rackrate.results.workloads import workloads_of
 from rackrate.tools import TestBase
 from rackrate.verdict import wording
 from rackrate.verdict.enough import Stopped
@@ -161,6 +163,7 @@ def build_results(
     failure: RunFailure | None = None,
     counters: Counters | None = None,
     replacements: Sequence[Replacement] = (),
+    starts: WorkloadStarts | None = None,
 ) -> Results:
     """Build results.json.
 
@@ -176,6 +179,7 @@ def build_results(
         failure: why the run failed, or None.
         counters: the nodes' counters, or None when they were not read.
         replacements: the nodes that took the places of lost ones.
+        starts: how the members of workloads started; None if it is not known.
     """
     counts = count_trials(trials, planned=trials_planned)
     arms = planned.arms if counters is None else counters.describe(planned.arms)
@@ -212,12 +216,26 @@ def build_results(
         summaries=analysis.summaries,
         marks=analysis.marks,
         mark_notes=tuple(wording.mark_notes(analysis.marks, counts.measured)),
-        warnings=tuple(dict.fromkeys([*warnings, *map(str, replacements), *analysis.warnings])),
+        warnings=tuple(
+            dict.fromkeys(
+                [*warnings, *_not_ready(starts), *map(str, replacements), *analysis.warnings]
+            )
+        ),
         replacements=tuple(replacements),
         together=analysis.together,
+        workloads=workloads_of(planned, trials, starts),
         counters=None if counters is None else _increases(counters),
         versions=versions_of(planned, arms, trials),
     )
+
+
+def _not_ready(starts: WorkloadStarts | None) -> list[str]:
+    """A sentence for each workload that was not ready in an arm."""
+    return [
+        f"the workload {of.test} was not ready in the arm {of.arm}: {failures[0]}"
+        for of in (() if starts is None else starts.workloads)
+        if (failures := [member.failure for member in of.members if member.failure])
+    ]
 
 
 def count_trials(trials: Iterable[Trial], *, planned: int) -> TrialCounts:

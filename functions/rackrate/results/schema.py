@@ -24,6 +24,7 @@ from rackrate.plan.arms import (
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
 from rackrate.plan.replacements import Replacement
+from rackrate.results.workloads import WorkloadOfResults
 from rackrate.selectors import SelectorField
 from rackrate.settings import BandwidthWeighting
 from rackrate.tools import Better
@@ -312,6 +313,8 @@ class Results(Findings):
     together: tuple[Together, ...] = ()
     """How far the pairs of a round sent at the same time, by test; empty unless the plan's load is
     `together`."""
+    workloads: tuple[WorkloadOfResults, ...] = ()
+    """Each workload of the plan in each arm."""
 
 
 class Compared(Document):

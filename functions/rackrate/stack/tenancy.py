@@ -46,8 +46,14 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
                 f"{POD_SECURITY}/audit": "restricted",
             },
         ),
-        _quota(namespace, marks),
-        *_runner(namespace, group, marks),
+        _quota(namespace, marks, {**_MOST, **_OF_WORKLOADS}),
+        # The headless Service of a run's workloads goes with the run's owner object.
+        *_runner(
+            namespace,
+            group,
+            marks,
+            {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "create"]},
+        ),
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
@@ -265,13 +271,22 @@ _MOST: Mapping[str, int] = {
 }
 
 
-def _quota(namespace: str, marks: Mapping[str, str]) -> Json:
+#: The same for workloads, which are in the network of pods: a Service of each run, and a volume and
+#: a ConfigMap of each member.
+_OF_WORKLOADS: Mapping[str, int] = {
+    "count/services": 1000,
+    "count/persistentvolumeclaims": 10000,
+    "count/configmaps": 11000,
+}
+
+
+def _quota(namespace: str, marks: Mapping[str, str], most: Mapping[str, int] = _MOST) -> Json:
     """The limit on what anybody can create in a namespace."""
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {**_metadata("objects", marks), "namespace": namespace},
-        "spec": {"hard": {kind: str(most) for kind, most in _MOST.items()}},
+        "spec": {"hard": {kind: str(number) for kind, number in most.items()}},
     }
 
 
@@ -279,8 +294,8 @@ def _subjects(group: str) -> list[Json]:
     return [{"apiGroup": _RBAC, "kind": "Group", "name": group}]
 
 
-def _runner(namespace: str, group: str, marks: Mapping[str, str]) -> list[Json]:
-    """The objects that grant the functions their rights in a namespace."""
+def _runner(namespace: str, group: str, marks: Mapping[str, str], *more: Json) -> list[Json]:
+    """The objects that grant the functions their rights in a namespace, and more of them."""
     return [
         {
             "apiVersion": f"{_RBAC}/v1",
@@ -305,6 +320,7 @@ def _runner(namespace: str, group: str, marks: Mapping[str, str]) -> list[Json]:
                     "resources": ["daemonsets"],
                     "verbs": ["get", "list", "create", "delete"],
                 },
+                *more,
             ],
         },
         {

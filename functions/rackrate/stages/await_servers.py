@@ -1,4 +1,4 @@
-"""Await servers: wait until every node of the plan has listening servers.
+"""Await servers: wait until every node of the plan has listening servers, and for workloads.
 
 Launch asks here as well, since servers, their owner object and nodes can vanish later.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
-from rackrate.measure import manifests
+from rackrate.measure import manifests, members
+from rackrate.measure.members import Member, WorkloadStart, WorkloadStarts
 from rackrate.measure.networks import namespace_of, pods_path
 from rackrate.measure.node_groups import health_issues
 from rackrate.measure.nodes import is_ready, ready_nodes
@@ -31,7 +32,7 @@ from rackrate.measure.servers import (
     server_labels,
     why_waiting,
 )
-from rackrate.plan.arms import Network, Node
+from rackrate.plan.arms import Arm, Network, Node
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.replacements import choose, nodes_at
 from rackrate.plan.schedule import Pair
@@ -42,6 +43,7 @@ from rackrate.stages.collect import plan_nodes
 from rackrate.stages.deploy import make_servers
 from rackrate.stages.take_lease import keep_lease
 from rackrate.store import RunRecord, now, seconds_between
+from rackrate.workloads.base import WorkloadTest
 from rackrate_text.words import listed
 
 #: How long a server may take to start, including the pull of the tools' image.
@@ -60,6 +62,7 @@ WAIT_SECONDS = 2
 _NAMED = 10
 #: The phases of a run that waits begin so.
 _FOR_SERVERS = "waiting for servers"
+_FOR_MEMBERS = "waiting for the members of workloads"
 _FOR_ANOTHER = "waiting for another node in place of "
 
 
@@ -123,7 +126,7 @@ def _await(run_id: str, resources: Resources) -> Readiness:
         complaints += why_waiting(pods.values())
     seconds = _note_missing(run_id, run, missing, set().union(*places.values()), resources)
     if not missing:
-        return Readiness(ready=True, wait_seconds=0)
+        return _await_members(run_id, planned, max(0.0, deadline - time.monotonic()), resources)
     make_servers(run_id, planned.execution_arn, planned, resources)
     there = plan_nodes(planned, resources)
     losses = _losses(missing, seconds, nodes, there, planned, resources)
@@ -141,6 +144,48 @@ def _await(run_id: str, resources: Resources) -> Readiness:
             + "".join(f"; {line}" for line in complaints)
         )
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+
+
+def _await_members(
+    run_id: str, planned: PlannedRun, seconds: float, resources: Resources
+) -> Readiness:
+    """Watch until each member of the workloads is ready, or will not be ready any more.
+
+    The run goes on without a workload that is not ready. Its trials fail with the reason.
+    """
+    of_plan = members.of_plan(planned)
+    if not of_plan:
+        return Readiness(ready=True, wait_seconds=0)
+    resources.store.update_run(run_id, phase=_FOR_MEMBERS)
+    settings, cluster = resources.settings, resources.cluster
+    there = plan_nodes(planned, resources)
+
+    def look(pods: Iterable[Json]) -> list[tuple[WorkloadTest, Arm, list[Member]]]:
+        found = list(pods)
+        return [
+            (test, arm, members.members(run_id, test, arm, planned, found, there))
+            for test, arm in of_plan
+        ]
+
+    def settled(pods: Mapping[str, Json]) -> bool:
+        return not any(each.waits for _, _, of in look(pods.values()) for each in of)
+
+    pods, _ = cluster.watch(
+        pods_path("pod", settings),
+        manifests.selector(members.labels(run_id)),
+        lambda pod: pod,
+        settled,
+        seconds=seconds,
+    )
+    # A member whose time is over does not change, so its watch does not end.
+    if not settled(pods):
+        return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+    starts = tuple(
+        WorkloadStart(test=test.name, arm=arm.name, members=tuple(each.start for each in of))
+        for test, arm, of in look(pods.values())
+    )
+    resources.store.put(run_id, members.NAME, WorkloadStarts(workloads=starts))
+    return Readiness(ready=True, wait_seconds=0)
 
 
 def servers_seconds(servers: int) -> int:
@@ -343,7 +388,7 @@ def _losses(
     resources: Resources,
 ) -> _Losses:
     """Find out which nodes were lost, of the places without a server."""
-    facts = {node.name: node for arm in planned.arms for node in arm.nodes} | dict(nodes)
+    facts = planned.nodes | dict(nodes)
     gone = {place for place in missing if _name_at(place, nodes) not in there}
     silent = {
         place
@@ -407,6 +452,8 @@ def _name_at(place: str, nodes: Mapping[str, Node]) -> str:
 def _places_by_network(planned: PlannedRun) -> dict[Network, set[str]]:
     """The places that need servers, by the servers' network."""
     places: dict[Network, set[str]] = {}
+    if planned.load_nodes:
+        places["pod"] = {node.name for node in planned.load_nodes}
     for arm in planned.arms:
         places.setdefault(arm.server_network, set()).update(arm.node_names)
     return places

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rackrate.document import Document
 from rackrate.errors import GIVING_UP, LinksDown
 from rackrate.measure.trials import TrialState
-from rackrate.plan.schedule import planned_trials
+from rackrate.plan.schedule import TrialKey, block_items, planned_trials
 from rackrate.resources import Resources
 
 #: How many links the message names. The table has all of them.
@@ -31,7 +31,8 @@ def check_links(run_id: str, resources: Resources) -> Links:
     """Compare the warm-up's trials with its plan; a pair without a measured trial is down.
 
     The run's `warnings` name the pairs that are down. The run continues if their share is within
-    the plan's tolerated loss. The trials of those pairs then fail, each with its reason.
+    the plan's tolerated loss. The trials of those pairs then fail, each with its reason. So do the
+    trials of a workload that cannot be measured, which is no matter of links.
 
     Raises:
         LinksDown: the share of pairs that are down is above the plan's tolerated loss.
@@ -39,14 +40,25 @@ def check_links(run_id: str, resources: Resources) -> Links:
     """
     store = resources.store
     tolerated = store.plan(run_id).plan.tolerated_loss
-    planned = planned_trials(store.items(run_id, "warm_up.json"))
+    items = block_items(store.items(run_id, "warm_up.json"))
+    planned = planned_trials(item for item in items if item.workload is None)
     stored = store.trial_states(run_id, block=0)
+
+    def lost(keys: Iterable[TrialKey]) -> list[TrialKey]:
+        return [key for key in keys if key not in stored or not stored[key].is_measured]
+
     down = [
         f"arm {key.arm}, {key.client} to {key.server}: {_reason(stored.get(key))}"
-        for key in planned
-        if key not in stored or not stored[key].is_measured
+        for key in lost(planned)
     ]
     told = [_message(down, len(planned))] if down else []
+    for item in items:
+        if item.workload is not None:
+            what = "loading the data of" if item.phase == "load" else "warming up"
+            told += [
+                f"{what} {key.test} failed in the arm {key.arm}: {_reason(stored.get(key))}"
+                for key in lost(item.trials)
+            ]
     run = store.update_run(run_id, phase="checking links", warnings=told)
     if run is not None and run.gave_up is not None:
         raise GIVING_UP[run.gave_up.error](run.gave_up.message)

@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rackrate import tools
 from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.foreign import plain
-from rackrate.measure import manifests
+from rackrate.measure import manifests, members
 from rackrate.measure.cluster import Log
 from rackrate.measure.networks import namespaces, pods_path
 from rackrate.measure.nodes import nodes_of
@@ -32,6 +33,7 @@ from rackrate.plan.schedule import (
     Item,
     Pair,
     Partners,
+    Phase,
     TrialKey,
     Tried,
     block_items,
@@ -46,6 +48,7 @@ from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.store import Replaced, Store
 from rackrate.tools import ParseError, TestBase
 from rackrate.tools.base import LOG_BYTES
+from rackrate.workloads.base import WorkloadTest
 
 #: How many requests to the cluster and to AWS run in parallel.
 WORKERS = 16
@@ -127,6 +130,7 @@ def _collect(
     labels = manifests.selector(manifests.client_labels(run_id, item, attempt))
 
     hopeless: dict[tuple[str, str, str], str] = {}
+    lost_workloads: dict[str, str] = {}
 
     def is_settled(pod: Json) -> bool:
         client = _client_of(pod)
@@ -150,9 +154,15 @@ def _collect(
             pods[network], finished = list(found.values()), finished and done
         if finished or time.time() >= stop:
             break
-        hopeless |= _hopeless([pod for found in pods.values() for pod in found], planned, resources)
+        unfinished = [pod for found in pods.values() for pod in found if not is_finished(pod)]
+        hopeless |= _hopeless(unfinished, planned, resources)
+        lost_workloads = _lost_workloads(run_id, item, planned, resources)
+        of_lost = filter(lambda client: client[0] in lost_workloads, map(_client_of, unfinished))
+        hopeless |= {client: lost_workloads[client[0]] for client in of_lost}
     if not finished and time.time() < deadline:
         return Collected(finished=False, wait_seconds=1, warm_up=item.warm_up)
+    # What a workload answers without one of its members is another workload's figure.
+    lost_workloads = _lost_workloads(run_id, item, planned, resources)
     pod_of = {_client_of(pod): pod for found in pods.values() for pod in found}
     drafts = Drafts(item, planned, attempt, store.nodes_at(run_id))
     absent = functools.cache(lambda: _absences(pod_of.values(), planned, resources))
@@ -162,7 +172,9 @@ def _collect(
         if (why := hopeless.get(_client(key))) is not None:
             return _failed(draft, why)
         try:
-            return _read_trial(run_id, draft, drafts.tests[key.test], pod_of, resources)
+            read = _read_trial(run_id, draft, item, pod_of, resources)
+            why = lost_workloads.get(key.arm)
+            return read if why is None else read.failed(draft, why)
         except Throttled as error:
             return error
         except ClusterUnreachable as error:
@@ -206,8 +218,8 @@ def _absences(
 def _hopeless(
     pods: Iterable[Json], planned: PlannedRun, resources: Resources
 ) -> dict[tuple[str, str, str], str]:
-    """Why pods will not finish, by client: their node is absent, or they do not start."""
-    unfinished = [pod for pod in pods if not is_finished(pod)]
+    """Why unfinished pods will not finish, by client: a node is absent, or they do not start."""
+    unfinished = list(pods)
     absent = _absences(unfinished, planned, resources) if unfinished else {}
     found: dict[tuple[str, str, str], str] = {}
     for pod in unfinished:
@@ -217,6 +229,17 @@ def _hopeless(
             told = "".join(f": {reason}" for reason in why_waiting([pod]))
             found[_client_of(pod)] = f"was not started within {manifests.GRACE_SECONDS} s{told}"
     return found
+
+
+def _lost_workloads(
+    run_id: str, item: BlockItem, planned: PlannedRun, resources: Resources
+) -> dict[str, str]:
+    """Why an item's workload has lost a member, by arm; empty for an item without one."""
+    if item.workload is None:
+        return {}
+    nodes, settings = plan_nodes(planned, resources), resources.settings
+    found = members.read(run_id, item.workload, planned, nodes, settings, resources.cluster)
+    return members.lost_arms(found)
 
 
 def plan_nodes(planned: PlannedRun, resources: Resources) -> dict[str, Json]:
@@ -325,8 +348,7 @@ class Drafts:
         self._item, self._attempt = item, attempt
         self._pairs = {_client(pair): pair for pair in item.pairs}
         self._placements = {arm.name: arm.placement for arm in planned.arms}
-        planned_nodes = {node.name: node for arm in planned.arms for node in arm.nodes}
-        self._nodes = planned_nodes | dict(replaced)
+        self._nodes = planned.nodes | dict(replaced)
 
     def of(self, key: TrialKey) -> Trial:
         """The draft of a trial, with the facts about its arm and its two nodes."""
@@ -364,11 +386,17 @@ class _Read(NamedTuple):
             return self.trial
         return self.trial.model_copy(update={"samples_key": samples_key})
 
+    def failed(self, draft: Trial, reason: str) -> _Read:
+        """The trial failed, with what it printed and when it ran."""
+        kept = ("raw_key", "started_at", "finished_at")
+        seen = {name: getattr(self.trial, name) for name in kept}
+        return _failed(draft.model_copy(update=seen), reason)
+
 
 def _read_trial(
     run_id: str,
     draft: Trial,
-    test: TestBase,
+    item: BlockItem,
     pods: Mapping[tuple[str, str, str], Mapping[str, Any]],
     resources: Resources,
 ) -> _Read:
@@ -377,10 +405,15 @@ def _read_trial(
     Raises:
         ClusterUnreachable, Throttled: the log could not be read.
     """
+    test = next(each for each in item.tests if each.name == draft.test)
     pod = pods.get(_client(draft.key))
     ended = outcome(pod, test.name)
     if pod is None or not ended.started:
-        return _judged(draft, test, ended, None)
+        return _judged(draft, test, ended, None, item.phase)
+    if ended.failure is None and isinstance(test, WorkloadTest) and test.clears:
+        cleared = outcome(pod, test.name + manifests.CLEAR) if item.phase == "measure" else ended
+        if cleared.failure is not None:
+            ended = replace(ended, failure=f"clearing what it left {cleared.failure}")
     where = pod["metadata"]["namespace"], pod["metadata"]["name"], test.name
 
     def read(log: Log | None) -> _Read:
@@ -390,7 +423,7 @@ def _read_trial(
             raw_key = resources.store.put_text(run_id, name, log.text, "text/plain")
         times = {"started_at": ended.started_at, "finished_at": ended.finished_at}
         seen = draft.model_copy(update={**times, "raw_key": raw_key})
-        return _judged(seen, test, ended, log)
+        return _judged(seen, test, ended, log, item.phase)
 
     log = resources.cluster.log(*where, _SMALL_LOG_BYTES)
     if log is None or log.is_whole:
@@ -399,8 +432,13 @@ def _read_trial(
         return read(resources.cluster.log(*where, LOG_BYTES))
 
 
-def _judged(seen: Trial, test: TestBase, ended: Outcome, log: Log | None) -> _Read:
-    """What a test measured, or why it did not. No output makes this raise an error."""
+def _judged(seen: Trial, test: TestBase, ended: Outcome, log: Log | None, phase: Phase) -> _Read:
+    """What a test measured, or why it did not. No output makes this raise an error.
+
+    Loading data measures nothing. It has succeeded if its program has.
+    """
+    if phase == "load" and ended.failure is None and log is not None:
+        return _Read(seen.model_copy(update={"status": "measured"}), RawValues())
     text = "" if log is None else log.text
     if log is not None and not log.is_whole:
         most = LOG_BYTES // 1_000_000

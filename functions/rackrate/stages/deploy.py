@@ -1,15 +1,18 @@
-"""Deploy: create the run's owner objects and its servers, and make again what is gone."""
+"""Deploy: create the run's owner objects, servers and workloads, and make again what is gone."""
 
 from __future__ import annotations
 
-from rackrate.document import Document
+from collections.abc import Mapping
+
+from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, ServersNotReady
-from rackrate.measure import manifests
+from rackrate.measure import manifests, members
 from rackrate.measure.holders import hold
 from rackrate.measure.networks import namespace_of, namespaces
-from rackrate.plan.arms import Arm
+from rackrate.plan.arms import Network
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.resources import Resources
+from rackrate.settings import StackArm
 from rackrate.stages.teardown import delete_owners, execution_of, has_ended
 
 
@@ -17,13 +20,15 @@ class Deployed(Document):
     """The objects that were created or already existed."""
 
     daemon_sets: int
+    members: int = 0
+    """The pods of the members of workloads."""
 
 
 def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
-    """Create the run's owner objects and the DaemonSets of servers; keep those that exist.
+    """Create the run's owner objects, DaemonSets of servers and members; keep those that exist.
 
     Each namespace has an owner object. Each combination of nodes and server network in the plan's
-    arms has a DaemonSet.
+    arms has a DaemonSet, and so have the load nodes. Each member of a workload is a pod.
 
     Where the namespace or the rights in it are gone it creates nothing. Await servers then has them
     made again, and creates what is missing.
@@ -42,7 +47,10 @@ def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
         raise
     if not made:
         raise ClusterUnreachable("what the run's deleted owner object owned is still there")
-    return Deployed(daemon_sets=len(_daemon_sets(planned)))
+    return Deployed(
+        daemon_sets=len(_daemon_sets(planned, resources)),
+        members=sum(test.member_count for test, _ in members.of_plan(planned)),
+    )
 
 
 def make_servers(
@@ -77,28 +85,64 @@ def make_servers(
     if settings.nodes_on_demand:
         hold(run_id, execution_arn, planned.plan.node_sets(settings), settings, cluster)
     complete = True
-    for arm in _daemon_sets(planned):
-        namespace = namespace_of(arm.server_network, settings)
+    for nodes, network in _daemon_sets(planned, resources):
+        namespace = namespace_of(network, settings)
         uid = owners[namespace]["metadata"]["uid"]
         found = cluster.create(
             f"/apis/apps/v1/namespaces/{namespace}/daemonsets",
             manifests.servers(
                 run_id=run_id,
                 owner_uid=uid,
-                arm=arm,
-                tests=planned.plan.tests,
+                nodes=nodes,
+                network=network,
+                tests=() if nodes == settings.load else planned.plan.tests,
                 image=settings.tool_image,
                 tolerations=settings.tolerations,
             ),
         )
         # The garbage collector deletes what belonged to an earlier owner object.
         complete &= found["metadata"]["ownerReferences"][0]["uid"] == uid
+    complete &= _make_members(run_id, planned, owners, resources)
     if has_ended(execution_of(resources.step_functions, execution_arn)):
         delete_owners(run_id, resources)
         raise ServersNotReady("the run has ended, so it needs no servers any more")
     return complete
 
 
-def _daemon_sets(planned: PlannedRun) -> list[Arm]:
-    """An arm of the plan for each DaemonSet: one for each set of nodes and server network."""
-    return list({(arm.stack_arm, arm.server_network): arm for arm in planned.arms}.values())
+def _make_members(
+    run_id: str, planned: PlannedRun, owners: Mapping[str, Json], resources: Resources
+) -> bool:
+    """Make the members of all workloads. Returns whether all belong to the owner object."""
+    settings, cluster = resources.settings, resources.cluster
+    of_plan = members.of_plan(planned)
+    if not of_plan:
+        return True
+    namespace = namespace_of("pod", settings)
+    base, uid = f"/api/v1/namespaces/{namespace}", owners[namespace]["metadata"]["uid"]
+    wanted = [(f"{base}/services", members.service(run_id, uid))]
+    for test, arm in of_plan:
+        configured = members.files(run_id, uid, test, arm.name)
+        wanted += [(f"{base}/configmaps", config_map) for config_map in configured]
+        made = members.pods(
+            run_id=run_id,
+            owner_uid=uid,
+            test=test,
+            arm=arm,
+            load_nodes=planned.load_nodes,
+            image=settings.tool_image,
+            tolerations=settings.tolerations,
+        )
+        wanted += [(f"{base}/pods", pod) for pod in made]
+    found = [cluster.create(path, manifest) for path, manifest in wanted]
+    return all(each["metadata"]["ownerReferences"][0]["uid"] == uid for each in found)
+
+
+def _daemon_sets(planned: PlannedRun, resources: Resources) -> list[tuple[StackArm, Network]]:
+    """The nodes and the network of each DaemonSet: one for each set of nodes and server network."""
+    stack_arms = {arm.name: arm for arm in resources.settings.arms}
+    found: list[tuple[StackArm, Network]] = [
+        (stack_arms[arm.stack_arm], arm.server_network) for arm in planned.arms
+    ]
+    if planned.load_nodes and resources.settings.load is not None:
+        found.append((resources.settings.load, "pod"))
+    return list(dict.fromkeys(found))

@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from rackrate.document import Document, Json
 from rackrate.errors import AdmissionRefused, ClusterUnreachable
-from rackrate.measure import manifests
+from rackrate.measure import manifests, members
 from rackrate.measure.networks import pods_path
 from rackrate.measure.obstacles import (
     QUOTA_WAIT_SECONDS,
@@ -44,7 +45,7 @@ from rackrate.plan.schedule import (
     up_to_batch,
 )
 from rackrate.resources import Resources
-from rackrate.stages.await_servers import present_servers
+from rackrate.stages.await_servers import WAIT_SECONDS, present_servers
 from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.stages.collect import write_down
 from rackrate.stages.take_lease import keep_lease
@@ -113,7 +114,8 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     if chosen is None:
         return nothing
     target, attempt, wanted = chosen
-    patience = manifests.active_deadline_seconds(target.tests) + PATIENCE_SECONDS
+    deadline = manifests.active_deadline_seconds(target.tests, target.phase)
+    patience = deadline + PATIENCE_SECONDS
     keep_lease(run, store, seconds=patience)
     planned = store.plan(run_id)
     needed = _tests_of(target, wanted).keys()
@@ -121,6 +123,9 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     servers = present_servers(run_id, run, planned, needed, target.block, resources, again=again)
     if servers.wait_seconds:
         return nothing.model_copy(update={"ready": False, "wait_seconds": servers.wait_seconds})
+    workload = _workload(run_id, target, planned, servers.there, resources)
+    if workload.waits:
+        return nothing.model_copy(update={"ready": False, "wait_seconds": WAIT_SECONDS})
     # Not before, because each question would hide what is waited for.
     run = _announce(run_id, item, target, store)
     addresses, nodes = servers.addresses, servers.by_place
@@ -132,6 +137,7 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
         }
 
     obstacles = obstacles_of(_tests_of(target, wanted))
+    obstacles |= {pair: workload.lost[pair.arm] for pair in obstacles if pair.arm in workload.lost}
     left_out = {pair: each for pair, each in obstacles.items() if each is not None}
     reasons = _reasons(wanted, left_out)
     if reasons and attempt > 1:
@@ -150,6 +156,7 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
             server_address=addresses[pair.server_network][pair.server],
             image=settings.tool_image,
             tolerations=settings.tolerations,
+            members=workload.addresses.get(pair.arm, ()),
         )
         pods.append((pair, pods_path(pair.client_network, settings), pod))
 
@@ -178,7 +185,7 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
         over = _give_up(run_id, over, store)
     if not started:
         return nothing.model_copy(update={"gave_up": over})
-    longest = max(traffic_seconds(tests) for tests in started)
+    longest = max(traffic_seconds(tests, target.phase) for tests in started)
     return Launched(
         pods=len(started),
         item=target,
@@ -187,6 +194,53 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
         deadline=int(time.time()) + patience,
         gave_up=over,
     )
+
+
+class _Workload(NamedTuple):
+    """An item's workload as it is now; empty for an item without one.
+
+    Attributes:
+        addresses: the IP addresses of its members by arm, where all are ready.
+        lost: why it cannot be measured, by arm.
+        waits: whether a member is not ready yet.
+    """
+
+    addresses: Mapping[str, Sequence[str]] = {}
+    lost: Mapping[str, Obstacle] = {}
+    waits: bool = False
+
+
+def _workload(
+    run_id: str,
+    item: BlockItem,
+    planned: PlannedRun,
+    nodes: Mapping[str, Json],
+    resources: Resources,
+) -> _Workload:
+    """Find the members of an item's workload, and whether it has its data."""
+    test = item.workload
+    if test is None:
+        return _Workload()
+    found = members.read(run_id, test, planned, nodes, resources.settings, resources.cluster)
+    lost = members.lost_arms(found)
+    if test.has_data and item.phase == "measure":
+        lost = _without_data(run_id, test.name, resources.store) | lost
+    there = {arm: of for arm, of in found.items() if arm not in lost}
+    return _Workload(
+        {arm: [each.address or "" for each in of] for arm, of in there.items()},
+        {arm: Obstacle("ServersNotReady", why) for arm, why in lost.items()},
+        any(each.waits for of in there.values() for each in of),
+    )
+
+
+def _without_data(run_id: str, test: str, store: Store) -> dict[str, str]:
+    """Why the data of a workload are not loaded, by arm."""
+    stored = store.trial_states(run_id, 0)
+    return {
+        key.arm: f"its data were not loaded: {state.reason}"
+        for key, state in stored.items()
+        if key.test == test and not state.is_measured
+    }
 
 
 def _choose(run_id: str, item: Item, store: Store) -> Repetition | None:

@@ -107,6 +107,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
             host_network=bool(settings.host_namespace),
             run_id=run_id,
             image=settings.tool_image,
+            load_nodes=len(nodes.get(LOAD, ())),
         )
     except InvalidPlan as invalid:
         _blame_taints(invalid, counts, resources)
@@ -139,7 +140,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         store.put(run_id, COUNTERS, Counters.not_read())
         for number, batch in enumerate(batches, start=1):
             store.put_items(run_id, batch_name(number), batch)
-    if checked.warm_up:
+    if warm_ups:
         store.put_items(run_id, "warm_up.json", warm_ups)
     _record(
         planned,
@@ -158,7 +159,7 @@ def _told(planned: PlannedRun, looks: int, store: Store) -> Planned:
         dry_run=plan.dry_run,
         blocks_key=store.key(run_id, batch_name(1)),
         looks=looks,
-        warm_up=plan.warm_up,
+        warm_up=plan.has_block_0,
         warm_up_key=store.key(run_id, "warm_up.json"),
         blocks=plan.blocks.most,
         trials=estimates.trials,
@@ -274,10 +275,10 @@ def lay_out(
     faults = [*scale_faults(arms), *faults]
     if faults := [*faults, *pair_faults(arms, Pairing.of(plan.pairing), whereabouts)]:
         raise InvalidPlan(faults)
-    items = build_schedule(plan, arms)
-    warm_ups = build_warm_up(plan, arms) if plan.warm_up else []
     uses_load_nodes = resources.settings.load in plan.node_sets(resources.settings)
     load_nodes = nodes[LOAD] if uses_load_nodes else ()
+    items = build_schedule(plan, arms, load_nodes)
+    warm_ups = build_warm_up(plan, arms, load_nodes)
     estimates = estimate(
         plan, items, warm_ups, arms, load_nodes, pricing=resources.pricing, region=resources.region
     )
@@ -519,7 +520,8 @@ def _blame_node_groups(
     if any("Ready node" not in fault.problem for fault in invalid.faults):
         return
     settings = resources.settings
-    lacking = [arm for arm in settings.arms if counts[arm.name] < LEAST_NODES]
+    # Where each arm has a pair, a workload lacks nodes.
+    lacking = [arm for arm in settings.arms if counts[arm.name] < LEAST_NODES] or settings.arms
     names = {name for arm in lacking for name in _node_groups(arm, resources)}
     complaints = health_issues(resources.eks, settings.cluster_name, sorted(names))
     if complaints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rackrate.document import Document
+from rackrate.measure import members
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
 from rackrate.report.page import render_page
@@ -46,6 +47,7 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         failure=None if failure is None else RunFailure(failure.error, sentence_of(failure, run)),
         counters=store.find(run_id, COUNTERS, Counters),
         replacements=run.replacements,
+        starts=store.find(run_id, members.NAME, members.WorkloadStarts),
     )
     store.put(run_id, "results.json", results)
     store.put_text(run_id, "trials.csv", trials_csv(trials, results), "text/csv")

@@ -19,8 +19,10 @@ from rackrate.tools.base import Port, Server, TestBase, refusal
 DATA, FILES = "/data", "/files"
 #: Kubernetes replaces this in a command line by the IP address of the member's pod.
 OWN_ADDRESS = "$(POD_IP)"
+#: An address for documentation (RFC 5737).
+_NOWHERE = ("192.0.2.1",)
 #: The most members and load pods of one arm.
-MAX_MEMBERS, MAX_LOADERS = 1000, 100
+MAX_MEMBERS, MAX_LOADERS = 1000, 50
 
 ImageByDigest = Annotated[
     str,
@@ -57,6 +59,7 @@ class WorkloadTest(TestBase):
     ready_path: ClassVar[str | None] = None
     #: How long the members may take until all are ready, in seconds, after their images are there.
     ready_seconds: ClassVar[int] = 120
+    uses_load_nodes: ClassVar[bool] = True
     #: The fewest and the most members that the workload works with.
     least_members: ClassVar[int] = 1
     most_members: ClassVar[int] = MAX_MEMBERS
@@ -72,9 +75,11 @@ class WorkloadTest(TestBase):
     settle_seconds: Annotated[int, Field(ge=0, le=3600)] = 0
     """How long the workload rests before it is measured for the first time."""
     memory_mib: Annotated[int, Field(ge=64, le=1_048_576)] = 512
-    """Memory that each member reserves and may use, in MiB. Data in memory counts."""
+    """Memory that each member reserves and may use, in MiB. Data in memory may take half of it."""
+    load_memory_mib: Annotated[int, Field(ge=64, le=1_048_576)] = 512
+    """Memory that each load pod reserves and may use, in MiB."""
     cpu: Annotated[float, Field(ge=0.01, le=512)] = 0.1
-    """CPUs that each member reserves. There is no limit."""
+    """CPUs that each member and each load pod reserves. There is no limit."""
     storage: Literal["memory", "node"] | Volume = "node"
     """Where members keep their data. `memory`: in memory. `node`: on the node's disk. An object: a
     volume for each member."""
@@ -143,7 +148,22 @@ class WorkloadTest(TestBase):
         """
         return None
 
+    @property
+    def clear_seconds(self) -> float:
+        """How long that is expected to take."""
+        return 0.0
+
     # -- what other code needs of any test
+
+    @property
+    def has_data(self) -> bool:
+        """Whether data are loaded before it is measured."""
+        return self.load_argv(_NOWHERE) is not None
+
+    @property
+    def clears(self) -> bool:
+        """Whether something is removed after each measurement."""
+        return self.clear_argv(_NOWHERE) is not None
 
     @property
     def member_count(self) -> int:

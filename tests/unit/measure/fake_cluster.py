@@ -57,6 +57,8 @@ class FakeCluster:
         self.servers_ready = True
         #: Called with each new client pod. May change or remove it.
         self.on_client = self.succeed
+        #: Called with each new pod of a workload's member.
+        self.on_member = self.be_ready
         self._uids = itertools.count(1)
 
     # -- what tests script
@@ -84,6 +86,18 @@ class FakeCluster:
             "initContainerStatuses": statuses[:-1],
             "containerStatuses": statuses[-1:],
             **status,
+        }
+
+    def be_ready(self, pod: dict[str, Any]) -> None:
+        """Let a pod's container run, and be ready."""
+        (container,) = pod["spec"]["containers"]
+        pod["status"] = {
+            "phase": "Running",
+            "podIP": f"10.0.1.{next(self._uids)}",
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": FINISHED}],
+            "containerStatuses": [
+                {"name": container["name"], "state": {"running": {"startedAt": STARTED}}}
+            ],
         }
 
     def of_role(self, role: str, namespace: str | None = None) -> list[dict[str, Any]]:
@@ -132,7 +146,8 @@ class FakeCluster:
             self._start_servers(created)
         if manifest["kind"] == "Pod":
             created["status"] = {"phase": "Pending"}
-            self.on_client(created)
+            is_member = meta["labels"][manifests.ROLE] == "member"
+            (self.on_member if is_member else self.on_client)(created)
         return created
 
     def replace(self, path: str, manifest: dict[str, Any]) -> None:
@@ -180,6 +195,9 @@ class FakeCluster:
         if text is None:
             return None
         return Log(text[:most_bytes], len(text) <= most_bytes)
+
+    def last_lines(self, namespace: str, pod: str, container: str, lines: int) -> str:
+        return "\n".join(self.logs.get((pod, container), "").splitlines()[-lines:])
 
     def watch(self, path, labels, look, done, *, seconds):
         objects = {thing["metadata"]["name"]: thing for thing in self.list(path, labels)}

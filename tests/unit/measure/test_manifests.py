@@ -10,11 +10,10 @@ import pytest
 
 from rackrate.measure import manifests
 from rackrate.plan.schedule import BlockItem, Pair
-from rackrate.selectors import Selector, parse_tolerations
+from rackrate.selectors import parse_tolerations
 from rackrate.tools import load_test
 from rackrate.tools.base import Port, Server
-from tests.unit.builders import arm
-from tests.unit.samples import ARMS, LABEL
+from tests.unit.samples import ARMS
 
 PAIR = Pair(
     arm="treatment",
@@ -64,12 +63,8 @@ def servers(tests=TESTS, network="pod", stack_arm="treatment"):
     return manifests.servers(
         run_id="run-1",
         owner_uid="uid-1",
-        arm=arm(
-            "any",
-            stack_arm=stack_arm,
-            server_network=network,
-            selector=Selector.parse(f"{LABEL}=ng-1"),
-        ),
+        nodes=next(each for each in ARMS if each.name == stack_arm),
+        network=network,
         tests=tests,
         image="tools:1",
         tolerations=TOLERATED,
@@ -222,7 +217,7 @@ def test_servers_of_the_same_nodes_in_two_networks_do_not_collide():
 
 def test_servers_run_on_the_nodes_of_their_arm():
     affinity = servers()["spec"]["template"]["spec"]["affinity"]
-    assert affinity == Selector.parse(f"{LABEL}=ng-1").affinity
+    assert affinity == ARMS[0].selector.affinity
     labels = servers()["spec"]["selector"]["matchLabels"]
     assert labels == servers()["spec"]["template"]["metadata"]["labels"]
     assert labels[manifests.ARM] == "treatment"

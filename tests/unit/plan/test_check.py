@@ -376,7 +376,7 @@ def test_arms_that_are_the_same_in_every_way_are_refused():
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_each_test_of_the_catalogue_is_a_test_and_has_a_warm_up(name):
-    (test,) = check({"tests": [name]}).tests
+    (test,) = check({"tests": [name]}, nodes={"treatment": 4, "baseline": 4}).tests
     assert test.name == name
     assert test.argv("10.0.0.1")
     assert test.warm_up().expected_seconds <= min(2, test.expected_seconds)

@@ -166,8 +166,10 @@ def tool_tests(draw):
             case "array":
                 each = st.sampled_from(kind["items"]["enum"])
                 values[name] = draw(st.lists(each, max_size=kind["maxItems"], unique=True))
+            case None:  # another definition
+                values[name] = {"storage_class": "gp3", "gib": draw(st.integers(1, 16_384))}
             case _:
-                values[name] = draw(st.sampled_from(kind["enum"]))
+                values[name] = draw(st.sampled_from(kind.get("enum") or kind["examples"]))
     return {"name": "x", "tool": tool, **values}
 
 

@@ -703,11 +703,11 @@ def test_expected_times_add_up_to_the_traffic_and_a_little_more():
         load_test({"name": "b", "tool": "ping", "count": 16, "interval_seconds": 0.2}),
     )
     items = build(tests=demo)
-    assert expected_block_seconds(items, demo) == pytest.approx(6 + 4)
-    assert expected_run_seconds(items, demo) == pytest.approx(6 * 10 + 30)
+    assert expected_block_seconds(items) == pytest.approx(6 + 4)
+    assert expected_run_seconds(items) == pytest.approx(6 * 10 + 30)
     warming = warm_up(tests=demo)
     short = demo[0].warm_up().expected_seconds
-    assert expected_run_seconds(items, demo, warming) == pytest.approx(6 * 10 + 30 + short + 4)
+    assert expected_run_seconds(items, warming) == pytest.approx(6 * 10 + 30 + short + 4)
 
 
 def test_a_round_of_many_pairs_takes_longer_because_each_trial_is_started_and_collected():

@@ -24,6 +24,7 @@ from rackrate.report.markup import (
 )
 from rackrate.report.material import Material
 from rackrate.results.schema import CounterIncreases, Findings, Versions
+from rackrate.results.workloads import PhasesOfWorkload, WorkloadOfResults
 from rackrate_text.units import UNKNOWN, dollars, duration, quantity
 from rackrate_text.words import counted, listed, metric_of_test, span
 
@@ -53,6 +54,7 @@ def method_section(page: Material) -> str:
         ("How the figures came about", _figures(results)),
         ("Plan and seed", _plan(results)),
         ("Expected and actual", _estimates(results)),
+        ("Workloads", _workloads(page.workloads)),
         ("Nodes", _nodes(results.arms, page.replacements)),
         ("Topology", _topology(results.arms)),
         ("Versions", _versions(results.versions)),
@@ -183,6 +185,28 @@ def _setting(arm: Arm) -> str:
     if arm.pairs != "any":
         settings.append(f"pairs {arm.pairs.replace('-', ' ')}")
     return ", ".join(settings)
+
+
+def _workloads(workloads: Iterable[WorkloadOfResults]) -> str:
+    """Where members and load of each workload were, and how long its phases took."""
+    rows = [
+        [
+            row_head(text(f"{each.test}, {each.arm}")),
+            cell(text(", ".join(member.node for member in each.members) or UNKNOWN)),
+            cell(text(f"{', '.join(each.load_nodes)} ({each.load_from})")),
+            cell(text(each.storage)),
+            *(
+                number(text(UNKNOWN if seconds is None else duration(seconds)))
+                for _, seconds in each.phases
+            ),
+        ]
+        for each in workloads
+    ]
+    if not rows:
+        return ""
+    phases = (f"{name} took" for name in PhasesOfWorkload.model_fields)
+    heads = ("workload", "members on", "load from", "data in", *phases)
+    return table(heads, rows, caption="Workloads, with the time of each phase")
 
 
 def _topology(arms: Iterable[Arm]) -> str:

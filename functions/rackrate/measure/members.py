@@ -1,0 +1,412 @@
+"""The members of a run's workloads: their Kubernetes objects, and what their pods tell.
+
+Members are plain pods that are never started again, because a member that ended has lost its data
+or its place in the service. A headless Service gives each of them a DNS name that resolves before
+it is ready, so that command lines can name all members.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from rackrate.document import Document, Json
+from rackrate.foreign import plain
+from rackrate.measure import manifests
+from rackrate.measure.cluster import Cluster
+from rackrate.measure.networks import pods_path
+from rackrate.measure.obstacles import absence
+from rackrate.measure.pods import missing_part, outcome
+from rackrate.measure.servers import server_addresses, why_waiting
+from rackrate.plan.arms import Arm, Node
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.workloads import host_names, places, workloads
+from rackrate.selectors import Toleration
+from rackrate.settings import Settings
+from rackrate.workloads.base import DATA, FILES, Volume, WorkloadTest
+
+TEST, MEMBER = "rackrate.dev/test", "rackrate.dev/member"
+#: How long the image of a member may take to come, besides the seconds until it is ready.
+PULL_SECONDS = 300
+#: The kubelet would end a member that its probe calls late. Await servers says why it is late.
+_PROBES = 86_400
+_REASON_LENGTH = 450
+#: How many lines of its log are read of a member that ended.
+_LINES = 5
+
+
+class MemberStart(Document):
+    """How a member of a workload started."""
+
+    name: str
+    """Its host name."""
+    node: str
+    created_at: str | None
+    """ISO 8601; null if there is no pod."""
+    started_at: str | None
+    """When its container started; null if it did not."""
+    ready_at: str | None
+    """When it was ready; null if it was not."""
+    failure: str | None
+    """Why it was not ready; null if it was."""
+
+
+class WorkloadStart(Document):
+    """How the members of a workload started in an arm."""
+
+    test: str
+    arm: str
+    members: tuple[MemberStart, ...]
+
+
+class WorkloadStarts(Document):
+    """workloads.json: how all workloads of a run started."""
+
+    workloads: tuple[WorkloadStart, ...]
+
+
+#: The object with the `WorkloadStarts`.
+NAME = "workloads.json"
+
+
+class Member(NamedTuple):
+    """A member as it is now.
+
+    Attributes:
+        name: its host name.
+        node: its node's name.
+        pod: its pod; None if there is none.
+        address: its IP address if it is ready, or else None.
+        lost: why it will not be ready any more, or None.
+        waits: why it is not ready yet; empty if it is ready or lost.
+    """
+
+    name: str
+    node: str
+    pod: Json | None
+    address: str | None
+    lost: str | None
+    waits: str
+
+    @property
+    def start(self) -> MemberStart:
+        """How it started."""
+        status: Json = {} if self.pod is None else self.pod.get("status", {})
+        ready: Json = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {})
+        states = [c.get("state", {}) for c in status.get("containerStatuses", [])]
+        state: Json = states[0] if states else {}
+        ran = state.get("running") or state.get("terminated") or {}
+        return MemberStart(
+            name=self.name,
+            node=self.node,
+            created_at=None if self.pod is None else self.pod["metadata"]["creationTimestamp"],
+            started_at=ran.get("startedAt"),
+            ready_at=ready.get("lastTransitionTime") if self.address else None,
+            failure=self.lost or self.waits or None,
+        )
+
+
+def labels(run_id: str) -> dict[str, str]:
+    """The labels that all members of a run share."""
+    return {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "member"}
+
+
+def service(run_id: str, owner_uid: str) -> Json:
+    """The headless Service that gives members of all workloads their names."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": manifests.owner_name(run_id),
+            "labels": labels(run_id),
+            "ownerReferences": manifests.owned_by(run_id, owner_uid),
+        },
+        # Without ports: each workload has its own, and names need none.
+        "spec": {
+            "clusterIP": "None",
+            "selector": labels(run_id),
+            "publishNotReadyAddresses": True,
+        },
+    }
+
+
+def of_plan(planned: PlannedRun) -> list[tuple[WorkloadTest, Arm]]:
+    """Each workload of a plan in each arm."""
+    return [(test, arm) for test in workloads(planned.plan.tests) for arm in planned.arms]
+
+
+def _hosts(test: WorkloadTest, arm: str) -> list[str]:
+    return host_names(test, arm, manifests.short_hash(f"{test.name}/{arm}"))
+
+
+class _Made(NamedTuple):
+    """What all objects of a workload in an arm have in common."""
+
+    run_id: str
+    owner_uid: str
+    test: WorkloadTest
+    arm: str
+
+    def metadata(self, host: str) -> Json:
+        return {
+            "name": f"{manifests.owner_name(self.run_id)}-{host}",
+            "labels": {
+                **labels(self.run_id),
+                manifests.ARM: self.arm,
+                TEST: self.test.name,
+                MEMBER: host,
+            },
+            "ownerReferences": manifests.owned_by(self.run_id, self.owner_uid),
+        }
+
+
+def files(run_id: str, owner_uid: str, test: WorkloadTest, arm: str) -> list[Json]:
+    """A ConfigMap with the files of each member; none where a workload has no files."""
+    made, names = _Made(run_id, owner_uid, test, arm), _dns_names(run_id, test, arm)
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": made.metadata(host),
+            "immutable": True,
+            "data": dict(content),
+        }
+        for index, host in enumerate(_hosts(test, arm))
+        if (content := test.files(index, names))
+    ]
+
+
+def _dns_names(run_id: str, test: WorkloadTest, arm: str) -> list[str]:
+    """The members' names in the search domain of their namespace."""
+    return [f"{host}.{manifests.owner_name(run_id)}" for host in _hosts(test, arm)]
+
+
+def pods(
+    *,
+    run_id: str,
+    owner_uid: str,
+    test: WorkloadTest,
+    arm: Arm,
+    load_nodes: Sequence[Node],
+    image: str,
+    tolerations: Sequence[Toleration] = (),
+) -> list[Json]:
+    """The pods of a workload's members in an arm.
+
+    Args:
+        run_id: the run.
+        owner_uid: the UID of its owner object.
+        test: the workload.
+        arm: the arm.
+        load_nodes: the run's load nodes.
+        image: the tools' image.
+        tolerations: the taints that the pods tolerate.
+    """
+    made, names = _Made(run_id, owner_uid, test, arm.name), _dns_names(run_id, test, arm.name)
+    found = []
+    nodes = places(test, arm, load_nodes).members
+    for index, (host, node) in enumerate(zip(_hosts(test, arm.name), nodes, strict=True)):
+        metadata = made.metadata(host)
+        has_files = bool(test.files(index, names))
+        spec = manifests.pod_spec("pod", tolerations)
+        spec |= {
+            "dnsPolicy": "ClusterFirst",
+            "hostname": host,
+            "subdomain": manifests.owner_name(run_id),
+            "restartPolicy": "Never",
+            **_on(node, test),
+            "volumes": [
+                *spec["volumes"],
+                _data(test),
+                *(
+                    [{"name": "files", "configMap": {"name": metadata["name"]}}]
+                    if has_files
+                    else []
+                ),
+            ],
+            "containers": [_container(index, names, test, image, has_files=has_files)],
+        }
+        if isinstance(test.storage, Volume):
+            spec["securityContext"]["fsGroup"] = manifests.USER
+        found.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {**metadata, "annotations": manifests.HOLD},
+                "spec": spec,
+            }
+        )
+    return found
+
+
+def _on(node: str, test: WorkloadTest) -> Json:
+    """What puts a pod on a node.
+
+    A volume that waits for its pod is made once the scheduler has chosen the pod's node, so a pod
+    with one has to go by the scheduler.
+    """
+    if not isinstance(test.storage, Volume):
+        return {"nodeName": node}
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {"affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": [term]}}}}
+
+
+def _data(test: WorkloadTest) -> Json:
+    """The volume of a member's data."""
+    if isinstance(test.storage, Volume):
+        claim = {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": test.storage.storage_class,
+            "resources": {"requests": {"storage": f"{test.storage.gib}Gi"}},
+        }
+        return {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+    # What is in memory counts as the member's, which needs the rest itself.
+    in_memory = {"medium": "Memory", "sizeLimit": f"{test.memory_mib // 2}Mi"}
+    return {"name": "data", "emptyDir": in_memory if test.storage == "memory" else {}}
+
+
+def _container(
+    index: int, names: Sequence[str], test: WorkloadTest, image: str, *, has_files: bool
+) -> Json:
+    made = manifests.container(test.name, test.member_argv(index, names), test.image or image)
+    first = test.ports[0].number
+    probe: Json = {"tcpSocket": {"port": first}}
+    if test.ready_path is not None:
+        probe = {"httpGet": {"path": test.ready_path, "port": first}}
+    own_address = {"fieldRef": {"fieldPath": "status.podIP"}}
+    made |= {
+        "env": [{"name": "POD_IP", "valueFrom": own_address}, *environment(test)],
+        "ports": [{"containerPort": p.number, "protocol": p.protocol} for p in test.ports],
+        "startupProbe": {**probe, "periodSeconds": 1, "failureThreshold": _PROBES},
+        "resources": manifests.resources(test.cpu, test.memory_mib),
+        "volumeMounts": [
+            *made["volumeMounts"],
+            {"name": "data", "mountPath": DATA},
+            *([{"name": "files", "mountPath": FILES, "readOnly": True}] if has_files else []),
+        ],
+    }
+    return made
+
+
+def environment(test: WorkloadTest) -> list[Json]:
+    """The environment variables of members and load pods."""
+    return [{"name": name, "value": value} for name, value in test.environment.items()]
+
+
+def members(
+    run_id: str,
+    test: WorkloadTest,
+    arm: Arm,
+    planned: PlannedRun,
+    found: Iterable[Json],
+    nodes: Mapping[str, Json],
+) -> list[Member]:
+    """The members of a workload in an arm, in their order.
+
+    Args:
+        run_id: the run.
+        test: the workload.
+        arm: the arm.
+        planned: the run's plan.
+        found: the pods of the run's members.
+        nodes: the cluster's nodes by name.
+    """
+    of = {p["metadata"]["labels"][MEMBER]: p for p in found if _is_of(p, test.name, arm.name)}
+    at = places(test, arm, planned.load_nodes).members
+    return [
+        _member(host, node, of.get(host), test, nodes)
+        for host, node in zip(_hosts(test, arm.name), at, strict=True)
+    ]
+
+
+def _is_of(pod: Json, test: str, arm: str) -> bool:
+    marks = pod["metadata"]["labels"]
+    return bool(marks.get(TEST) == test and marks.get(manifests.ARM) == arm)
+
+
+def _member(
+    host: str, node: str, pod: Json | None, test: WorkloadTest, nodes: Mapping[str, Json]
+) -> Member:
+    address = None if pod is None else next(iter(server_addresses([pod]).values()), None)
+    lost, waits = None, ""
+    if (absent := absence(node, nodes)) is not None:
+        lost, address = absent.reason, None
+    elif pod is None or "deletionTimestamp" in pod["metadata"]:
+        lost, address = "its pod was deleted", None
+    elif (lacking := missing_part(pod, test.name)) is not None:
+        lost = lacking
+    elif has_ended(pod):
+        lost, address = outcome(pod, test.name).failure or "ended with exit code 0", None
+    elif address is None:
+        waits = "; ".join(why_waiting([pod])) or "is not ready"
+        if (seconds := _late(pod, test)) is not None:
+            lost = f"was not ready within {seconds} s" + (
+                f": {waits}" if waits != "is not ready" else ""
+            )
+    if lost is not None:
+        told = f"member {host} on {node}: {lost}"
+        return Member(host, node, pod, None, plain(told, _REASON_LENGTH), "")
+    return Member(host, node, pod, address, None, waits)
+
+
+def read(
+    run_id: str,
+    test: WorkloadTest,
+    planned: PlannedRun,
+    nodes: Mapping[str, Json],
+    settings: Settings,
+    cluster: Cluster,
+) -> dict[str, list[Member]]:
+    """The members of a workload as they are now, by arm. One that ended has its last words."""
+    selector = manifests.selector({**labels(run_id), TEST: test.name})
+    found = cluster.list(pods_path("pod", settings), selector)
+    return {
+        arm.name: [
+            _with_last_words(member, test, cluster)
+            for member in members(run_id, test, arm, planned, found, nodes)
+        ]
+        for arm in planned.arms
+    }
+
+
+def lost_arms(found: Mapping[str, Sequence[Member]]) -> dict[str, str]:
+    """Why a workload is lost, by arm: the first of its members that is lost."""
+    reasons = {arm: [each.lost for each in of_arm if each.lost] for arm, of_arm in found.items()}
+    return {arm: lost[0] for arm, lost in reasons.items() if lost}
+
+
+def _with_last_words(member: Member, test: WorkloadTest, cluster: Cluster) -> Member:
+    """A member with the last line that it printed, if it ran and has ended."""
+    pod = member.pod
+    if member.lost is None or pod is None or not outcome(pod, test.name).started:
+        return member
+    where = pod["metadata"]["namespace"], pod["metadata"]["name"], test.name
+    lines = [line.strip() for line in cluster.last_lines(*where, _LINES).splitlines()]
+    last = next((line for line in reversed(lines) if line), "")
+    if not last:
+        return member
+    return member._replace(lost=plain(f"{member.lost}; it printed last: {last}", _REASON_LENGTH))
+
+
+def has_ended(pod: Json) -> bool:
+    """Whether a member's container has ended."""
+    status = pod.get("status", {})
+    return status.get("phase") in ("Succeeded", "Failed") or any(
+        "terminated" in each.get("state", {}) for each in status.get("containerStatuses", [])
+    )
+
+
+def _late(pod: Json, test: WorkloadTest) -> int | None:
+    """How long a member that is not ready could have taken; None if it still may."""
+    status, now = pod.get("status", {}), datetime.datetime.now(datetime.UTC)
+    running = [
+        each["state"]["running"]["startedAt"]
+        for each in status.get("containerStatuses", [])
+        if each.get("state", {}).get("running", {}).get("startedAt")
+    ]
+    allowed = test.ready_seconds if running else PULL_SECONDS
+    since = running[0] if running else pod["metadata"]["creationTimestamp"]
+    waited = (now - datetime.datetime.fromisoformat(since)).total_seconds()
+    return allowed if waited > allowed else None

@@ -1,0 +1,121 @@
+"""Where a run's workloads and their load were, and how long each phase took. Pure."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from rackrate.document import Document
+from rackrate.measure.members import MemberStart, WorkloadStart, WorkloadStarts, of_plan
+from rackrate.measure.trials import Trial
+from rackrate.plan.arms import Arm
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.workloads import places
+from rackrate.workloads.base import Volume, WorkloadTest
+
+LoadFrom = Literal["load nodes", "nodes of the arm"]
+
+
+class PhasesOfWorkload(Document):
+    """How long each phase of a workload took in an arm, in seconds; null where it was not seen."""
+
+    start: float | None
+    """From the first member's pod until all containers ran, the pull of images included."""
+    ready: float | None
+    """From then until all members were ready."""
+    load: float | None
+    """Loading data; null for a workload without data."""
+    settle: float
+    """The rest before the first measurement, as the plan asks."""
+    measure: float | None
+    """All its trials, without the time between them."""
+
+
+class WorkloadOfResults(Document):
+    """A workload in an arm."""
+
+    test: str
+    arm: str
+    members: tuple[MemberStart, ...]
+    load_from: LoadFrom
+    """Where its load came from: the stack's load nodes, or nodes of the arm without a member."""
+    load_nodes: tuple[str, ...]
+    """The nodes of its load pods."""
+    storage: str
+    """Where members kept their data: `memory`, `node`, or such as `20 GiB of gp3`."""
+    phases: PhasesOfWorkload
+
+
+def workloads_of(
+    planned: PlannedRun, trials: Sequence[Trial], starts: WorkloadStarts | None
+) -> tuple[WorkloadOfResults, ...]:
+    """Each workload of a run in each arm.
+
+    Args:
+        planned: the run's plan.
+        trials: the stored trials, including the warm-up.
+        starts: how members started; None if it is not known.
+    """
+    known = {} if starts is None else {(each.test, each.arm): each for each in starts.workloads}
+    return tuple(
+        _workload(test, arm, planned, trials, known.get((test.name, arm.name)))
+        for test, arm in of_plan(planned)
+    )
+
+
+def _workload(
+    test: WorkloadTest,
+    arm: Arm,
+    planned: PlannedRun,
+    trials: Sequence[Trial],
+    start: WorkloadStart | None,
+) -> WorkloadOfResults:
+    ours = [trial for trial in trials if (trial.test, trial.arm) == (test.name, arm.name)]
+    members = () if start is None else start.members
+    running = _latest(member.started_at for member in members)
+    return WorkloadOfResults(
+        test=test.name,
+        arm=arm.name,
+        members=members,
+        load_from="load nodes" if planned.load_nodes else "nodes of the arm",
+        load_nodes=places(test, arm, planned.load_nodes).loaders,
+        storage=_storage(test),
+        phases=PhasesOfWorkload(
+            start=_seconds(_earliest(member.created_at for member in members), running),
+            ready=_seconds(running, _latest(member.ready_at for member in members)),
+            load=_duration(t for t in ours if t.warm_up and test.has_data),
+            settle=float(test.settle_seconds),
+            measure=_duration(t for t in ours if not t.warm_up),
+        ),
+    )
+
+
+def _storage(test: WorkloadTest) -> str:
+    if isinstance(test.storage, Volume):
+        return f"{test.storage.gib} GiB of {test.storage.storage_class}"
+    return test.storage
+
+
+def _duration(trials: Iterable[Trial]) -> float | None:
+    """The seconds of those trials of which the time is known; None if there is none."""
+    spans = [trial.interval for trial in trials]
+    known = [end - start for start, end in filter(None, spans)]
+    return sum(known) if known else None
+
+
+def _earliest(times: Iterable[str | None]) -> datetime.datetime | None:
+    known = [datetime.datetime.fromisoformat(time) for time in times if time is not None]
+    return min(known, default=None)
+
+
+def _latest(times: Iterable[str | None]) -> datetime.datetime | None:
+    """The latest time; None if one is unknown."""
+    found = list(times)
+    if not found or None in found:
+        return None
+    return max(datetime.datetime.fromisoformat(time) for time in found if time is not None)
+
+
+def _seconds(start: datetime.datetime | None, end: datetime.datetime | None) -> float | None:
+    return None if start is None or end is None else max(0.0, (end - start).total_seconds())

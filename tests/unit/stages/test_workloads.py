@@ -1,0 +1,227 @@
+"""A run with a workload: its members, its load, and what happens when it is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rackrate.errors import InvalidPlan
+from rackrate.measure import manifests, members
+from rackrate.plan.schedule import BlockItem, block_items
+from rackrate.selectors import Selector
+from rackrate.settings import LOAD, StackArm
+from rackrate.stages.await_servers import await_servers
+from rackrate.stages.check_links import check_links
+from rackrate.stages.teardown import teardown
+from tests.unit.measure import fake_cluster
+from tests.unit.samples import DATA, LABEL, SETTINGS, node
+from tests.unit.stages.runs import RUN, Eks, trials
+
+PRINTED = (DATA / "etcd" / "3.6.8" / "one-client.txt").read_text()
+ETCD = {"name": "etcd", "puts": 300, "members": 2, "settle_seconds": 7}
+PLAN = {"tests": [{"name": "rtt", "count": 10}, ETCD], "blocks": 2, "seed": 42}
+LOAD_NODES = StackArm(LOAD, "none", False, ("ng-3",), Selector.parse(f"{LABEL}=ng-3"))
+
+
+@pytest.fixture
+def settings():
+    return replace(SETTINGS, load=LOAD_NODES, load_node_count=1)
+
+
+@pytest.fixture(autouse=True)
+def etcd(cluster, monkeypatch):
+    """A load node, and the output of etcd's benchmark."""
+    cluster.nodes.append(node("node-l", "ng-3"))
+    monkeypatch.setitem(fake_cluster.PRINTED, "benchmark", PRINTED)
+
+
+def pods(cluster, role):
+    return sorted(cluster.of_role(role), key=lambda pod: pod["metadata"]["name"])
+
+
+def of_etcd(store):
+    return [t for t in trials(store) if t.test == "etcd" and not t.warm_up]
+
+
+def test_members_are_on_the_arms_nodes_and_know_each_others_names(deploy, cluster):
+    deploy(PLAN)
+    service = next(thing for path, thing in cluster.objects.items() if "/services/" in path)
+    found = pods(cluster, "member")
+    assert [(p["spec"]["hostname"], p["spec"]["nodeName"]) for p in found] == [
+        ("etcd-baseline-0", "node-c"),
+        ("etcd-baseline-1", "node-d"),
+        ("etcd-treatment-0", "node-a"),
+        ("etcd-treatment-1", "node-b"),
+    ]
+    for pod in found:
+        assert pod["spec"]["subdomain"] == service["metadata"]["name"]
+        (container,) = pod["spec"]["containers"]
+        arm = pod["metadata"]["labels"][manifests.ARM]
+        for index in range(2):
+            name = f"etcd-{arm}-{index}"
+            peer = f"{name}=http://{name}.{service['metadata']['name']}:2380"
+            assert any(peer in word for word in container["command"])
+    wanted = service["spec"]["selector"].items()
+    assert all(wanted <= pod["metadata"]["labels"].items() for pod in found)
+
+
+def test_load_comes_from_the_load_node_to_one_arm_at_a_time_and_first_to_each_in_turn(
+    deploy, measure, cluster, store
+):
+    items = block_items(deploy(PLAN))
+    of_workload = [item for item in items if item.workload is not None]
+    arms = [[pair.arm for pair in item.pairs] for item in of_workload]
+    assert all(len(of_item) == 1 for of_item in arms)
+    assert arms[:2] == arms[2:][::-1]
+    assert [item.pause_seconds for item in of_workload] == [7, 0, 0, 0]
+    for item in items:
+        measure(item)
+    measured = of_etcd(store)
+    assert [(t.client, t.status, t.value) for t in measured] == [
+        ("node-l", "measured", 0.0002413)
+    ] * 4
+    assert {t.values["operations"] for t in measured} == {3605.098387821632 / 2}
+    assert all(trial.is_measured for trial in trials(store))
+
+
+def test_the_load_pod_has_the_addresses_of_all_members_of_its_arm(deploy, measure, cluster):
+    item = next(i for i in block_items(deploy(PLAN)) if i.workload is not None)
+    cluster.on_client = lambda pod: (started.append(pod), cluster.succeed(pod))
+    started: list[dict] = []
+    measure(item)
+    (pod,) = started
+    arm = item.pairs[0].arm
+    found = [p for p in pods(cluster, "member") if p["metadata"]["labels"][manifests.ARM] == arm]
+    urls = ",".join(f"http://{p['status']['podIP']}:2379" for p in found)
+    assert f"--endpoints={urls}" in pod["spec"]["containers"][0]["command"]
+
+
+def test_without_load_nodes_the_load_comes_from_nodes_without_a_member(
+    plan, resources, cluster, store
+):
+    ours = resources.but(settings=SETTINGS)
+    tests = [{**ETCD, "members": 1}]
+    plan({**PLAN, "tests": tests}, settings=ours.settings)
+    found = {(pair.client, pair.server) for i in block_items(store.items(RUN)) for pair in i.pairs}
+    assert found == {("node-b", "node-a"), ("node-d", "node-c")}
+
+
+@pytest.mark.parametrize(
+    ("test", "field", "remedy"),
+    [
+        ({**ETCD, "members": 2}, "tests[1].members", "LoadNodeCount=1"),
+        ({**ETCD, "members": 3}, "tests[1].members", "enlarge"),
+    ],
+)
+def test_a_plan_without_nodes_for_its_workload_is_refused_with_a_remedy(plan, test, field, remedy):
+    with pytest.raises(InvalidPlan) as caught:
+        plan({**PLAN, "tests": [PLAN["tests"][0], test]}, settings=SETTINGS, eks=Eks())
+    (fault,) = caught.value.faults
+    assert fault.path == field
+    assert remedy in fault.remedy
+
+
+def test_a_workload_that_ends_while_it_starts_costs_its_arm_alone(
+    deploy, measure, cluster, store, resources
+):
+    def start(pod):
+        cluster.be_ready(pod)
+        if pod["spec"]["hostname"] == "etcd-baseline-1":
+            end(cluster, pod, exitCode=1, reason="Error")
+
+    cluster.on_member = start
+    deploy(PLAN)
+    assert await_servers(RUN, resources).ready
+    for item in store.items(RUN):
+        measure(item)
+    lost = [trial for trial in trials(store) if not trial.is_measured]
+    assert {(trial.test, trial.arm) for trial in lost} == {("etcd", "baseline")}
+    for trial in lost:
+        assert "etcd-baseline-1 on node-d" in trial.reason
+        assert "exit code 1" in trial.reason
+        assert "the disk is full" in trial.reason
+
+
+def test_a_workload_that_fails_its_warm_up_is_no_link_that_is_down(
+    deploy, measure, store, resources, cluster
+):
+    cluster.on_client = lambda pod: cluster.finish(pod, {"etcd": 1})
+    deploy({**PLAN, "tests": [ETCD]})
+    for item in block_items(store.items(RUN, "warm_up.json")):
+        measure(item)
+    assert check_links(RUN, resources).down == 0
+    assert len(store.run(RUN).warnings) == 2
+
+
+def test_a_trial_fails_if_a_member_was_killed_while_it_was_measured(
+    deploy, measure, cluster, store
+):
+    items = block_items(deploy(PLAN))
+    item = next(item for item in items if item.workload is not None)
+    arm = item.pairs[0].arm
+
+    def measured(pod):
+        cluster.succeed(pod)
+        member = next(
+            p for p in pods(cluster, "member") if p["spec"]["hostname"] == f"etcd-{arm}-0"
+        )
+        end(cluster, member, exitCode=137, reason="OOMKilled")
+
+    cluster.on_client = measured
+    measure(item)
+    (trial,) = of_etcd(store)
+    assert trial.status == "failed"
+    assert "too much memory" in trial.reason
+    assert trial.raw_key, "what the load pod printed is kept"
+    assert trial.values == {}
+
+
+def test_a_member_that_is_never_ready_is_waited_for_no_longer_than_it_may_take(
+    deploy, cluster, store, resources
+):
+    def start(pod):
+        cluster.be_ready(pod)
+        pod["status"]["conditions"] = []  # since 2026-11-21, when it started
+
+    cluster.on_member = start
+    deploy(PLAN)
+    assert await_servers(RUN, resources).ready
+    found = store.find(RUN, members.NAME, members.WorkloadStarts)
+    assert {each.failure is None for of in found.workloads for each in of.members} == {False}
+
+
+def test_how_members_started_is_kept(deploy, store, resources):
+    deploy(PLAN)
+    assert await_servers(RUN, resources).ready
+    found = store.find(RUN, members.NAME, members.WorkloadStarts)
+    assert [(of.test, of.arm, [m.node for m in of.members]) for of in found.workloads] == [
+        ("etcd", "treatment", ["node-a", "node-b"]),
+        ("etcd", "baseline", ["node-c", "node-d"]),
+    ]
+    first = found.workloads[0].members[0]
+    assert (first.started_at, first.ready_at) == (fake_cluster.STARTED, fake_cluster.FINISHED)
+
+
+def test_teardown_leaves_nothing_of_a_workload(deploy, cluster, resources):
+    deploy(PLAN)
+    assert teardown(RUN, resources).gone
+    assert cluster.objects == {}
+
+
+def test_a_plan_of_a_workload_alone_measures_it_alone(deploy, store):
+    items = deploy({**PLAN, "tests": [ETCD]})
+    ordinary = [item for item in items if isinstance(item, BlockItem)]
+    assert len(ordinary) == 4
+    assert all(item.workload is not None for item in ordinary)
+
+
+def end(cluster, pod, **ended):
+    """Let the container of a member's pod end."""
+    (container,) = pod["spec"]["containers"]
+    times = {"startedAt": fake_cluster.STARTED, "finishedAt": fake_cluster.FINISHED}
+    pod["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    pod["status"]["containerStatuses"] = [
+        {"name": container["name"], "state": {"terminated": {**times, **ended}}}
+    ]
+    cluster.logs[pod["metadata"]["name"], container["name"]] = "starting\nthe disk is full\n"
