@@ -65,6 +65,24 @@ def test_pods_of_a_silent_node_are_deleted_without_its_word(
     assert cluster.objects == {}
 
 
+def test_one_request_deletes_all_pods_once_no_daemon_set_makes_them_anew(
+    deploy, cluster, resources, monkeypatch
+):
+    deploy()
+    kinds = []
+    delete_all = cluster.delete_all
+
+    def seen(path, labels):
+        kinds.extend(thing["kind"] for thing in cluster.objects.values() if "kind" in thing)
+        delete_all(path, labels)
+
+    monkeypatch.setattr(cluster, "delete_all", seen)
+    monkeypatch.setattr(cluster, "delete", lambda path, **_: cluster.objects.pop(path, None))
+    teardown(RUN, resources)
+    assert kinds == ["ConfigMap"], "its DaemonSets are gone, and its owner is not"
+    assert cluster.objects == {}
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
     [("ABORTED", "aborted"), ("TIMED_OUT", "timed_out"), ("FAILED", "failed")],
