@@ -26,7 +26,7 @@ def handler(event: Json, context: LambdaContext) -> Json:
     else:
         collected = collect(
             run_id,
-            BlockItem.from_json(event["item"]),
+            BlockItem.from_json(event["repeated"] or event["item"]),
             resources,
             attempt=event["attempt"],
             deadline=event["deadline"],

@@ -158,7 +158,7 @@ class Functions(ScriptedFunctions):
                 "ready": True,
                 "access_lost": False,
                 "pods": 2,
-                "item": event["item"],
+                "repeated": None,
                 "attempt": 1,
                 "wait_seconds": 0,
                 "deadline": 0,

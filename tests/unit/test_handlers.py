@@ -169,12 +169,12 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog, execut
     def measure(item):
         launched = step("launch", "Launch", run_id=RUN, item=item)
         assert set(launched) == {
-            *("ready", "access_lost", "pods", "item", "attempt"),
+            *("ready", "access_lost", "pods", "repeated", "attempt"),
             *("wait_seconds", "deadline", "gave_up"),
         }
         if launched["pods"]:
-            event = {key: launched[key] for key in ("item", "attempt", "deadline")}
-            assert step("collect", "Collect", run_id=RUN, **event)["finished"] is True
+            event = {key: launched[key] for key in ("repeated", "attempt", "deadline")}
+            assert step("collect", "Collect", run_id=RUN, item=item, **event)["finished"] is True
 
     for item in store.items(RUN, "warm_up.json"):
         measure(item.to_json())

@@ -45,8 +45,8 @@ _SERVERS, _SECONDS_PER_SERVER = 100, 0.1
 _TRIALS_OF_A_RUN, _SECONDS_PER_ANALYZED_TRIAL = 1000, 0.01
 #: A batch has one make-up item for this many ordinary items, and at least one.
 ITEMS_PER_MAKEUP = 3
-#: The most pairs in one item. Step Functions limits a state's input to 256 KiB, which contains the
-#: item twice: as it was read and as it was launched.
+#: The most pairs in one item. Step Functions limits a state's input to 256 KiB, of which an item
+#: with so many pairs takes a third.
 MAX_PAIRS_PER_ITEM = 512
 #: The most trials in one item. One call of Collect reads, parses and stores them within half of its
 #: time and its memory.

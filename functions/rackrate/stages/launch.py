@@ -71,8 +71,9 @@ class Launched(Document):
     """Whether the namespace or the rights in it are gone and have to be made again first."""
     pods: int
     """How many were started; 0 when nothing is missing."""
-    item: Item
-    """The item they belong to."""
+    repeated: BlockItem | None = None
+    """The item to which they belong, if a make-up item repeats it. An ordinary item is in the
+    execution's input already, and a state has room for one of 512 pairs with half to spare."""
     attempt: int
     """Which attempt at it this is."""
     wait_seconds: int
@@ -94,7 +95,7 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
         AccessLost: the namespace or the rights in it are gone again and again.
         NodesBusy: the run does not hold its nodes any more, so another run may measure on them.
     """
-    nothing = Launched(pods=0, item=item, attempt=0, wait_seconds=0, deadline=0)
+    nothing = Launched(pods=0, attempt=0, wait_seconds=0, deadline=0)
     try:
         return _launch(run_id, item, nothing, resources)
     except ClusterUnreachable as error:
@@ -188,7 +189,7 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     longest = max(traffic_seconds(tests, target.phase) for tests in started)
     return Launched(
         pods=len(started),
-        item=target,
+        repeated=None if target is item else target,
         attempt=attempt,
         wait_seconds=max(1, int(longest) - HEAD_START_SECONDS),
         deadline=int(time.time()) + patience,

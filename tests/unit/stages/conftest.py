@@ -41,7 +41,7 @@ def measure(resources):
         if launched.pods:
             collected = collect(
                 RUN,
-                launched.item,
+                launched.repeated or item,
                 resources,
                 attempt=launched.attempt,
                 deadline=launched.deadline,

@@ -246,7 +246,9 @@ def test_collecting_a_repetition_twice_changes_nothing(deploy, measure, cluster,
     lose_one(items, cluster, measure, "rtt")
     launched = measure(items[6])
     before, run = store.trials(RUN), store.run(RUN)
-    again = collect(RUN, launched.item, resources, attempt=2, deadline=time.time(), watch_seconds=1)
+    again = collect(
+        RUN, launched.repeated, resources, attempt=2, deadline=time.time(), watch_seconds=1
+    )
     assert (again.finished, again.measured, again.failed) == (True, 0, 0)
     assert store.trials(RUN) == before
     assert store.run(RUN).trials_measured == run.trials_measured
@@ -261,7 +263,12 @@ def test_a_crash_between_storing_and_counting_is_mended_by_the_next_call(
 
     def collected():
         return collect(
-            RUN, launched.item, resources, attempt=2, deadline=launched.deadline, watch_seconds=1
+            RUN,
+            launched.repeated,
+            resources,
+            attempt=2,
+            deadline=launched.deadline,
+            watch_seconds=1,
         )
 
     with monkeypatch.context() as crashing:

@@ -48,8 +48,8 @@ def outcome(resources, run_id, after):
         if launched.pods:
             known = {"attempt": launched.attempt, "deadline": launched.deadline}
             twice(
-                lambda launched=launched, known=known: collect(
-                    run_id, launched.item, resources, watch_seconds=1, **known
+                lambda item=item, launched=launched, known=known: collect(
+                    run_id, launched.repeated or item, resources, watch_seconds=1, **known
                 )
             )
     twice(lambda: analyze(run_id, resources, after_failure=False))

@@ -72,7 +72,7 @@ def run(resources, store):
             if launched.pods:
                 collect(
                     run_id,
-                    launched.item,
+                    launched.repeated or item,
                     resources,
                     attempt=launched.attempt,
                     deadline=launched.deadline,
