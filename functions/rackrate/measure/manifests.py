@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rackrate.document import Json
+from rackrate.measure.starts import STARTS, waiting
 from rackrate.plan.arms import Network
 from rackrate.plan.schedule import BlockItem, Pair, Phase, traffic_seconds
 from rackrate.selectors import Toleration
@@ -200,6 +201,8 @@ def client(
     image: str,
     tolerations: Sequence[Toleration] = (),
     members: Sequence[str] = (),
+    starts: Mapping[str, int] | None = None,
+    waiting_seconds: float = 0.0,
 ) -> Json:
     """A pod that runs tests one after the other against one server, or is a workload's load.
 
@@ -218,10 +221,16 @@ def client(
         image: the tools' image.
         tolerations: the taints that it tolerates.
         members: the IP addresses of the members of the item's workload, in their order.
+        starts: when its tests start, in seconds since 1970, by test; at once if nothing is agreed.
+        waiting_seconds: how long it waits for them at most.
     """
     workload = item.workload
+    starts = {test.name: starts[test.name] for test in tests} if starts else {}
     containers = (
-        [container(test.name, test.argv(server_address), image) for test in tests]
+        [
+            container(test.name, waiting(test.argv(server_address), starts.get(test.name)), image)
+            for test in tests
+        ]
         if workload is None
         else _of_load(workload, item.phase, members, image)
     )
@@ -236,7 +245,12 @@ def client(
         "metadata": {
             "name": name,
             "labels": {**client_labels(run_id, item, attempt), ARM: pair.arm},
-            "annotations": {**HOLD, CLIENT_NODE: pair.client, SERVER_NODE: pair.server},
+            "annotations": {
+                **HOLD,
+                CLIENT_NODE: pair.client,
+                SERVER_NODE: pair.server,
+                **({STARTS: json.dumps(starts)} if starts else {}),
+            },
             "ownerReferences": owned_by(run_id, owner_uid),
         },
         "spec": {
@@ -244,7 +258,7 @@ def client(
             # The plan chose the node, so the pod skips the scheduler.
             "nodeName": node,
             "restartPolicy": "Never",
-            "activeDeadlineSeconds": active_deadline_seconds(tests, item.phase),
+            "activeDeadlineSeconds": active_deadline_seconds(tests, item.phase, waiting_seconds),
             "initContainers": containers[:-1],
             "containers": containers[-1:],
         },
@@ -276,9 +290,17 @@ def _of_load(
     ]
 
 
-def active_deadline_seconds(tests: Sequence[TestBase], phase: Phase = "measure") -> int:
-    """The deadline of a client pod, in seconds after its start."""
-    return round(traffic_seconds(tests, phase) * 1.5 + GRACE_SECONDS)
+def active_deadline_seconds(
+    tests: Sequence[TestBase], phase: Phase = "measure", waiting_seconds: float = 0.0
+) -> int:
+    """The deadline of a client pod, in seconds after its start.
+
+    Args:
+        tests: its tests.
+        phase: what is done with workloads among them.
+        waiting_seconds: how long it waits for agreed starts.
+    """
+    return round(traffic_seconds(tests, phase) * 1.5 + waiting_seconds + GRACE_SECONDS)
 
 
 def holder(

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rackrate.measure.starts import NO_PROGRAM_CODE, agreed_start, awaited
+
 _MESSAGE_LENGTH = 300
 #: The kubelet's reasons for containers that could not start. It dates their start to 1970.
 _NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
@@ -25,7 +27,7 @@ class Outcome:
     Attributes:
         started: whether the container ran, so that it may have output.
         failure: why the test failed, or None when its container succeeded.
-        started_at: ISO 8601, or None.
+        started_at: ISO 8601, or None. A container that waits for an agreed start starts then.
         finished_at: ISO 8601, or None.
     """
 
@@ -79,18 +81,31 @@ def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
         return Outcome(False, lacking)
     ran = ended is not None and ended.get("reason") not in _NEVER_RAN
     if ended is not None and ran and ended.get("startedAt"):
-        return Outcome(True, _why_ended(status, ended), ended["startedAt"], ended.get("finishedAt"))
+        started_at = _started_at(ended, agreed_start(pod, test))
+        return Outcome(True, _why_ended(status, ended), started_at, ended.get("finishedAt"))
     if "running" in state:
         return Outcome(
             True,
             f"did not finish before the deadline{_because(status)}",
-            state["running"].get("startedAt"),
+            _started_at(state["running"], agreed_start(pod, test)),
         )
     waiting = (ended or state.get("waiting") or {}).get("message") or (
         ended or state.get("waiting") or {}
     ).get("reason")
     detail = f" ({waiting})" if waiting and waiting != "PodInitializing" else ""
     return Outcome(False, f"was not started{_because(status)}{detail}"[:_MESSAGE_LENGTH])
+
+
+def _started_at(state: Mapping[str, Any], agreed: int | None) -> str | None:
+    """When a test started: with its container, or at the agreed time if the container lived to it.
+
+    Kubernetes and this write times in whole seconds of UTC, so their order is that of the texts.
+    """
+    started: str | None = state.get("startedAt")
+    if started is None or agreed is None:
+        return started
+    time = datetime.datetime.fromtimestamp(agreed, datetime.UTC).isoformat().replace("+00:00", "Z")
+    return time if started < time <= state.get("finishedAt", time) else started
 
 
 def missing_part(pod: Mapping[str, Any], container: str) -> str | None:
@@ -106,15 +121,20 @@ def missing_part(pod: Mapping[str, Any], container: str) -> str | None:
         for state in each.get(of, {}).values()
     ]
     no_program = any(_NO_PROGRAM in (state.get("message") or "") for state in states)
-    if not no_program and not any(map(_has_no_image, states)):
-        return None
+    shell_found_none = any(state.get("exitCode") == NO_PROGRAM_CODE for state in states)
+    no_image = any(map(_has_no_image, states))
     for each in (*spec.get("initContainers", []), *spec.get("containers", [])):
-        if each["name"] == container and no_program:
+        if each["name"] != container:
+            continue
+        command = each["command"]
+        if shell_found_none and command != awaited(command):
+            no_program, command = True, awaited(command)
+        if no_program:
             return (
-                f"there is no {each['command'][0]} in the image {each['image']}; the image that"
+                f"there is no {command[0]} in the image {each['image']}; the image that"
                 ' the stack builds has it: update the stack with "ToolImage=build"'
             )
-        if each["name"] == container:
+        if no_image:
             return (
                 f"there is no image {each['image']} in its registry; update the stack with the name"
                 ' of one that there is, or with "ToolImage=build"'

@@ -54,6 +54,10 @@ MAX_TRIALS_PER_ITEM = 3072
 
 #: What an item does with a workload: it loads its data, or measures it.
 Phase = Literal["load", "measure"]
+#: Pairs that load the network together start each test at an agreed time. The first one is so long
+#: after Launch has begun, and later by a second for so many pods. The next one is so long after a
+#: test's end, in which Kubernetes starts its container.
+FIRST_START_SECONDS, PODS_PER_SECOND, NEXT_START_SECONDS = 3.0, 100, 2.0
 
 #: Two node names; the client in the direction `forward` comes first.
 Edge = tuple[str, str]
@@ -118,6 +122,13 @@ class BlockItem(Document):
     def workload(self) -> WorkloadTest | None:
         """Its workload; None for tests of pairs."""
         return next(iter(workloads(self.tests)), None)
+
+    @property
+    def is_together(self) -> bool:
+        """Whether its pairs are to load the network at once: an arm has several of them."""
+        of_arms = Counter(pair.arm for pair in self.pairs)
+        loads = self.workload is None and not self.warm_up
+        return loads and max(of_arms.values(), default=0) > 1
 
     @property
     def trials(self) -> list[TrialKey]:
@@ -820,6 +831,18 @@ def _seconds_of(test: TestBase, phase: Phase) -> float:
     if phase == "load":
         return test.load_seconds
     return test.expected_seconds + (test.clear_seconds if test.clears else 0.0)
+
+
+def waiting_seconds(tests: Sequence[TestBase], pairs: int) -> float:
+    """How long the pods of a round wait for agreed starts, from when Launch begins.
+
+    Args:
+        tests: the tests that each pair runs.
+        pairs: the pairs that load the network together.
+    """
+    between = NEXT_START_SECONDS * (len(tests) - 1)
+    # An agreed start is a whole second.
+    return FIRST_START_SECONDS + pairs / PODS_PER_SECOND + between + len(tests)
 
 
 def round_seconds(tests: Sequence[TestBase], pairs: int, phase: Phase = "measure") -> float:

@@ -27,6 +27,7 @@ from rackrate.measure.obstacles import (
     of_a_quota,
     reasons_of,
 )
+from rackrate.measure.starts import agreed_starts
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.schedule import (
     BlockItem,
@@ -43,6 +44,7 @@ from rackrate.plan.schedule import (
     planned_trials,
     traffic_seconds,
     up_to_batch,
+    waiting_seconds,
 )
 from rackrate.resources import Resources
 from rackrate.stages.await_servers import WAIT_SECONDS, present_servers
@@ -115,7 +117,8 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     if chosen is None:
         return nothing
     target, attempt, wanted = chosen
-    deadline = manifests.active_deadline_seconds(target.tests, target.phase)
+    waits = waiting_seconds(target.tests, len(target.pairs)) if target.is_together else 0.0
+    deadline = manifests.active_deadline_seconds(target.tests, target.phase, waits)
     patience = deadline + PATIENCE_SECONDS
     keep_lease(run, store, seconds=patience)
     planned = store.plan(run_id)
@@ -144,6 +147,7 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     if reasons and attempt > 1:
         reasons |= _without_partners(run_id, target, wanted, reasons, store)
     tests_of = _tests_of(target, [key for key in wanted if key not in reasons])
+    starts = _starts(target, tests_of)
     pods: list[tuple[Pair, str, Json]] = []
     for pair, tests in tests_of.items():
         pod = manifests.client(
@@ -158,6 +162,8 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
             image=settings.tool_image,
             tolerations=settings.tolerations,
             members=workload.addresses.get(pair.arm, ()),
+            starts=starts,
+            waiting_seconds=waits,
         )
         pods.append((pair, pods_path(pair.client_network, settings), pod))
 
@@ -187,6 +193,9 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     if not started:
         return nothing.model_copy(update={"gave_up": over})
     longest = max(traffic_seconds(tests, target.phase) for tests in started)
+    if starts:
+        ends = (starts[test.name] + test.expected_seconds for tests in started for test in tests)
+        longest = max(ends) - time.time()
     return Launched(
         pods=len(started),
         repeated=None if target is item else target,
@@ -266,6 +275,15 @@ def _tests_of(item: BlockItem, trials: list[TrialKey]) -> dict[Pair, list[TestBa
         for pair in item.pairs
     }
     return {pair: tests for pair, tests in found.items() if tests}
+
+
+def _starts(item: BlockItem, tests_of: Mapping[Pair, list[TestBase]]) -> dict[str, int]:
+    """The agreed starts of the tests to run, if the item's pairs load the network together."""
+    if not item.is_together:
+        return {}
+    running = {test.name for tests in tests_of.values() for test in tests}
+    tests = [test for test in item.tests if test.name in running]
+    return agreed_starts(tests, len(tests_of), time.time())
 
 
 def _announce(run_id: str, item: Item, target: BlockItem, store: Store) -> RunRecord | None:

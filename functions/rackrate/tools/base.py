@@ -376,7 +376,7 @@ class TestBase(BaseModel, ABC):
 
     @abstractmethod
     def argv(self, server: str) -> list[str]:
-        """The client's command line for a server's IP address; it runs without a shell."""
+        """The client's command line for a server's IP address; no shell interprets it."""
 
     @property
     @abstractmethod

@@ -12,6 +12,7 @@ from typing import Any
 
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Log
+from rackrate.measure.starts import awaited
 from tests.unit.samples import DATA, HOST_SETTINGS, NODES, node
 
 STARTED, FINISHED = "2026-11-21T08:00:00Z", "2026-11-21T08:00:03Z"
@@ -23,6 +24,7 @@ PRINTED = {
 
 def printed(argv: list[str]) -> str:
     """The real tool's output, with the streams and the duration of the command line."""
+    argv = awaited(argv)
     text = PRINTED[argv[0]]
     if argv[0] != "iperf3":
         return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 import time
@@ -17,11 +18,13 @@ from rackrate.measure.obstacles import (
     QUOTA_WAITS,
     REFUSED_ITEMS,
 )
+from rackrate.measure.starts import STARTS, awaited
 from rackrate.results.build import RunFailure
 from rackrate.stages.analyze import analyze
 from rackrate.stages.collect import collect, give_up
 from rackrate.stages.launch import launch
 from rackrate.store import later, now
+from tests.unit.samples import node
 from tests.unit.stages.runs import PLAN, PODS, RUN, failing, missed, trials
 
 
@@ -41,6 +44,28 @@ def test_an_item_measures_each_arm_at_once_and_removes_its_pods(deploy, measure,
     run = store.run(RUN)
     assert (run.trials_measured, run.trials_failed, run.block) == (6, 0, 1)
     assert run.phase == "block 1 of 6"
+
+
+@pytest.mark.parametrize(("load", "agreed"), [("together", 1), ("isolated", 0)])
+def test_pairs_that_load_the_network_together_start_each_test_at_one_time(
+    deploy, cluster, resources, load, agreed
+):
+    cluster.nodes += [node(f"{arm}-{n}", arm) for arm in ("ng-1", "ng-2") for n in (1, 2)]
+    item = deploy({**PLAN, "pairing": "ring", "load": load})[0]
+    before = time.time()
+    launched = launch(RUN, item, resources)
+    pods = cluster.of_role("client")
+    notes = [pod["metadata"]["annotations"].get(STARTS) for pod in pods]
+    assert (len(pods), len({*notes} - {None})) == (4 if agreed else 2, agreed)
+    for pod in pods:
+        starts = json.loads(pod["metadata"]["annotations"].get(STARTS, "{}"))
+        for each in [*pod["spec"]["initContainers"], *pod["spec"]["containers"]]:
+            waits = each["command"] != awaited(each["command"])
+            assert waits == bool(agreed)
+            assert not waits or str(starts[each["name"]]) in each["command"]
+        ends = max(starts.values(), default=0)
+        assert ends < before + launched.wait_seconds + pod["spec"]["activeDeadlineSeconds"]
+        assert ends < launched.deadline
 
 
 def test_a_trial_carries_its_unit_its_nodes_and_its_times(deploy, measure, store):
