@@ -22,6 +22,7 @@ import contextlib
 import datetime
 import itertools
 import json
+import math
 import re
 import statistics
 import sys
@@ -44,6 +45,8 @@ from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP
 
 SIZES = (14, 60, 150, 502, 1002)
 OUT = Path(__file__).resolve().parents[1] / "out" / "scale"
+#: Up to so many nodes, every node is measured with every other one of its arm; above, in a ring.
+MOST_NODES_OF_A_MESH = 15
 #: Recordings exist of these tests (`lab/simulated/logs.py`).
 PLAN: Mapping[str, Any] = {
     "tests": [
@@ -61,17 +64,23 @@ RUN = "scale"
 STAGES = ("Plan", "Deploy", "Await servers", "Measure", "Analyze", "Report", "Teardown", "Finish")
 #: Step Functions' limits (Step Functions developer guide, "Service quotas").
 MOST_STATE_BYTES, MOST_EVENTS = 256 * 1024, 25_000
+#: Lambda's largest request and response (Lambda developer guide, "Lambda quotas").
+MOST_EVENT_BYTES = 6 * 10**6
 #: DynamoDB's largest item (DynamoDB developer guide, "Service, account, and table quotas").
 MOST_ITEM_BYTES = 400 * 1024
 #: With this much memory a function has a whole vCPU, with less its share of one (Lambda developer
 #: guide, "Configure Lambda function memory").
 WHOLE_CPU_BYTES = 1769 * 2**20
-#: Growth of a figure per pair from the smaller to the largest of these sizes that holds.
+#: Growth of a figure per pair from the smallest of these sizes to any larger one that holds. It may
+#: shrink, because more pairs share what a run costs anyway.
 FLAT_FROM, MOST_GROWTH = 60, 1.10
+#: A stage that takes so long at the larger of two sizes may grow with this power of the nodes.
+LONG_STAGE_SECONDS, MOST_POWER = 10.0, 1.3
 #: The share of its memory and of its time that a function may use.
 MOST_SHARE = 0.5
-#: How long the collection of a round may take.
-MOST_COLLECT_SECONDS = 20.0
+#: How long the collection of a round may take after the end of its last test, with Lambda's share
+#: of a processor, and within how many seconds its tests may start.
+MOST_COLLECT_SECONDS, MOST_SPREAD_SECONDS = 20.0, 2.0
 #: How far the estimate may be from what was counted.
 MOST_ESTIMATE_ERROR = 0.15
 DEPLOY_SECONDS, RUN_SECONDS = 900.0, 840.0
@@ -135,15 +144,16 @@ def measure(nodes: int) -> Json:
         deployed = time.monotonic() - began
         region = Region(status)
         outputs = stack.outputs(status)
-        arn = _run(region, outputs["StateMachineArn"])
+        pairing = "mesh" if nodes <= MOST_NODES_OF_A_MESH else "ring"
+        arn = _run(region, outputs["StateMachineArn"], {**PLAN, "pairing": pairing})
         _say("reading the figures")
         found = _figures(region, outputs, arn)
-    return {"nodes": 2 * each, "deploy_seconds": deployed, **found}
+    return {"nodes": 2 * each, "pairing": pairing, "deploy_seconds": deployed, **found}
 
 
-def _run(region: Region, machine: str) -> str:
+def _run(region: Region, machine: str, plan: Mapping[str, Any]) -> str:
     started = region.stepfunctions.start_execution(
-        stateMachineArn=machine, name=RUN, input=json.dumps(PLAN)
+        stateMachineArn=machine, name=RUN, input=json.dumps(plan)
     )
     arn = str(started["executionArn"])
     _say("running")
@@ -169,9 +179,9 @@ def _figures(region: Region, outputs: Mapping[str, str], arn: str) -> Json:
     invocations = _lines(directory / "aws" / "lambda" / INVOCATIONS)
     run = next(each for each in items if each["sk"] == "run")
     since = histories[0][0]["timestamp"].timestamp()
-    functions = functions_of(
-        [each for each in invocations if each["ended_at"] > since], _settings(region)
-    )
+    settings = _settings(region)
+    of_run = [each for each in invocations if each["ended_at"] > since]
+    functions = functions_of(of_run, settings)
     requests = [
         each
         for each in _lines(directory / "logs" / "audit.jsonl")
@@ -198,6 +208,7 @@ def _figures(region: Region, outputs: Mapping[str, str], arn: str) -> Json:
         "item_bytes": max(len(json.dumps(each, default=str)) for each in items),
         "objects": _objects(region, outputs["BucketName"]),
         "starts": starts_of(trials),
+        "collections": collections_of(trials, of_run, settings),
         "estimate": {
             "seconds": plan["estimates"]["seconds"],
             "lines": plan["estimates"]["cost"]["lines"],
@@ -380,6 +391,45 @@ def starts_of(trials: Iterable[Mapping[str, Any]]) -> list[Json]:
     ]
 
 
+def collections_of(
+    trials: Iterable[Mapping[str, Any]],
+    invocations: Iterable[Mapping[str, Any]],
+    settings: Mapping[str, tuple[float, int]],
+) -> list[Json]:
+    """How long each round's collection took after its last test had ended, in order.
+
+    Kubernetes tells that end in whole seconds, so each figure is up to a second too large.
+    """
+    ended: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for each in trials:
+        if each.get("finished_at"):
+            key = int(each["block"]), int(each["round"])
+            ended[key].append(_moment(str(each["finished_at"])))
+    rounds = sorted((max(of), len(of), key) for key, of in ended.items())
+    calls = sorted(
+        (each["ended_at"], seconds_on_lambda(each, settings[each["function"]][1]) - each["seconds"])
+        for each in invocations
+        if step_of(each["function"]) == "collect"
+    )
+    found = []
+    for (last, number, (block, round_)), (later, *_) in itertools.pairwise(
+        [*rounds, (float("inf"), 0, (0, 0))]
+    ):
+        of = [call for call in calls if last <= call[0] < later]
+        if of:
+            end, slower = of[-1]
+            found.append(
+                {
+                    "block": block,
+                    "round": round_,
+                    "trials": number,
+                    "seconds": end - last,
+                    "on_lambda": end - last + slower,
+                }
+            )
+    return found
+
+
 class Point(NamedTuple):
     """A point of what is to hold: whether it does, and the figures that say so."""
 
@@ -421,6 +471,7 @@ def judged(sizes: Sequence[Mapping[str, Any]]) -> list[Point]:
         )
         for name, limit, most in (
             ("state_bytes", MOST_STATE_BYTES, "a state's input or output"),
+            ("event_bytes", MOST_EVENT_BYTES, "an event of a function"),
             ("item_bytes", MOST_ITEM_BYTES, "an item of the table"),
             ("most_events", MOST_EVENTS, "the events of an execution"),
         ):
@@ -436,39 +487,65 @@ def judged(sizes: Sequence[Mapping[str, Any]]) -> list[Point]:
                 Point(share <= MOST_SHARE, f"{nodes} nodes: {step} used {share:.0%} of its {what}")
             )
     flat = [size for size in sizes if size["nodes"] >= FLAT_FROM]
-    if len(flat) > 1:
-        first, last = flat[0], flat[-1]
-        before, after = per_pair(first), per_pair(last)
+    for size in flat:
+        points += _of_its_estimate(size)
+    for size in flat[1:]:
+        before, after = per_pair(flat[0]), per_pair(size)
         points += [
             Point(
                 after[name] <= MOST_GROWTH * before[name],
-                f"{name} per pair from {first['nodes']} to {last['nodes']} nodes:"
-                f" {before[name]:.3g} to {after[name]:.3g}",
+                f"{name} per pair from {flat[0]['nodes']} to {size['nodes']} nodes:"
+                f" {before[name]:.3g} to {after[name]:.3g}, at most 10 % more",
             )
             for name in before
         ]
+        points.append(_of_its_stages(flat[0], size))
     if sizes:
         points += _of_the_largest(sizes[-1])
     return points
 
 
-def _of_the_largest(size: Mapping[str, Any]) -> list[Point]:
-    collect = size["functions"]["collect"]["longest_on_lambda"]
-    estimated, counted = {"minutes": size["estimate"]["seconds"] / 60}, dict[str, float]()
-    counted["minutes"] = size["run_seconds"] / 60
+def _of_its_stages(first: Mapping[str, Any], size: Mapping[str, Any]) -> Point:
+    """Whether no long stage grows much faster than the nodes; a quadratic one has the power 2."""
+    more = math.log(size["nodes"] / first["nodes"])
+    powers = {
+        name: math.log(seconds / max(first["stages"].get(name, 0.0), 1.0)) / more
+        for name, seconds in size["stages"].items()
+        if seconds >= LONG_STAGE_SECONDS
+    }
+    name, power = max(powers.items(), key=lambda of: of[1], default=("no stage", 0.0))
+    return Point(
+        power <= MOST_POWER,
+        f"{size['nodes']} nodes: of the long stages {name} grows most, with the nodes to the power"
+        f" of {power:.2f}",
+    )
+
+
+def _of_its_estimate(size: Mapping[str, Any]) -> list[Point]:
+    estimated = {"minutes": size["estimate"]["seconds"] / 60}
+    counted = {"minutes": size["run_seconds"] / 60}
     estimated["dollars"], counted["dollars"] = costs_of(size)
     return [
         Point(
+            abs(estimated[name] / counted[name] - 1) <= MOST_ESTIMATE_ERROR,
+            f"{size['nodes']} nodes: {estimated[name]:.2f} {name} estimated,"
+            f" {counted[name]:.2f} counted",
+        )
+        for name in counted
+    ]
+
+
+def _of_the_largest(size: Mapping[str, Any]) -> list[Point]:
+    collect = max((each["on_lambda"] for each in size["collections"]), default=0.0)
+    spread = whole_spread(size)
+    return [
+        Point(
             collect <= MOST_COLLECT_SECONDS,
-            f"{size['nodes']} nodes: the longest call of collect takes {collect:.1f} s",
+            f"{size['nodes']} nodes: the longest collection of a round takes {collect:.1f} s",
         ),
-        *(
-            Point(
-                abs(estimated[name] / counted[name] - 1) <= MOST_ESTIMATE_ERROR,
-                f"{size['nodes']} nodes: {estimated[name]:.2f} {name} estimated,"
-                f" {counted[name]:.2f} counted",
-            )
-            for name in counted
+        Point(
+            spread <= MOST_SPREAD_SECONDS,
+            f"{size['nodes']} nodes: the tests of a round start within {spread:.0f} s",
         ),
     ]
 
@@ -514,6 +591,7 @@ def table(sizes: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         row("", (f"{size['nodes']} nodes" for size in sizes)),
         row("---", ("---:" for _ in sizes)),
+        row("pairing", (size["pairing"] for size in sizes)),
         row("pairs", (size["pairs"] for size in sizes)),
         row("trials", (size["trials"] for size in sizes)),
         row("a run, s", (f"{size['run_seconds']:.0f}" for size in sizes)),
@@ -531,6 +609,10 @@ def table(sizes: Sequence[Mapping[str, Any]]) -> list[str]:
                 (f"{function(size, step, 'longest_on_lambda'):.1f}" for size in sizes),
             )
             for step in ("launch", "collect")
+        ),
+        row(
+            "longest collection of a round after its last test, s",
+            (f"{max(each['on_lambda'] for each in s['collections']):.1f}" for s in sizes),
         ),
         *(
             row(f"{name} per pair", (f"{of[name]:.3g}" for of in flat))

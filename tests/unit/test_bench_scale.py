@@ -37,6 +37,7 @@ def size(nodes: int) -> Any:
         "pairs": pairs,
         "trials": 6 * pairs,
         "failed": 0,
+        "pairing": "ring",
         "status": "succeeded",
         "run_seconds": seconds,
         "stages": {"Plan": 1.0},
@@ -61,6 +62,7 @@ def size(nodes: int) -> Any:
         "item_bytes": 1000,
         "objects": {"plan.json": {"number": 1, "largest": 10}},
         "starts": [{"block": 1, "round": 1, "test": "tcp-1", "pairs": pairs, "spread": 2.0}],
+        "collections": [{"block": 1, "round": 1, "trials": 3, "seconds": 3.0, "on_lambda": 5.0}],
         "estimate": {
             "seconds": seconds,
             "lines": [
@@ -90,7 +92,10 @@ def test_what_grows_with_the_pairs_is_flat() -> None:
         (("functions", "collect", "seconds"), 1e3, "Lambda seconds per pair"),
         (("functions", "collect", "share_of_memory"), 0.51, "of its memory"),
         (("functions", "collect", "share_of_time"), 0.51, "of its time"),
-        (("functions", "collect", "longest_on_lambda"), 21.0, "longest call of collect"),
+        (("collections", 0, "on_lambda"), 21.0, "longest collection of a round"),
+        (("starts", 0, "spread"), 3.0, "start within"),
+        (("stages", "Plan"), 300.0, "Plan grows most"),
+        (("event_bytes",), 4_000_000, "an event of a function"),
         (("state_bytes",), 200_000, "a state's input or output"),
         (("item_bytes",), 300_000, "an item of the table"),
         (("failed",), 1, "1 lost"),
@@ -99,7 +104,7 @@ def test_what_grows_with_the_pairs_is_flat() -> None:
         (("run_seconds",), 50.0, "minutes estimated"),
     ],
 )
-def test_each_point_fails_by_itself(path: tuple[str, ...], value: Any, said: str) -> None:
+def test_each_point_fails_by_itself(path: tuple[str | int, ...], value: Any, said: str) -> None:
     largest = deepcopy(size(1002))
     at = largest
     for step in path[:-1]:
@@ -107,6 +112,34 @@ def test_each_point_fails_by_itself(path: tuple[str, ...], value: Any, said: str
     at[path[-1]] = value
     found = failures(size(60), largest)
     assert any(said in each for each in found), found
+
+
+def test_less_for_each_pair_of_a_larger_run_passes() -> None:
+    largest = size(1002)
+    largest["functions"]["collect"]["processor_seconds"] /= 10
+    largest["requests"]["get pods/log"] //= 10
+    assert failures(size(60), largest) == []
+
+
+def test_a_collection_lasts_from_the_end_of_its_last_test_to_the_end_of_its_last_call() -> None:
+    def trial(round_: int, second: int) -> dict[str, Any]:
+        return {"block": 1, "round": round_, "finished_at": f"2026-11-24T08:00:{second:02}Z"}
+
+    def call(step: str, second: float) -> dict[str, Any]:
+        ended_at = datetime.datetime(2026, 11, 24, 8, tzinfo=datetime.UTC).timestamp() + second
+        return {"function": step, "ended_at": ended_at, "seconds": 5.0, "processor_seconds": 1.0}
+
+    name = "rackrate-CollectFunction-1"
+    found = scale.collections_of(
+        [trial(1, 10), trial(1, 12), trial(2, 30)],
+        [call(name, 8.0), call(name, 14.0), call(name, 17.0), call(name, 34.0)],
+        {name: (300.0, 1769 * 2**20 // 2)},
+    )
+    assert [(each["round"], each["trials"], each["seconds"]) for each in found] == [
+        (1, 2, pytest.approx(5.0)),
+        (2, 1, pytest.approx(4.0)),
+    ]
+    assert [each["on_lambda"] for each in found] == pytest.approx([6.0, 5.0])
 
 
 def test_a_size_without_pairs_is_impossible() -> None:
