@@ -11,8 +11,8 @@ from rackrate.plan.schedule import BlockItem, item_from_json
 from rackrate.results.build import RunFailure
 from rackrate.stages.collect import collect, give_up
 
-#: The part of the function's time that is reserved for reading and storing after the watch: about
-#: twice what the most trials of an item take with the share of a CPU that 512 MB have, 28 ms each.
+#: The part of the function's time that is reserved for reading and storing after the watch: several
+#: times what the most trials of an item take, 6 ms of a whole CPU each, and the waits for AWS.
 _RESERVE_SECONDS = 180
 
 

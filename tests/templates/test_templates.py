@@ -438,13 +438,14 @@ class TestFunctions:
         self, path, name, properties
     ):
         assert properties["Runtime"] == "python3.13"
-        has_much_to_read = name in (
+        has_much_to_do = name in (
             *("ReportFunction", "CompareFunction", "ReportCampaignFunction"),
             "JudgeFunction",  # reads as many results as the report of a campaign
             *("AnalyzeFunction", "LookFunction"),  # read all trials of a run
+            "CollectFunction",  # parses and stores all trials of a round
         )
         # 1769 MB is one whole CPU.
-        assert 128 <= properties["MemorySize"] <= (1769 if has_much_to_read else 512)
+        assert 128 <= properties["MemorySize"] <= (1769 if has_much_to_do else 512)
         assert 0 < properties["Timeout"] <= 900
 
 
