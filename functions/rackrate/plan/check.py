@@ -519,7 +519,11 @@ def _check_size(
         for count in {arm.nodes: sizes[arm.name] for arm in arms}.values()
     )
     together = at_once if model.load == "together" else 1
-    of_block = max(rounds.values()) * round_seconds(of_pairs, together) if of_pairs else 0.0
+    of_block = (
+        max(rounds.values()) * round_seconds(of_pairs, together, together=together > 1)
+        if of_pairs
+        else 0.0
+    )
     for test in workloads(tests):
         turns, at_a_time = (len(arms), 1) if load_nodes else (1, len(arms))
         of_block += turns * round_seconds([test], at_a_time * test.loaders)

@@ -23,17 +23,18 @@ from rackrate.plan.prices import Price, Query
 from rackrate.plan.schedule import Item, MakeupItem
 from rackrate_text.units import dollars, duration
 
-#: Memory of the functions in MB, as in templates/benchmark.yaml. A GB has 1024 MB here.
-FUNCTION_MEGABYTES = 512
-#: Mean duration of a function call, including cold starts, waits for the Kubernetes API and reading
-#: logs. The value errs on the high side.
-SECONDS_PER_INVOCATION = 3.0
-#: The report function draws figures, so it has a whole CPU. It takes about four seconds for a small
-#: run.
-REPORT_MEGABYTES = 1769
-REPORT_SECONDS = 10.0
-#: The analysis and each look have the report's memory, for the trials of a large run.
-ANALYSIS_SECONDS = 5.0
+#: Memory of the functions in MB, as in templates/benchmark.yaml. A GB has 1024 MB here. Collect,
+#: the analysis, each look and the report have a whole CPU.
+FUNCTION_MEGABYTES, LARGE_MEGABYTES = 512, 1769
+#: Mean duration of a call of any other function, with its share of the cold starts.
+SECONDS_PER_INVOCATION = 1.0
+#: What else the functions take, counted with 60 to 1002 simulated nodes (docs/scale.md): Launch for
+#: a pod, Collect for a round and for a trial, an analysis for itself and for a trial, and the
+#: report for itself and for a trial. For Await servers see `schedule.servers_seconds`.
+SECONDS_PER_POD = 0.012
+COLLECT_SECONDS, SECONDS_PER_COLLECTED = 5.0, 0.014
+ANALYSIS_SECONDS, SECONDS_PER_ANALYZED = 2.0, 0.008
+REPORT_SECONDS, SECONDS_PER_REPORTED = 4.0, 0.002
 #: State transitions of a run in statemachine/benchmark.asl.yaml besides its items. The numbers
 #: include a warm-up, two waits for the servers, and waking and resting the nodes.
 RUN_TRANSITIONS = 41
@@ -41,10 +42,9 @@ RUN_INVOCATIONS = 18
 #: A look at the verdicts, and the map and the choices of the batch before it.
 LOOK_TRANSITIONS = 4
 LOOK_INVOCATIONS = 1
-#: An item pauses, launches, waits, and collects twice, because the first time is often slightly too
-#: early.
-ITEM_TRANSITIONS = 10
-ITEM_INVOCATIONS = 3
+#: An item pauses, launches, waits, and collects. Only tests of minutes are collected in two calls.
+ITEM_TRANSITIONS = 7
+ITEM_INVOCATIONS = 2
 #: A make-up item that finds no missing trial.
 MAKEUP_TRANSITIONS = 4
 MAKEUP_INVOCATIONS = 1
@@ -78,6 +78,11 @@ class Usage:
         invocations: number of function calls.
         looks: how many of them are looks at the verdicts.
         cross_zone_bytes: bytes between nodes in different zones, each counted once.
+        servers_seconds: how long it waits for its servers.
+        rounds: how many rounds it collects, the warm-up's included.
+        pods: how many client pods these have.
+        collected: how many trials.
+        analyzed: how many of them its verdicts use.
     """
 
     seconds: float
@@ -86,14 +91,29 @@ class Usage:
     invocations: int
     cross_zone_bytes: int
     looks: int = 0
+    servers_seconds: float = 0.0
+    rounds: int = 0
+    pods: int = 0
+    collected: int = 0
+    analyzed: int = 0
 
     @property
     def gigabyte_seconds(self) -> float:
         """Memory times duration, summed over all calls."""
         analyses = 1 + self.looks
-        others = (self.invocations - 1 - analyses) * SECONDS_PER_INVOCATION * FUNCTION_MEGABYTES
-        large = (REPORT_SECONDS + analyses * ANALYSIS_SECONDS) * REPORT_MEGABYTES
-        return (others + large) / 1024
+        others = (
+            (self.invocations - 1 - analyses - self.rounds) * SECONDS_PER_INVOCATION
+            + self.servers_seconds
+            + self.pods * SECONDS_PER_POD
+        )
+        large = (
+            self.rounds * COLLECT_SECONDS
+            + self.collected * SECONDS_PER_COLLECTED
+            + analyses * (ANALYSIS_SECONDS + self.analyzed * SECONDS_PER_ANALYZED)
+            + REPORT_SECONDS
+            + self.analyzed * SECONDS_PER_REPORTED
+        )
+        return (others * FUNCTION_MEGABYTES + large * LARGE_MEGABYTES) / 1024
 
 
 def steps(items: Iterable[Item], looks: int) -> tuple[int, int]:

@@ -160,12 +160,20 @@ def _usage(
 ) -> costs.Usage:
     """What a run uses that measures these items and looks so often at its verdicts."""
     transitions, invocations = costs.steps([*warm_ups, *items], looks)
+    measuring = block_items(items)
+    rounds = [*block_items(warm_ups), *measuring]
+    pairs = [pair for item in measuring for pair in item.pairs]
     return costs.Usage(
         seconds=schedule.expected_run_seconds(items, warm_ups) + looks * OVERHEAD_SECONDS_PER_LOOK,
         nodes=_nodes_by_type(arms, load_nodes),
         state_transitions=transitions,
         invocations=invocations,
         looks=looks,
+        servers_seconds=schedule.servers_seconds(schedule.servers(pairs)),
+        rounds=len(rounds),
+        pods=sum(len(item.pairs) for item in rounds),
+        collected=sum(len(item.trials) for item in rounds),
+        analyzed=sum(len(item.trials) for item in measuring),
         cross_zone_bytes=_cross_zone_bytes([*items, *warm_ups], arms),
     )
 

@@ -36,12 +36,11 @@ from rackrate_text.failures import place
 #: Overhead of a round besides its traffic: starting pods and containers, and collecting.
 OVERHEAD_SECONDS_PER_ROUND = 4.0
 #: Overhead of a run besides its blocks: planning, servers, analysis, report, cleanup.
-OVERHEAD_SECONDS_PER_RUN = 30.0
+OVERHEAD_SECONDS_PER_RUN = 25.0
 #: How many trials of a round, servers and trials of a run these overheads cover, and the seconds
-#: that each further one adds: counted in the lab of simulated nodes (docs/scale.md), with the share
-#: of a CPU that Collect has on Lambda.
-_TRIALS_OF_A_ROUND, _SECONDS_PER_TRIAL = 100, 0.035
-_SERVERS, _SECONDS_PER_SERVER = 100, 0.1
+#: that each further one adds: counted with 60 to 1002 simulated nodes (docs/scale.md).
+_TRIALS_OF_A_ROUND, _SECONDS_PER_TRIAL = 100, 0.017
+_SERVERS, _SECONDS_PER_SERVER = 60, 0.21
 _TRIALS_OF_A_RUN, _SECONDS_PER_ANALYZED_TRIAL = 1000, 0.01
 #: A batch has one make-up item for this many ordinary items, and at least one.
 ITEMS_PER_MAKEUP = 3
@@ -58,6 +57,8 @@ Phase = Literal["load", "measure"]
 #: after Launch has begun, and later by a second for so many pods. The next one is so long after a
 #: test's end, in which Kubernetes starts its container.
 FIRST_START_SECONDS, PODS_PER_SECOND, NEXT_START_SECONDS = 3.0, 100, 2.0
+#: How much of these waits a round takes without an agreement, too: its overhead has it.
+_STARTS_IN_OVERHEAD = 2.0
 
 #: Two node names; the client in the direction `forward` comes first.
 Edge = tuple[str, str]
@@ -834,31 +835,52 @@ def _seconds_of(test: TestBase, phase: Phase) -> float:
 
 
 def waiting_seconds(tests: Sequence[TestBase], pairs: int) -> float:
-    """How long the pods of a round wait for agreed starts, from when Launch begins.
+    """How long the pods of a round wait for agreed starts at most, from when Launch begins.
 
     Args:
         tests: the tests that each pair runs.
         pairs: the pairs that load the network together.
     """
-    between = NEXT_START_SECONDS * (len(tests) - 1)
     # An agreed start is a whole second.
-    return FIRST_START_SECONDS + pairs / PODS_PER_SECOND + between + len(tests)
+    return _waits(tests, pairs) + len(tests)
 
 
-def round_seconds(tests: Sequence[TestBase], pairs: int, phase: Phase = "measure") -> float:
+def _waits(tests: Sequence[TestBase], pairs: int) -> float:
+    return FIRST_START_SECONDS + pairs / PODS_PER_SECOND + NEXT_START_SECONDS * (len(tests) - 1)
+
+
+def round_seconds(
+    tests: Sequence[TestBase], pairs: int, phase: Phase = "measure", *, together: bool = False
+) -> float:
     """The expected duration of a round of so many pairs in seconds.
 
     Args:
         tests: the tests that each pair runs.
         pairs: the pairs that are measured at the same time.
         phase: what is done with workloads among the tests.
+        together: whether they start each test at an agreed time.
     """
     more = _SECONDS_PER_TRIAL * max(0, pairs * len(tests) - _TRIALS_OF_A_ROUND)
+    if together:
+        more += _waits(tests, pairs) - _STARTS_IN_OVERHEAD
     return traffic_seconds(tests, phase) + OVERHEAD_SECONDS_PER_ROUND + more
 
 
+def servers(pairs: Iterable[Pair]) -> int:
+    """On how many nodes the pairs need a server."""
+    return len({node for pair in pairs for node in (pair.client, pair.server)})
+
+
+def servers_seconds(number: int) -> float:
+    """How long so many servers take to start, beyond what a run's overhead covers.
+
+    A DaemonSet's controller sends 20 requests a second by default, two for each pod.
+    """
+    return _SECONDS_PER_SERVER * max(0, number - _SERVERS)
+
+
 def _item_seconds(item: BlockItem) -> float:
-    return round_seconds(item.tests, len(item.pairs), item.phase)
+    return round_seconds(item.tests, len(item.pairs), item.phase, together=item.is_together)
 
 
 def expected_block_seconds(items: Iterable[Item]) -> float:
@@ -885,14 +907,12 @@ def expected_run_seconds(items: Iterable[Item], warm_ups: Iterable[Item] = ()) -
         warm_ups: the warm-up's items, if there is one.
     """
     blocks = block_items(items)
-    servers = {
-        node for item in blocks for pair in item.pairs for node in (pair.client, pair.server)
-    }
+    pairs = [pair for item in blocks for pair in item.pairs]
     trials = sum(len(item.pairs) * len(item.tests) for item in blocks)
     return (
-        expected_block_seconds(warm_ups)
+        sum(map(_item_seconds, block_items(warm_ups)))
         + sum(_item_seconds(item) + item.pause_seconds for item in blocks)
-        + _SECONDS_PER_SERVER * max(0, len(servers) - _SERVERS)
+        + servers_seconds(servers(pairs))
         + _SECONDS_PER_ANALYZED_TRIAL * max(0, trials - _TRIALS_OF_A_RUN)
         + OVERHEAD_SECONDS_PER_RUN
     )

@@ -171,8 +171,8 @@ class TestWhatAPlanTakes:
     def test_steps_are_those_of_the_schedule(self):
         found = estimated({"warm_up": False, "blocks": 6})
         # Six items and two make-up items.
-        assert found.state_transitions == costs.RUN_TRANSITIONS + 6 * 10 + 2 * 4
-        assert quantity(found, "Lambda requests") == costs.RUN_INVOCATIONS + 6 * 3 + 2
+        assert found.state_transitions == costs.RUN_TRANSITIONS + 6 * 7 + 2 * 4
+        assert quantity(found, "Lambda requests") == costs.RUN_INVOCATIONS + 6 * 2 + 2
 
     def test_looks_are_steps_too(self):
         fixed, looking = (
@@ -290,12 +290,16 @@ class TestTheDocument:
             assert f"| `{guard.guard}` |" in DOCUMENT
 
     def test_its_assumptions_are_the_codes(self):
-        assert f"{costs.SECONDS_PER_INVOCATION:.0f} seconds" in DOCUMENT
-        assert f"{costs.FUNCTION_MEGABYTES} MB" in DOCUMENT
-        report = f"{costs.REPORT_SECONDS:.0f} seconds with {costs.REPORT_MEGABYTES} MB"
-        assert report in DOCUMENT
-        analysis = f"{costs.ANALYSIS_SECONDS:.0f} seconds with {costs.REPORT_MEGABYTES} MB"
-        assert f"for the analysis and each look {analysis}" in DOCUMENT
+        small = f"{costs.SECONDS_PER_INVOCATION:.0f} second with {costs.FUNCTION_MEGABYTES} MB"
+        assert f"{small} each, and the time of the servers" in DOCUMENT
+        assert f"{costs.SECONDS_PER_POD} s for each pod" in DOCUMENT
+        assert (
+            f"| calls with {costs.LARGE_MEGABYTES} MB | {costs.COLLECT_SECONDS:.0f} seconds to"
+            f" collect an item, {costs.ANALYSIS_SECONDS:.0f} seconds for the analysis and each"
+            f" look, {costs.REPORT_SECONDS:.0f} seconds for the report, and"
+            f" {costs.SECONDS_PER_COLLECTED}, {costs.SECONDS_PER_ANALYZED} and"
+            f" {costs.SECONDS_PER_REPORTED} s for each of their trials |"
+        ) in DOCUMENT
         assert f"{costs.RUN_TRANSITIONS} steps" in DOCUMENT
         assert f"{costs.ITEM_TRANSITIONS} for each item of the schedule" in DOCUMENT
         assert f"{costs.MAKEUP_TRANSITIONS} for each make-up item" in DOCUMENT
