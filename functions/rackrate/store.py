@@ -72,6 +72,7 @@ _OF_AN_END = (
 Kind = Literal["trial", "repeat"]
 
 _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of TrialKey
+_STATE_FIELDS = (*_KEY_FIELDS, *TrialState.model_fields)
 #: How many objects are read in parallel.
 _READERS = 16
 
@@ -811,15 +812,20 @@ class Store:
         """The states of the trials of a run or of one block; block 0 is the warm-up."""
         return self._states(run_id, _prefix("trial", block))
 
+    def states_of(self, run_id: str, keys: Sequence[TrialKey]) -> dict[TrialKey, TrialState]:
+        """The states of these trials, as far as they are stored.
+
+        A block of a mesh has far more trials than one of its rounds.
+        """
+        sks = [_sort_key("trial", key) for key in keys]
+        return _by_state(self._table.get_many(f"run#{run_id}", sks, _STATE_FIELDS))
+
     def repeat_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, TrialState]:
         """The states of the latest repetitions of measured trials of a run or of one block."""
         return self._states(run_id, _prefix("repeat", block))
 
     def _states(self, run_id: str, prefix: str) -> dict[TrialKey, TrialState]:
-        items = self._table.query(f"run#{run_id}", prefix, (*_KEY_FIELDS, *TrialState.model_fields))
-        return {
-            TrialKey(*(item[field] for field in _KEY_FIELDS)): _trial_state(item) for item in items
-        }
+        return _by_state(self._table.query(f"run#{run_id}", prefix, _STATE_FIELDS))
 
     def put_trial(self, run_id: str, trial: Trial) -> Replaced:
         """Write a trial, unless a measured trial or a later attempt is stored already."""
@@ -932,6 +938,10 @@ def _by_key(items: Iterable[Json]) -> dict[TrialKey, Trial]:
     # Not strict, because DynamoDB returns lists where the models have tuples.
     trials = (Trial.model_validate(_without_keys(item), strict=False) for item in items)
     return {trial.key: trial for trial in trials}
+
+
+def _by_state(items: Iterable[Json]) -> dict[TrialKey, TrialState]:
+    return {TrialKey(*(item[field] for field in _KEY_FIELDS)): _trial_state(item) for item in items}
 
 
 def _trial_state(item: Mapping[str, Any]) -> TrialState:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import time
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -11,13 +13,16 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
 from rackrate.document import Json
-from rackrate.errors import translated
+from rackrate.errors import Throttled, translated
 
 #: The range of DynamoDB's numbers, rounded inward ("Naming rules and data types").
 _SMALLEST, _LARGEST = 1e-130, 9.99e125
 #: Above this a number is read as a float: no count is that large, and a float that large is always
 #: a whole number.
 _NO_COUNT = 2**63
+#: The most keys of one BatchGetItem (Amazon DynamoDB API reference), and how often and after which
+#: pause, times the number of tries before, what it left out is asked for.
+_MOST_KEYS, _TRIES, _AGAIN_SECONDS = 100, 6, 0.2
 _serializer = TypeSerializer()
 _deserializer = TypeDeserializer()
 
@@ -67,15 +72,39 @@ class Table:
             "ConsistentRead": True,
         }
         if fields:
-            request["ProjectionExpression"] = ", ".join(
-                ".".join(f"#{name}" for name in field.split(".")) for field in fields
-            )
-            request["ExpressionAttributeNames"] = {
-                f"#{name}": name for field in fields for name in field.split(".")
-            }
+            request |= _projection(fields)
         with translated():
             for page in self._dynamodb.get_paginator("query").paginate(**request):
                 items.extend(from_item(item) for item in page["Items"])
+        return items
+
+    def get_many(self, pk: str, sks: Sequence[str], fields: Sequence[str]) -> list[Json]:
+        """The items with these sort keys that there are, in any order.
+
+        Args:
+            pk: their partition key.
+            sks: their sort keys, each once.
+            fields: the fields to read, as in `query`.
+        """
+        items: list[Json] = []
+        for batch in itertools.batched(sks, _MOST_KEYS, strict=False):
+            wanted: Json = {
+                self._name: {
+                    "Keys": [to_item({"pk": pk, "sk": sk}) for sk in batch],
+                    "ConsistentRead": True,
+                    **_projection(fields),
+                }
+            }
+            # DynamoDB leaves out what is beyond 16 MB, or beyond the table's throughput.
+            for again in range(_TRIES):
+                time.sleep(again * _AGAIN_SECONDS)
+                with translated():
+                    answer = self._dynamodb.batch_get_item(RequestItems=wanted)
+                items.extend(from_item(item) for item in answer["Responses"].get(self._name, []))
+                if not (wanted := answer.get("UnprocessedKeys", {})):
+                    break
+            else:
+                raise Throttled(f"DynamoDB left out items of {pk} in {_TRIES} answers")
         return items
 
     def query_index(
@@ -165,6 +194,18 @@ class Table:
                 return None
             raise
         return from_item(answer["Attributes"])
+
+
+def _projection(fields: Sequence[str]) -> Json:
+    """The parts of a request that name the fields to read."""
+    return {
+        "ProjectionExpression": ", ".join(
+            ".".join(f"#{name}" for name in field.split(".")) for field in fields
+        ),
+        "ExpressionAttributeNames": {
+            f"#{name}": name for field in fields for name in field.split(".")
+        },
+    }
 
 
 def to_item(value: Mapping[str, Any]) -> Json:

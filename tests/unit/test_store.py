@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rackrate.errors import Throttled
 from rackrate.measure.trials import RawValues, TrialState
 from rackrate.plan.arms import Node
 from rackrate.store import Replaced, Store
@@ -95,6 +96,42 @@ def test_states_are_those_of_one_block_or_all(store):
     state = TrialState(status="failed", attempt=1, reason="refused")
     assert store.trial_states(RUN) == {each.key: state for each in trials}
     assert store.trial_states(RUN, block=1) == {trials[1].key: state}
+
+
+def test_states_of_many_trials_are_read_by_their_keys(store):
+    trials = [failed_trial(client=f"node-{number}") for number in range(230)]
+    for each in trials[::2]:
+        store.put_trial(RUN, each)
+    keys = [each.key for each in trials[10:]]
+    found = store.states_of(RUN, keys)
+    assert found == {each.key: found[each.key] for each in trials[10::2]}
+    assert store.states_of(RUN, []) == {}
+
+
+def test_keys_that_a_batch_left_out_are_asked_for_again(store, monkeypatch):
+    monkeypatch.setattr("rackrate.table._AGAIN_SECONDS", 0.0)
+    trials = [failed_trial(client=f"node-{number}") for number in range(3)]
+    for each in trials:
+        store.put_trial(RUN, each)
+    dynamodb = store.table._dynamodb
+    ask = dynamodb.batch_get_item
+
+    def one_at_a_time(RequestItems):
+        ((table, request),) = RequestItems.items()
+        first, *rest = request["Keys"]
+        answer = ask(RequestItems={table: {**request, "Keys": [first]}})
+        left = {table: {**request, "Keys": rest}} if rest else {}
+        return {**answer, "UnprocessedKeys": left}
+
+    monkeypatch.setattr(dynamodb, "batch_get_item", one_at_a_time)
+    assert len(store.states_of(RUN, [each.key for each in trials])) == 3
+    monkeypatch.setattr(
+        dynamodb,
+        "batch_get_item",
+        lambda RequestItems: {"Responses": {}, "UnprocessedKeys": RequestItems},
+    )
+    with pytest.raises(Throttled):
+        store.states_of(RUN, [trials[0].key])
 
 
 def test_a_verdict_comes_back_as_it_was_stored_and_again_overwrites_it(store):

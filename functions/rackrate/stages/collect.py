@@ -261,8 +261,9 @@ def _partners(
 
 
 def _tried(run_id: str, item: BlockItem, attempt: int, store: Store) -> Tried:
-    repeats = store.repeat_states(run_id, item.block) if attempt > 1 else {}
-    return Tried(store.trial_states(run_id, item.block), repeats)
+    if attempt == 1:  # its partners are in the item itself
+        return Tried(store.states_of(run_id, item.trials))
+    return Tried(store.trial_states(run_id, item.block), store.repeat_states(run_id, item.block))
 
 
 def _let_repeats_count(
@@ -298,7 +299,7 @@ def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) 
     reason = plain(failure.text, _REASON_LENGTH)
     store = resources.store
     drafts = Drafts(item, store.plan(run_id), 1, store.nodes_at(run_id))
-    missing = missing_trials(item, store.trial_states(run_id, item.block))
+    missing = missing_trials(item, store.states_of(run_id, item.trials))
     trials = [drafts.of(key).model_copy(update={"reason": reason}) for key in missing]
     with ThreadPoolExecutor(WORKERS) as pool:
         return _put_all(run_id, item, trials, store, pool)

@@ -256,7 +256,7 @@ def _without_data(run_id: str, test: str, store: Store) -> dict[str, str]:
 def _choose(run_id: str, item: Item, store: Store) -> Repetition | None:
     """Choose the trials to measure now; None when none is missing."""
     if isinstance(item, BlockItem):
-        stored = store.trial_states(run_id, item.block)
+        stored = store.states_of(run_id, item.trials)
         # What this attempt has lost already is left to the make-up items.
         missing = [key for key in missing_trials(item, stored) if key not in stored]
         return Repetition(item, 1, missing) if missing else None
