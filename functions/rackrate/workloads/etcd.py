@@ -49,7 +49,7 @@ _LEAST_PUTS = 200
 _SHORT_REASON = 300
 _NUMBER = r"(\d{1,12}(?:\.\d{1,25})?(?:e[-+]\d{1,2})?)"
 _FIGURES = {
-    name: re.compile(rf"^\s*{label}:\s+{_NUMBER}\b", re.MULTILINE | re.ASCII)
+    name: re.compile(rf"^[ \t]*{label}:[ \t]+{_NUMBER}\b", re.MULTILINE | re.ASCII)
     for name, label in {
         "seconds": "Total",
         "max_seconds": "Slowest",
@@ -58,8 +58,8 @@ _FIGURES = {
         "rate": "Requests/sec",
     }.items()
 }
-_PERCENTILE = re.compile(rf"^\s*([\d.]{{1,5}})% in {_NUMBER} secs\.", re.MULTILINE | re.ASCII)
-_BUCKET = re.compile(rf"^\s*{_NUMBER} \[(\d{{1,12}})\]\s*\|", re.MULTILINE | re.ASCII)
+_PERCENTILE = re.compile(rf"^[ \t]*([\d.]{{1,5}})% in {_NUMBER} secs\.", re.MULTILINE | re.ASCII)
+_BUCKET = re.compile(rf"^[ \t]*{_NUMBER} \[(\d{{1,12}})\][ \t]*\|", re.MULTILINE | re.ASCII)
 _ERRORS = re.compile(r"^Error distribution:\n\s*\[(\d{1,12})\]\s+([^\n]{1,300})", re.MULTILINE)
 
 
