@@ -132,6 +132,10 @@ test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.
 .PHONY: test-lab
 test-lab: test-side-by-side test-measured ## The tests of the true system in the lab; those that measure run alone (root)
 
+.PHONY: test-workloads
+test-workloads: setup ## Run each workload once in the lab, and let it fail (root)
+	@$(python) -m pytest tests/lab/test_workloads.py
+
 .PHONY: test-updates
 test-updates: setup ## Change each parameter of a stack alone, in the emulated AWS (4 minutes)
 	@$(python) -m pytest tests/updates

@@ -42,6 +42,7 @@ GROUPS = {
     "test_experiments": HOST_NETWORK,
     "test_node_options": "options of nodes",
     "test_network_options": "options of the network",
+    "test_workloads": "workloads",
     "test_daemon": "no stack",
 }
 SHARED = "shared stack"

@@ -15,8 +15,8 @@ from rackrate.plan import model as plans
 from tests.lab.running import Lab
 
 PLANS = stack.REPOSITORY / "docs" / "plans"
-#: The demo, the default plan and the gate have tests of their own.
-NAMES = sorted({path.stem for path in PLANS.glob("*.json")} - {"demo", "default", "gate"})
+#: The demo, the default plan, the gate and the workloads have tests of their own.
+NAMES = sorted({path.stem for path in PLANS.glob("*.json")} - {"demo", "default", "gate", "etcd"})
 #: To be run before and after a change.
 UPGRADE = "e3-cni-upgrade"
 BLOCKS = 2

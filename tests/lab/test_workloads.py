@@ -1,0 +1,129 @@
+"""Workloads on real pods: each of them once, and what is told when one is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lab import stack
+from rackrate import tools
+from rackrate.workloads.base import WorkloadTest
+from tests.lab.running import Lab
+from tests.lab.toggles import Toggles
+from tests.lab.waiting import eventually
+from tests.taskcat.deploying import Deployment
+
+WORKLOADS = [name for name in tools.names() if issubclass(tools.test_class(name), WorkloadTest)]
+PING = {"name": "rtt", "count": 5, "interval_seconds": 0.2}
+#: A run takes two to four minutes on two cores.
+DEADLINE_SECONDS = 500
+
+
+@pytest.fixture(scope="module")
+def lab(bare_lab: Lab) -> Lab:
+    """The lab, in which nothing is deployed but what the test deploys."""
+    return bare_lab
+
+
+@pytest.fixture(scope="module")
+def made(toggles: Toggles) -> Iterator[Deployment]:
+    """A stack with three nodes in each arm and a load node."""
+    with toggles.deployed("default", RunOnCreate="", NodeCount="3", LoadNodeCount="1") as made:
+        yield made
+
+
+def results(lab: Lab, made: Deployment, run_id: str) -> dict[str, Any]:
+    """The results of a run, once it is over."""
+    lab.ended_in(made, run_id, seconds=DEADLINE_SECONDS)
+    found = lab.aws("s3").get_object(
+        Bucket=made.outputs["BucketName"], Key=f"runs/{run_id}/results.json"
+    )
+    return dict(json.loads(found["Body"].read()))
+
+
+def left_over(lab: Lab, made: Deployment) -> list[str]:
+    """What runs have left in the stack's namespace."""
+    core, namespace = lab.core, made.outputs["Namespace"]
+    lists = (
+        core.list_namespaced_pod,
+        core.list_namespaced_service,
+        core.list_namespaced_persistent_volume_claim,
+    )
+    return [thing.metadata.name for each in lists for thing in each(namespace).items]
+
+
+def test_a_workload_comes_to_a_verdict_and_leaves_nothing(lab: Lab, made: Deployment) -> None:
+    plan = json.loads((stack.REPOSITORY / "docs/plans/etcd.json").read_text("utf-8"))
+    lab.start_in(made, "etcd", {**plan, "blocks": 6})
+    found = results(lab, made, "etcd")
+    assert found["run"]["status"] == "succeeded", found["trials"]["causes"]
+    judged = {(verdict["test"], verdict["metric"]): verdict for verdict in found["verdicts"]}
+    commit, ping = judged["etcd", "latency"], judged["rtt", "rtt"]
+    # Both wait for a way between members, so a lab whose places differ shows it in both.
+    assert commit["ratio"] < 1
+    assert ping["ratio"] < 1
+    assert commit["blocks"] == 6
+    for of_arm in found["workloads"]:
+        nodes = [member["node"] for member in of_arm["members"]]
+        assert of_arm["load_from"] == "load nodes"
+        assert len(set(nodes)) == 3
+        assert not set(nodes) & set(of_arm["load_nodes"])
+        assert of_arm["phases"]["ready"] >= 0
+        assert of_arm["phases"]["measure"] > 0
+    assert left_over(lab, made) == []
+
+
+@pytest.mark.parametrize("name", [each for each in WORKLOADS if each != "etcd"])
+def test_each_workload_measures_both_arms(lab: Lab, made: Deployment, name: str) -> None:
+    lab.start_in(made, name, {"tests": [{"name": name, "tool": name}], "blocks": 1})
+    found = results(lab, made, name)
+    assert found["run"]["status"] == "succeeded", found["trials"]["causes"]
+    assert left_over(lab, made) == []
+
+
+def test_a_workload_whose_disk_is_full_fails_alone_and_in_its_own_words(
+    lab: Lab, made: Deployment
+) -> None:
+    plan = {"tests": [PING, {"name": "etcd", "memory_mib": 64}], "blocks": 1, "warm_up": False}
+    lab.start_in(made, "full", plan)
+    found = results(lab, made, "full")
+    lost = found["trials"]["failures"]
+    assert {(each["test"], each["arm"]) for each in lost} == {
+        ("etcd", "treatment"),
+        ("etcd", "baseline"),
+    }
+    assert found["trials"]["measured"] == 2, "pings"
+    assert all("no space left on device" in each["reason"] for each in lost), lost
+    assert left_over(lab, made) == []
+
+
+def test_a_member_that_is_killed_while_measured_costs_its_arm_alone(
+    lab: Lab, made: Deployment
+) -> None:
+    test = {"name": "etcd", "puts": 20_000}
+    lab.start_in(made, "killed", {"tests": [PING, test], "blocks": 1, "warm_up": False})
+    namespace = made.outputs["Namespace"]
+
+    def loaded() -> str:
+        """The arm that is under load now."""
+        pods = lab.core.list_namespaced_pod(namespace, label_selector="rackrate.dev/role=client")
+        running = [
+            pod.metadata.labels["rackrate.dev/arm"]
+            for pod in pods.items
+            if pod.status.phase == "Running" and pod.spec.containers[-1].name == "etcd"
+        ]
+        return running[0] if running else ""
+
+    arm = eventually(loaded, seconds=120)
+    selector = f"rackrate.dev/role=member,rackrate.dev/arm={arm}"
+    victim, *_ = lab.core.list_namespaced_pod(namespace, label_selector=selector).items
+    lab.core.delete_namespaced_pod(victim.metadata.name, namespace, grace_period_seconds=0)
+    found = results(lab, made, "killed")
+    (lost,) = found["trials"]["failures"]
+    assert (lost["test"], lost["arm"]) == ("etcd", arm)
+    assert victim.spec.hostname in lost["reason"]
+    assert found["trials"]["measured"] == 3
+    assert left_over(lab, made) == []
