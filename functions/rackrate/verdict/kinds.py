@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm, Node
@@ -23,7 +23,7 @@ def partition_pairs(arm: Arm, trials: Sequence[Trial], metric: str) -> Partition
     Returns:
         None if no pair has partitions, or EC2 did not tell those of all.
     """
-    nodes = _nodes(arm)
+    nodes, trials = _nodes(arm), _within(arm, trials)
     values: dict[bool, list[float]] = defaultdict(list)
     pairs: dict[bool, set[frozenset[str]]] = defaultdict(set)
     for trial in trials:
@@ -57,13 +57,19 @@ def partitions_in_words(found: PartitionPairs | None) -> str:
 
 def zones_in_words(arm: Arm, trials: Sequence[Trial]) -> str:
     """Between which zones an arm's pairs were; empty if no pair is known to cross zones."""
-    nodes = _nodes(arm)
+    nodes, trials = _nodes(arm), _within(arm, trials)
     zones = {trial.nodes: {nodes[name].zone or "" for name in trial.nodes} for trial in trials}
     crossing = [found for found in zones.values() if len(found) > 1 and "" not in found]
     if not crossing:
         return ""
     between = listed(sorted({listed(sorted(found)) for found in crossing}), "or")
     return f"{len(crossing)} of {counted(len(zones), 'pair')} across zones, {between}"
+
+
+def _within(arm: Arm, trials: Iterable[Trial]) -> list[Trial]:
+    """The trials between two nodes of the arm: not those whose load came from load nodes."""
+    names = set(arm.node_names)
+    return [trial for trial in trials if trial.nodes <= names]
 
 
 def _nodes(arm: Arm) -> Mapping[str, Node]:

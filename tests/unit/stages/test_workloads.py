@@ -9,10 +9,13 @@ import pytest
 from rackrate.errors import InvalidPlan
 from rackrate.measure import manifests, members
 from rackrate.plan.schedule import BlockItem, block_items
+from rackrate.results.schema import Results
 from rackrate.selectors import Selector
 from rackrate.settings import LOAD, StackArm
+from rackrate.stages.analyze import analyze
 from rackrate.stages.await_servers import await_servers
 from rackrate.stages.check_links import check_links
+from rackrate.stages.report import report
 from rackrate.stages.teardown import teardown
 from tests.unit.measure import fake_cluster
 from tests.unit.samples import DATA, LABEL, SETTINGS, node
@@ -83,6 +86,29 @@ def test_load_comes_from_the_load_node_to_one_arm_at_a_time_and_first_to_each_in
     ] * 4
     assert {t.values["operations"] for t in measured} == {3605.098387821632 / 2}
     assert all(trial.is_measured for trial in trials(store))
+
+
+def test_a_workload_has_verdicts_and_results_tell_where_its_load_came_from(
+    deploy, measure, store, resources
+):
+    deploy({**PLAN, "tests": [ETCD]})
+    await_servers(RUN, resources)
+    for item in store.items(RUN):
+        measure(item)
+    assert analyze(RUN, resources, after_failure=False).lost == 0
+    report(RUN, resources, failure=None)
+    found = store.find(RUN, "results.json", Results)
+    assert {verdict.metric for verdict in found.verdicts} == {
+        "latency",
+        "latency_p99",
+        "operations",
+    }
+    assert [(w.arm, w.load_nodes, w.load_from) for w in found.workloads] == [
+        ("treatment", ("node-l",), "load nodes"),
+        ("baseline", ("node-l",), "load nodes"),
+    ]
+    assert found.workloads[0].phases.measure == 2 * 3.0
+    assert b"node-l (load nodes)" in store.find_text(RUN, "report.html")
 
 
 def test_the_load_pod_has_the_addresses_of_all_members_of_its_arm(deploy, measure, cluster):
