@@ -2,7 +2,7 @@
 
 The lab builds them from unpacked Debian packages and Go modules, so it needs no registry. The image
 of the tools has the programs, the C library of their own release and the shared libraries that its
-dynamic linker names. It has no shell, because pods run an argv.
+dynamic linker names.
 """
 
 from __future__ import annotations
