@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from benchmarks.scale import PLAN
-from lab.simulated.logs import NoRecording, printed
+from lab.simulated.logs import NoRecording, log_of, printed
 from rackrate import tools
+from rackrate.measure.starts import waiting
 
 TESTS = [tools.load_test({**tools.catalogue()[each["name"]], **each}) for each in PLAN["tests"]]
 STARTED = 1_795_275_000.0
@@ -41,6 +44,29 @@ def test_tools_tell_the_time_at_which_their_container_ran(test):
     names = ("started_at_epoch_seconds", "first_reply_at_epoch_seconds")
     (own,) = (details[name] for name in names if name in details)
     assert own == pytest.approx(STARTED)
+
+
+class OnePod:
+    """The pods of the API, of which there is one, with one container that has ended."""
+
+    def __init__(self, command):
+        state = {"terminated": {"startedAt": datetime.fromtimestamp(STARTED - 5, UTC).isoformat()}}
+        self.found = {
+            "spec": {"nodeName": "n", "containers": [{"name": "t", "command": command}]},
+            "status": {"containerStatuses": [{"name": "t", "state": state}]},
+        }
+
+    def pod(self, *_):
+        return self.found
+
+    def in_group(self, _):
+        return False
+
+
+def test_a_container_that_waited_printed_what_its_tool_prints_at_the_agreed_time():
+    argv = TESTS[0].argv("10.0.0.9")
+    waited = log_of(OnePod(waiting(argv, int(STARTED))), "rackrate", "pod", "t")
+    assert waited == printed(argv, STARTED, "pod/t", in_group=False)
 
 
 @pytest.mark.parametrize(
