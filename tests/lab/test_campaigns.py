@@ -126,9 +126,35 @@ def test_a_sweep_changes_an_add_on_between_runs_and_puts_it_back(lab: Lab) -> No
     assert configuration() == before
 
 
+def test_a_sweep_over_releases_of_the_image_replaces_the_nodes_and_goes_back(lab: Lab) -> None:
+    def group(arm: str) -> dict[str, Any]:
+        names = lab.outputs[f"{arm}NodeGroups"]
+        found: dict[str, Any] = lab.aws("eks").describe_nodegroup(
+            clusterName=lab.outputs["ClusterName"], nodegroupName=names
+        )["nodegroup"]
+        return found
+
+    newest = group("Treatment")["releaseVersion"]
+    older = newest.replace("20260701", "20260601")
+    assert older != newest
+    sweep = f"ami_release={newest},{older}"
+    told = campaign(lab, "released", "--sweep", sweep, "--runs-per-step", "1")
+    assert [step["value"] for step in told["steps"]] == [newest, older]
+    images = [
+        {node["image"] for arm in results["arms"] for node in arm["node_facts"]}
+        for step in told["steps"]
+        if (results := json.loads((lab.directory / step["run_id"] / "results.json").read_text()))
+    ]
+    assert [len(each) for each in images] == [1, 1]
+    assert images[0].isdisjoint(images[1])
+    assert {group(arm)["releaseVersion"] for arm in ("Treatment", "Baseline")} == {newest}
+    assert nodes(lab) == 2 * SIZE
+
+
 @pytest.mark.parametrize(
     ("sweep", "blamed"),
     [
+        ("ami_release=1.36.3-20260701,1.2.3-20200101", "sweep.ami_release[1]: EC2 has no image"),
         ("nodes=2,501", "sweep.nodes[1]: 501 in each arm"),
         ("vpc_cni=v1.21.1-eksbuild.1,v1.0.0-eksbuild.1", "sweep.vpc_cni[1]: EKS does not offer"),
     ],

@@ -83,6 +83,22 @@ class Eks(NodeGroups):
     def __init__(self, cluster):
         super().__init__(cluster)
         self._addons = Addons(cluster)
+        self._releases = {}
+
+    def describe_nodegroup(self, *, clusterName, nodegroupName):
+        answer = super().describe_nodegroup(clusterName=clusterName, nodegroupName=nodegroupName)
+        release = self._releases.get(nodegroupName, "1.36.3-20260701")
+        image = {"amiType": "AL2023_x86_64_STANDARD", "version": "1.36", "releaseVersion": release}
+        return {"nodegroup": {**answer["nodegroup"], **image}}
+
+    def update_nodegroup_version(self, *, clusterName, nodegroupName, releaseVersion):
+        self._releases[nodegroupName] = releaseVersion
+        return {"update": {"id": "update-1"}}
+
+    def describe_update(self, **names):
+        if "nodegroupName" in names:
+            return {"update": {"status": "Successful"}}
+        return self._addons.describe_update(**names)
 
     def __getattr__(self, name):
         return getattr(self._addons, name)
@@ -103,6 +119,15 @@ class Ec2:
 
     def __getattr__(self, name):
         return getattr(self._ec2, name)
+
+    def describe_images(self, *, Owners, Filters):
+        [name] = Filters[0]["Values"]
+        dates = ("20260601", "20260701")
+        return {
+            "Images": [
+                {"Name": name.replace("*", date), "Description": "(k8s: 1.36.3)"} for date in dates
+            ]
+        }
 
     def describe_subnets(self, *, SubnetIds):
         return {"Subnets": [{"AvailableIpAddressCount": 200}]}
@@ -313,6 +338,17 @@ def _live_through_campaigns(call, store, campaigns, eks):
         pass
     state = {"reported": {"report_key": "campaigns/camp/report.html"}}
     call("finish_campaign", **start, state=state)
+    images = {"campaign_id": "images", "execution_arn": "arn:images"}
+    releases = ["1.36.3-20260601", "1.36.3-20260701"]
+    sweep = {"plan": plan, "sweep": {"ami_release": releases}, "runs_per_step": 1}
+    call("plan_campaign", **images, input=sweep)
+    call("take_lease", campaign_id="images")
+    call("judge", campaign_id="images", state={})
+    while not call("change", campaign_id="images")["ready"]:
+        pass
+    while not call("restore", campaign_id="images")["done"]:
+        pass
+    call("finish_campaign", **images, state={})
     second = {"campaign_id": "second", "execution_arn": "arn:second"}
     call("plan_campaign", **second, input={"continue": "camp"})
     campaigns.update("second", step_run_id="child")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rackrate.changes.ami_release import AmiRelease
 from rackrate.changes.base import Change
 from rackrate.changes.draws import NewNodes
 from rackrate.changes.kube_proxy import KubeProxy
@@ -13,7 +14,7 @@ from rackrate.plan.campaign import Campaign
 
 #: The change of a campaign that sweeps nothing: each of its steps is a draw.
 DRAWS: Change = NewNodes()
-_OF_SWEEPS: tuple[Change, ...] = (VpcCni(), KubeProxy(), NodeCount())
+_OF_SWEEPS: tuple[Change, ...] = (VpcCni(), KubeProxy(), AmiRelease(), NodeCount())
 #: The changes of sweeps, by the field of `sweep`.
 SWEEPS: Mapping[str, Change] = {change.name: change for change in _OF_SWEEPS}
 #: All changes by name.

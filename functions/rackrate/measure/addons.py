@@ -34,7 +34,7 @@ class Addon:
 
 @dataclass(frozen=True)
 class Update:
-    """An update of an add-on.
+    """An update of an add-on or a node group.
 
     Attributes:
         status: EKS's status: InProgress, Successful, Failed or Cancelled.
@@ -43,6 +43,11 @@ class Update:
 
     status: str
     errors: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Update:
+        """Read it from EKS's description."""
+        return cls(found["status"], _reasons(found.get("errors", ()), "errorCode", "errorMessage"))
 
 
 def describe(eks: Any, cluster_name: str, name: str) -> Addon | None:
@@ -150,8 +155,7 @@ def describe_update(eks: Any, cluster_name: str, name: str, update_id: str) -> U
     """
     with translated():
         answer = eks.describe_update(name=cluster_name, addonName=name, updateId=update_id)
-    found = answer["update"]
-    return Update(found["status"], _reasons(found.get("errors", ()), "errorCode", "errorMessage"))
+    return Update.of(answer["update"])
 
 
 def _reasons(found: Any, code: str, message: str) -> tuple[str, ...]:

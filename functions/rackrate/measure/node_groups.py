@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
-from rackrate.errors import NodesUnavailable, translated
+from rackrate.errors import ChangeFailed, NodesUnavailable, translated
+from rackrate.measure.addons import Update
 from rackrate.settings import StackArm
 from rackrate_text.quotas import divided
 from rackrate_text.units import duration
@@ -35,6 +36,9 @@ class NodeGroup:
         sizes: its least, desired and most nodes.
         instance_type: the first of its instance types, or None when the launch template sets it.
         subnets: the ids of its subnets.
+        release: the release version of its image; None for an image that is not EKS's.
+        ami_type: EKS's name of the kind of its image.
+        kubernetes: the minor version of its Kubernetes, such as `1.36`.
         issues: its health issues, each `<code>: <message>`.
     """
 
@@ -44,6 +48,9 @@ class NodeGroup:
     instance_type: str | None
     issues: tuple[str, ...]
     subnets: tuple[str, ...] = ()
+    release: str | None = None
+    ami_type: str = ""
+    kubernetes: str = ""
 
     @property
     def desired(self) -> int:
@@ -97,6 +104,9 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
         instance_type=next(iter(found.get("instanceTypes") or []), None),
         issues=tuple(f"{issue.get('code')}: {issue.get('message')}" for issue in issues),
         subnets=tuple(found.get("subnets") or ()),
+        release=found.get("releaseVersion"),
+        ami_type=found.get("amiType") or "",
+        kubernetes=found.get("version") or "",
     )
 
 
@@ -163,6 +173,46 @@ def check_hope(
     if seconds > patience_seconds:
         reasons = complaints or ["EKS reports no health issue"]
         raise NodesUnavailable("\n".join([f"{told} after {duration(seconds)}", *reasons]))
+
+
+def update_release(eks: Any, cluster_name: str, name: str, release: str) -> str | None:
+    """Give the nodes of a node group another release of their image; EKS replaces them.
+
+    Returns:
+        The update's id; None while EKS refuses because another update is in progress.
+
+    Raises:
+        ChangeFailed: EKS refuses it; the message has EKS's words.
+        Throttled: EKS throttled the request.
+    """
+    try:
+        with translated():
+            answer = eks.update_nodegroup_version(
+                clusterName=cluster_name, nodegroupName=name, releaseVersion=release
+            )
+    except ClientError as error:
+        found = error.response["Error"]
+        if found["Code"] == "ResourceInUseException":
+            return None
+        if found["Code"] in ("InvalidParameterException", "InvalidRequestException"):
+            raise ChangeFailed(
+                f"the node group {name} cannot be updated to {release}:"
+                f" {found.get('Message', found['Code'])}"
+            ) from error
+        raise
+    id_: str = answer["update"]["id"]
+    return id_
+
+
+def update_of(eks: Any, cluster_name: str, name: str, update_id: str) -> Update:
+    """The state of an update of a node group.
+
+    Raises:
+        Throttled: EKS throttled the request.
+    """
+    with translated():
+        answer = eks.describe_update(name=cluster_name, nodegroupName=name, updateId=update_id)
+    return Update.of(answer["update"])
 
 
 def resize(eks: Any, cluster_name: str, name: str, sizes: Sizes) -> bool:

@@ -27,6 +27,7 @@ from lab.aws.eks.clusters import (
 from lab.aws.eks.infrastructure import Infrastructure, NodeLaunchError
 from lab.aws.eks.instances import Instance, launch_instances, node_spec
 from lab.aws.eks.launch_templates import instance_types, launch_template
+from lab.aws.eks.releases import Releases
 from lab.aws.eks.user_data import KubeletSettings, NeverJoins, WrongForm, kubelet_settings
 from lab.aws.eks.validation import invalid
 
@@ -50,7 +51,7 @@ class NodeGroups:
     ) -> None:
         self._clusters, self._clients = clusters, clients
         self._infrastructure = infrastructure
-        self._amis: dict[str, str] = {}
+        self._releases = Releases(clients)
         self._lock = threading.Lock()
 
     def create(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,12 +75,13 @@ class NodeGroups:
                 " your launch template."
             )
         validation.instance_types(self._clients.get("ec2"), types, ami_type or _DEFAULT_AMI_TYPE)
+        version_of_nodes = request.get("version") or cluster.description["version"]
         description: dict[str, Any] = {
             "nodegroupName": name,
             "nodegroupArn": arn("eks", f"nodegroup/{cluster_name}/{name}/{uuid.uuid4()}"),
             "clusterName": cluster_name,
-            "version": request.get("version") or cluster.description["version"],
-            "releaseVersion": request.get("releaseVersion"),
+            "version": version_of_nodes,
+            "releaseVersion": self._release(request, version_of_nodes, ami_type),
             "createdAt": now(),
             "modifiedAt": now(),
             "status": "CREATING",
@@ -161,8 +163,11 @@ class NodeGroups:
     def _launch(self, cluster: Cluster, group: NodeGroup, count: int) -> None:
         description = group.description
         asg = description["resources"]["autoScalingGroups"][0]["name"]
-        image_id = group.template.get("ImageId") or self._ami(
-            description["version"], description["amiType"]
+        image_id = (
+            group.template.get("ImageId")
+            or self._releases.images(description["version"], description["amiType"])[
+                description["releaseVersion"]
+            ]
         )
         try:
             kubelet: KubeletSettings | NeverJoins = kubelet_settings(
@@ -293,6 +298,7 @@ class NodeGroups:
         description = group.description
         version = request.get("version") or description["version"]
         validation.node_group_version(cluster.description["version"], version)
+        release = self._release(request, version, description["amiType"])
         wanted = request.get("launchTemplate")
         if wanted:
             template, found = launch_template(self._clients, request)
@@ -302,7 +308,7 @@ class NodeGroups:
                 **description["launchTemplate"],
                 "version": str(found["VersionNumber"]),
             }
-        description["version"] = version
+        description["version"], description["releaseVersion"] = version, release
         change = new_update("VersionUpdate", {"version": version, "launchTemplate": wanted or {}})
         return self._begin(cluster, group, change, self._roll)
 
@@ -399,15 +405,18 @@ class NodeGroups:
         in_background(remove)
         return group.description
 
-    def _ami(self, version: str, ami_type: str) -> str:
-        """The image that EKS chooses for this version and type; registered once per pair."""
-        name = f"amazon-eks-node-{ami_type.lower().replace('_', '-')}-{version}-v20260701"
-        with self._lock:
-            if name not in self._amis:
-                self._amis[name] = self._clients.get("ec2").register_image(
-                    Name=name, Architecture="arm64" if "ARM" in ami_type.upper() else "x86_64"
-                )["ImageId"]
-            return self._amis[name]
+    def _release(
+        self, request: Mapping[str, Any], version: str, ami_type: str | None
+    ) -> str | None:
+        """The release of EKS's image; None for an image of the launch template."""
+        wanted = request.get("releaseVersion")
+        if ami_type != "CUSTOM":
+            return self._releases.chosen(version, ami_type or _DEFAULT_AMI_TYPE, wanted)
+        if wanted:
+            raise invalid(
+                "You cannot specify a release version when the launch template has an image id."
+            )
+        return None
 
 
 def _never_joined(why: Exception, instance_ids: list[str]) -> _NodeGroupIssue:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rackrate.measure.releases import Images, releases
 from tests.lab_aws.eks.test_node_groups import Setup
 from tests.lab_aws.region import Lab, eventually
 
@@ -45,6 +46,24 @@ def test_a_version_goes_up_by_one_and_nodes_follow_it(cluster: Setup) -> None:
     begun = eks.update_nodegroup_version(**group, version="1.36")
     assert ended(cluster, begun, nodegroupName=group["nodegroupName"]) == "Successful"
     assert eks.describe_nodegroup(**group)["nodegroup"]["version"] == "1.36"
+
+
+def test_nodes_get_the_newest_release_and_go_to_another_and_back(cluster: Setup) -> None:
+    eks, ec2 = cluster.eks, cluster.ec2
+    made = cluster.node_group()
+    group = {"clusterName": cluster.name, "nodegroupName": made["nodegroupName"]}
+    images_of = Images(made["amiType"], made["version"])
+    newest, before = releases(ec2, images_of)
+    assert made["releaseVersion"] == newest
+    with pytest.raises(eks.exceptions.InvalidParameterException, match="is invalid"):
+        eks.update_nodegroup_version(**group, releaseVersion="1.35.9-20200101")
+    images = set()
+    for release in (before, newest):
+        begun = eks.update_nodegroup_version(**group, releaseVersion=release)
+        assert ended(cluster, begun, nodegroupName=group["nodegroupName"]) == "Successful"
+        assert eks.describe_nodegroup(**group)["nodegroup"]["releaseVersion"] == release
+        images |= {node.labels["eks.amazonaws.com/nodegroup-image"] for node in cluster.nodes(made)}
+    assert len(images) == 2
 
 
 def test_authentication_goes_only_towards_access_entries(cluster: Setup) -> None:
