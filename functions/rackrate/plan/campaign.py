@@ -16,11 +16,12 @@ from pydantic import ValidationError
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.campaign_fields import LEAST_DRAWS, MAX_SWEEP_VALUES, CampaignInput, Draws
+from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.check import MAX_PLAN_BYTES, check_plan
 from rackrate.plan.faults import check_name, faults_of, kind_of, shown
 from rackrate.plan.fields import STARTED_BY
 from rackrate.plan.model import Plan
-from rackrate.settings import StackArm
+from rackrate.settings import Settings
 from rackrate_text.words import listed
 
 #: The fields that say what a campaign does. They exclude each other.
@@ -319,9 +320,7 @@ def check_plans(
     plan: object,
     counts: Iterable[int],
     *,
-    stack_arms: Sequence[StackArm],
-    host_network: bool,
-    image: str,
+    settings: Settings,
     campaign_id: str,
     faults: list[Fault],
 ) -> dict[int, Plan]:
@@ -330,9 +329,7 @@ def check_plans(
     Args:
         plan: the plan.
         counts: the numbers of nodes of each arm.
-        stack_arms: the stack's arms.
-        host_network: whether the stack allows pods in the network of their nodes.
-        image: the image of the pods.
+        settings: those of the stack.
         campaign_id: the campaign.
         faults: where faults are added, with the prefix `plan.`; each once.
 
@@ -345,11 +342,12 @@ def check_plans(
         try:
             found[count] = check_plan(
                 plan,
-                stack_arms=stack_arms,
-                nodes={arm.name: count for arm in stack_arms},
-                host_network=host_network,
+                stack_arms=settings.arms,
+                nodes={arm.name: count for arm in settings.arms},
+                load_nodes=load_nodes_for(count, settings),
+                host_network=bool(settings.host_namespace),
                 run_id=run_id_of_step(campaign_id, 1),
-                image=image,
+                image=settings.tool_image,
             )
         except InvalidPlan as invalid:
             for fault in invalid.faults:

@@ -418,18 +418,19 @@ def _with_members(
             found.append(test)
             continue
         path, there = f"tests[{index}]", nodes[fewest.nodes]
+        loaders = test.loaders or max(1, load_nodes)
         # Without load nodes, each load pod takes a node of the arm.
-        room = there if load_nodes else there - test.loaders
+        room = there if load_nodes else there - loaders
         members = test.members
         if members is None:
             members = max(test.least_members, min(room, test.most_members))
-        found.append(test.model_copy(update={"members": members}))
+        found.append(test.model_copy(update={"members": members, "loaders": loaders}))
         told = f"the arm {fewest.name!r} has {counted(there, 'Ready node')}"
         enlarge = f"enlarge the {whereabouts[fewest.nodes]}"
         if members > there:
             problem = f"{told}, fewer than the {members} members"
             faults.append(Fault(f"{path}.members", problem, f"write fewer, or {enlarge}"))
-        elif load_nodes and test.loaders > load_nodes:
+        elif load_nodes and loaders > load_nodes:
             problem = (
                 f"there are {counted(load_nodes, 'Ready load node')}, and each load pod has one"
             )
@@ -438,10 +439,10 @@ def _with_members(
         elif members > room:
             problem = (
                 f"{told}, of which {members} members leave {there - members} for"
-                f" {counted(test.loaders, 'load pod')}, and the stack has no load nodes"
+                f" {counted(loaders, 'load pod')}, and the stack has no load nodes"
             )
             remedy = (
-                f"write fewer, {enlarge}, or update the stack with LoadNodeCount={test.loaders}"
+                f"write fewer, {enlarge}, or update the stack with LoadNodeCount={loaders}"
                 " (in a cluster that existed before: LoadNodeSelector)"
             )
             faults.append(Fault(f"{path}.members", problem, remedy))
@@ -498,7 +499,7 @@ def _check_size(
     blocks = Blocks.of(model.blocks).most
     of_one_block = len(of_pairs) * sum(
         trials_of_block(pairing, model.direction, size) for size in sizes.values()
-    ) + sum(test.loaders * len(arms) for test in workloads(tests))
+    ) + sum(test.loader_count * len(arms) for test in workloads(tests))
     trials = blocks * of_one_block
     if trials > MAX_TRIALS:
         fit = MAX_TRIALS // of_one_block
@@ -526,7 +527,7 @@ def _check_size(
     )
     for test in workloads(tests):
         turns, at_a_time = (len(arms), 1) if load_nodes else (1, len(arms))
-        of_block += turns * round_seconds([test], at_a_time * test.loaders)
+        of_block += turns * round_seconds([test], at_a_time * test.loader_count)
     seconds = blocks * of_block + (blocks - 1) * model.pause_seconds
     if seconds > MAX_RUN_SECONDS:
         faults.append(

@@ -44,7 +44,7 @@ def places(test: WorkloadTest, arm: Arm, load_nodes: Sequence[Node]) -> Places:
     names = sorted(arm.node_names)
     members, others = names[: test.member_count], names[test.member_count :]
     sources = sorted(node.name for node in load_nodes) or others
-    return Places(tuple(members), tuple(sources[: test.loaders]))
+    return Places(tuple(members), tuple(sources[: test.loader_count]))
 
 
 def host_names(test: WorkloadTest, arm: str, short: str) -> list[str]:

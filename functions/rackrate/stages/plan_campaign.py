@@ -179,9 +179,7 @@ def _plan_steps(
     plans = check_plans(
         campaign.plan,
         counts.values(),
-        stack_arms=settings.arms,
-        host_network=bool(settings.host_namespace),
-        image=settings.tool_image,
+        settings=settings,
         campaign_id=campaign_id,
         faults=faults,
     )

@@ -47,6 +47,7 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
         raw,
         stack_arms=settings.arms,
         nodes={arm.name: settings.node_count for arm in settings.arms},
+        load_nodes=settings.load_node_count,
         host_network=bool(settings.host_namespace),
         run_id=run_id,
         image=settings.tool_image,

@@ -22,7 +22,7 @@ OWN_ADDRESS = "$(POD_IP)"
 #: An address for documentation (RFC 5737).
 _NOWHERE = ("192.0.2.1",)
 #: The most members and load pods of one arm.
-MAX_MEMBERS, MAX_LOADERS = 1000, 50
+MAX_MEMBERS, MAX_LOADERS = 1000, 450
 
 ImageByDigest = Annotated[
     str,
@@ -69,9 +69,10 @@ class WorkloadTest(TestBase):
     members: Annotated[int | None, Field(ge=1, le=MAX_MEMBERS)] = 3
     """Number of members in each arm, each on a node of its own. `null`: one on every node of the
     arm with the fewest nodes, or as many as the workload can have."""
-    loaders: Annotated[int, Field(ge=1, le=MAX_LOADERS)] = 1
+    loaders: Annotated[int | None, Field(ge=1, le=MAX_LOADERS)] = 1
     """Number of pods that send the load to one arm, each on a node of its own: a load node, or a
-    node of the arm that has no member if there are no load nodes."""
+    node of the arm that has no member if there are no load nodes. `null`: one on every load node,
+    or one if there are none."""
     settle_seconds: Annotated[int, Field(ge=0, le=3600)] = 0
     """How long the workload rests before it is measured for the first time."""
     memory_mib: Annotated[int, Field(ge=64, le=1_048_576)] = 512
@@ -175,6 +176,17 @@ class WorkloadTest(TestBase):
         if self.members is None:
             raise ValueError(f"the number of members of {self.name} is not known yet")
         return self.members
+
+    @property
+    def loader_count(self) -> int:
+        """The number of load pods of an arm; a checked plan always has one.
+
+        Raises:
+            ValueError: the plan was not checked, so `loaders` is still null.
+        """
+        if self.loaders is None:
+            raise ValueError(f"the number of load pods of {self.name} is not known yet")
+        return self.loaders
 
     def argv(self, server: str) -> list[str]:
         """The command line of a load pod for a workload of one member."""

@@ -184,7 +184,7 @@ def parse(text: str, test: Test) -> Measurement:
         values={
             "latency": percentiles["50"],
             "latency_p99": percentiles["99"],
-            "operations": rate * test.loaders / test.member_count,
+            "operations": rate * test.loader_count / test.member_count,
         },
         details={**figures, "requests": answered, "requests_per_second": rate},
     )

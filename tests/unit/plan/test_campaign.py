@@ -145,9 +145,7 @@ def test_a_plan_is_checked_with_the_nodes_of_each_step_and_each_fault_told_once(
     found = check_plans(
         {"pairing": {"random": 5}, "blocks": 0},
         [2, 4, 2],
-        stack_arms=SETTINGS.arms,
-        host_network=False,
-        image="",
+        settings=SETTINGS,
         campaign_id="camp",
         faults=faults,
     )

@@ -9,7 +9,7 @@ import pytest
 from rackrate.changes import CHANGES, SWEEPS
 from rackrate.plan.campaign import check_plans, read_campaign
 from tests.templates.cloudformation import ROOT
-from tests.unit.samples import ARMS
+from tests.unit.samples import HOST_SETTINGS
 
 FOLDER = ROOT / "docs" / "campaigns"
 FILES = sorted(FOLDER.glob("*.json"))
@@ -31,9 +31,7 @@ def test_every_campaign_that_is_documented_is_valid_at_every_step(path):
     check_plans(
         campaign.plan,
         [change.node_count(value, 2) for value in values],
-        stack_arms=ARMS,
-        host_network=True,
-        image="",
+        settings=HOST_SETTINGS,
         campaign_id="documented",
         faults=faults,
     )

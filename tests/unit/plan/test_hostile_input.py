@@ -17,7 +17,7 @@ from rackrate.plan.schedule import build_schedule, build_warm_up
 from rackrate.results.comparison import read_request
 from tests.templates.cloudformation import ROOT
 from tests.unit.builders import usual_arm
-from tests.unit.samples import ARMS
+from tests.unit.samples import ARMS, HOST_SETTINGS
 
 NODES = {arm.name: [f"{arm.name}-{number}" for number in range(4)] for arm in ARMS}
 COUNTS = {name: len(nodes) for name, nodes in NODES.items()}
@@ -139,9 +139,7 @@ def test_an_edited_campaign_is_read_and_its_faults_are_told(raw, before):
     check_plans(
         campaign.plan,
         [2, 4],
-        stack_arms=ARMS,
-        host_network=True,
-        image="",
+        settings=HOST_SETTINGS,
         campaign_id="c",
         faults=faults,
     )
