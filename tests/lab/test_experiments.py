@@ -30,6 +30,8 @@ TOLD = {
     **dict.fromkeys(("iperf", "iperf3"), BOTH),
     **dict.fromkeys(("netperf", "ping", "sockperf"), SERVER),
 }
+#: An address of the cluster's services, as EKS chooses it for a VPC in 10.0.0.0/8.
+SERVICE = re.compile(r"(?<![\d.])172\.20\.\d+\.\d+")
 
 
 @functools.cache
@@ -49,7 +51,7 @@ def arms_of(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     written = [
         arm if isinstance(arm, dict) else {"name": arm, "nodes": arm} for arm in plan["arms"]
     ]
-    pods = {"client_network": "pod", "server_network": "pod"}
+    pods = {"client_network": "pod", "server_network": "pod", "via": "pod"}
     return {arm["name"]: {**pods, **arm} for arm in written}
 
 
@@ -83,8 +85,8 @@ def check_run(lab: Lab, name: str) -> None:
 
 
 def check_networks(lab: Lab, plan: Mapping[str, Any], trials: list[dict[str, Any]]) -> None:
-    """Clients and servers had the addresses of their nodes where the plan says `host`, and only
-    there.
+    """Clients and servers had the addresses of their nodes where the plan says `host`, and clients
+    connected to a Service where it says `service`, and only there.
     """
     address_of = {
         node.metadata.name: next(a.address for a in node.status.addresses if a.type == "InternalIP")
@@ -95,6 +97,11 @@ def check_networks(lab: Lab, plan: Mapping[str, Any], trials: list[dict[str, Any
         arm = arms_of(plan)[trial["arm"]]
         found = lab.aws("s3").get_object(Bucket=bucket, Key=trial["raw_key"])
         printed = found["Body"].read().decode()
+        assert trial["via"] == arm["via"]
+        if trial["tool"] in TOLD:
+            assert (SERVICE.search(printed) is not None) == (arm["via"] == "service"), printed[
+                :2000
+            ]
         for side in TOLD.get(trial["tool"], ()):
             network = arm[f"{side}_network"]
             assert trial[f"{side}_network"] == network

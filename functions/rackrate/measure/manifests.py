@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from rackrate.document import Json
 from rackrate.measure.starts import STARTS, waiting
@@ -20,7 +21,7 @@ from rackrate.plan.schedule import BlockItem, Pair, Phase, traffic_seconds
 from rackrate.selectors import Toleration
 from rackrate.settings import StackArm
 from rackrate.tools import TestBase
-from rackrate.tools.base import Server
+from rackrate.tools.base import Port, Server
 from rackrate.workloads.base import WorkloadTest
 
 RUN, ROLE, ARM = "rackrate.dev/run", "rackrate.dev/role", "rackrate.dev/arm"
@@ -38,6 +39,8 @@ HOLD = {
     "karpenter.sh/do-not-disrupt": "true",
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 }
+#: Kubernetes' label of an EndpointSlice.
+SERVICE_NAME = "kubernetes.io/service-name"
 CLIENT_NODE, SERVER_NODE = "rackrate.dev/client-node", "rackrate.dev/server-node"
 
 #: The user "nonroot" of the distroless images. Any user other than root would work.
@@ -156,6 +159,75 @@ def servers(
             },
         },
     }
+
+
+def ports_of(tests: Sequence[TestBase]) -> list[Port]:
+    """The ports of the servers that tests need."""
+    return sorted({port for server in servers_of(tests) for port in server.ports})
+
+
+@dataclass(frozen=True)
+class Front:
+    """What lets clients reach a run's servers through Services.
+
+    Attributes:
+        run_id: the run.
+        owner_uid: the UID of its owner object in the servers' namespace.
+        ports: the ports of the servers, at least one.
+    """
+
+    run_id: str
+    owner_uid: str
+    ports: Sequence[Port]
+
+    def service(self, place: str) -> Json:
+        """A Service in front of the server in a place, without a selector."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {
+                **self._metadata(self._name(place), {}),
+                "annotations": {SERVER_NODE: place},
+            },
+            "spec": {"type": "ClusterIP", "ports": self._ports},
+        }
+
+    def endpoint_slice(self, place: str, address: str) -> Json:
+        """The endpoint of a `service`. Another address has a slice of another name."""
+        service = self._name(place)
+        labels = {
+            SERVICE_NAME: service,
+            "endpointslice.kubernetes.io/managed-by": "rackrate.dev",
+        }
+        return {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": self._metadata(f"{service}-{short_hash(address)}", labels),
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+            "ports": self._ports,
+        }
+
+    def _name(self, place: str) -> str:
+        return f"{owner_name(self.run_id)}-{short_hash(place)}"
+
+    def _metadata(self, name: str, labels: Mapping[str, str]) -> Json:
+        return {
+            "name": name,
+            "labels": {RUN: run_label(self.run_id), ROLE: "service", **labels},
+            "ownerReferences": owned_by(self.run_id, self.owner_uid),
+        }
+
+    @property
+    def _ports(self) -> list[Json]:
+        return [
+            {
+                "name": f"{port.protocol.lower()}-{port.number}",
+                "port": port.number,
+                "protocol": port.protocol,
+            }
+            for port in self.ports
+        ]
 
 
 def _server(server: Server, image: str) -> Json:

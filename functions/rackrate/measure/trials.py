@@ -7,7 +7,7 @@ from typing import Literal
 
 from rackrate.document import Document, Json
 from rackrate.foreign import plain
-from rackrate.plan.arms import Network, Node
+from rackrate.plan.arms import Network, Node, Via
 from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Interval, Measurement, TestBase
 
@@ -46,6 +46,8 @@ class Trial(TrialState):
     placement: str
     client_network: Network
     server_network: Network
+    via: Via = "pod"
+    """What the client connected to."""
     warm_up: bool = False
     repeated_together: bool = False
     """Whether a repetition measured it together with its partners of the other arms."""

@@ -14,6 +14,8 @@ from rackrate.tools.base import NAME_PATTERN
 
 #: The network that a pod uses: its own behind the cluster's CNI, or its node's.
 Network = Literal["pod", "host"]
+#: What its clients connect to: the server's own address, or that of a Service in front of it.
+Via = Literal["pod", "service"]
 #: Which pairs of its nodes an arm may have.
 PairZones = Literal["any", "within-zone", "across-zones"]
 
@@ -31,6 +33,9 @@ class ArmChoice(Document):
     `host`: the network of the node; the stack needs `HostNetwork=true`."""
     server_network: Annotated[Network, Field(examples=["host"])] = "pod"
     """Network of its server pods, with the same choices."""
+    via: Annotated[Via, Field(examples=["service"])] = "pod"
+    """What its clients connect to. `pod`: the server's own address. `service`: the address of a
+    Service, so that kube-proxy's rules are in the path. ping cannot go through a Service."""
     pairs: Annotated[PairZones, Field(examples=["across-zones"])] = "any"
     """Which of its nodes may be a pair. `any`: any two. `within-zone`: two of one Availability
     Zone. `across-zones`: two of different zones, whose traffic AWS bills."""
@@ -206,6 +211,8 @@ class Arm(Document):
     """The stack's arm whose nodes it uses."""
     client_network: Network
     server_network: Network
+    via: Via = "pod"
+    """What its clients connect to."""
     pairs: PairZones = "any"
     """Which of its nodes may be a pair."""
     placement: str

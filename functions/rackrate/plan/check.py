@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from rackrate import tools
 from rackrate.errors import Fault, InvalidPlan
-from rackrate.plan.arms import ArmChoice, Network, PairZones
+from rackrate.plan.arms import ArmChoice, Network, PairZones, Via
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.faults import check_name, faults_of, kind_of, shown
 from rackrate.plan.fields import MAX_TRIALS, STARTED_BY, Blocks, PlanInput
@@ -73,6 +73,7 @@ def check_plan(
     _check_differences(arms, faults)
     baseline = _choose_baseline(model, list(arms.values()), stack_arms, faults)
     tests = _read_tests(model.tests, image, faults)
+    _check_ways(arms, tests, faults)
     pairing = Pairing.of(model.pairing)
     earlier = names_of(model.compare_with)
     _check_earlier_names(earlier, run_id, faults)
@@ -262,17 +263,34 @@ def _check_networks(arms: Mapping[str, ArmChoice], host_network: bool, faults: l
                 )
 
 
+def _check_ways(
+    arms: Mapping[str, ArmChoice], tests: Sequence[TestBase], faults: list[Fault]
+) -> None:
+    """Report arms whose clients connect to a Service, in a plan with tests that cannot."""
+    cannot = [test.name for test in tests if not test.through_service]
+    for path, arm in arms.items():
+        if arm.via == "service" and cannot:
+            faults.append(
+                Fault(
+                    f"{path}.via",
+                    f"a Service forwards TCP and UDP only, and {listed(cannot)} cannot go through"
+                    " one",
+                    f"leave {listed(cannot)} out of the tests, or write 'pod'",
+                )
+            )
+
+
 def _check_differences(arms: Mapping[str, ArmChoice], faults: list[Fault]) -> None:
     """Report arms that are equal in everything but their names."""
-    known: dict[tuple[str, Network, Network, PairZones], str] = {}
+    known: dict[tuple[str, Network, Network, Via, PairZones], str] = {}
     for path, arm in arms.items():
-        kind = (arm.nodes, arm.client_network, arm.server_network, arm.pairs)
+        kind = (arm.nodes, arm.client_network, arm.server_network, arm.via, arm.pairs)
         if kind in known:
             faults.append(
                 Fault(
                     path,
                     f"{arm.name!r} and {known[kind]!r} are the same nodes in the same networks",
-                    "let them differ in nodes, client_network, server_network or pairs",
+                    "let them differ in nodes, client_network, server_network, via or pairs",
                 )
             )
         known.setdefault(kind, arm.name)

@@ -24,7 +24,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol, Self
 from pydantic import Field, TypeAdapter
 
 from rackrate.document import Document
-from rackrate.plan.arms import Arm, Network, Node, PairZones
+from rackrate.plan.arms import Arm, Network, Node, PairZones, Via
 from rackrate.plan.fields import Direction, Load, PairingField, RandomPairs
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
@@ -94,6 +94,7 @@ class Pair(Document):
     server: str
     client_network: Network
     server_network: Network
+    via: Via = "pod"
 
 
 class BlockItem(Document):
@@ -514,6 +515,7 @@ def _pair(arm: Arm, edge: Edge) -> Pair:
         server=server,
         client_network=arm.client_network,
         server_network=arm.server_network,
+        via=arm.via,
     )
 
 

@@ -20,6 +20,7 @@ from rackrate.plan.arms import (
     Network,
     Node,
     PairZones,
+    Via,
 )
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
@@ -102,6 +103,8 @@ class ArmOfResults(Document):
     """The stack's arm whose nodes it uses."""
     client_network: Network
     server_network: Network
+    via: Via = "pod"
+    """What its clients connect to: `pod`, the server's own address, or `service`."""
     pairs: PairZones = "any"
     """Which of its nodes may be a pair."""
     node_groups: tuple[str, ...]
@@ -124,6 +127,7 @@ class ArmOfResults(Document):
             stack_arm=arm.stack_arm,
             client_network=arm.client_network,
             server_network=arm.server_network,
+            via=arm.via,
             pairs=arm.pairs,
             node_groups=arm.node_groups,
             selector=arm.selector,
@@ -146,6 +150,7 @@ class ArmOfResults(Document):
             stack_arm=self.stack_arm,
             client_network=self.client_network,
             server_network=self.server_network,
+            via=self.via,
             pairs=self.pairs,
             placement=self.placement,
             baseline=self.baseline,

@@ -47,13 +47,7 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
             },
         ),
         _quota(namespace, marks, {**_MOST, **_OF_WORKLOADS}),
-        # The headless Service of a run's workloads goes with the run's owner object.
-        *_runner(
-            namespace,
-            group,
-            marks,
-            {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "create"]},
-        ),
+        *_runner(namespace, group, marks),
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
@@ -258,9 +252,12 @@ _MOST: Mapping[str, int] = {
     "count/pods": 20000,
     "count/configmaps": 1000,
     "count/daemonsets.apps": 1000,
+    # One for each server of an arm whose clients connect to Services, and its endpoint, of which
+    # there are two while it changes.
+    "count/services": 5000,
+    "count/endpointslices.discovery.k8s.io": 10000,
     # A registry's credentials may be there. The benchmark makes none of the following.
     "count/secrets": 10,
-    "count/services": 0,
     "count/persistentvolumeclaims": 0,
     "count/replicationcontrollers": 0,
     "count/replicasets.apps": 0,
@@ -271,10 +268,8 @@ _MOST: Mapping[str, int] = {
 }
 
 
-#: The same for workloads, which are in the network of pods: a Service of each run, and a volume and
-#: a ConfigMap of each member.
+#: The same for workloads, which are in the network of pods: a volume and a ConfigMap of each member.
 _OF_WORKLOADS: Mapping[str, int] = {
-    "count/services": 1000,
     "count/persistentvolumeclaims": 10000,
     "count/configmaps": 11000,
 }
@@ -294,8 +289,8 @@ def _subjects(group: str) -> list[Json]:
     return [{"apiGroup": _RBAC, "kind": "Group", "name": group}]
 
 
-def _runner(namespace: str, group: str, marks: Mapping[str, str], *more: Json) -> list[Json]:
-    """The objects that grant the functions their rights in a namespace, and more of them."""
+def _runner(namespace: str, group: str, marks: Mapping[str, str]) -> list[Json]:
+    """The objects that grant the functions their rights in a namespace."""
     return [
         {
             "apiVersion": f"{_RBAC}/v1",
@@ -320,7 +315,13 @@ def _runner(namespace: str, group: str, marks: Mapping[str, str], *more: Json) -
                     "resources": ["daemonsets"],
                     "verbs": ["get", "list", "create", "delete"],
                 },
-                *more,
+                # The ways to servers through kube-proxy, and the headless Service of workloads.
+                {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list", "create"]},
+                {
+                    "apiGroups": ["discovery.k8s.io"],
+                    "resources": ["endpointslices"],
+                    "verbs": ["get", "list", "create", "delete"],
+                },
             ],
         },
         {

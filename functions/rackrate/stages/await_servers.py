@@ -32,6 +32,7 @@ from rackrate.measure.servers import (
     server_labels,
     why_waiting,
 )
+from rackrate.measure.services import serve
 from rackrate.plan.arms import Arm, Network, Node
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.replacements import choose, nodes_at
@@ -107,6 +108,7 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     complaints: list[str] = []
     nodes = nodes_at(() if run is None else run.replacements)
     places = _places_by_network(planned)
+    addresses: dict[Network, dict[str, str]] = {}
     for network, wanted in places.items():
         names = {_name_at(place, nodes) for place in wanted}
 
@@ -121,12 +123,19 @@ def _await(run_id: str, resources: Resources) -> Readiness:
         )
         if lacking := missing_parts(pods.values()):
             raise ServersNotReady("; ".join(lacking))
-        ready = server_addresses(pods.values()).keys()
-        missing |= {place for place in wanted if _name_at(place, nodes) not in ready}
+        addresses[network] = _by_place(server_addresses(pods.values()), wanted, nodes)
+        missing |= wanted - addresses[network].keys()
         complaints += why_waiting(pods.values())
     seconds = _note_missing(run_id, run, missing, set().union(*places.values()), resources)
     if not missing:
-        return _await_members(run_id, planned, max(0.0, deadline - time.monotonic()), resources)
+        served = _served(planned)
+        owners = _owners(run_id, served.keys(), resources)
+        if owners is not None:
+            # kube-proxy has to hear of new ones.
+            if _serve(run_id, planned, served, addresses, owners, resources)[1]:
+                return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+            left = max(0.0, deadline - time.monotonic())
+            return _await_members(run_id, planned, left, resources)
     make_servers(run_id, planned.execution_arn, planned, resources)
     there = plan_nodes(planned, resources)
     losses = _losses(missing, seconds, nodes, there, planned, resources)
@@ -138,7 +147,7 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     if losses.expected:
         resources.store.update_run(run_id, phase=_phase(losses.expected, losses, nodes))
     allowed = servers_seconds(sum(map(len, places.values())))
-    if max(seconds.values()) > allowed:
+    if max(seconds.values(), default=0.0) > allowed:
         raise ServersNotReady(
             f"no server after {allowed} s on {listed(sorted(missing), most=_NAMED)}"
             + "".join(f"; {line}" for line in complaints)
@@ -214,6 +223,7 @@ class Servers(NamedTuple):
         wait_seconds: when to ask again; 0 when there is nothing worth waiting for.
         owners: the UID of the owner object of client pods, by their network.
         addresses: the IP addresses of the servers by place, by their network.
+        services: those of the Services in front of them, for the pairs that need one.
         nodes: the nodes in the places where they were replaced, by place.
         there: the cluster's nodes of the plan's arms as they are now, by name.
         expected: the places whose node has ended and that will have another one, and since when
@@ -223,9 +233,15 @@ class Servers(NamedTuple):
     wait_seconds: int
     owners: Mapping[Network, str]
     addresses: Mapping[Network, Mapping[str, str]]
+    services: Mapping[Network, Mapping[str, str]]
     nodes: Mapping[str, Node]
     there: Mapping[str, Json]
     expected: Mapping[str, str] = NONE_EXPECTED
+
+    def address_for(self, pair: Pair) -> str:
+        """The address that the client of a pair connects to."""
+        known = self.services if pair.via == "service" else self.addresses
+        return known[pair.server_network][pair.server]
 
     def node_at(self, place: str) -> str:
         """The name of the node in a place."""
@@ -269,13 +285,20 @@ def present_servers(
     """
     settings, cluster = resources.settings, resources.cluster
     nodes = nodes_at(() if run is None else run.replacements)
-    namespaces = {pair.client_network for pair in pairs}
-    owners = _owners(run_id, namespaces, resources)
-    addresses: dict[Network, dict[str, str]] = {}
-    for network, places in _places_by_network(planned).items():
-        by_node = addresses_in(run_id, network, settings, cluster)
-        at = {place: _name_at(place, nodes) for place in places}
-        addresses[network] = {p: by_node[name] for p, name in at.items() if name in by_node}
+    served: dict[Network, set[str]] = {}
+    for pair in pairs:
+        if pair.via == "service":
+            served.setdefault(pair.server_network, set()).add(pair.server)
+    networks = {pair.client_network for pair in pairs} | served.keys()
+    owners = _owners(run_id, networks, resources)
+    addresses = {
+        network: _by_place(addresses_in(run_id, network, settings, cluster), places, nodes)
+        for network, places in _places_by_network(planned).items()
+    }
+    services: Mapping[Network, Mapping[str, str]] = {}
+    is_new = False
+    if owners is not None:
+        services, is_new = _serve(run_id, planned, served, addresses, owners, resources)
     there = plan_nodes(planned, resources)
     # Kubernetes keeps the pods of a node that is gone for a while, as they were.
     missing = {
@@ -287,7 +310,8 @@ def present_servers(
         or _is_starting(_name_at(place, nodes), there)
     }
     needed = {place for pair in pairs for place in (pair.client, pair.server)}
-    found = Servers(0, owners or {}, addresses, nodes, there)
+    wait_seconds = WAIT_SECONDS if is_new else 0  # kube-proxy has to hear of new ones
+    found = Servers(wait_seconds, owners or {}, addresses, services, nodes, there)
     noted = set() if run is None else needed & run.missing_since.keys()
     if owners is not None and not missing and not noted:
         return found
@@ -314,6 +338,34 @@ def present_servers(
         raise ServersNotReady("the run's owner object is still being deleted")
     since = {} if run is None else run.missing_since
     return found._replace(expected={place: since.get(place, now()) for place in losses.expected})
+
+
+def _serve(
+    run_id: str,
+    planned: PlannedRun,
+    places: Mapping[Network, Set[str]],
+    addresses: Mapping[Network, Mapping[str, str]],
+    owners: Mapping[Network, str],
+    resources: Resources,
+) -> tuple[dict[Network, Mapping[str, str]], bool]:
+    """Let the servers in these places be reached through Services, as far as they are there.
+
+    Returns:
+        The Services' addresses by place, by network, and whether something was made now.
+    """
+    found = {
+        network: serve(
+            run_id=run_id,
+            owner_uid=owners[network],
+            namespace=namespace_of(network, resources.settings),
+            addresses={p: at for p, at in addresses[network].items() if p in wanted},
+            tests=planned.plan.tests,
+            cluster=resources.cluster,
+        )
+        for network, wanted in places.items()
+    }
+    reached = {network: each.addresses for network, each in found.items()}
+    return reached, any(each.is_new for each in found.values())
 
 
 def _is_starting(name: str, nodes: Mapping[str, Json]) -> bool:
@@ -457,6 +509,20 @@ def _places_by_network(planned: PlannedRun) -> dict[Network, set[str]]:
     for arm in planned.arms:
         places.setdefault(arm.server_network, set()).update(arm.node_names)
     return places
+
+
+def _served(planned: PlannedRun) -> dict[Network, set[str]]:
+    """The places whose servers are reached through Services, by the servers' network."""
+    arms = tuple(arm for arm in planned.arms if arm.via == "service")
+    return _places_by_network(planned.model_copy(update={"arms": arms}))
+
+
+def _by_place(
+    by_node: Mapping[str, str], places: Iterable[str], nodes: Mapping[str, Node]
+) -> dict[str, str]:
+    """Addresses by place, of those by node that are known."""
+    at = {place: _name_at(place, nodes) for place in places}
+    return {place: by_node[name] for place, name in at.items() if name in by_node}
 
 
 def _check_nodes(

@@ -369,6 +369,7 @@ class Drafts:
             placement=self._placements[key.arm],
             client_network=pair.client_network,
             server_network=pair.server_network,
+            via=pair.via,
             client_node=self._nodes[key.client],
             server_node=self._nodes[key.server],
             warm_up=self._item.warm_up,

@@ -158,7 +158,7 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
             node=servers.node_at(pair.client),
             tests=tests,
             attempt=attempt,
-            server_address=addresses[pair.server_network][pair.server],
+            server_address=servers.address_for(pair),
             image=settings.tool_image,
             tolerations=settings.tolerations,
             members=workload.addresses.get(pair.arm, ()),

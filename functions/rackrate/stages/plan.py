@@ -423,8 +423,8 @@ def _faults_together(plan: Plan, earlier: Mapping[str, PlannedRun]) -> list[Faul
 def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
     """Whether an earlier run has the arm, in the same networks and zones."""
     return any(
-        (arm.name, arm.client_network, arm.server_network, arm.pairs)
-        == (other.name, other.client_network, other.server_network, other.pairs)
+        (arm.name, arm.client_network, arm.server_network, arm.via, arm.pairs)
+        == (other.name, other.client_network, other.server_network, other.via, other.pairs)
         for other in earlier.arms
     )
 
@@ -563,6 +563,7 @@ def _arms(
             stack_arm=stack_arm.name,
             client_network=choice.client_network,
             server_network=choice.server_network,
+            via=choice.via,
             pairs=choice.pairs,
             placement=stack_arm.placement,
             baseline=choice.name == plan.baseline,

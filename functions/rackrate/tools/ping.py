@@ -71,6 +71,7 @@ class Test(TestBase):
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "rtt": {"count": 30, "interval_seconds": 0.2},
     }
+    through_service: ClassVar[bool] = False
     # Lets any group send ICMP echo requests without a capability. Kubernetes lists it as safe.
     sysctls: ClassVar[Mapping[str, str]] = {"net.ipv4.ping_group_range": "0 2147483647"}
 

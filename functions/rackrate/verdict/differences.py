@@ -49,6 +49,7 @@ ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
     "bandwidth weighting": lambda arm: arm.network.bandwidth_weighting,
     "network of the clients": lambda arm: arm.client_network,
     "network of the servers": lambda arm: arm.server_network,
+    "way to the servers": lambda arm: arm.via,
     "zones of the pairs": lambda arm: arm.pairs,
     "arm of the stack": lambda arm: arm.stack_arm,
     "node groups": lambda arm: ", ".join(arm.node_groups),

@@ -146,6 +146,8 @@ class FakeCluster:
         self.objects[key] = created
         if manifest["kind"] == "DaemonSet":
             self._start_servers(created)
+        if manifest["kind"] == "Service":
+            created["spec"] = {**spec, "clusterIP": f"172.20.0.{next(self._uids)}"}
         if manifest["kind"] == "Pod":
             created["status"] = {"phase": "Pending"}
             is_member = meta["labels"][manifests.ROLE] == "member"

@@ -356,6 +356,20 @@ def test_host_networking_that_the_stack_does_not_allow_is_refused_with_the_remed
     assert all("HostNetwork=true" in line for line in found.values())
 
 
+SERVED = {"name": "served", "nodes": "baseline", "via": "service"}
+
+
+def test_an_arm_may_differ_from_another_in_the_way_to_its_servers_alone():
+    plan = check({"arms": ["baseline", SERVED], "tests": ["tcp-1", "http"]})
+    assert [arm.via for arm in plan.arms] == ["pod", "service"]
+
+
+def test_a_ping_through_a_service_is_refused_with_the_remedy():
+    found = faults({"arms": ["baseline", SERVED], "tests": ["tcp-1", "rtt"]})
+    assert set(found) == {"arms[1].via"}
+    assert "leave rtt out of the tests, or write 'pod'" in found["arms[1].via"]
+
+
 def test_the_baseline_is_the_one_arm_on_its_nodes_or_has_to_be_named():
     treated = {**HOST, "name": "host-treated", "nodes": "treatment"}
     assert check({"arms": [treated, HOST]}).baseline == "host"

@@ -25,9 +25,7 @@ def test_the_functions_are_granted_no_more_than_they_use():
     resources = {r for rule in things["Role"]["rules"] for r in rule["resources"]}
     assert "*" not in verbs | resources
     assert "secrets" not in resources and "pods/exec" not in resources
-    *others, services = things["Role"]["rules"]
-    assert (services["resources"], services["verbs"]) == (["services"], ["get", "create"])
-    assert by_kind(HOST)["Role"]["rules"] == others
+    assert by_kind(HOST)["Role"]["rules"] == things["Role"]["rules"]
 
 
 @pytest.mark.parametrize("things", [ORDINARY, HOST], ids=["ordinary", "host"])
@@ -53,7 +51,7 @@ def test_a_namespace_has_room_for_the_largest_plan_and_for_nothing_the_benchmark
         none = {kind for kind, most in hard.items() if most == "0"}
         assert "count/jobs.batch" in none
         # Only workloads make these, which are in the network of pods.
-        of_workloads = {"count/services", "count/persistentvolumeclaims"}
+        of_workloads = {"count/persistentvolumeclaims"}
         assert none & of_workloads == (of_workloads if things is HOST else set())
         made = {r for rule in by_kind(things)["Role"]["rules"] for r in rule["resources"]}
         assert made & {kind.removeprefix("count/").split(".")[0] for kind in none} == set()

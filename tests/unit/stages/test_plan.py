@@ -22,6 +22,7 @@ HOST = {
     "nodes": "treatment",
     "client_network": "host",
     "server_network": "pod",
+    "via": "pod",
     "pairs": "any",
 }
 

@@ -182,6 +182,8 @@ def _setting(arm: Arm) -> str:
         settings.append(f"nodes of {arm.stack_arm}")
     if (arm.client_network, arm.server_network) != ("pod", "pod"):
         settings.append(f"network {arm.client_network} to {arm.server_network}")
+    if arm.via == "service":
+        settings.append("through a Service")
     if arm.pairs != "any":
         settings.append(f"pairs {arm.pairs.replace('-', ' ')}")
     return ", ".join(settings)
