@@ -268,7 +268,8 @@ _MOST: Mapping[str, int] = {
 }
 
 
-#: The same for workloads, which are in the network of pods: a volume and a ConfigMap of each member.
+#: The same for workloads, which are in the network of pods: a volume and a ConfigMap for each
+#: member.
 _OF_WORKLOADS: Mapping[str, int] = {
     "count/persistentvolumeclaims": 10000,
     "count/configmaps": 11000,
