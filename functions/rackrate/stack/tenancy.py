@@ -37,6 +37,7 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
     marks = {STACK: owner}
     reader = f"rackrate:{namespace}:node-reader"
     return [
+        *_guard_of_services(namespace, marks),
         _namespace(
             namespace,
             marks,
@@ -89,41 +90,19 @@ def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
     # This mark distinguishes the objects from those of a first namespace with the same name.
     marks = {STACK: owner, NETWORK: "host"}
     own = host_namespace(namespace)
-    policy = f"{own}.rackrate.dev"
     return [
-        {
-            "apiVersion": f"{_ADMISSION}/v1",
-            "kind": "ValidatingAdmissionPolicy",
-            "metadata": _metadata(policy, marks),
-            "spec": {
-                "failurePolicy": "Fail",
-                "matchConstraints": {
-                    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": own}},
-                    "resourceRules": [
-                        {
-                            "apiGroups": [""],
-                            "apiVersions": ["v1"],
-                            "operations": ["CREATE", "UPDATE"],
-                            "resources": ["pods", "pods/ephemeralcontainers"],
-                        }
-                    ],
-                },
-                "variables": [{"name": name, "expression": text} for name, text in _VARIABLES],
-                "validations": [
-                    {
-                        "message": f"{own} takes only rackrate's pods: {rule}",
-                        "expression": " && ".join(expressions),
-                    }
-                    for rule, expressions in _RULES
-                ],
-            },
-        },
-        {
-            "apiVersion": f"{_ADMISSION}/v1",
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": _metadata(policy, marks),
-            "spec": {"policyName": policy, "validationActions": ["Deny"]},
-        },
+        *_guard_of_services(own, marks),
+        *_guard(
+            f"{own}.rackrate.dev",
+            own,
+            marks,
+            resources=("pods", "pods/ephemeralcontainers"),
+            variables=_VARIABLES,
+            validations=[
+                (f"{own} takes only rackrate's pods: {rule}", " && ".join(expressions))
+                for rule, expressions in _RULES
+            ],
+        ),
         # Audit records what "restricted" would forbid. Warn would print a warning for every pod.
         _namespace(
             own,
@@ -233,6 +212,82 @@ _RULES: Sequence[tuple[str, Sequence[str]]] = (
         ),
     ),
 )
+
+
+def _guard_of_services(namespace: str, marks: Mapping[str, str]) -> list[Json]:
+    """Let nobody make a Service there that costs money or takes over addresses of others.
+
+    A Service of type LoadBalancer makes a load balancer of AWS, and external IP addresses divert
+    the traffic of the whole cluster (CVE-2020-8554).
+    """
+    return _guard(
+        f"{namespace}-services.rackrate.dev",
+        namespace,
+        marks,
+        resources=("services",),
+        variables=(),
+        validations=[
+            (
+                f"{namespace} takes only Services of type ClusterIP without external addresses",
+                'object.spec.?type.orValue("ClusterIP") == "ClusterIP"'
+                " && size(object.spec.?externalIPs.orValue([])) == 0",
+            )
+        ],
+    )
+
+
+def _guard(
+    name: str,
+    namespace: str,
+    marks: Mapping[str, str],
+    *,
+    resources: Sequence[str],
+    variables: Sequence[tuple[str, str]],
+    validations: Sequence[tuple[str, str]],
+) -> list[Json]:
+    """An admission policy for a namespace, and its binding.
+
+    Args:
+        name: their name.
+        namespace: the namespace.
+        marks: their annotations.
+        resources: what it judges, of the core API.
+        variables: names and expressions.
+        validations: messages and expressions, all of which must be true.
+    """
+    return [
+        {
+            "apiVersion": f"{_ADMISSION}/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": _metadata(name, marks),
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {
+                    "namespaceSelector": {
+                        "matchLabels": {"kubernetes.io/metadata.name": namespace}
+                    },
+                    "resourceRules": [
+                        {
+                            "apiGroups": [""],
+                            "apiVersions": ["v1"],
+                            "operations": ["CREATE", "UPDATE"],
+                            "resources": list(resources),
+                        }
+                    ],
+                },
+                "variables": [{"name": key, "expression": text} for key, text in variables],
+                "validations": [
+                    {"message": message, "expression": text} for message, text in validations
+                ],
+            },
+        },
+        {
+            "apiVersion": f"{_ADMISSION}/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": _metadata(name, marks),
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        },
+    ]
 
 
 def _metadata(name: str, marks: Mapping[str, str]) -> Json:

@@ -57,6 +57,22 @@ def test_a_namespace_has_room_for_the_largest_plan_and_for_nothing_the_benchmark
         assert made & {kind.removeprefix("count/").split(".")[0] for kind in none} == set()
 
 
+@pytest.mark.parametrize("things", [ORDINARY, HOST], ids=["ordinary", "host"])
+def test_services_are_guarded_in_each_namespace_before_it_exists(things):
+    """tests/lab/test_access.py tests the expression on a real API server."""
+    (spec,) = (
+        thing["spec"]
+        for thing in things
+        if thing["kind"] == "ValidatingAdmissionPolicy"
+        and thing["spec"]["matchConstraints"]["resourceRules"][0]["resources"] == ["services"]
+    )
+    selector = spec["matchConstraints"]["namespaceSelector"]["matchLabels"]
+    namespace = by_kind(things)["Namespace"]["metadata"]["name"]
+    assert selector == {"kubernetes.io/metadata.name": namespace}
+    kinds = [thing["kind"] for thing in things]
+    assert kinds.index("ValidatingAdmissionPolicyBinding") < kinds.index("Namespace")
+
+
 def test_only_the_namespace_behind_the_guard_is_privileged():
     level = "pod-security.kubernetes.io/enforce"
     assert by_kind(ORDINARY)["Namespace"]["metadata"]["labels"][level] == "restricted"
