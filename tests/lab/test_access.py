@@ -156,12 +156,35 @@ def test_pod_security_is_restricted_in_the_namespace_even_for_an_administrator(l
 
 
 def test_nobody_creates_what_the_benchmark_never_makes_in_its_namespaces(lab: Lab) -> None:
-    asked = {"metadata": {"name": "way-in"}, "spec": {"ports": [{"port": 80}]}}
+    template = {"spec": {**pod()["spec"], "restartPolicy": "Never"}}
+    asked = {"metadata": {"name": "job"}, "spec": {"template": template}}
     for namespace in (lab.namespace, f"{lab.namespace}-host"):
         with pytest.raises(kubernetes.ApiException) as refusal:
-            lab.core.create_namespaced_service(namespace, asked)
+            kubernetes.BatchV1Api(lab.core.api_client).create_namespaced_job(namespace, asked)
         assert refusal.value.status == 403
         assert "exceeded quota: objects" in json.loads(refusal.value.body)["message"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"type": "LoadBalancer"},
+        {"type": "NodePort"},
+        {"type": "ExternalName", "externalName": "example.com"},
+        {"externalIPs": ["192.0.2.1"]},
+    ],
+    ids=str,
+)
+def test_nobody_makes_a_service_that_costs_money_or_takes_addresses(
+    lab: Lab, spec: dict[str, Any]
+) -> None:
+    allowed = {"metadata": {"name": "way-in"}, "spec": {"ports": [{"port": 80}]}}
+    for namespace in (lab.namespace, f"{lab.namespace}-host"):
+        lab.core.create_namespaced_service(namespace, allowed, dry_run="All")
+        asked = {**allowed, "spec": {**allowed["spec"], **spec}}
+        with pytest.raises(kubernetes.ApiException) as refusal:
+            lab.core.create_namespaced_service(namespace, asked)
+        assert "takes only plain Services" in json.loads(refusal.value.body)["message"]
 
 
 # -- the function that prepares the cluster

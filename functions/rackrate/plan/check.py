@@ -273,8 +273,7 @@ def _check_ways(
             faults.append(
                 Fault(
                     f"{path}.via",
-                    f"a Service forwards TCP and UDP only, and {listed(cannot)} cannot go through"
-                    " one",
+                    f"{listed(cannot)} cannot go through a Service",
                     f"leave {listed(cannot)} out of the tests, or write 'pod'",
                 )
             )

@@ -228,7 +228,7 @@ def _guard_of_services(namespace: str, marks: Mapping[str, str]) -> list[Json]:
         variables=(),
         validations=[
             (
-                f"{namespace} takes only Services of type ClusterIP without external addresses",
+                f"{namespace} takes only plain Services: type ClusterIP, no external addresses",
                 'object.spec.?type.orValue("ClusterIP") == "ClusterIP"'
                 " && size(object.spec.?externalIPs.orValue([])) == 0",
             )

@@ -356,7 +356,7 @@ class TestBase(BaseModel, ABC):
     one_thread: ClassVar[tuple[str, str] | None] = None
     #: Whether the load comes from the stack's load nodes, where it has them.
     uses_load_nodes: ClassVar[bool] = False
-    #: Whether the test can reach its server through a Service, which forwards TCP and UDP only.
+    #: Whether the test can reach its server through a Service. ICMP cannot.
     through_service: ClassVar[bool] = True
     #: Kernel settings that the tool needs in the pod's own network namespace.
     sysctls: ClassVar[Mapping[str, str]] = {}

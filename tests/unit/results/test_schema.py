@@ -39,7 +39,7 @@ SINCE = {
     "stopped",
     "together",
 }
-SINCE_OF_ARMS = {"pairs"}
+SINCE_OF_ARMS = {"pairs", "via"}
 EARLIER = json.loads((ROOT / "tests" / "docs" / "data" / "demo.results.json").read_text())
 
 

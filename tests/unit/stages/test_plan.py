@@ -249,9 +249,12 @@ def test_the_plan_tells_what_will_be_compared_before_it_is(plan, store):
     plan({})
     metrics = store.plan(RUN).metrics
     assert [(each.test, each.metric, each.better) for each in metrics] == [
+        ("requests", "latency", "lower"),
+        ("requests", "latency_p99", "lower"),
+        ("requests-loaded", "latency", "lower"),
+        ("requests-loaded", "latency_p99", "lower"),
         ("tcp-1", "throughput", "higher"),
         ("tcp-8", "throughput", "higher"),
-        ("rtt", "rtt", "lower"),
     ]
 
 
@@ -267,7 +270,7 @@ def test_a_warm_up_has_a_schedule_of_its_own_and_is_none_of_the_trials(plan, sto
     items = store.items(RUN, "warm_up.json")
     assert [item.kind for item in items] == ["block", "makeup"]
     assert items[0].block == 0
-    assert found.trials == store.run(RUN).trials_planned == 2 * 3 * 2
+    assert found.trials == store.run(RUN).trials_planned == 2 * 4 * 2
 
 
 def test_without_a_warm_up_none_is_stored(plan, store, s3):
@@ -282,7 +285,7 @@ def test_a_person_reads_the_estimate_in_the_executions_output(plan, store):
     found = plan({"dry_run": True}).estimate
     stored = store.plan(RUN).estimates
     assert found.seconds == stored.seconds > 6 * 25
-    assert (found.trials, found.at_least.trials) == (72, 36)
+    assert (found.trials, found.at_least.trials) == (96, 48)
     assert 0 < found.at_least.usd < found.usd
     assert found.usd == pytest.approx(stored.cost.usd, abs=1e-4)
     assert found.usd > 0
@@ -403,7 +406,7 @@ def test_every_name_that_cannot_be_compared_with_is_told_with_its_path(plan, ear
     earlier({"tests": ["tcp-8"]}, run_id="other")
     named(store, "main", "good")
     named(store, "many", "good", *(f"gone-{n}" for n in range(30)))
-    raw = {"tests": ["rtt"], "compare_with": ["good", "bad", "nowhere", "other", "main", "many"]}
+    raw = {"tests": ["tcp-1"], "compare_with": ["good", "bad", "nowhere", "other", "main", "many"]}
     with pytest.raises(InvalidPlan) as caught:
         plan(raw)
     assert [(fault.path, fault.problem) for fault in caught.value.faults] == [
@@ -417,7 +420,7 @@ def test_every_name_that_cannot_be_compared_with_is_told_with_its_path(plan, ear
 
 def test_earlier_runs_that_have_no_test_in_common_with_each_other_are_refused(plan, earlier):
     earlier({"tests": ["tcp-1"]}, run_id="r1")
-    earlier({"tests": ["rtt"]}, run_id="r2")
+    earlier({"tests": ["tcp-8"]}, run_id="r2")
     said = refusal(plan, {"compare_with": ["r1", "r2"]})
     assert "the 2 runs have none of this plan's tests in common" in said
     assert plan({"compare_with": ["r1"]}), "each by itself is fine"

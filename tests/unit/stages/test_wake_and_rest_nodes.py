@@ -498,7 +498,7 @@ class TestPlan:
         self, sleeping, store, eks, plan
     ):
         found = plan({"dry_run": True, "blocks": 6})
-        assert (found.dry_run, found.trials) == (True, 36)
+        assert (found.dry_run, found.trials) == (True, 48)
         stored = store.plan(RUN)
         assert stored.placeholder_nodes is True
         treatment = stored.arms[0]

@@ -134,7 +134,7 @@ def test_what_only_one_arm_has_otherwise_names_the_arm():
 
 FACTS_OF_ARMS = (
     *("placement", "ena_express", "client_network", "server_network", "stack_arm", "node_groups"),
-    "pairs",
+    *("pairs", "via"),
 )
 
 
