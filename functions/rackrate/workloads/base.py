@@ -60,6 +60,7 @@ class WorkloadTest(TestBase):
     #: How long the members may take until all are ready, in seconds, after their images are there.
     ready_seconds: ClassVar[int] = 120
     uses_load_nodes: ClassVar[bool] = True
+    through_service: ClassVar[bool] = False  # load pods connect to each member
     #: The fewest and the most members that the workload works with.
     least_members: ClassVar[int] = 1
     most_members: ClassVar[int] = MAX_MEMBERS
