@@ -245,8 +245,8 @@ def _live_through_everything(call, store, cluster, executions):
     cluster.on_client = in_one_arm_only(cluster)
     warm_up = store.items(RUN, "warm_up.json")[0].to_json()
     launched = call("launch", run_id=RUN, item=warm_up)
-    event = {name: launched[name] for name in ("item", "attempt", "deadline")}
-    call("collect", run_id=RUN, **event)
+    event = {name: launched[name] for name in ("repeated", "attempt", "deadline")}
+    call("collect", run_id=RUN, item=warm_up, **event)
     call("check_links", run_id=RUN)  # records the pairs that cannot talk
     cluster.on_client = cluster.succeed
     items = [item.to_json() for item in store.items(RUN)]
@@ -266,8 +266,8 @@ def _live_through_everything(call, store, cluster, executions):
     cluster.objects[key] = gone
     for item in (items[0], items[-1]):
         launched = call("launch", run_id=RUN, item=item)
-        event = {name: launched[name] for name in ("item", "attempt", "deadline")}
-        call("collect", run_id=RUN, **event)
+        event = {name: launched[name] for name in ("repeated", "attempt", "deadline")}
+        call("collect", run_id=RUN, item=item, **event)
     call("look", run_id=RUN, batch=1)
     call("analyze", run_id=RUN, after_failure=False)
     reported = call("report", run_id=RUN)
