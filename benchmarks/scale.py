@@ -42,6 +42,7 @@ from lab.errors import LabError
 from lab.setup import kwok
 from lab.up import bring_up
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP
+from rackrate_text.words import listed
 
 SIZES = (14, 60, 150, 502, 1002)
 OUT = Path(__file__).resolve().parents[1] / "out" / "scale"
@@ -718,6 +719,11 @@ def main() -> int:
         ]
         if not sizes:
             raise LabError(f"{arguments.out} has no figures: run it without --judge first.")
+        if old := [size["nodes"] for size in sizes if "collections" not in size]:
+            raise LabError(
+                f"{arguments.out} has figures of an earlier benchmark for {listed(old)}"
+                " nodes: measure these sizes again, or delete their files."
+            )
         points = judged(sizes)
         if arguments.picture is not None:
             picture(sizes, arguments.picture)
