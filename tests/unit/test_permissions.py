@@ -231,6 +231,12 @@ def _live_through_everything(call, store, cluster, executions):
     call("plan", run_id="before", execution_arn=ARN, plan={"dry_run": True})
     store.update_run("before", status="succeeded")
     call("plan", **start, plan={"dry_run": True, "compare_with": "before"})
+    workload = {"tests": [{"name": "etcd", "members": 1}]}
+    call("plan", run_id="workload", execution_arn=ARN, plan=workload)
+    call("deploy", run_id="workload", execution_arn=ARN)
+    call("await_servers", run_id="workload")
+    call("teardown", run_id="workload")
+    store.finish_run("workload", "succeeded")
     for _ in range(2):
         call("wake_nodes", run_id="run-0", execution_arn=ARN, plan=plan)
     call("plan", **start, plan=plan)

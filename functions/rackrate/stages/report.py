@@ -6,6 +6,7 @@ from rackrate.document import Document
 from rackrate.measure import members
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
+from rackrate.plan.workloads import workloads
 from rackrate.report.page import render_page
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, RunTimes, build_results
@@ -35,8 +36,9 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
     if run is None:
         raise LookupError(f"the run {run_id} is not in the table")
     trials = [trial for _, trial in sorted(store.trials(run_id).items())]
+    planned = store.plan(run_id)
     results = build_results(
-        store.plan(run_id),
+        planned,
         trials,
         store.get(run_id, "analysis.json", Analysis),
         trials_planned=run.trials_planned,
@@ -47,7 +49,9 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         failure=None if failure is None else RunFailure(failure.error, sentence_of(failure, run)),
         counters=store.find(run_id, COUNTERS, Counters),
         replacements=run.replacements,
-        starts=store.find(run_id, members.NAME, members.WorkloadStarts),
+        starts=store.find(run_id, members.NAME, members.WorkloadStarts)
+        if workloads(planned.plan.tests)
+        else None,
     )
     store.put(run_id, "results.json", results)
     store.put_text(run_id, "trials.csv", trials_csv(trials, results), "text/csv")
