@@ -31,6 +31,9 @@ for _line in (_IMAGE / "programs.txt").read_text(encoding="utf-8").splitlines():
 PACKAGES = tuple(sorted(set(PROGRAMS.values())))
 #: The code name of the Debian release that the stack's own image is based on.
 (RELEASE,) = re.findall(r"^FROM \S+/debian:([a-z]+)", (_IMAGE / "Dockerfile").read_text(), re.M)
+#: apt's preferences, as the stack's own image has them, and the later releases that they name.
+_PREFERENCES = _IMAGE / "preferences"
+_LATER = sorted(set(re.findall(r"^Pin: release n=([a-z]+)", _PREFERENCES.read_text(), re.M)))
 #: The suites of a Debian release, without backports.
 _SUITES = ("", "updates", "security")
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -50,7 +53,8 @@ def unpacked() -> Path:
 
     The key has no versions, since a tool that is updated during a comparison would be a confounder.
     """
-    return artifact("tools", key_of(RELEASE, *debian.machine(), *PACKAGES), _download)
+    key = key_of(RELEASE, *debian.machine(), *PACKAGES, _PREFERENCES.read_bytes())
+    return artifact("tools", key, _download)
 
 
 def program(root: Path, name: str) -> Path:
@@ -81,7 +85,7 @@ def _download(directory: Path) -> None:
 
 
 def _apt_options(index: Path) -> list[str]:
-    """The options with which apt has the release of the tools; none where it is the machine's own.
+    """The options with which apt has the releases of the tools; none on a system besides Debian.
 
     apt checks signatures with Debian's keyring. It keeps its index in the directory `index`, and
     nothing of the machine's own apt changes.
@@ -91,7 +95,7 @@ def _apt_options(index: Path) -> list[str]:
             release.
     """
     system = platform.freedesktop_os_release()
-    if system["ID"] != "debian" or system.get("VERSION_CODENAME") == RELEASE:
+    if system["ID"] != "debian":
         return []
     if not _KEYRING.exists():
         raise LabError(f"{_KEYRING} is missing: apt-get install debian-archive-keyring.")
@@ -101,7 +105,7 @@ def _apt_options(index: Path) -> list[str]:
     settings = {
         "Dir::Etc::sourcelist": index / "sources.list",
         "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::Etc::preferences": "/dev/null",
+        "Dir::Etc::preferences": _PREFERENCES,
         "Dir::Etc::preferencesparts": "/dev/null",
         "Dir::State::lists": index / "lists",
         "Dir::Cache": index / "cache",
@@ -146,12 +150,13 @@ def _targets() -> list[str]:
 
 
 def _of_release(targets: Iterable[str]) -> list[str]:
-    """The lines for the release, whatever else apt has: other archives, backports, a CD."""
+    """The lines for the releases, whatever else apt has: other archives, backports, a CD."""
     lines = set()
     for target in targets:
         origin, codename, address = target.split("|", 2)
         suite = codename.partition("-")[2]
         if origin == "Debian" and suite in _SUITES and not address.startswith("cdrom:"):
             name = RELEASE + f"-{suite}" * bool(suite)
-            lines.add(f"deb [signed-by={_KEYRING}] {address} {name} main\n")
+            names = [name] if suite else [name, *_LATER]
+            lines |= {f"deb [signed-by={_KEYRING}] {address} {each} main\n" for each in names}
     return sorted(lines)

@@ -37,6 +37,8 @@ def test_the_machines_mirrors_serve_the_release_with_its_updates_and_nothing_els
         ("deb", "http://mirror.test/debian/", f"{tools.RELEASE}-updates", "main"),
         ("deb", "http://mirror.test/debian-security/", f"{tools.RELEASE}-security", "main"),
         ("deb", "http://unstable.test/debian/", tools.RELEASE, "main"),
+        ("deb", "mirror+file:/etc/apt/mirrors/debian.list/", "forky", "main"),
+        ("deb", "http://unstable.test/debian/", "forky", "main"),
     }
     assert all("signed-by" in line and "trusted" not in line for line in found)
 
