@@ -220,7 +220,7 @@ def parse(text: str, test: Test) -> Measurement:
         values={
             "latency": median,
             "latency_p99": p99,
-            "operations": per_second * test.loaders / test.member_count,
+            "operations": per_second * test.loader_count / test.member_count,
         },
         details={
             "seconds": seconds,
