@@ -71,9 +71,9 @@ class WorkloadTest(TestBase):
     """Number of members in each arm, each on a node of its own. `null`: one on every node of the
     arm with the fewest nodes, or as many as the workload can have."""
     loaders: Annotated[int | None, Field(ge=1, le=MAX_LOADERS)] = 1
-    """Number of pods that send the load to one arm, each on a node of its own: a load node, or a
-    node of the arm that has no member if there are no load nodes. `null`: one on every load node,
-    or one if there are none."""
+    """Number of load pods of one arm, each on a node of its own. These are load nodes, or without
+    load nodes those of the arm that have no member. `null`: one on every load node, or one if there
+    are none."""
     settle_seconds: Annotated[int, Field(ge=0, le=3600)] = 0
     """How long the workload rests before it is measured for the first time."""
     memory_mib: Annotated[int, Field(ge=64, le=1_048_576)] = 512
