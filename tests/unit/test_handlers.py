@@ -385,7 +385,7 @@ def test_a_failed_run_is_finished_with_its_error(call, store):
     call("finish", {"run_id": RUN, "execution_arn": ARN, "state": {"failure": failure}})
     run = store.run(RUN)
     assert (run.status, run.error) == ("failed", "NodesUnavailable")
-    assert run.cause == "none left; 0 of 36 trials were measured."
+    assert run.cause == "none left; 0 of 48 trials were measured."
 
 
 def test_an_aborted_execution_is_torn_down(call, store, cluster, executions):

@@ -38,6 +38,7 @@ SINCE = {
     "replacements",
     "stopped",
     "together",
+    "workloads",
 }
 SINCE_OF_ARMS = {"pairs", "via"}
 EARLIER = json.loads((ROOT / "tests" / "docs" / "data" / "demo.results.json").read_text())
