@@ -327,6 +327,8 @@ def client(
         },
         "spec": {
             **pod_spec(pair.client_network, tolerations, sysctls),
+            # Members may name each other to the load, as etcd names its leader.
+            **({} if workload is None else {"dnsPolicy": "ClusterFirst"}),
             # The plan chose the node, so the pod skips the scheduler.
             "nodeName": node,
             "restartPolicy": "Never",
