@@ -104,7 +104,7 @@ test-quick: setup
 .PHONY: test-side-by-side
 test-side-by-side: setup
 	@$(python) -m pytest --numprocesses 2 --no-loadscope-reorder \
-		--ignore tests/lab/measured tests/lab
+		--ignore tests/lab/measured --ignore tests/lab/test_workloads.py tests/lab
 
 .PHONY: test-measured
 test-measured: setup
@@ -133,7 +133,7 @@ test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.
 test-lab: test-side-by-side test-measured ## The tests of the true system in the lab; those that measure run alone (root)
 
 .PHONY: test-workloads
-test-workloads: setup ## Run each workload once in the lab, and let it fail (root)
+test-workloads: setup ## Run each workload once in the lab, and let it fail (root; 7 minutes, alone)
 	@$(python) -m pytest tests/lab/test_workloads.py
 
 .PHONY: test-updates
