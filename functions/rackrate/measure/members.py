@@ -8,6 +8,8 @@ it is ready, so that command lines can name all members.
 from __future__ import annotations
 
 import datetime
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -33,7 +35,7 @@ PULL_SECONDS = 300
 _PROBES = 86_400
 _REASON_LENGTH = 450
 #: How many lines of its log are read of a member that ended.
-_LINES = 5
+_LINES = 100
 
 
 class MemberStart(Document):
@@ -383,11 +385,28 @@ def _with_last_words(member: Member, test: WorkloadTest, cluster: Cluster) -> Me
     if member.lost is None or pod is None or not outcome(pod, test.name).started:
         return member
     where = pod["metadata"]["namespace"], pod["metadata"]["name"], test.name
-    lines = [line.strip() for line in cluster.last_lines(*where, _LINES).splitlines()]
-    last = next((line for line in reversed(lines) if line), "")
+    last = _last_words(cluster.last_lines(*where, _LINES))
     if not last:
         return member
     return member._replace(lost=plain(f"{member.lost}; it printed last: {last}", _REASON_LENGTH))
+
+
+#: The head of a stack trace of Go, which says where a program gave up, and not why.
+_GO_TRACE = re.compile(r"^goroutine \d{1,9} \[", re.MULTILINE)
+
+
+def _last_words(printed: str) -> str:
+    """Why a program ended, from the end of what it printed: an error in JSON, or the last line."""
+    lines = [line.strip() for line in _GO_TRACE.split(printed, maxsplit=1)[0].splitlines()]
+    for line in reversed(lines):
+        if line.startswith("{") and '"error"' in line:
+            try:
+                said = json.loads(line)
+            except ValueError:
+                continue
+            if said.get("level") in ("error", "fatal", "panic"):
+                return f"{said.get('msg')}: {said['error']}"
+    return next((line for line in reversed(lines) if line), "")
 
 
 def has_ended(pod: Json) -> bool:

@@ -149,6 +149,24 @@ def test_a_plan_without_nodes_for_its_workload_is_refused_with_a_remedy(plan, te
     assert remedy in fault.remedy
 
 
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        ("starting\nthe disk is full\n\n", "the disk is full"),
+        (
+            '{"level":"panic","msg":"failed to create WAL","error":"no space left on device"}\n'
+            "panic: failed to create WAL\n\ngoroutine 1 [running]:\nmain.main()\n",
+            "failed to create WAL: no space left on device",
+        ),
+        ("panic: no quorum\n\ngoroutine 7 [running]:\nmain.main()\n", "panic: no quorum"),
+        ('{"level":"warn","error":"slow"}\n{broken "error"\nkilled', "killed"),
+        ("", ""),
+    ],
+)
+def test_a_members_last_words_say_why_it_ended_and_not_where(printed, words):
+    assert members._last_words(printed) == words
+
+
 def test_a_workload_that_ends_while_it_starts_costs_its_arm_alone(
     deploy, measure, cluster, store, resources
 ):
