@@ -64,7 +64,10 @@ def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
         during = Guest(lab)
         made_for_it = {"rackrate-taskcat", "rackrate-taskcat-host"}
         assert during.namespaces - before.namespaces == made_for_it
-        assert during.guards - before.guards == {"rackrate-taskcat-host.rackrate.dev"}
+        assert during.guards - before.guards == {
+            "rackrate-taskcat-host.rackrate.dev",
+            *(f"{namespace}-services.rackrate.dev" for namespace in made_for_it),
+        }
         added = during.entries - before.entries
         assert added and all(f":role/{made.name}" in entry for entry in added)
         assert (during.nodes, during.settings, during.rules) == (

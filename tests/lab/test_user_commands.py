@@ -93,7 +93,7 @@ def test_what_a_role_may_not_look_at_is_unknown_with_the_action_that_is_missing(
         ("bucket", "s3:ListBucket"),
         ("cluster", "eks:DescribeCluster"),
         ("instance type", "ec2:DescribeInstanceTypes"),
-        ("vCPU quota", "servicequotas:GetServiceQuota"),
+        ("vCPU quota", "ec2:DescribeInstances"),
         ("leftovers", "tag:GetResources"),
         ("cluster access", "states:StartExecution"),
     ):

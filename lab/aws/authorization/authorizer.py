@@ -203,7 +203,9 @@ class Authorizer:
         name = request.parameters.get("nodegroupName")
         if request.service != "eks" or not name:
             return found
-        group_arn = self._node_group_arn(request.parameters.get("clusterName", ""), name)
+        # DescribeUpdate names the cluster in another parameter.
+        cluster = request.parameters.get("clusterName") or request.parameters.get("name", "")
+        group_arn = self._node_group_arn(cluster, name)
         if group_arn is None or request.operation == "CreateNodegroup":
             return found
         return [(action, group_arn) for action, _ in found]
