@@ -187,7 +187,7 @@ def test_a_campaign_is_continued_by_its_id_or_as_the_latest(
         (("--draws", "9-4"), "--draws"),
         (("--draws", "4-61"), "from 1 to 60"),
         (("--draws", "4", "--sweep", "nodes=1,2"), "--draws and --sweep exclude"),
-        (("--sweep", "instances=1,2"), "vpc_cni, kube_proxy or nodes"),
+        (("--sweep", "instances=1,2"), "vpc_cni, kube_proxy, ami_release or nodes"),
         (("--sweep", "nodes=15"), "at least two different values"),
         (("--sweep", "nodes=15,15"), "at least two different values"),
         (("--sweep", "nodes=15,many"), "numbers of nodes"),
@@ -205,7 +205,7 @@ def test_a_campaign_is_continued_by_its_id_or_as_the_latest(
         (("--file", "-", "--plan", "-"), "both read standard input"),
         (("--name", "a b"), "cannot be a campaign's id"),
         (("--name", "x" * 77), "1 to 76 letters"),
-        (("--require", "tcp-9 better"), "tcp-1, tcp-8 or rtt"),
+        (("--require", "tcp-9 better"), "requests-loaded, tcp-1 or tcp-8"),
         (("--require", "tcp-1 better than before"), 'leave out "than before"'),
         (("--require", "tcp-1 better", "--dry-run"), "a dry run has none"),
         (("--require", "tcp-1 better", "--detach"), "rackrate campaign watch"),
@@ -522,7 +522,7 @@ def test_an_unknown_campaign_is_refused(
 def test_a_campaign_its_results_and_its_requirements_are_one_document(
     measured: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:
-    done = run(rackrate, measured, tmp_path, "--json", "--require", "rtt worse")
+    done = run(rackrate, measured, tmp_path, "--json", "--require", "tcp-1 worse")
     assert done.exit_code == 1
     found = json.loads(done.stdout)
     assert found.keys() == KEYS | {"directory"}

@@ -37,7 +37,7 @@ def test_a_run_its_results_and_its_requirements_are_one_document(
     stack.put(RUN, "results.json", results(RUN))
     result = rackrate(
         "run", "--json", "--stack", stack.name, "--name", RUN, "--out", tmp_path,
-        "--require", "rtt worse",
+        "--require", "tcp-1 worse",
     )  # fmt: skip
     assert result.exit_code == 1
     found = document(result)

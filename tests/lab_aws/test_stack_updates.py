@@ -88,7 +88,7 @@ def test_node_groups_and_the_namespace_are_replaced_and_the_old_ones_deleted(
     deployed: dict[bool, OwnStack],
 ) -> None:
     stack = deployed[False]
-    stack.become({"NodeGroupsPerArm": "1", "NodeCount": "2"})
+    stack.become({"NodeGroupsPerArm": "1", "NodeCount": "2", "LoadNodeCount": "0"})
     check(stack, of(stack, "InstanceType", "AmiType", "Namespace"))
     cluster = stack.outputs()["ClusterName"]
     groups = stack.lab.client("eks").list_nodegroups(clusterName=cluster)["nodegroups"]
