@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,28 +123,17 @@ def update(eks: Any, cluster_name: str, wanted: Addon) -> str | None:
         ChangeFailed: EKS refuses it; the message has EKS's words.
         Throttled: EKS throttled the request.
     """
-    try:
-        with translated():
-            answer = eks.update_addon(
-                clusterName=cluster_name,
-                addonName=wanted.name,
-                addonVersion=wanted.version,
-                # Always given, because EKS resets a configuration that an update leaves out.
-                configurationValues=json.dumps(wanted.configuration),
-                resolveConflicts="OVERWRITE",
-            )
-    except ClientError as error:
-        found = error.response["Error"]
-        if found["Code"] == "ResourceInUseException":
-            return None
-        if found["Code"] in ("InvalidParameterException", "InvalidRequestException"):
-            raise ChangeFailed(
-                f"the add-on {wanted.name} cannot be updated to {wanted.version}:"
-                f" {found.get('Message', found['Code'])}"
-            ) from error
-        raise
-    id_: str = answer["update"]["id"]
-    return id_
+    return begin_update(
+        lambda: eks.update_addon(
+            clusterName=cluster_name,
+            addonName=wanted.name,
+            addonVersion=wanted.version,
+            # Always given, because EKS resets a configuration that an update leaves out.
+            configurationValues=json.dumps(wanted.configuration),
+            resolveConflicts="OVERWRITE",
+        ),
+        f"the add-on {wanted.name} cannot be updated to {wanted.version}",
+    )
 
 
 def describe_update(eks: Any, cluster_name: str, name: str, update_id: str) -> Update:
@@ -156,6 +145,34 @@ def describe_update(eks: Any, cluster_name: str, name: str, update_id: str) -> U
     with translated():
         answer = eks.describe_update(name=cluster_name, addonName=name, updateId=update_id)
     return Update.of(answer["update"])
+
+
+def begin_update(ask: Callable[[], Any], refused: str) -> str | None:
+    """Ask EKS for an update.
+
+    Args:
+        ask: calls the API.
+        refused: what to say before EKS's words if it refuses.
+
+    Returns:
+        The update's id; None while EKS refuses because another update is in progress.
+
+    Raises:
+        ChangeFailed: EKS refuses it; the message has EKS's words.
+        Throttled: EKS throttled the request.
+    """
+    try:
+        with translated():
+            answer = ask()
+    except ClientError as error:
+        found = error.response["Error"]
+        if found["Code"] == "ResourceInUseException":
+            return None
+        if found["Code"] in ("InvalidParameterException", "InvalidRequestException"):
+            raise ChangeFailed(f"{refused}: {found.get('Message', found['Code'])}") from error
+        raise
+    id_: str = answer["update"]["id"]
+    return id_
 
 
 def _reasons(found: Any, code: str, message: str) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
-from rackrate.errors import ChangeFailed, NodesUnavailable, translated
-from rackrate.measure.addons import Update
+from rackrate.errors import NodesUnavailable, translated
+from rackrate.measure.addons import Update, begin_update
 from rackrate.settings import StackArm
 from rackrate_text.quotas import divided
 from rackrate_text.units import duration
@@ -185,23 +185,12 @@ def update_release(eks: Any, cluster_name: str, name: str, release: str) -> str 
         ChangeFailed: EKS refuses it; the message has EKS's words.
         Throttled: EKS throttled the request.
     """
-    try:
-        with translated():
-            answer = eks.update_nodegroup_version(
-                clusterName=cluster_name, nodegroupName=name, releaseVersion=release
-            )
-    except ClientError as error:
-        found = error.response["Error"]
-        if found["Code"] == "ResourceInUseException":
-            return None
-        if found["Code"] in ("InvalidParameterException", "InvalidRequestException"):
-            raise ChangeFailed(
-                f"the node group {name} cannot be updated to {release}:"
-                f" {found.get('Message', found['Code'])}"
-            ) from error
-        raise
-    id_: str = answer["update"]["id"]
-    return id_
+    return begin_update(
+        lambda: eks.update_nodegroup_version(
+            clusterName=cluster_name, nodegroupName=name, releaseVersion=release
+        ),
+        f"the node group {name} cannot be updated to {release}",
+    )
 
 
 def update_of(eks: Any, cluster_name: str, name: str, update_id: str) -> Update:

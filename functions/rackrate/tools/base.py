@@ -198,6 +198,10 @@ CONGESTION_WINDOWS = (
     Detail("congestion_window_mean_bytes", float, "mean of the intervals' congestion windows"),
     Detail("congestion_window_max_bytes", int, "largest congestion window of an interval"),
 )
+REQUESTS = (
+    Detail("requests", int, "requests answered"),
+    Detail("requests_per_second", float, "rate of the answered requests"),
+)
 LOSS_RATIO = Detail("loss_ratio", float, "share of lost packets or messages")
 EXTREMES_AND_MEAN = (
     Detail("min_seconds", float, "shortest round trip or latency"),

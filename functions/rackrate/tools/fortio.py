@@ -34,6 +34,7 @@ from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_va
 
 from rackrate.tools.base import (
     EXTREMES_AND_MEAN,
+    REQUESTS,
     SECONDS,
     Detail,
     LatencyTest,
@@ -78,8 +79,7 @@ class Test(LatencyTest):
     programs: ClassVar[Mapping[str, str]] = {"fortio": "fortio.org/fortio"}
     details: ClassVar[tuple[Detail, ...]] = (
         SECONDS,
-        Detail("requests", int, "requests answered"),
-        Detail("requests_per_second", float, "rate of the answered requests"),
+        *REQUESTS,
         Detail("delayed_ratio", float, "share of requests that waited for the response before"),
         *EXTREMES_AND_MEAN,
     )

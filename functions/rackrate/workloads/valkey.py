@@ -27,6 +27,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from rackrate.tools.base import (
     EXTREMES_AND_MEAN,
+    REQUESTS,
     SECONDS,
     Detail,
     Measurement,
@@ -79,8 +80,7 @@ class Test(WorkloadTest):
     }
     details: ClassVar[tuple[Detail, ...]] = (
         SECONDS,
-        Detail("requests", int, "requests answered"),
-        Detail("requests_per_second", float, "rate of the answered requests"),
+        *REQUESTS,
         *EXTREMES_AND_MEAN,
     )
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
