@@ -116,7 +116,7 @@ def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
     caches = {
         # An interrupted build of Go programs goes on in `go`.
         *("chromium", "debian", "functions", "go", "go-toolchain", "images", "kubernetes", "kwok"),
-        *("last-lab", "modules", "tools", "uv", "uv-cache", PRIVATE_CACHES),
+        *("last-lab", "modules", "storage", "tools", "uv", "uv-cache", PRIVATE_CACHES),
     }
     left: dict[str, object] = {
         "processes": alive(processes | lab_processes()),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import kubernetes.client as kubernetes
 import pytest
 
 from lab import stack
 from rackrate import tools
 from rackrate.workloads.base import WorkloadTest
 from tests.lab.running import Lab
+from tests.lab.storage import storage_class
 from tests.lab.toggles import Toggles
 from tests.lab.waiting import eventually
 from tests.taskcat.deploying import Deployment
@@ -81,6 +84,43 @@ def test_each_workload_measures_both_arms(lab: Lab, made: Deployment, name: str)
     lab.start_in(made, name, {"tests": [{"name": name, "tool": name}], "blocks": 1})
     found = results(lab, made, name)
     assert found["run"]["status"] == "succeeded", found["trials"]["causes"]
+    assert left_over(lab, made) == []
+
+
+def test_a_member_gets_a_volume_of_its_storage_class_which_goes_with_it(
+    lab: Lab, made: Deployment, tmp_path: Path
+) -> None:
+    disk = {"storage_class": "local", "gib": 1}
+    plan = {"tests": [{"name": "etcd", "storage": disk}], "blocks": 1, "warm_up": False}
+    with storage_class(lab, "local", tmp_path):
+        lab.start_in(made, "volumes", plan)
+        used = eventually(lambda: sorted(tmp_path.rglob("member/wal")), seconds=120)
+        assert len({path.relative_to(tmp_path).parts[0] for path in used}) >= 1
+        found = results(lab, made, "volumes")
+        assert found["run"]["status"] == "succeeded", found["trials"]["causes"]
+        assert left_over(lab, made) == []
+        # The provisioner removes a volume once its claim has gone.
+        eventually(lambda: not list(tmp_path.iterdir()), seconds=120)
+        eventually(lambda: not lab.core.list_persistent_volume().items, seconds=60)
+
+
+def test_a_storage_class_that_makes_no_volume_is_told_with_the_member_that_waits(
+    lab: Lab, made: Deployment
+) -> None:
+    kubernetes.StorageV1Api(lab.core.api_client).create_storage_class(
+        kubernetes.V1StorageClass(
+            metadata=kubernetes.V1ObjectMeta(name="nobody"),
+            provisioner="example.com/nobody",
+            volume_binding_mode="WaitForFirstConsumer",
+        )
+    )
+    disk = {"storage_class": "nobody", "gib": 1}
+    plan = {"tests": [PING, {"name": "etcd", "storage": disk}], "blocks": 1, "warm_up": False}
+    lab.start_in(made, "unbound", plan)
+    found = results(lab, made, "unbound")
+    lost = found["trials"]["failures"]
+    assert lost and all("volume" in each["reason"] for each in lost), lost
+    assert found["trials"]["measured"] == 2, "pings"
     assert left_over(lab, made) == []
 
 

@@ -34,6 +34,8 @@ PULL_SECONDS = 300
 #: The kubelet would end a member that its probe calls late. Await servers says why it is late.
 _PROBES = 86_400
 _REASON_LENGTH = 450
+#: The volume of a member's data.
+_DATA = "data"
 #: How many lines of its log are read of a member that ended.
 _LINES = 100
 
@@ -263,10 +265,10 @@ def _data(test: WorkloadTest) -> Json:
             "storageClassName": test.storage.storage_class,
             "resources": {"requests": {"storage": f"{test.storage.gib}Gi"}},
         }
-        return {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+        return {"name": _DATA, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
     # What is in memory counts as the member's, which needs the rest itself.
     in_memory = {"medium": "Memory", "sizeLimit": f"{test.memory_mib // 2}Mi"}
-    return {"name": "data", "emptyDir": in_memory if test.storage == "memory" else {}}
+    return {"name": _DATA, "emptyDir": in_memory if test.storage == "memory" else {}}
 
 
 def _container(
@@ -285,7 +287,7 @@ def _container(
         "resources": manifests.resources(test.cpu, test.memory_mib),
         "volumeMounts": [
             *made["volumeMounts"],
-            {"name": "data", "mountPath": DATA},
+            {"name": _DATA, "mountPath": DATA},
             *([{"name": "files", "mountPath": FILES, "readOnly": True}] if has_files else []),
         ],
     }
@@ -361,16 +363,46 @@ def read(
     settings: Settings,
     cluster: Cluster,
 ) -> dict[str, list[Member]]:
-    """The members of a workload as they are now, by arm. One that ended has its last words."""
+    """The members of a workload as they are now, by arm.
+
+    One that ended has its last words, and one that has no volume what its claim tells.
+    """
     selector = manifests.selector({**labels(run_id), TEST: test.name})
     found = cluster.list(pods_path("pod", settings), selector)
+    of_arms = {arm.name: members(run_id, test, arm, planned, found, nodes) for arm in planned.arms}
+    said: Mapping[str, str] = {}
+    if isinstance(test.storage, Volume) and any(
+        each.lost and not _has_run(each, test) for of in of_arms.values() for each in of
+    ):
+        said = _of_claims(cluster.list(f"/api/v1/namespaces/{settings.namespace}/events"))
     return {
-        arm.name: [
-            _with_last_words(member, test, cluster)
-            for member in members(run_id, test, arm, planned, found, nodes)
+        arm: [
+            _with_words_of_claim(_with_last_words(each, test, cluster), test, said) for each in of
         ]
-        for arm in planned.arms
+        for arm, of in of_arms.items()
     }
+
+
+def _has_run(member: Member, test: WorkloadTest) -> bool:
+    return member.pod is not None and outcome(member.pod, test.name).started
+
+
+def _of_claims(events: Iterable[Json]) -> dict[str, str]:
+    """The last message of each PersistentVolumeClaim, by its name."""
+    found = [e for e in events if e["involvedObject"].get("kind") == "PersistentVolumeClaim"]
+    found.sort(key=lambda event: event.get("lastTimestamp") or "")
+    return {event["involvedObject"]["name"]: event.get("message") or "" for event in found}
+
+
+def _with_words_of_claim(member: Member, test: WorkloadTest, said: Mapping[str, str]) -> Member:
+    """A member that never ran, with what the claim of its volume tells."""
+    if member.lost is None or member.pod is None or _has_run(member, test):
+        return member
+    # Kubernetes names the claim of an ephemeral volume after the pod and the volume.
+    told = said.get(f"{member.pod['metadata']['name']}-{_DATA}")
+    if not told:
+        return member
+    return member._replace(lost=plain(f"{member.lost}; its volume: {told}", _REASON_LENGTH))
 
 
 def lost_arms(found: Mapping[str, Sequence[Member]]) -> dict[str, str]:
@@ -382,7 +414,7 @@ def lost_arms(found: Mapping[str, Sequence[Member]]) -> dict[str, str]:
 def _with_last_words(member: Member, test: WorkloadTest, cluster: Cluster) -> Member:
     """A member with the last line that it printed, if it ran and has ended."""
     pod = member.pod
-    if member.lost is None or pod is None or not outcome(pod, test.name).started:
+    if member.lost is None or pod is None or not _has_run(member, test):
         return member
     where = pod["metadata"]["namespace"], pod["metadata"]["name"], test.name
     last = _last_words(cluster.last_lines(*where, _LINES))

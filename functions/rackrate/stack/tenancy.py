@@ -63,6 +63,12 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
                     "resourceNames": [CNI_DAEMON_SET, KUBE_PROXY_DAEMON_SET],
                     "verbs": ["get"],
                 },
+                # A plan's storage class is checked before anything is created.
+                {
+                    "apiGroups": ["storage.k8s.io"],
+                    "resources": ["storageclasses"],
+                    "verbs": ["list"],
+                },
             ],
         },
         {

@@ -45,12 +45,14 @@ from rackrate.resources import Resources
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.take_lease import held_by_campaign
 from rackrate.store import RunProgress, RunRecord, RunStatus, Store, now, seconds_between
+from rackrate.workloads.base import Volume, WorkloadTest
 from rackrate_text.words import counted, listed
 
 #: The statuses with which a run can be compared.
 COMPARABLE = frozenset({"succeeded", "degraded"})
 #: The VPC CNI's DaemonSet, which serves all nodes.
 CNI_PATH = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{CNI_DAEMON_SET}"
+STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 
 
 class Planned(Document):
@@ -113,6 +115,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         _blame_taints(invalid, counts, resources)
         _blame_node_groups(invalid, counts, resources)
         raise
+    check_storage_classes(checked, resources)
     check_campaign(checked, run_id, resources)
     earlier, earlier_baseline = check_earlier_runs(checked, store)
     checked = checked.model_copy(update={"compare_with": earlier})
@@ -283,6 +286,30 @@ def lay_out(
         plan, items, warm_ups, arms, load_nodes, pricing=resources.pricing, region=resources.region
     )
     return LaidOut(arms, load_nodes, items, warm_ups, estimates)
+
+
+def check_storage_classes(plan: Plan, resources: Resources) -> None:
+    """Check that the cluster has the storage classes of the workloads' volumes.
+
+    Raises:
+        InvalidPlan: it lacks one.
+    """
+    asked = {
+        f"tests[{index}].storage.storage_class": test.storage.storage_class
+        for index, test in enumerate(plan.tests)
+        if isinstance(test, WorkloadTest) and isinstance(test.storage, Volume)
+    }
+    if not asked:
+        return
+    there = sorted(each["metadata"]["name"] for each in resources.cluster.list(STORAGE_CLASSES))
+    remedy = f"write {listed(there, 'or')}" if there else "install a storage driver with a class"
+    faults = [
+        Fault(path, f"the cluster has no storage class {name!r}", f"{remedy}, or use 'node'")
+        for path, name in asked.items()
+        if name not in there
+    ]
+    if faults:
+        raise InvalidPlan(faults)
 
 
 def check_campaign(plan: Plan, run_id: str, resources: Resources) -> None:

@@ -84,7 +84,7 @@ class WorkloadTest(TestBase):
     """CPUs that each member and each load pod reserves. There is no limit."""
     storage: Literal["memory", "node"] | Volume = "node"
     """Where members keep their data. `memory`: in memory. `node`: on the node's disk. An object: a
-    volume for each member."""
+    volume for each member; on EKS that takes a driver, such as the add-on `aws-ebs-csi-driver`."""
     image: ImageByDigest | None = None
     """Image of the members, by digest. `null`: the tools' image."""
     load_image: ImageByDigest | None = None

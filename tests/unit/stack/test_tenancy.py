@@ -17,10 +17,11 @@ def by_kind(things):
 
 def test_the_functions_are_granted_no_more_than_they_use():
     things = by_kind(ORDINARY)
-    nodes, cni = things["ClusterRole"]["rules"]
+    nodes, cni, storage = things["ClusterRole"]["rules"]
     assert (nodes["resources"], nodes["verbs"]) == (["nodes"], ["get", "list"])
     assert (cni["resources"], cni["verbs"]) == (["daemonsets"], ["get"])
     assert cni["resourceNames"] == ["aws-node", "kube-proxy"], "no DaemonSet of anybody else"
+    assert (storage["resources"], storage["verbs"]) == (["storageclasses"], ["list"])
     verbs = {v for rule in things["Role"]["rules"] for v in rule["verbs"]}
     resources = {r for rule in things["Role"]["rules"] for r in rule["resources"]}
     assert "*" not in verbs | resources

@@ -485,3 +485,35 @@ def test_a_scale_that_is_none_crashes_no_plan_and_scales_nothing(plan, cluster, 
         node["metadata"]["labels"][NETWORK_SCALE_LABEL] = scale
     plan()
     assert store.run(RUN).lab_scale is None
+
+
+def on_volumes(name):
+    return {
+        **PLAN,
+        "tests": [
+            {"name": "etcd", "members": 1, "storage": {"storage_class": name, "gib": 1}},
+        ],
+    }
+
+
+def storage_class(cluster, name):
+    cluster.objects[f"/apis/storage.k8s.io/v1/storageclasses/{name}"] = {"metadata": {"name": name}}
+
+
+def test_a_storage_class_that_the_cluster_lacks_is_told_with_those_that_it_has(
+    plan, cluster, store
+):
+    for name in ("gp3", "io2"):
+        storage_class(cluster, name)
+    with pytest.raises(InvalidPlan) as caught:
+        plan(on_volumes("fast"))
+    (fault,) = caught.value.faults
+    assert fault.path == "tests[0].storage.storage_class"
+    assert "gp3 or io2" in fault.remedy
+    assert store.run(RUN) is None
+    assert plan(on_volumes("io2")).trials > 0
+
+
+def test_a_cluster_without_any_storage_class_is_told_as_that(plan):
+    with pytest.raises(InvalidPlan, match="install a storage driver"):
+        plan(on_volumes("gp3"))

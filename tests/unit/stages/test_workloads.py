@@ -236,6 +236,33 @@ def test_a_member_that_is_never_ready_is_waited_for_no_longer_than_it_may_take(
     assert {each.failure is None for of in found.workloads for each in of.members} == {False}
 
 
+def test_a_member_without_its_volume_is_lost_with_what_its_claim_tells(
+    deploy, measure, cluster, store
+):
+    classes = "/apis/storage.k8s.io/v1/storageclasses/gp3"
+    cluster.objects[classes] = {"metadata": {"name": "gp3"}}
+    events = f"/api/v1/namespaces/{SETTINGS.namespace}/events"
+    said = "Waiting for a volume to be created by the external provisioner 'ebs.csi.aws.com'"
+
+    def wait(pod):  # since 2026-11-21, when it was created
+        claim = f"{pod['metadata']['name']}-data"
+        for number, message in enumerate((said, "an older one")):
+            cluster.objects[f"{events}/{claim}.{number}"] = {
+                "metadata": {"name": f"{claim}.{number}"},
+                "involvedObject": {"kind": "PersistentVolumeClaim", "name": claim},
+                "lastTimestamp": f"2026-11-21T08:00:0{9 - number}Z",
+                "message": message,
+            }
+
+    cluster.on_member = wait
+    volume = {"storage_class": "gp3", "gib": 1}
+    for item in block_items(deploy({**PLAN, "tests": [{**ETCD, "storage": volume}]})):
+        measure(item)
+    for trial in of_etcd(store):
+        assert trial.status == "failed"
+        assert said in trial.reason and "older" not in trial.reason
+
+
 def test_how_members_started_is_kept(deploy, store, resources):
     deploy(PLAN)
     assert await_servers(RUN, resources).ready
