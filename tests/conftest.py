@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import functools
+import signal
 
 import botocore.loaders
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
+
+# A shell starts what it puts in the background with SIGINT ignored, and children inherit that. The
+# commands that tests start are to end at it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Benchmarks measure speed. A deadline here would fail tests on a busy machine. The
 # examples are the same in every clone and every run; `make fuzz` looks for new ones.
