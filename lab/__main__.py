@@ -21,6 +21,7 @@ from typing import Annotated
 
 import typer
 from rackrate_cli.errors import Refusal
+from rackrate_cli.guard import Command, Group
 from rackrate_cli.plan import read_plan
 from rich.console import Console
 from rich.table import Table
@@ -36,7 +37,10 @@ from lab.progress import Progress
 from lab.up import bring_up, network_scale
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="The lab: AWS and EKS on one Linux machine."
+    cls=Group,
+    no_args_is_help=True,
+    add_completion=False,
+    help="The lab: AWS and EKS on one Linux machine.",
 )
 console = Console(highlight=False)
 
@@ -49,7 +53,7 @@ Even = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=Command)
 def up(
     with_stack: Annotated[
         bool, typer.Option("--stack/--no-stack", help="whether the stack is deployed")
@@ -64,7 +68,7 @@ def up(
     _print_environment(status)
 
 
-@app.command()
+@app.command(cls=Command)
 def down() -> None:
     """Remove the lab, or what a killed one left."""
     if os.geteuid() != 0:
@@ -72,7 +76,7 @@ def down() -> None:
     console.print("The lab is gone." if daemon.stop() else "There was no lab.")
 
 
-@app.command()
+@app.command(cls=Command)
 def env() -> None:
     """Print the exports that point aws, kubectl and rackrate at the lab, and find them."""
     known = _status()
@@ -82,7 +86,7 @@ def env() -> None:
     print(f'export PATH={shlex.quote(tools)}:"$PATH"')
 
 
-@app.command()
+@app.command(cls=Command)
 def status() -> None:
     """Say whether a lab is up, and where."""
     known = _status()
@@ -93,7 +97,7 @@ def status() -> None:
     )
 
 
-@app.command()
+@app.command(cls=Command)
 def calls() -> None:
     """Show each role's allowed actions and calls: what was used, what was not, what was refused."""
     record = daemon.state_directory() / "aws" / RECORD_FILE
@@ -103,7 +107,7 @@ def calls() -> None:
     console.print(table)
 
 
-@app.command()
+@app.command(cls=Command)
 def caps(
     selector: Annotated[str, typer.Argument(help="a node label, such as placementGroup=false")],
     factor: Annotated[float, typer.Argument(help="what the caps are multiplied by; 1 restores")],
@@ -119,7 +123,7 @@ def caps(
         )
 
 
-@app.command()
+@app.command(cls=Command)
 def karpenter() -> None:
     """Let the cluster have Karpenter's NodePool and EC2NodeClass, whose nodes come on demand."""
     status = _status()
@@ -131,7 +135,7 @@ def karpenter() -> None:
     )
 
 
-@app.command()
+@app.command(cls=Command)
 def fault(
     name: Annotated[str | None, typer.Argument(help="without one, all are listed")] = None,
     on: Annotated[str | None, typer.Option(help="the target; the list says which")] = None,
@@ -165,7 +169,7 @@ def _pair(option: str) -> tuple[str, str]:
     return key, value
 
 
-@app.command()
+@app.command(cls=Command)
 def truth(
     seed: Annotated[int, typer.Option(min=0, help="of the draws; not the lab's own")] = 0,
     draws: Annotated[int, typer.Option(min=100, help="how many places are drawn")] = 20_000,
@@ -214,7 +218,7 @@ def _spread(figure: str, spread: dict[str, float], ratio: bool) -> list[str]:
     return [mean, f"{spread['log_deviation'] * 100:.2f} %", f"{low} to {high}"]
 
 
-@app.command(name="exec", context_settings={"ignore_unknown_options": True})
+@app.command("exec", cls=Command, context_settings={"ignore_unknown_options": True})
 def execute(
     node: Annotated[str, typer.Argument(help="a node's name, or 'region'")],
     command: Annotated[list[str], typer.Argument(help="what to run in its network namespace")],
@@ -224,7 +228,7 @@ def execute(
     sys.exit(subprocess.run([*daemon.enter(node), *command], check=False).returncode)
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
     plan: Annotated[Path, typer.Option(help="the plan to run")] = Path("docs/plans/demo.json"),
     seed: Seed = None,
