@@ -107,6 +107,9 @@ def test_a_function_may_use_its_namespace_and_read_nodes_and_nothing_else(lab: L
         assert apps.read_namespaced_daemon_set(name, "kube-system").metadata.name == name
     assert refused(apps.read_namespaced_daemon_set, "ebs-csi-node", "kube-system") == 403
     assert refused(apps.list_namespaced_daemon_set, "kube-system") == 403
+    # Where the cluster's DNS answers is read there.
+    assert core.read_namespaced_endpoints("kube-dns", "kube-system").subsets
+    assert refused(core.list_namespaced_endpoints, "kube-system") == 403
     assert refused(core.list_secret_for_all_namespaces) == 403
     assert refused(core.list_namespaced_secret, lab.namespace) == 403
     assert refused(core.list_pod_for_all_namespaces) == 403

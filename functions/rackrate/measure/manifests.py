@@ -327,8 +327,12 @@ def client(
         },
         "spec": {
             **pod_spec(pair.client_network, tolerations, sysctls),
-            # Members may name each other to the load, as etcd names its leader.
-            **({} if workload is None else {"dnsPolicy": "ClusterFirst"}),
+            # In the network of a node, `ClusterFirst` would be the node's own DNS.
+            **(
+                {"dnsPolicy": "ClusterFirstWithHostNet"}
+                if any(test.uses_cluster_dns for test in tests)
+                else {}
+            ),
             # The plan chose the node, so the pod skips the scheduler.
             "nodeName": node,
             "restartPolicy": "Never",
@@ -447,7 +451,7 @@ def pod_spec(
         "tolerations": [each.manifest for each in tolerations],
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "dnsPolicy": "Default",  # the tools get IP addresses and look up no names
+        "dnsPolicy": "Default",  # most tools get IP addresses and look up no names
         "terminationGracePeriodSeconds": 1,
         "securityContext": security,
         # iperf3 keeps the data that it sends in a temporary file.

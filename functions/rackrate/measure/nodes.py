@@ -19,6 +19,8 @@ NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"
 
 #: The VPC CNI's DaemonSet, and its container's name.
 CNI_DAEMON_SET = "aws-node"
+#: The Service of the cluster's DNS, in the namespace `kube-system`, and its Endpoints.
+DNS_SERVICE = "kube-dns"
 KUBE_PROXY_DAEMON_SET = "kube-proxy"
 
 #: More layers or CPUs than any machine has are no fact about it.
@@ -105,6 +107,22 @@ def cni(daemon_set: Mapping[str, Any] | None) -> str | None:
     containers = daemon_set["spec"]["template"]["spec"]["containers"]
     images = [each["image"] for each in containers if each["name"] == CNI_DAEMON_SET]
     return plain(images[0].rpartition("/")[2]) if images else None
+
+
+def dns_nodes(endpoints: Mapping[str, Any] | None) -> tuple[str, ...] | None:
+    """The nodes of the pods that answer for the cluster's DNS, sorted; with a node for each pod.
+
+    Args:
+        endpoints: the Endpoints `kube-dns` of the namespace `kube-system`, or None where they
+            cannot be read.
+
+    Returns:
+        None where they are not known.
+    """
+    if endpoints is None:
+        return None
+    addresses = [a for s in endpoints.get("subsets") or () for a in s.get("addresses") or ()]
+    return tuple(sorted(plain(each.get("nodeName") or "unknown") for each in addresses)) or None
 
 
 def _plain(facts: Mapping[str, str]) -> dict[str, str]:

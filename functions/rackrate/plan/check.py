@@ -273,7 +273,7 @@ def _check_ways(
             faults.append(
                 Fault(
                     f"{path}.via",
-                    f"{listed(cannot)} cannot go through a Service",
+                    f"{listed(cannot)} cannot go through a Service of the servers",
                     f"leave {listed(cannot)} out of the tests, or write 'pod'",
                 )
             )

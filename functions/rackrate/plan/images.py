@@ -8,7 +8,7 @@ from rackrate.workloads.base import WorkloadTest
 #: By repository; an image of another may have any program. nicolaka/netshoot is the template's
 #: default: https://github.com/nicolaka/netshoot/blob/v0.13/Dockerfile
 PROGRAMS = {
-    "docker.io/nicolaka/netshoot": frozenset({"ethtool", "fortio", "iperf", "iperf3", "ping"})
+    "docker.io/nicolaka/netshoot": frozenset({"ethtool", "fortio", "iperf", "iperf3", "ping", "sh"})
 }
 
 

@@ -30,6 +30,9 @@ class PlannedRun(Document):
     arms: tuple[Arm, ...]
     load_nodes: tuple[Node, ...] = ()
     """The stack's load nodes; empty if it has none, or no test of the plan uses them."""
+    dns_nodes: tuple[str, ...] | None = None
+    """The node of each pod that answered for the cluster's DNS when the run was planned; null if no
+    test asks it, or they are not known."""
     placeholder_nodes: bool
     """Are the nodes not there yet, since only a run asks for them?"""
     image: str

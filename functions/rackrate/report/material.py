@@ -66,6 +66,11 @@ class Material:
         return self.results.workloads if isinstance(self.results, Results) else ()
 
     @property
+    def dns_nodes(self) -> tuple[str, ...] | None:
+        """The nodes of the cluster's DNS in a run with tests of it; a comparison tells none."""
+        return self.results.dns_nodes if isinstance(self.results, Results) else None
+
+    @property
     def comparison(self) -> Compared | None:
         """The compared runs, if the page is a comparison's."""
         return self.results.comparison if isinstance(self.results, Comparison) else None

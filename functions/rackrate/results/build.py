@@ -224,6 +224,7 @@ def build_results(
         replacements=tuple(replacements),
         together=analysis.together,
         workloads=workloads_of(planned, trials, starts),
+        dns_nodes=planned.dns_nodes,
         counters=None if counters is None else _increases(counters),
         versions=versions_of(planned, arms, trials),
     )

@@ -320,6 +320,9 @@ class Results(Findings):
     `together`."""
     workloads: tuple[WorkloadOfResults, ...] = ()
     """Each workload of the plan in each arm."""
+    dns_nodes: tuple[str, ...] | None = None
+    """The node of each pod that answered for the cluster's DNS when the run was planned; null if no
+    test asks it, or they are not known."""
 
 
 class Compared(Document):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from rackrate.document import Json
 from rackrate.measure.manifests import NETWORK, STACK
-from rackrate.measure.nodes import CNI_DAEMON_SET, KUBE_PROXY_DAEMON_SET
+from rackrate.measure.nodes import CNI_DAEMON_SET, DNS_SERVICE, KUBE_PROXY_DAEMON_SET
 
 #: The labels of all objects here.
 LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "rackrate"}
@@ -68,6 +68,13 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
                     "apiGroups": ["storage.k8s.io"],
                     "resources": ["storageclasses"],
                     "verbs": ["list"],
+                },
+                # Tells on which nodes the cluster's DNS answers.
+                {
+                    "apiGroups": [""],
+                    "resources": ["endpoints"],
+                    "resourceNames": [DNS_SERVICE],
+                    "verbs": ["get"],
                 },
             ],
         },

@@ -13,7 +13,9 @@ from rackrate.measure.counters import Counters
 from rackrate.measure.node_groups import describe, health_issues, sizes_of
 from rackrate.measure.nodes import (
     CNI_DAEMON_SET,
+    DNS_SERVICE,
     cni,
+    dns_nodes,
     is_ready,
     node_of,
     nodes_of,
@@ -53,6 +55,9 @@ COMPARABLE = frozenset({"succeeded", "degraded"})
 #: The VPC CNI's DaemonSet, which serves all nodes.
 CNI_PATH = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{CNI_DAEMON_SET}"
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+#: EndpointSlices have random names, so a role could only read those of all Services. Kubernetes
+#: keeps the older Endpoints (https://kubernetes.io/blog/2025/04/24/endpoints-deprecation/).
+DNS_PATH = f"/api/v1/namespaces/kube-system/endpoints/{DNS_SERVICE}"
 
 
 class Planned(Document):
@@ -131,6 +136,11 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         metrics=compared_metrics(checked),
         arms=tuple(arms),
         load_nodes=tuple(load_nodes),
+        dns_nodes=(
+            dns_nodes(resources.cluster.peek(DNS_PATH))
+            if any(test.uses_cluster_dns for test in checked.tests) and not placeholders
+            else None
+        ),
         placeholder_nodes=placeholders,
         image=settings.tool_image,
         kubernetes_version=resources.cluster.version,

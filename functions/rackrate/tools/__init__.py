@@ -58,7 +58,6 @@ __all__ = [
 
 
 @functools.cache
-@functools.cache
 def _packages() -> Mapping[str, str]:
     """The package of each tool and workload, by its name."""
     return {

@@ -362,6 +362,8 @@ class TestBase(BaseModel, ABC):
     uses_load_nodes: ClassVar[bool] = False
     #: Whether the test can reach its server through a Service. ICMP cannot.
     through_service: ClassVar[bool] = True
+    #: Whether its pods look up names by the cluster's DNS.
+    uses_cluster_dns: ClassVar[bool] = False
     #: Kernel settings that the tool needs in the pod's own network namespace.
     sysctls: ClassVar[Mapping[str, str]] = {}
 

@@ -61,6 +61,8 @@ class WorkloadTest(TestBase):
     ready_seconds: ClassVar[int] = 120
     uses_load_nodes: ClassVar[bool] = True
     through_service: ClassVar[bool] = False  # load pods connect to each member
+    # Members may name each other to the load, as etcd names its leader.
+    uses_cluster_dns: ClassVar[bool] = True
     #: The fewest and the most members that the workload works with.
     least_members: ClassVar[int] = 1
     most_members: ClassVar[int] = MAX_MEMBERS

@@ -176,8 +176,9 @@ def tool_tests(draw):
             case "null":
                 values[name] = None
             case "array":
-                each = st.sampled_from(kind["items"]["enum"])
-                values[name] = draw(st.lists(each, max_size=kind["maxItems"], unique=True))
+                each = st.sampled_from(kind["items"].get("enum") or kind["items"]["examples"])
+                least, most = kind.get("minItems", 0), kind["maxItems"]
+                values[name] = draw(st.lists(each, min_size=least, max_size=most, unique=True))
             case None:  # another definition
                 values[name] = {"storage_class": "gp3", "gib": draw(st.integers(1, 16_384))}
             case _:

@@ -23,6 +23,7 @@ SINCE = {
         "capacity_type",
         "causes",
         "cni",
+        "dns_nodes",
         "labelled_group_id",
         "labelled_partition",
         "node_pool",

@@ -17,11 +17,13 @@ def by_kind(things):
 
 def test_the_functions_are_granted_no_more_than_they_use():
     things = by_kind(ORDINARY)
-    nodes, cni, storage = things["ClusterRole"]["rules"]
+    nodes, cni, storage, dns = things["ClusterRole"]["rules"]
     assert (nodes["resources"], nodes["verbs"]) == (["nodes"], ["get", "list"])
     assert (cni["resources"], cni["verbs"]) == (["daemonsets"], ["get"])
     assert cni["resourceNames"] == ["aws-node", "kube-proxy"], "no DaemonSet of anybody else"
     assert (storage["resources"], storage["verbs"]) == (["storageclasses"], ["list"])
+    assert (dns["resources"], dns["verbs"]) == (["endpoints"], ["get"])
+    assert dns["resourceNames"] == ["kube-dns"], "no Endpoints of anybody else"
     verbs = {v for rule in things["Role"]["rules"] for v in rule["verbs"]}
     resources = {r for rule in things["Role"]["rules"] for r in rule["resources"]}
     assert "*" not in verbs | resources

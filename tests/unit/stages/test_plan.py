@@ -460,6 +460,16 @@ def test_the_cni_is_among_the_facts_of_every_node(plan, cluster, store):
     assert cnis(store) == {"amazon-k8s-cni:v1.20.4"}
 
 
+def test_a_plan_with_a_test_of_dns_tells_where_the_clusters_dns_answers(plan, cluster, store):
+    addresses = [{"ip": f"10.0.0.{n}", "nodeName": f"node-{n}"} for n in (2, 1)]
+    path = "/api/v1/namespaces/kube-system/endpoints/kube-dns"
+    cluster.objects[path] = {"subsets": [{"addresses": addresses}]}
+    plan({"tests": ["dns"]})
+    assert store.plan(RUN).dns_nodes == ("node-1", "node-2")
+    plan({"tests": ["tcp-1"]})
+    assert store.plan(RUN).dns_nodes is None, "nobody asks it"
+
+
 def test_a_cluster_with_another_cni_says_nothing_of_it(plan, store):
     plan({})
     assert cnis(store) == {None}

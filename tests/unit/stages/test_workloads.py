@@ -121,7 +121,7 @@ def test_the_load_pod_has_the_addresses_of_all_members_of_its_arm(deploy, measur
     found = [p for p in pods(cluster, "member") if p["metadata"]["labels"][manifests.ARM] == arm]
     urls = ",".join(f"http://{p['status']['podIP']}:2379" for p in found)
     assert f"--endpoints={urls}" in pod["spec"]["containers"][0]["command"]
-    assert pod["spec"]["dnsPolicy"] == "ClusterFirst", "etcd tells its leader by name"
+    assert pod["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet", "etcd tells its leader by name"
 
 
 def test_without_load_nodes_the_load_comes_from_nodes_without_a_member(

@@ -198,6 +198,18 @@ def test_a_tool_is_given_plain_arguments(tool, fields, expected):
             "requests_per_second",
             "1000 requests.*too few for p90, p99.9, which takes 2000",
         ),
+        (
+            "dnsperf",
+            {"seconds": 200},
+            "queries_per_second",
+            "200000 queries.*container's log may hold; lower it or seconds",
+        ),
+        (
+            "dnsperf",
+            {"queries_per_second": None, "percentiles": ["p99.9"]},
+            "queries_per_second",
+            "only a rate has raw values; set a rate",
+        ),
         ("fortio", {"percentiles": ["p99", "p99"]}, "percentiles", "twice; name each once"),
         (
             "fortio",
@@ -383,6 +395,13 @@ def test_no_measurement_holds_an_impossible_number(number):
     ):
         with pytest.raises(ParseError):
             Measurement(**measurement)
+
+
+def test_a_lost_lookup_counts_with_the_time_after_which_a_resolver_asks_again():
+    test = made("dnsperf", seconds=2, queries_per_second=100)
+    found = tools.parse(test, read("dnsperf", "2.14.0/server-died.txt"))
+    assert found.samples["latency"].count(5.0) == round(found.details["loss_ratio"] * 200) > 2
+    assert found.values["latency_p99"] == 5.0
 
 
 def test_iperf3s_value_is_what_the_receiver_got():

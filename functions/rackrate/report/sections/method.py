@@ -55,7 +55,10 @@ def method_section(page: Material) -> str:
         ("Plan and seed", _plan(results)),
         ("Expected and actual", _estimates(results)),
         ("Workloads", _workloads(page.workloads)),
-        ("Nodes", _nodes(results.arms, page.replacements)),
+        (
+            "Nodes",
+            _nodes(results.arms, page.replacements) + _dns(page.dns_nodes, results.arms),
+        ),
         ("Topology", _topology(results.arms)),
         ("Versions", _versions(results.versions)),
         (
@@ -161,6 +164,18 @@ def _nodes(arms: Iterable[Arm], replacements: Sequence[Replacement]) -> str:
         ]
     ]
     return table(("arm (placement)", "node", *_FACTS), rows, caption="The nodes of each arm")
+
+
+def _dns(nodes: Sequence[str] | None, arms: Sequence[Arm]) -> str:
+    """Where the pods of the cluster's DNS were, which matters to the tests that ask it."""
+    if nodes is None:
+        return ""
+    of = {node.name: arm.name for arm in reversed(arms) for node in arm.nodes}
+    where = [
+        f"{node} ({counted(pods, 'pod')}, {of.get(node, 'no arm')})"
+        for node, pods in Counter(nodes).items()
+    ]
+    return paragraph(escape(f"The cluster's DNS answered from {listed(where)}."))
 
 
 def _group(where: InstancePlacement | None) -> str | None:

@@ -1,0 +1,337 @@
+"""Lookups by the cluster's DNS: their latency at a constant rate, or how many it answers.
+
+Project: [dnsperf of DNS-OARC](https://www.dns-oarc.net/tools/dnsperf).
+
+- **Who answers**: the name server of the client pod's `/etc/resolv.conf`, as for any pod of the
+  cluster. That is the Service `kube-dns`, so kube-proxy is in the path, or NodeLocal DNSCache where
+  the cluster has it. `dns_server` is its address. Behind it are the pods of CoreDNS on any nodes;
+  `dns_nodes` of the results names them. The server of a pair has no part in it.
+- **What a verdict says**: a placement group moves the clients only. CoreDNS may run on a node of
+  one arm, even on a client's own, or of none. A difference between arms with different nodes
+  includes that. The test is meant for what all clients share: a campaign over modes of kube-proxy,
+  replicas or versions of CoreDNS, or runs [before and after](plan.md#before-and-after) a change.
+- **Reported time**: from sending a query until its response. Queries leave at their planned times,
+  however long others take, so a stall counts for all queries that it delays.
+- **Values**: at a rate the median and percentiles (nearest rank) of the raw values. Without a rate
+  (`queries_per_second: null`) the responses per second; their times are then mostly those of the
+  client's own queue, so there are no percentiles.
+- **Samples** `latency`: every query's time. A lost query counts with five seconds, after which a
+  pod's resolver would ask again. The parser compares the times with dnsperf's own summary.
+- **Resolution**: dnsperf prints microseconds.
+- **Losses**: `loss_ratio` is the share of queries without a response within five seconds. Without
+  any response there is no measurement, nor if a response is an error, such as for an unknown name.
+- **Sockets**: kube-proxy chooses a pod of CoreDNS for each socket, and keeps to it. So `sockets`
+  has to be a few times the number of these pods.
+- dnsperf reads queries from a file only. A shell writes it into the pod's `/tmp`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from rackrate.tools.base import (
+    EXTREMES_AND_MEAN,
+    LOG_BYTES,
+    LOSS_RATIO,
+    REQUESTS,
+    SECONDS,
+    Detail,
+    LatencyTest,
+    Measurement,
+    Metric,
+    ParseError,
+    least_values,
+    refusal,
+)
+
+#: After so long a query is lost (`-t`). It is the time after which glibc's resolver asks again
+#: (resolv.conf(5), `timeout`).
+LOST_SECONDS = 5
+#: A query's line at a rate, without its name.
+_LINE_BYTES = len("> NOERROR  A 0.000000\n")
+_MOST_OUTSTANDING = 65_536
+_QUERIES = "/tmp/queries"
+#: Writes the queries, finds the name server, and becomes dnsperf. The shell reads none of the
+#: arguments.
+_ASK = (
+    f'printf "%s" "$0" > {_QUERIES};'
+    ' while read -r key server _; do [ "$key" = nameserver ] && break; done < /etc/resolv.conf;'
+    ' exec "$@" -s "$server"'
+)
+
+_VERSION = re.compile(r"^Version (\d[0-9.]{0,20})$", re.MULTILINE)
+_COMMAND = re.compile(r"^\[Status\] Command line: (.{1,400}) -s (\S{1,253})$", re.MULTILINE)
+_ANSWER = re.compile(r"^> ([A-Z0-9]{1,20}) (\S{1,253}) A (\d{1,4}\.\d{6})$", re.ASCII)
+_LOST = re.compile(r"^> T (\S{1,253}) A$")
+_END = "[Status] Testing complete (time limit)"
+_COUNT = re.compile(r"^  Queries (sent|completed|lost): +(\d{1,12})(?: |$)", re.MULTILINE)
+_CODES = re.compile(r"^  Response codes: {7}(.*)$", re.MULTILINE)
+_CODE = re.compile(r"([A-Z0-9]{1,20}) (\d{1,12}) \(\d{1,3}\.\d\d%\)")
+_RUN_TIME = re.compile(r"^  Run time \(s\): {9}(\d{1,6}\.\d{6})$", re.MULTILINE)
+_RATE = re.compile(r"^  Queries per second:   (\d{1,12}\.\d{6})$", re.MULTILINE)
+_TIMES = re.compile(
+    r"^  Average Latency \(s\):  (\d{1,4}\.\d{6}) \(min (\d{1,4}\.\d{6}), max (\d{1,4}\.\d{6})\)$",
+    re.MULTILINE,
+)
+#: The last line, of two responses or more.
+_DEVIATION = re.compile(r"^  Latency StdDev \(s\):   \d{1,4}\.\d{6}$", re.MULTILINE)
+_NO_SERVER = re.compile(r"^invalid server address ?$", re.MULTILINE)
+_COMPLAINT = re.compile(
+    r"^(?:Error: |Warning: |dnsperf: |sh: |(?=invalid ))(.{1,200})$", re.MULTILINE
+)
+
+Name = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9_]([-a-z0-9_.]*[a-z0-9_.])?$",
+        max_length=253,
+        examples=["kube-dns.kube-system.svc.cluster.local"],
+    ),
+]
+
+
+class Test(LatencyTest):
+    """A test of the cluster's DNS; its values are times at a rate, or the highest rate."""
+
+    __test__: ClassVar[bool] = False
+
+    latency: ClassVar[str] = "of the time from query to response"
+    latency_step: ClassVar[float] = 1e-6
+
+    programs: ClassVar[Mapping[str, str]] = {"dnsperf": "dnsperf", "sh": "dash"}
+    details: ClassVar[tuple[Detail, ...]] = (
+        SECONDS,
+        *REQUESTS,
+        LOSS_RATIO,
+        *EXTREMES_AND_MEAN,
+        Detail("dns_server", str, "address of the name server that was asked"),
+    )
+    catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "dns": {"queries_per_second": 1000},
+        "dns-rate": {"queries_per_second": None},
+    }
+    through_service: ClassVar[bool] = False  # it always goes through that of the cluster's DNS
+    uses_cluster_dns: ClassVar[bool] = True
+
+    tool: Literal["dnsperf"] = "dnsperf"
+    seconds: Annotated[int, Field(ge=1, le=3600)] = 10
+    """How long the test sends (`-l`)."""
+    names: Annotated[tuple[Name, ...], Field(strict=False, min_length=1, max_length=100)] = (
+        "kubernetes.default.svc.cluster.local",
+    )
+    """Full names whose IPv4 addresses it looks up, in turn."""
+    queries_per_second: Annotated[int | None, Field(ge=1, le=50_000, validate_default=True)] = 1000
+    """Rate of the queries (`-Q`). `null`: as many as are answered."""
+    outstanding: Annotated[int, Field(ge=1, le=10_000)] = 100
+    """Without a rate, how many queries are unanswered at a time (`-q`)."""
+    sockets: Annotated[int, Field(ge=1, le=256)] = 16
+    """Number of sockets that take turns (`-c`). All queries of one have the same source port."""
+
+    @field_validator("queries_per_second")
+    @classmethod
+    def _neither_too_many_nor_too_few(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if not {"percentiles", "seconds", "names"} <= info.data.keys():
+            return value  # the other fields have errors of their own
+        seconds, percentiles = info.data["seconds"], info.data["percentiles"]
+        if value is None:
+            if percentiles not in ((), ("p99",)):
+                raise refusal(
+                    "cannot be null with percentiles, because only a rate has raw values",
+                    "set a rate, or remove percentiles",
+                )
+            return value
+        queries = value * seconds
+        most = LOG_BYTES // (_LINE_BYTES + max(map(len, info.data["names"])))
+        if queries > most:
+            raise refusal(
+                f"makes {queries} queries with seconds {seconds}, more than the {most} that a "
+                "container's log may hold",
+                "lower it or seconds",
+            )
+        if queries < (least := least_values(percentiles)):
+            raise refusal(
+                f"makes {queries} queries with seconds {seconds}, too few for "
+                f"{', '.join(percentiles) or 'a median'}, which takes {least}",
+                "raise it or seconds",
+            )
+        return value
+
+    def argv(self, server: str) -> list[str]:
+        """The client's command line. The cluster's DNS answers, and not a server of the run."""
+        return ["sh", "-c", _ASK, "".join(f"{name} A\n" for name in self.names), *self.command]
+
+    @property
+    def command(self) -> list[str]:
+        """dnsperf's own command line without the name server."""
+        rate = self.queries_per_second
+        if rate is None:
+            pace = ["-q", str(self.outstanding)]
+        else:
+            # So many that a rate never waits for responses.
+            pace = ["-v", "-Q", str(rate), "-q", str(min(rate * LOST_SECONDS, _MOST_OUTSTANDING))]
+        return [
+            *("dnsperf", "-d", _QUERIES, "-l", str(self.seconds), "-t", str(LOST_SECONDS)),
+            *("-c", str(self.sockets), *pace),
+        ]
+
+    @property
+    def expected_seconds(self) -> float:
+        """How long the test sends traffic, in seconds."""
+        return float(self.seconds)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The median and the percentiles of the raw values, or the highest rate."""
+        if self.queries_per_second is not None:
+            return super().metrics
+        step = 1 / self.seconds
+        return (Metric("lookup_rate", "lookups/s", "higher", "mean", step=step),)
+
+    @property
+    def server(self) -> None:
+        """None, because the cluster's DNS answers."""
+
+    def warm_up(self) -> Self:
+        """One second, with enough queries for a median."""
+        rate = self.queries_per_second
+        if rate is not None:
+            rate = max(least_values(()), min(rate, 1000))
+        shorter = {"seconds": 1, "queries_per_second": rate, "percentiles": ()}
+        return self.model_copy(update=shorter)
+
+
+def parse(text: str, test: Test) -> Measurement:
+    """Parse the summary and, at a rate, each query's line.
+
+    Raises:
+        ParseError: the output is empty, truncated, from another program or of another test, the
+            test ended early, no query was answered, a response is an error, the rate was not kept,
+            or the lines and the summary contradict each other.
+    """
+    if not text.strip():
+        raise ParseError("dnsperf printed nothing")
+    version, command = _VERSION.search(text), _COMMAND.search(text)
+    if version is None or command is None:
+        raise ParseError(_complaint(text) or "dnsperf's output is truncated, or another program's")
+    if command[1] != " ".join(test.command):
+        raise ParseError("dnsperf's output is of another test: its arguments differ")
+    lines, end, summary = text.partition(f"\n{_END}\n")
+    if not end:
+        if "[Status] Testing complete (interruption)" in text:
+            raise ParseError("dnsperf was interrupted")
+        raise ParseError(_complaint(text) or "dnsperf's output is truncated: it has no summary")
+    counts = {name: int(number) for name, number in _COUNT.findall(summary)}
+    if counts.keys() != {"sent", "completed", "lost"}:
+        raise ParseError("dnsperf's summary is truncated or garbled")
+    sent, answered, lost = counts["sent"], counts["completed"], counts["lost"]
+    if sent != answered + lost:
+        raise ParseError("dnsperf: its queries and its responses do not match")
+    if not answered:
+        raise ParseError(
+            _complaint(text)
+            or f"dnsperf: none of {sent} queries to {command[2]} was answered: see that CoreDNS "
+            "runs and that no network policy keeps pods from it"
+        )
+    told = [each.search(summary) for each in (_CODES, _RUN_TIME, _RATE, _TIMES, _DEVIATION)]
+    if None in told:
+        raise ParseError("dnsperf's summary is truncated or garbled")
+    codes, run_time, rate, times, _ = (each for each in told if each is not None)
+    seconds = float(run_time[1])
+    if seconds < test.seconds * 0.9:
+        raise ParseError(f"dnsperf: the test ended after {seconds:.1f} s of {test.seconds} s")
+    _require_answers(codes[1], answered)
+    if abs(float(rate[1]) * seconds - answered) > 1:
+        raise ParseError("dnsperf: the rate is not that of the responses and seconds beside it")
+    mean, least, most = (float(each) for each in times.groups())
+    if not least <= mean <= most:
+        raise ParseError("dnsperf: the times of the responses contradict each other")
+    samples = _samples(lines, test) if test.queries_per_second is not None else ()
+    if test.queries_per_second is not None:
+        _require_rate(sent, seconds, test.queries_per_second)
+        found = [each for each in samples if each is not None]
+        if len(found) != answered or len(samples) != sent:
+            raise ParseError(
+                f"dnsperf's summary tells of {answered} responses to {sent} queries, but its lines "
+                f"of {len(found)} to {len(samples)}"
+            )
+        _compare("shortest", min(found), least)
+        _compare("longest", max(found), most)
+        _compare("mean", statistics.fmean(found), mean)
+        if least == 0:
+            raise ParseError("dnsperf printed a time of zero, which is below its resolution")
+    elif answered and least == 0 == most:
+        raise ParseError("dnsperf printed a time of zero, which is below its resolution")
+    waited = [LOST_SECONDS * 1.0 if each is None else each for each in samples]
+    return Measurement(
+        test.values_of(sorted(waited)) if waited else {"lookup_rate": float(rate[1])},
+        {"latency": tuple(waited)} if waited else {},
+        details={
+            "seconds": seconds,
+            "requests": answered,
+            "requests_per_second": float(rate[1]),
+            "loss_ratio": lost / sent,
+            "min_seconds": least,
+            "mean_seconds": mean,
+            "max_seconds": most,
+            "dns_server": command[2],
+        },
+        version=f"dnsperf {version[1]}",
+    )
+
+
+def _samples(lines: str, test: Test) -> list[float | None]:
+    """Each query's time in seconds; None for one that was lost."""
+    found: list[float | None] = []
+    for line in lines.split("\n"):
+        if answer := _ANSWER.match(line):
+            name, seconds = answer[2], float(answer[3])
+        elif lost := _LOST.match(line):
+            name, seconds = lost[1], None
+        elif line.startswith(">"):
+            raise ParseError("dnsperf's lines of queries are truncated or garbled")
+        else:
+            continue
+        if name not in test.names:
+            raise ParseError(f"dnsperf's output is of another test: it asks for {name}")
+        found.append(seconds)
+    return found
+
+
+def _require_answers(codes: str, answered: int) -> None:
+    """Check that all responses are answers, and no errors of DNS."""
+    found = Counter({code: int(number) for code, number in _CODE.findall(codes)})
+    if found.total() != answered:
+        raise ParseError("dnsperf: its response codes do not add up to its responses")
+    if errors := {code: number for code, number in found.items() if code != "NOERROR"}:
+        told = ", ".join(f"{code} {number}" for code, number in sorted(errors.items()))
+        remedy = ": name full names that exist" if "NXDOMAIN" in errors else ""
+        raise ParseError(f"dnsperf: of {answered} responses some are errors ({told}){remedy}")
+
+
+def _require_rate(sent: int, seconds: float, rate: int) -> None:
+    """Check that the client kept the rate, within a query at each end."""
+    if not rate * seconds * 0.9 - 1 <= sent <= rate * seconds * 1.01 + 1:
+        raise ParseError(
+            f"dnsperf sent {sent / seconds:.0f} queries a second instead of {rate}: lower "
+            "queries_per_second"
+        )
+
+
+def _compare(what: str, found: float, told: float) -> None:
+    """Check a figure of the lines against the summary. dnsperf cuts a mean to a microsecond."""
+    if not math.isclose(found, told, rel_tol=0, abs_tol=1.01e-6):
+        raise ParseError(f"dnsperf's summary and its lines do not agree on the {what} time")
+
+
+def _complaint(text: str) -> str | None:
+    if _NO_SERVER.search(text):
+        return "dnsperf: the pod has no name server in its /etc/resolv.conf"
+    found = _COMPLAINT.search(text)
+    return None if found is None else f"dnsperf: {found[1]}"
