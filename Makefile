@@ -17,6 +17,7 @@ both_cores := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # Measures what the quick tests cover of the domain (pyproject.toml); scripts.coverage_table prints it.
 coverage := --cov --cov-report=
 seed := $(if $(SEED),--seed $(SEED))
+plan := $(if $(PLAN),--plan $(PLAN))
 compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
 	--python-version $$(cat .python-version)
 shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
@@ -53,8 +54,8 @@ demo: setup ## Run the whole benchmark in a lab that is removed afterwards; SEED
 	@$(python) -m lab demo $(seed)
 
 .PHONY: lab-up
-lab-up: setup ## Start a lab with the stack deployed and keep it; SEED=7 repeats places (root)
-	@$(python) -m lab up $(seed)
+lab-up: setup ## Start a lab with the stack deployed and keep it; SEED=7 repeats places, PLAN=file says what will run (root)
+	@$(python) -m lab up $(seed) $(plan)
 
 .PHONY: lab-env
 lab-env: setup ## Print the exports that point aws, kubectl and rackrate at the lab

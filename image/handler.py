@@ -28,7 +28,10 @@ Json = dict[str, Any]
 
 HERE = Path(__file__).parent
 #: The files that CodeBuild gets, and from which the tag is computed.
-SOURCE = ("Dockerfile", "buildspec.yaml", "go.mod", "go.sum", "preferences", "programs.txt")
+SOURCE = (
+    *("Dockerfile", "buildspec.yaml", "crates.txt", "go.mod", "go.sum", "jars.txt", "large.txt"),
+    *("preferences", "programs.txt"),
+)
 #: CodeBuild's environment type and build image, by the architecture's name in image manifests.
 ARCHITECTURES = {
     "amd64": ("LINUX_CONTAINER", "aws/codebuild/amazonlinux-x86_64-standard:5.0"),

@@ -34,6 +34,7 @@ from lab.fabric.caps import all_places, change
 from lab.fabric.luck import Luck
 from lab.fabric.truth import Setting
 from lab.progress import Progress
+from lab.setup import large
 from lab.up import bring_up, network_scale
 
 app = typer.Typer(
@@ -58,13 +59,20 @@ def up(
     with_stack: Annotated[
         bool, typer.Option("--stack/--no-stack", help="whether the stack is deployed")
     ] = True,
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="a plan or campaign that will run, whose programs the pods need"),
+    ] = None,
     seed: Seed = None,
     even: Even = False,
 ) -> None:
     """Start a lab, with the stack deployed unless told otherwise, and keep it."""
     _check_luck(seed, even)
+    asks = plan is not None and _asks_for_large(plan)
     with Progress(console) as progress:
-        status = bring_up(progress.say, tied=False, deploy=with_stack, seed=seed, even=even)
+        status = bring_up(
+            progress.say, tied=False, deploy=with_stack, seed=seed, even=even, with_large=asks
+        )
     _print_environment(status)
 
 
@@ -236,12 +244,9 @@ def demo(
 ) -> None:
     """Bring a lab up, run the benchmark in it, take it down."""
     _check_luck(seed, even)
-    try:
-        read_plan(plan)
-    except Refusal as mistake:
-        raise LabError(str(mistake)) from mistake
+    asks = _asks_for_large(plan)
     with Progress(console) as progress:
-        status = bring_up(progress.say, tied=True, seed=seed, even=even)
+        status = bring_up(progress.say, tied=True, seed=seed, even=even, with_large=asks)
     console.print(f"The nodes' places: {_places(status)}.")
     code = 1
     try:
@@ -252,6 +257,14 @@ def demo(
         daemon.stop()
     console.print("The lab is gone.")
     sys.exit(code)
+
+
+def _asks_for_large(plan: Path) -> bool:
+    """Whether a plan or a campaign has a test of a large workload."""
+    try:
+        return large.asks(json.loads(read_plan(plan)))
+    except Refusal as mistake:
+        raise LabError(str(mistake)) from mistake
 
 
 def _run(status: dict[str, object], plan: Path) -> int:

@@ -15,7 +15,7 @@ from lab import daemon, prerequisites, stack
 from lab.cache import FUNCTIONS, cache_directory
 from lab.errors import LabError
 from lab.fabric.luck import fresh_seed
-from lab.setup import debian, golang, image, kubernetes, tools
+from lab.setup import debian, golang, image, kubernetes, large, tools
 
 # With this scale both arms together use 2 Gb/s at once; two cores carry 15 Gb/s.
 DEFAULT_NETWORK_SCALE = 0.1
@@ -47,8 +47,8 @@ def network_scale() -> float:
     return scale
 
 
-def prepare(say: Say) -> Artifacts:
-    """Download and build what is not in the cache."""
+def prepare(say: Say, *, with_large: bool = False) -> Artifacts:
+    """Download and build what is not in the cache, `with_large` also those of large workloads."""
     say("Debian's packages")
     programs = debian.unpacked_services()
     say(f"the pods' tools, of {tools.release()}")
@@ -57,10 +57,16 @@ def prepare(say: Say) -> Artifacts:
     modules = golang.tools()
     say(f"Kubernetes {kubernetes.version()} (built once, 5 minutes on two cores)")
     binaries = kubernetes.binaries()
+    programs_of_large = None
+    if with_large:
+        say("the programs of large workloads (built once, 15 minutes on two cores)")
+        programs_of_large = large.programs()
     say("container images")
     # So that labs whose caches link to this one share it.
     (cache_directory() / FUNCTIONS).mkdir(exist_ok=True)
-    return Artifacts(programs, binaries, image.archive(root, modules, binaries / "pause"))
+    return Artifacts(
+        programs, binaries, image.archive(root, modules, binaries / "pause", programs_of_large)
+    )
 
 
 def bring_up(
@@ -71,12 +77,14 @@ def bring_up(
     seed: int | None = None,
     even: bool = False,
     kwok: Path | None = None,
+    with_large: bool = False,
 ) -> dict[str, Any]:
     """Start a lab and return its status. On any error nothing is left.
 
     With `deploy` the stack is built and deployed with its default parameters. `seed` decides the
     nodes' places; without one a fresh seed does. In an `even` lab all nodes have the same place.
-    With `kwok`, its program, the nodes are simulated (`lab/simulated/`).
+    With `kwok`, its program, the nodes are simulated (`lab/simulated/`). Only `with_large` pods can
+    run the programs of large workloads.
     """
     prerequisites.check()
     scale = network_scale()
@@ -85,7 +93,7 @@ def bring_up(
         # `sam build` does not need the lab, so it uses the processor while the lab starts.
         with ThreadPoolExecutor(max_workers=1) as pool:
             say("checking what is missing")
-            artifacts = prepare(say)
+            artifacts = prepare(say, with_large=with_large)
             building = pool.submit(stack.build) if deploy else None
             say("starting the lab")
             started, lock = lock, -1

@@ -1,7 +1,9 @@
-"""Generate docs/tools.md and image/programs.txt from the tools' modules.
+"""Generate docs/tools.md, image/programs.txt and image/large.txt from the tools' modules.
 
 image/programs.txt lists the programs that pods start, each with its Debian package or Go module.
-Both the stack's image and the lab's install them.
+Both the stack's image and the lab's install them. image/large.txt has those of large workloads,
+each with its Debian package or crate, and with the tests that need it. The lab installs them when
+one of these tests is asked for.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ from tests.unit.tools.captures import Capture, captures, outcome
 
 REFERENCE = ROOT / "docs" / "tools.md"
 PROGRAMS = ROOT / "image" / "programs.txt"
+LARGE = ROOT / "image" / "large.txt"
 #: The prefix of `outcome` for a capture that is not a measurement.
 REFUSED = "refused: "
 
 
 def documents() -> dict[Path, str]:
-    """The two generated files by path."""
+    """The generated files by path."""
     tried = tuple(captures())
     page = REFERENCE.read_text()
     for name, part in (
@@ -33,14 +36,25 @@ def documents() -> dict[Path, str]:
         ("captures", "\n\n".join(_captures(tried))),
     ):
         page = with_part(page, name, part)
-    return {REFERENCE: page, PROGRAMS: _programs()}
+    return {REFERENCE: page, PROGRAMS: _programs(), LARGE: _large()}
 
 
 def _programs() -> str:
     found = dict(counters.PROGRAMS)
     for name in tools.names():
-        found |= tools.test_class(name).programs
+        if not tools.test_class(name).large:
+            found |= tools.test_class(name).programs
     return "".join(f"{program} {package}\n" for program, package in sorted(found.items()))
+
+
+def _large() -> str:
+    lines = []
+    for name in tools.names():
+        test = tools.test_class(name)
+        if test.large:
+            tests = ",".join(sorted({name, *test.catalogue}))
+            lines += [f"{program} {source} {tests}\n" for program, source in test.programs.items()]
+    return "".join(sorted(lines))
 
 
 def _table(tried: tuple[Capture, ...]) -> str:

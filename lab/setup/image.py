@@ -14,10 +14,12 @@ import platform
 import re
 import subprocess
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from lab.cache import artifact, key_of
 from lab.setup import tools
+from lab.setup.large import Large
 
 TOOLS_IMAGE = "rackrate.lab/tools:debian"
 PAUSE_IMAGE = "rackrate.lab/pause:1"
@@ -25,15 +27,17 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def archive(root: Path, modules: Path, pause: Path) -> Path:
+def archive(root: Path, modules: Path, pause: Path, large: Large | None = None) -> Path:
     """The OCI archive of both images, ready for `ctr images import`.
 
     Args:
         root: where the tools' packages are unpacked.
         modules: the directory of the tools built from Go modules.
         pause: the program of the pods' sandboxes.
+        large: the programs of large workloads; None if the image is to have none.
     """
-    sources = (" ".join(tools.PROGRAMS), root.name, modules.name)
+    sources = [" ".join(tools.PROGRAMS), root.name, modules.name]
+    sources += [] if large is None else [path.name for path in large]
     key = key_of(Path(__file__).read_bytes(), *sources, pause.read_bytes())
 
     def build(directory: Path) -> None:
@@ -41,14 +45,14 @@ def archive(root: Path, modules: Path, pause: Path) -> Path:
             directory / "images.tar",
             {
                 TOOLS_IMAGE: (
-                    _tools_layer(root, modules),
+                    _tools_layer(root, modules, large),
                     {"Cmd": ["/usr/bin/iperf3", "--version"]},
                 ),
                 PAUSE_IMAGE: (_layer({"/pause": pause}), {"Entrypoint": ["/pause"]}),
             },
         )
 
-    return artifact("images", key, build) / "images.tar"
+    return artifact("images" if large is None else "large-images", key, build) / "images.tar"
 
 
 def tools_reference(images: Path) -> str:
@@ -67,14 +71,44 @@ def _pinned(name: str, digest: str) -> str:
     return f"{name.rsplit(':', 1)[0]}@{digest}"
 
 
-def _tools_layer(root: Path, modules: Path) -> bytes:
+def _tools_layer(root: Path, modules: Path, large: Large | None) -> bytes:
     # Programs of Go modules are static.
     files = {f"/usr/bin/{program.name}": program for program in modules.iterdir()}
     for name in tools.PROGRAMS:
         # Put all programs into /usr/bin, so that PATH finds them in any layout of Debian's.
         files[f"/usr/bin/{name}"] = tools.program(root, name)
         files |= _libraries_of(tools.program(root, name), root)
-    return _layer(files, directories=("/tmp", "/etc", "/proc", "/sys", "/dev", "/run"))
+    links = {}
+    if large is not None:
+        for program in large.crates.iterdir():
+            files[f"/usr/bin/{program.name}"] = program
+            files |= _libraries_of(program, large.root)
+        (java,) = large.root.glob(_JAVA)
+        files |= _java(java, large.root)
+        # Java finds its own files by the place of its program.
+        links["/usr/bin/java"] = f"/{java.relative_to(large.root)}/bin/java"
+        files |= {f"/opt/cassandra/lib/{jar.name}": jar for jar in large.jars.iterdir()}
+    return _layer(files, links, directories=("/tmp", "/etc", "/proc", "/sys", "/dev", "/run"))
+
+
+#: Where Debian's packages have Java, and what of it names libraries besides its own.
+_JAVA = "usr/lib/jvm/java-[0-9][0-9]-openjdk-*"
+_JAVA_LOADS = ("bin/java", "lib/server/libjvm.so")
+
+
+def _java(java: Path, root: Path) -> dict[str, Path]:
+    """The files of Java and the libraries that it loads, by their paths in pods."""
+    files = {}
+    for path in java.rglob("*"):
+        # Its configuration is in /etc, by links, and here in its place.
+        found = root / str(path.readlink()).lstrip("/") if path.is_symlink() else path
+        if found.is_file():
+            files[f"/{path.relative_to(root)}"] = found
+    own = {path.name for path in java.rglob("*.so")}
+    for name in _JAVA_LOADS:
+        loaded = _libraries_of(java / name, root)
+        files |= {path: file for path, file in loaded.items() if file.name not in own}
+    return files
 
 
 def _libraries_of(program: Path, root: Path) -> dict[str, Path]:
@@ -95,10 +129,14 @@ def _libraries_of(program: Path, root: Path) -> dict[str, Path]:
     return {name if "/" in name else f"/lib/{name}": Path(path) for name, path in found}
 
 
-def _layer(files: dict[str, Path], directories: tuple[str, ...] = ()) -> bytes:
+def _layer(
+    files: dict[str, Path],
+    links: Mapping[str, str] | None = None,
+    directories: tuple[str, ...] = (),
+) -> bytes:
     """A layer as an uncompressed tar; the same content gives the same bytes."""
-    buffer = io.BytesIO()
-    parents = {str(parent) for name in files for parent in Path(name).parents}
+    buffer, links = io.BytesIO(), links or {}
+    parents = {str(parent) for name in (*files, *links) for parent in Path(name).parents}
     with tarfile.open(fileobj=buffer, mode="w") as layer:
         for directory in sorted({*parents, *directories} - {"/", "."}):
             entry = tarfile.TarInfo(directory.lstrip("/"))
@@ -111,6 +149,10 @@ def _layer(files: dict[str, Path], directories: tuple[str, ...] = ()) -> bytes:
             entry.size = len(content)
             entry.mode = 0o755
             layer.addfile(entry, io.BytesIO(content))
+        for name, target in sorted(links.items()):
+            entry = tarfile.TarInfo(name.lstrip("/"))
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            layer.addfile(entry)
     return buffer.getvalue()
 
 

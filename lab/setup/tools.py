@@ -11,7 +11,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lab.cache import artifact, key_of
@@ -48,13 +48,18 @@ def release() -> str:
     return f"Debian {RELEASE}" if system["ID"] == "debian" else system["PRETTY_NAME"]
 
 
-def unpacked() -> Path:
+def unpacked(more: Sequence[str] = ()) -> Path:
     """The root directory of the packages' files (`usr/bin/iperf3`, ...).
 
     The key has no versions, since a tool that is updated during a comparison would be a confounder.
+
+    Args:
+        more: further packages, which make it another artifact.
     """
-    key = key_of(RELEASE, *debian.machine(), *PACKAGES, _PREFERENCES.read_bytes())
-    return artifact("tools", key, _download)
+    packages = (*PACKAGES, *more)
+    key = key_of(RELEASE, *debian.machine(), *packages, _PREFERENCES.read_bytes())
+    name = "large-tools" if more else "tools"
+    return artifact(name, key, lambda directory: _download(directory, packages))
 
 
 def program(root: Path, name: str) -> Path:
@@ -77,10 +82,10 @@ def command(name: str) -> tuple[str, ...]:
     return (*loader(root), str(program(root, name)))
 
 
-def _download(directory: Path) -> None:
+def _download(directory: Path, packages: Sequence[str]) -> None:
     index = directory / "index"
     options = _apt_options(index)
-    debian.unpack(debian.on_an_empty_system(PACKAGES, options), directory, options)
+    debian.unpack(debian.on_an_empty_system(packages, options), directory, options)
     shutil.rmtree(index, ignore_errors=True)
 
 

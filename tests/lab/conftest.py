@@ -104,8 +104,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class Labs:
     """The one lab of this process, brought up by the first test that needs it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, with_large: bool) -> None:
         self._directory, self._before = directory, Traces.now()
+        self._with_large = with_large
         self.up: Lab | None = None
         self._packaged: stack.Packaged | None = None
 
@@ -118,7 +119,9 @@ class Labs:
             # The build needs nothing of the lab.
             with ThreadPoolExecutor(max_workers=1) as pool:
                 building = pool.submit(stack.build)
-                status = bring_up(say, tied=True, deploy=False, seed=SEED)
+                status = bring_up(
+                    say, tied=True, deploy=False, seed=SEED, with_large=self._with_large
+                )
                 self.up = Lab(status, self._directory)
                 building.result()
             self._packaged = stack.package(self.up.status)
@@ -161,7 +164,8 @@ def labs(
     if worker:
         prepare(say)
         os.environ["XDG_CACHE_HOME"] = str(private_cache(worker))
-    found = Labs(tmp_path_factory.mktemp("runs"))
+    files = {item.path.stem for item in request.session.items}
+    found = Labs(tmp_path_factory.mktemp("runs"), with_large="test_workloads" in files)
     try:
         yield found
     finally:

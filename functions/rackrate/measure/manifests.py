@@ -22,7 +22,7 @@ from rackrate.selectors import Toleration
 from rackrate.settings import StackArm
 from rackrate.tools import TestBase
 from rackrate.tools.base import Port, Server
-from rackrate.workloads.base import WorkloadTest
+from rackrate.workloads.base import FILES, WorkloadTest
 
 RUN, ROLE, ARM = "rackrate.dev/run", "rackrate.dev/role", "rackrate.dev/arm"
 NETWORK = "rackrate.dev/network"
@@ -41,6 +41,8 @@ HOLD = {
 }
 #: Kubernetes' label of an EndpointSlice.
 SERVICE_NAME = "kubernetes.io/service-name"
+#: The beginning of the annotations with the files of a load pod.
+FILE = "rackrate.dev/file"
 CLIENT_NODE, SERVER_NODE = "rackrate.dev/client-node", "rackrate.dev/server-node"
 
 #: The user "nonroot" of the distroless images. Any user other than root would work.
@@ -298,19 +300,23 @@ def client(
     """
     workload = item.workload
     starts = {test.name: starts[test.name] for test in tests} if starts else {}
+    where = short_hash(json.dumps([pair.arm, pair.client, pair.server]))
+    name = f"{owner_name(run_id)}-{item.block}-{item.round}-{where}-{attempt}"
     containers = (
         [
             container(test.name, waiting(test.argv(server_address), starts.get(test.name)), image)
             for test in tests
         ]
         if workload is None
-        else _of_load(workload, item.phase, members, image)
+        else _of_load(workload, item.phase, members, image, number=int(short_hash(name), 16))
     )
     sysctls: dict[str, str] = {}
     for test in tests:
         sysctls.update(test.sysctls)
-    where = short_hash(json.dumps([pair.arm, pair.client, pair.server]))
-    name = f"{owner_name(run_id)}-{item.block}-{item.round}-{where}-{attempt}"
+    spec = pod_spec(pair.client_network, tolerations, sysctls)
+    given = {} if workload is None else dict(workload.load_files)
+    if given:
+        spec["volumes"] += [_files_of_load(given)]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -322,11 +328,12 @@ def client(
                 CLIENT_NODE: pair.client,
                 SERVER_NODE: pair.server,
                 **({STARTS: json.dumps(starts)} if starts else {}),
+                **{f"{FILE}-{file}": content for file, content in given.items()},
             },
             "ownerReferences": owned_by(run_id, owner_uid),
         },
         "spec": {
-            **pod_spec(pair.client_network, tolerations, sysctls),
+            **spec,
             # In the network of a node, `ClusterFirst` would be the node's own DNS.
             **(
                 {"dnsPolicy": "ClusterFirstWithHostNet"}
@@ -347,24 +354,40 @@ def client(
 CLEAR = "-clear"
 
 
+def _files_of_load(given: Mapping[str, str]) -> Json:
+    """The volume with the files of a load pod, which are among the pod's own annotations."""
+    items = [
+        {"path": name, "fieldRef": {"fieldPath": f"metadata.annotations['{FILE}-{name}']"}}
+        for name in given
+    ]
+    return {"name": "files", "downwardAPI": {"items": items}}
+
+
 def _of_load(
-    workload: WorkloadTest, phase: Phase, members: Sequence[str], image: str
+    workload: WorkloadTest, phase: Phase, members: Sequence[str], image: str, *, number: int
 ) -> list[Json]:
     """The containers of a load pod: one for the phase, and one to clear after a measurement."""
+    mounts = [{"name": "files", "mountPath": FILES, "readOnly": True}] * bool(workload.load_files)
+    environment = {**workload.environment, "POD_NUMBER": str(number)}
     named: dict[str, list[str] | None] = {}
     if phase == "load":
         named[workload.name] = workload.load_argv(members)
     else:
         named[workload.name] = workload.measure_argv(members)
         named[workload.name + CLEAR] = workload.clear_argv(members)
-    return [
-        container(name, argv, workload.load_image or image)
-        | {
-            "env": [{"name": n, "value": value} for n, value in workload.environment.items()],
-            "resources": resources(workload.cpu, workload.load_memory_mib),
-        }
+    made = {
+        name: container(name, argv, workload.load_image or image)
         for name, argv in named.items()
         if argv is not None
+    }
+    return [
+        each
+        | {
+            "env": [{"name": n, "value": value} for n, value in environment.items()],
+            "resources": resources(workload.cpu, workload.load_memory_mib),
+            "volumeMounts": [*each["volumeMounts"], *mounts],
+        }
+        for each in made.values()
     ]
 
 

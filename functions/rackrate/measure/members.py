@@ -427,8 +427,15 @@ def _with_last_words(member: Member, test: WorkloadTest, cluster: Cluster) -> Me
 _GO_TRACE = re.compile(r"^goroutine \d{1,9} \[", re.MULTILINE)
 
 
+#: A frame of a stack trace of Java.
+_JAVA_FRAME = re.compile(r"at [\w.$/]{1,200}\(|\.\.\. \d{1,9} more")
+
+
 def _last_words(printed: str) -> str:
-    """Why a program ended, from the end of what it printed: an error in JSON, or the last line."""
+    """Why a program ended, from the end of what it printed: an error in JSON, or the last line.
+
+    Java's stack traces are left out, and an error that is logged counts more than what follows.
+    """
     lines = [line.strip() for line in _GO_TRACE.split(printed, maxsplit=1)[0].splitlines()]
     for line in reversed(lines):
         if line.startswith("{") and '"error"' in line:
@@ -438,7 +445,9 @@ def _last_words(printed: str) -> str:
                 continue
             if said.get("level") in ("error", "fatal", "panic"):
                 return f"{said.get('msg')}: {said['error']}"
-    return next((line for line in reversed(lines) if line), "")
+    found = [line for line in lines if line and not _JAVA_FRAME.match(line)]
+    errors = [line for line in found if line.startswith("ERROR ")]
+    return next(reversed(errors or found), "")
 
 
 def has_ended(pod: Json) -> bool:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from rackrate.document import Document, Json
 from rackrate.foreign import plain
+from rackrate.histograms import Histogram
 from rackrate.plan.arms import Network, Node, Via
 from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Interval, Measurement, TestBase
@@ -118,7 +119,10 @@ class Trial(TrialState):
                 "status": "measured",
                 "value": measurement.values[test.primary.name],
                 "values": dict(measurement.values),
-                "samples": {kind: len(values) for kind, values in measurement.samples.items()},
+                "samples": {
+                    **{kind: len(values) for kind, values in measurement.samples.items()},
+                    **{kind: each.total for kind, each in measurement.histograms.items()},
+                },
                 "details": {
                     name: plain(value) if isinstance(value, str) else value
                     for name, value in measurement.details.items()
@@ -155,14 +159,20 @@ class RawValues(Document):
 
     samples: dict[str, tuple[float, ...]] = {}  # noqa: RUF012 (pydantic copies it)
     """All raw values by kind, in SI units."""
+    histograms: dict[str, Histogram] = {}  # noqa: RUF012 (pydantic copies it)
+    """Histograms of raw values by kind, in SI units."""
     series: tuple[Interval, ...] = ()
 
     @classmethod
     def of(cls, measurement: Measurement) -> RawValues:
         """The raw values and series of a measurement."""
-        return cls(samples=dict(measurement.samples), series=measurement.series)
+        return cls(
+            samples=dict(measurement.samples),
+            histograms=dict(measurement.histograms),
+            series=measurement.series,
+        )
 
     @property
     def is_empty(self) -> bool:
         """Whether there are neither raw values nor a series."""
-        return not (self.samples or self.series)
+        return not (self.samples or self.histograms or self.series)

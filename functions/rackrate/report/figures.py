@@ -207,7 +207,7 @@ def latency_figures(test: TestMaterial) -> list[str]:
 def _latency_figure(test: TestMaterial, index: int, kind: str) -> str:
     unit = test.unit_of(kind)
     curves = {
-        arm: ecdf.Curve(test.page.arm_number(arm), tuple(values), _p99(test, kind, arm))
+        arm: ecdf.Curve(test.page.arm_number(arm), values, _p99(test, kind, arm))
         for arm, values in test.samples[kind].items()
     }
     name = f"ecdf-{test.number}-{index}"

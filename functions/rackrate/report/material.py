@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote
 
+from rackrate.histograms import Histogram, merged
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.replacements import Replacement
 from rackrate.plan.schedule import TrialKey
@@ -218,16 +219,23 @@ class TestMaterial:
         return [summary for summary in self.page.results.summaries if summary.test == self.name]
 
     @cached_property
-    def samples(self) -> dict[str, dict[str, list[float]]]:
-        """The pooled raw values by kind and arm, ascending."""
-        found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    def samples(self) -> dict[str, dict[str, tuple[float, ...] | Histogram]]:
+        """The pooled raw values by kind and arm, ascending, or their histogram."""
+        values: dict[tuple[str, str], list[float]] = defaultdict(list)
+        histograms: dict[tuple[str, str], list[Histogram]] = defaultdict(list)
         for trial in self.measured:
-            for kind, values in self.page.raw_of(trial).samples.items():
-                found[kind][trial.arm] += values
+            raw = self.page.raw_of(trial)
+            for kind, of_kind in raw.samples.items():
+                values[kind, trial.arm] += of_kind
+            for kind, histogram in raw.histograms.items():
+                histograms[kind, trial.arm].append(histogram)
+        found: dict[tuple[str, str], tuple[float, ...] | Histogram] = {
+            key: tuple(sorted(each)) for key, each in values.items() if each
+        }
+        found |= {key: merged(each) for key, each in histograms.items()}
         return {
-            kind: {arm: sorted(by_arm[arm]) for arm in self.page.arms if by_arm[arm]}
-            for kind, by_arm in found.items()
-            if any(by_arm.values())
+            kind: {arm: found[kind, arm] for arm in self.page.arms if (kind, arm) in found}
+            for kind in dict.fromkeys(kind for kind, _ in found)
         }
 
     def unit_of(self, kind: str) -> str:

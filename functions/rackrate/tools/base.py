@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from rackrate.histograms import Histogram
 from rackrate_text.units import quantity, unit_of
 
 #: Containers are named after their tests, so a test's name has to be a DNS label.
@@ -74,8 +75,8 @@ class Metric:
         step: the distance of two neighboring values that the tool can tell, in the unit.
         digits: the significant digits that the tool prints, if its steps grow with the value; None
             if they do not.
-        samples: the key in `Measurement.samples` of the raw values for pooled percentiles; None
-            when there are none.
+        samples: the key of the raw values for pooled percentiles in `Measurement.samples`, or of
+            their histogram in `Measurement.histograms`; None when there are none.
 
     Raises:
         ValueError: there is no such unit, or the step is not positive.
@@ -247,6 +248,8 @@ class Measurement:
     Attributes:
         values: the trial's value of each metric of its test, in the metric's unit.
         samples: raw values by kind, in SI units, e.g. {"rtt": (0.0001, ...)}; empty if none.
+        histograms: histograms of raw values by kind, in SI units, of tools that print no single
+            values.
         series: the trial's rate and TCP state in each interval.
         details: further figures, with their units in their names.
         version: the tool's version, if its output has it.
@@ -258,6 +261,7 @@ class Measurement:
 
     values: Mapping[str, float]
     samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
     series: tuple[Interval, ...] = ()
     details: Mapping[str, float | int | str] = field(default_factory=dict)
     version: str | None = None
@@ -266,6 +270,7 @@ class Measurement:
         for name, number in (
             *self.values.items(),
             *((name, number) for name, numbers in self.samples.items() for number in numbers),
+            *((name, number) for name, each in self.histograms.items() for number in each.values),
             *((name, value) for name, value in self.details.items() if not isinstance(value, str)),
             *(("an interval", number) for each in self.series for number in each.numbers),
         ):
@@ -349,10 +354,12 @@ class TestBase(BaseModel, ABC):
     )
 
     #: The programs that the test and its server start, each with its Debian package, or with the
-    #: path of its Go module, which has a slash.
+    #: path of its Go module, which has a slash, or with its crate: `crate:latte-cli`.
     programs: ClassVar[Mapping[str, str]]
     #: The details that a measurement may have besides the metrics.
     details: ClassVar[tuple[Detail, ...]] = ()
+    #: Whether its programs are so large that an image for other tests is made without them.
+    large: ClassVar[bool] = False
     #: Predefined tests, which a plan may name, and their options.
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     #: A sentence on the versions of the tool with one thread for all streams, and a remedy; None if
@@ -430,6 +437,8 @@ class LatencyTest(TestBase):
     latency: ClassVar[str]
     #: The smallest difference between two raw values, in seconds.
     latency_step: ClassVar[float]
+    #: The significant digits of a raw value, if its steps grow with it.
+    latency_digits: ClassVar[int | None] = None
 
     percentiles: Annotated[
         tuple[PercentileName, ...], Field(strict=False, max_length=len(PERCENTILES))
@@ -448,14 +457,23 @@ class LatencyTest(TestBase):
     def metrics(self) -> tuple[Metric, ...]:
         """The median and the percentiles of the raw values."""
         named = {"latency": "median"} | {
-            _metric_of(name): f"{name.removeprefix('p')}th percentile" for name in self.percentiles
+            metric: f"{name.removeprefix('p')}th percentile"
+            for metric, name in self.percentile_metrics.items()
         }
         return tuple(
             Metric(
-                name, "s", "lower", f"{which} {self.latency}", self.latency_step, samples="latency"
+                *(name, "s", "lower", f"{which} {self.latency}"),
+                step=self.latency_step,
+                digits=self.latency_digits,
+                samples="latency",
             )
             for name, which in named.items()
         )
+
+    @property
+    def percentile_metrics(self) -> dict[str, PercentileName]:
+        """The percentiles that are metrics, by the metric's name."""
+        return {f"latency_{name.replace('.', '_')}": name for name in self.percentiles}
 
     def values_of(self, ordered: Sequence[float]) -> dict[str, float]:
         """The metrics' values in the unit of the raw values: the median, and each percentile.
@@ -464,9 +482,6 @@ class LatencyTest(TestBase):
             ordered: the raw values in any unit, sorted; at least one.
         """
         return {"latency": statistics.median(ordered)} | {
-            _metric_of(name): nearest_rank(ordered, PERCENTILES[name]) for name in self.percentiles
+            metric: nearest_rank(ordered, PERCENTILES[name])
+            for metric, name in self.percentile_metrics.items()
         }
-
-
-def _metric_of(name: PercentileName) -> str:
-    return f"latency_{name.replace('.', '_')}"

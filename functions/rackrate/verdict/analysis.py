@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rackrate.histograms import Histogram, merged
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm
 from rackrate.plan.ceilings import ceiling, limit_for
@@ -390,9 +391,7 @@ def summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Sum
     trials = evidence.by_test_and_arm.get((test.name, arm), [])
     values = evidence.values(test, metric, arm)
     scatter = spread(values)
-    sections: dict[int, list[float]] = defaultdict(list)
-    for trial in trials:
-        sections[trial.block] += _samples(evidence, trial, metric.samples)
+    sections = _raw_values(evidence, trials, metric.samples)
     losses = [told for trial in trials if (told := trial.detail("loss_ratio")) is not None]
     resent = [told for trial in trials if (told := trial.detail("retransmits")) is not None]
     return Summary(
@@ -406,13 +405,25 @@ def summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Sum
         pairs=len({trial.nodes for trial in trials}),
         spread_between_blocks=scatter.between_blocks,
         spread_between_pairs=scatter.between_pairs,
-        percentiles=percentiles([*sections.values()]) if any(sections.values()) else None,
+        percentiles=percentiles(sections) if sections else None,
         # The mean is enough, because every trial of a test sends about as many packets.
         loss_ratio=sum(losses) / len(losses) if losses else None,
         retransmits=int(sum(resent)) if resent else None,
     )
 
 
-def _samples(evidence: Evidence, trial: Trial, kind: str | None) -> Sequence[float]:
-    raw = evidence.raw.get(trial.key.id)
-    return () if kind is None or raw is None else raw.samples.get(kind, ())
+def _raw_values(
+    evidence: Evidence, trials: Iterable[Trial], kind: str | None
+) -> list[list[float] | Histogram]:
+    """The raw values of each block that has some, or their histogram."""
+    values: dict[int, list[float]] = defaultdict(list)
+    histograms: dict[int, list[Histogram]] = defaultdict(list)
+    for trial in trials:
+        raw = evidence.raw.get(trial.key.id)
+        if kind is None or raw is None:
+            continue
+        values[trial.block] += raw.samples.get(kind, ())
+        if kind in raw.histograms:
+            histograms[trial.block].append(raw.histograms[kind])
+    found: list[list[float] | Histogram] = [merged(each) for each in histograms.values()]
+    return found or [each for each in values.values() if each]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from rackrate.histograms import Histogram, merged
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.verdict.layout import Floats
 from rackrate.verdict.model import Ends, Percentiles
@@ -16,34 +17,43 @@ from rackrate.verdict.student import student_t
 SHARES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 
 
-def percentiles(blocks: Sequence[Sequence[float] | Floats]) -> Percentiles:
+def percentiles(blocks: Sequence[Sequence[float] | Floats | Histogram]) -> Percentiles:
     """Percentiles of the pooled raw values of all blocks, not percentiles of trials.
 
     The 95 % interval treats the percentiles of the blocks as replicates, with their center at that
     of the pooled values (sectioning; Nakayama 2014, doi 10.1145/2558328).
 
     Args:
-        blocks: the raw values of each block, positive.
+        blocks: the raw values of each block, positive, or in all blocks their histogram.
 
     Returns:
         The percentiles in the unit of the values; None where there are too few values for at least
         one to lie beyond the percentile. A percentile has an interval if every block of at least
         six has enough values for it.
     """
-    sections = [np.asarray(block, dtype=np.float64) for block in blocks if len(block)]
-    pooled = np.concatenate(sections) if sections else np.array([])
+    counted = [block for block in blocks if isinstance(block, Histogram)]
+    sections: Sequence[Floats | Histogram] = counted or [
+        np.asarray(block, dtype=np.float64) for block in blocks if len(block)
+    ]
+    pooled = merged(counted) if counted else np.concatenate([np.array([]), *sections])
     found = {name: _at(pooled, share) for name, share in SHARES.items()}
     intervals = {
         name: interval
         for name, share in SHARES.items()
         if (interval := _interval(found[name], [_at(section, share) for section in sections]))
     }
-    return Percentiles(**found, intervals=intervals, samples=int(pooled.size))
+    return Percentiles(**found, intervals=intervals, samples=len(pooled))
 
 
-def _at(values: Floats, share: float) -> float | None:
-    enough = values.size * (1 - share) >= 1 - 1e-9
-    return float(np.quantile(values, share)) if enough else None
+def _at(values: Floats | Histogram, share: float) -> float | None:
+    if len(values) * (1 - share) < 1 - 1e-9:
+        return None
+    if not isinstance(values, Histogram):
+        return float(np.quantile(values, share))
+    place = share * (len(values) - 1)
+    below = math.floor(place)
+    low, high = values[below], values[min(below + 1, len(values) - 1)]
+    return low + (high - low) * (place - below)
 
 
 def _interval(pooled: float | None, sections: Sequence[float | None]) -> Ends | None:

@@ -19,6 +19,9 @@ from rackrate.tools.base import Port, Server, TestBase, refusal
 DATA, FILES = "/data", "/files"
 #: Kubernetes replaces this in a command line by the IP address of the member's pod.
 OWN_ADDRESS = "$(POD_IP)"
+#: Kubernetes replaces this in the command line of a load pod by a number from 0, which differs
+#: between load pods and trials.
+OWN_NUMBER = "$(POD_NUMBER)"
 #: An address for documentation (RFC 5737).
 _NOWHERE = ("192.0.2.1",)
 #: The most members and load pods of one arm.
@@ -122,12 +125,18 @@ class WorkloadTest(TestBase):
 
     # -- the load
 
+    @property
+    def load_files(self) -> Mapping[str, str]:
+        """The files that each load pod finds in `FILES`, by name; together at most 200 KB."""
+        return {}
+
     @abstractmethod
     def measure_argv(self, addresses: Sequence[str]) -> list[str]:
         """The command line of a load pod that measures; it runs without a shell.
 
-        What it prints is what `parse` reads. A trial is one load pod's. A rate has to be that of
-        one member: the load pod's rate times `loaders`, divided by `members`.
+        It may contain `OWN_NUMBER`. What it prints is what `parse` reads. A trial is one load
+        pod's. A rate has to be that of one member: the load pod's rate times `loaders`, divided by
+        `members`.
 
         Args:
             addresses: the IP addresses of the members, in their order.

@@ -24,7 +24,7 @@ PLANS = sorted((ROOT / "docs" / "plans").glob("*.json"))
 NODES = dict.fromkeys((arm.name for arm in ARMS), 2)
 TIERS = {"e4-mesh": 60, "e4-ring": 501}
 #: Plans that need more: nodes in each arm, and load nodes.
-LARGER = {"etcd": (3, 1)}
+LARGER = {"etcd": (3, 1), "cassandra": (3, 1)}
 
 SCHEMA = plan_reference.schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -149,6 +149,35 @@ def test_a_plan_without_nodes_for_its_workload_is_refused_with_a_remedy(plan, te
     assert remedy in fault.remedy
 
 
+def test_a_load_pod_has_the_files_of_its_workload_and_a_number_of_its_own(
+    deploy, measure, cluster, monkeypatch
+):
+    monkeypatch.setitem(fake_cluster.PRINTED, "latte", "")
+    test = {"name": "cassandra", "members": 2, "replicas": 2}
+    items = block_items(deploy({**PLAN, "tests": [test], "blocks": 1}))
+    seen = []
+
+    def ended(pod):
+        seen.append(pod)
+        cluster.finish(pod, {"cassandra": 1})
+
+    cluster.on_client = ended
+    for item in items:
+        measure(item)
+    numbers = set()
+    for pod in seen:
+        (container,) = pod["spec"]["containers"]
+        (mount,) = [m for m in container["volumeMounts"] if m["name"] == "files"]
+        (volume,) = [v for v in pod["spec"]["volumes"] if v["name"] == "files"]
+        (item,) = volume["downwardAPI"]["items"]
+        field = item["fieldRef"]["fieldPath"]
+        note = field.removeprefix("metadata.annotations['").removesuffix("']")
+        assert "pub async fn load" in pod["metadata"]["annotations"][note]
+        assert f"{mount['mountPath']}/{item['path']}" in container["command"]
+        numbers |= {e["value"] for e in container["env"] if e["name"] == "POD_NUMBER"}
+    assert len(numbers) == len(seen) > 0
+
+
 @pytest.mark.parametrize(
     ("printed", "words"),
     [
@@ -159,6 +188,17 @@ def test_a_plan_without_nodes_for_its_workload_is_refused_with_a_remedy(plan, te
             "failed to create WAL: no space left on device",
         ),
         ("panic: no quorum\n\ngoroutine 7 [running]:\nmain.main()\n", "panic: no quorum"),
+        (
+            "ERROR 2026-11-24 18:03:00,056 JVM state determined to be unstable.  Exiting "
+            "forcefully due to: java.io.IOException: No space left on device\n"
+            "\tat java.base/sun.nio.ch.IOUtil.write(IOUtil.java:72)\nINFO  bye\n",
+            "ERROR 2026-11-24 18:03:00,056 JVM state determined to be unstable.  Exiting "
+            "forcefully due to: java.io.IOException: No space left on device",
+        ),
+        (
+            "INFO  GC\nTerminating due to java.lang.OutOfMemoryError: Java heap space\n",
+            "Terminating due to java.lang.OutOfMemoryError: Java heap space",
+        ),
         ('{"level":"warn","error":"slow"}\n{broken "error"\nkilled', "killed"),
         ("", ""),
     ],

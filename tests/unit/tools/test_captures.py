@@ -37,6 +37,13 @@ def whole(path) -> Measurement:
     return tools.parse(capture.test, capture.text)
 
 
+def raw_values(measurement: Measurement, kind: str) -> tuple[float, ...]:
+    """The raw values of a kind, or the different ones of their histogram."""
+    if kind in measurement.histograms:
+        return measurement.histograms[kind].values
+    return measurement.samples[kind]
+
+
 def sound(test: TestBase, measurement: Measurement) -> None:
     """Assert what must be true for any measurement."""
     assert set(measurement.values) == {metric.name for metric in test.metrics}
@@ -44,7 +51,7 @@ def sound(test: TestBase, measurement: Measurement) -> None:
         assert math.isfinite(value) and value > 0
     for metric in test.metrics:
         if metric.samples is not None:
-            raw = measurement.samples[metric.samples]
+            raw = raw_values(measurement, metric.samples)
             assert min(raw) <= measurement.values[metric.name] <= max(raw)
             assert all(math.isfinite(each) and each > 0 for each in raw)
     for before, after in zip(measurement.series, measurement.series[1:], strict=False):
@@ -93,7 +100,7 @@ def held(test: TestBase, text: str, found: Measurement) -> None:
             if f"{way}_{column}" in found.details
         ]
         value = found.values[metric.name]
-        if metric.samples is not None:
+        if metric.samples in found.samples:
             figures = found.samples[metric.samples]
         elif parts:
             assert sum(parts) == pytest.approx(value)
@@ -138,7 +145,8 @@ def test_figures_are_those_that_the_tool_printed(capture: Capture):
 @pytest.mark.parametrize("capture", MEASURED, ids=ids(MEASURED))
 def test_different_raw_values_are_a_step_of_the_tool_apart(capture: Capture):
     for metric in capture.test.metrics:
-        if metric.samples is None:
+        # A histogram's steps are those of its format.
+        if metric.samples not in whole(capture.path).samples:
             continue
         values = sorted(set(whole(capture.path).samples[metric.samples]))
         for less, more in itertools.pairwise(values):
@@ -204,6 +212,7 @@ def expect_the_same_or_nothing(capture: Capture, text: str) -> None:
     else:
         assert found.values == whole(capture.path).values
         assert found.samples == whole(capture.path).samples
+        assert found.histograms == whole(capture.path).histograms
 
 
 @pytest.mark.parametrize("tool", tools.names())

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rackrate.histograms import Histogram
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis
 from rackrate.report.charts.canvas import LINE, PAPER
@@ -32,12 +33,12 @@ class Curve:
 
     Attributes:
         arm: its number.
-        values: its raw values in the chart's unit, ascending.
+        values: its raw values in the chart's unit, ascending, or their histogram.
         p99: the 95 % interval of its p99, or None.
     """
 
     arm: int
-    values: tuple[float, ...]
+    values: tuple[float, ...] | Histogram
     p99: tuple[float, float] | None = None
 
     def at(self, share: float) -> float:
