@@ -441,7 +441,15 @@ def _with_members(
         members = test.members
         if members is None:
             members = max(test.least_members, min(room, test.most_members))
-        found.append(test.model_copy(update={"members": members, "loaders": loaders}))
+        settled = test.model_copy(update={"members": members, "loaders": loaders})
+        found.append(settled)
+        if test.members is None:
+            # Other fields may need more members than there are nodes for.
+            try:
+                type(test).model_validate(settled.model_dump())
+            except ValidationError as error:
+                faults.extend(faults_of(error, type(test), f"{path}."))
+                continue
         told = f"the arm {fewest.name!r} has {counted(there, 'Ready node')}"
         enlarge = f"enlarge the {whereabouts[fewest.nodes]}"
         if members > there:

@@ -337,3 +337,12 @@ def end(cluster, pod, **ended):
         {"name": container["name"], "state": {"terminated": {**times, **ended}}}
     ]
     cluster.logs[pod["metadata"]["name"], container["name"]] = "starting\nthe disk is full\n"
+
+
+def test_a_workload_on_as_many_nodes_as_there_are_is_refused_if_it_needs_more(plan):
+    test = {"name": "cassandra", "members": None, "replicas": 3}
+    with pytest.raises(InvalidPlan) as caught:
+        plan({"tests": [test], "blocks": 1})
+    (fault,) = caught.value.faults
+    assert fault.path == "tests[0].replicas"
+    assert "2 members" in str(fault)
