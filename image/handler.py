@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 #: The files that CodeBuild gets, and from which the tag is computed.
 SOURCE = (
     *("Dockerfile", "buildspec.yaml", "crates.txt", "go.mod", "go.sum", "jars.txt", "large.txt"),
-    *("preferences", "programs.txt"),
+    *("pom.xml", "preferences", "programs.txt"),
 )
 #: CodeBuild's environment type and build image, by the architecture's name in image manifests.
 ARCHITECTURES = {

@@ -1,8 +1,8 @@
 """The programs of large workloads, which a lab has only if a plan asks for one of them.
 
 `image/large.txt` names them, each with its Debian package or its crate, and with the tests that
-need it. `image/jars.txt` has the jars, by checksum, and `image/crates.txt` the version of each
-crate. The stack's own image is built from the same files.
+need it. `image/jars.txt` has the jars of `image/pom.xml`, by checksum, and `image/crates.txt` the
+version of each crate. The stack's own image is built from the same files.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ import os
 import platform
 import shutil
 import subprocess
-import urllib.request
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +22,6 @@ from lab.setup import tools
 
 _IMAGE = Path(__file__).parents[2] / "image"
 _CRATE = "crate:"
-_MAVEN = "https://repo.maven.apache.org/maven2/"
 _JARS = _IMAGE / "jars.txt"
 _CRATES = dict(line.split() for line in (_IMAGE / "crates.txt").read_text("utf-8").splitlines())
 _LINES = [line.split() for line in (_IMAGE / "large.txt").read_text("utf-8").splitlines()]
@@ -104,8 +101,8 @@ def _crates() -> Path:
             lines = built.stderr.strip().splitlines() or ["no reason given"]
             raise LabError(
                 f"{' '.join(versions)} cannot be built ({lines[-1]}): check the network "
-                "(crates.io), the version of Rust (1.82 or later) and the space on disk, then run "
-                "the command again."
+                "(Rust's registry), the version of Rust (1.82 or later) and the space on disk, "
+                "then run the command again."
             )
         for program in (directory / "root" / "bin").iterdir():
             program.rename(directory / program.name)
@@ -116,24 +113,34 @@ def _crates() -> Path:
 
 
 def _jars() -> Path:
-    wanted = [line.split() for line in _JARS.read_text("utf-8").splitlines()]
+    wanted = {name: checksum for checksum, name in map(str.split, _JARS.read_text().splitlines())}
 
     def build(directory: Path) -> None:
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            list(pool.map(lambda line: _jar(directory, *line), wanted))
+        if shutil.which("mvn") is None:
+            raise LabError(
+                "Cassandra's jars cannot be downloaded: mvn is missing. Run apt-get install maven, "
+                "then run the command again."
+            )
+        everything = directory / "all"
+        command = ["mvn", "--batch-mode", "--quiet", "--file", str(_IMAGE / "pom.xml")]
+        downloaded = subprocess.run(
+            [*command, "dependency:copy-dependencies", f"-DoutputDirectory={everything}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if downloaded.returncode != 0:
+            lines = downloaded.stdout.strip().splitlines() or ["no reason given"]
+            raise LabError(
+                f"Cassandra's jars cannot be downloaded ({lines[0]}): check the network (Maven's "
+                "repository), then run the command again."
+            )
+        for name, checksum in wanted.items():
+            jar = everything / name
+            if not jar.exists() or hashlib.sha256(jar.read_bytes()).hexdigest() != checksum:
+                raise LabError(f"Maven's {name} is not the one that image/jars.txt names.")
+            jar.rename(directory / name)
+        shutil.rmtree(everything)
 
-    return artifact("jars", key_of(_JARS.read_bytes()), build)
-
-
-def _jar(directory: Path, checksum: str, path: str) -> None:
-    try:
-        with urllib.request.urlopen(_MAVEN + path, timeout=60) as answer:
-            content = answer.read()
-    except OSError as error:
-        raise LabError(
-            f"{path} cannot be downloaded from Maven Central ({error}): check the network, then "
-            "run the command again."
-        ) from error
-    if hashlib.sha256(content).hexdigest() != checksum:
-        raise LabError(f"{path} of Maven Central has not the checksum of image/jars.txt.")
-    (directory / path.rpartition("/")[2]).write_bytes(content)
+    sources = (_JARS, _IMAGE / "pom.xml")
+    return artifact("jars", key_of(*(path.read_bytes() for path in sources)), build)
