@@ -16,7 +16,7 @@ from .requirements import Requirement, check_plan
 
 MOST_DRAWS = 60
 MOST_RUNS_PER_STEP = 12
-SWEEPS = ("vpc_cni", "kube_proxy", "ami_release", "nodes")
+SWEEPS = ("vpc_cni", "kube_proxy", "ami_release", "instance_type", "nodes")
 KUBE_PROXY_MODES = ("iptables", "ipvs", "nftables")
 
 _KINDS = ("draws", "sweep", "pool")

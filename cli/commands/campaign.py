@@ -80,8 +80,8 @@ def run_campaign(
         str | None,
         typer.Option(
             metavar="WHAT=VALUE,...",
-            help="Change one thing from step to step instead: vpc_cni, kube_proxy, ami_release"
-            " or nodes.",
+            help="Change one thing from step to step instead: vpc_cni, kube_proxy, ami_release,"
+            " instance_type or nodes.",
         ),
     ] = None,
     runs_per_step: Annotated[

@@ -46,6 +46,7 @@ from lab.aws.codebuild.api import CodeBuildResponse
 from lab.aws.codebuild.builds import CodeBuild
 from lab.aws.ec2 import (
     capacity_reservations,
+    launch_templates,
     limits,
     placement_groups,
     run_instances,
@@ -166,6 +167,7 @@ def serve(
     limits.install()
     placement_groups.install()
     topology.install()
+    launch_templates.install()
     run_instances.install()
     ecr.install(infrastructure.publish_image)
     lambda_api.install(runtime, archives)

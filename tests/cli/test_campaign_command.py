@@ -187,7 +187,7 @@ def test_a_campaign_is_continued_by_its_id_or_as_the_latest(
         (("--draws", "9-4"), "--draws"),
         (("--draws", "4-61"), "from 1 to 60"),
         (("--draws", "4", "--sweep", "nodes=1,2"), "--draws and --sweep exclude"),
-        (("--sweep", "instances=1,2"), "vpc_cni, kube_proxy, ami_release or nodes"),
+        (("--sweep", "instances=1,2"), "vpc_cni, kube_proxy, ami_release, instance_type or nodes"),
         (("--sweep", "nodes=15"), "at least two different values"),
         (("--sweep", "nodes=15,15"), "at least two different values"),
         (("--sweep", "nodes=15,many"), "numbers of nodes"),

@@ -151,9 +151,42 @@ def test_a_sweep_over_releases_of_the_image_replaces_the_nodes_and_goes_back(lab
     assert nodes(lab) == 2 * SIZE
 
 
+def test_a_sweep_over_instance_types_starts_nodes_of_each_type_and_leaves_no_version(
+    lab: Lab,
+) -> None:
+    def versions() -> dict[str, list[str]]:
+        found = {}
+        for arm in ("Treatment", "Baseline"):
+            group = lab.aws("eks").describe_nodegroup(
+                clusterName=lab.outputs["ClusterName"],
+                nodegroupName=lab.outputs[f"{arm}NodeGroups"],
+            )["nodegroup"]
+            template = lab.aws("ec2").describe_launch_template_versions(
+                LaunchTemplateId=group["launchTemplate"]["id"]
+            )["LaunchTemplateVersions"]
+            numbers = [str(each["VersionNumber"]) for each in template]
+            found[arm] = [group["launchTemplate"]["version"], *numbers]
+        return found
+
+    before = versions()
+    types = ["c5.large", "c5.xlarge"]
+    sweep = f"instance_type={','.join(types)}"
+    told = campaign(lab, "typed", "--sweep", sweep, "--runs-per-step", "1")
+    assert [step["value"] for step in told["steps"]] == types
+    found = [
+        {node["instance_type"] for arm in results["arms"] for node in arm["node_facts"]}
+        for step in told["steps"]
+        if (results := json.loads((lab.directory / step["run_id"] / "results.json").read_text()))
+    ]
+    assert found == [{each} for each in types]
+    assert versions() == before
+    assert nodes(lab) == 2 * SIZE
+
+
 @pytest.mark.parametrize(
     ("sweep", "blamed"),
     [
+        ("instance_type=c5.large,c7g.large", "sweep.instance_type[1]: the nodes' image"),
         ("ami_release=1.36.3-20260701,1.2.3-20200101", "sweep.ami_release[1]: EC2 has no image"),
         ("nodes=2,501", "sweep.nodes[1]: 501 in each arm"),
         ("vpc_cni=v1.21.1-eksbuild.1,v1.0.0-eksbuild.1", "sweep.vpc_cni[1]: EKS does not offer"),

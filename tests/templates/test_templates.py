@@ -305,6 +305,7 @@ class TestArms:
         first, *others = groups.values()
         assert all(other == first for other in others)
         outputs = {name: known.resolve(out["Value"]) for name, out in template["Outputs"].items()}
+        assert outputs.pop("LaunchTemplateArn").endswith(":launch-template/LaunchTemplate")
         assert outputs == {
             "Names": ",".join(f"NodegroupName of {name}" for name in groups),
             "Arns": ",".join(f"Arn of {name}" for name in groups),

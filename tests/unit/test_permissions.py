@@ -18,6 +18,8 @@ from rackrate.store import Lease, now
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.changes.fake_eks import NEW, OLD
 from tests.unit.changes.fake_eks import Eks as Addons
+from tests.unit.changes.test_instance_type import MEDIUM, SMALL
+from tests.unit.changes.test_instance_type import Ec2 as InstanceTypes
 from tests.unit.given import Given
 from tests.unit.samples import HOST_SETTINGS, NODES
 from tests.unit.stack.custom_resources import listener
@@ -83,16 +85,22 @@ class Eks(NodeGroups):
     def __init__(self, cluster):
         super().__init__(cluster)
         self._addons = Addons(cluster)
-        self._releases = {}
+        self._releases, self._versions = {}, {}
 
     def describe_nodegroup(self, *, clusterName, nodegroupName):
         answer = super().describe_nodegroup(clusterName=clusterName, nodegroupName=nodegroupName)
         release = self._releases.get(nodegroupName, "1.36.3-20260701")
         image = {"amiType": "AL2023_x86_64_STANDARD", "version": "1.36", "releaseVersion": release}
-        return {"nodegroup": {**answer["nodegroup"], **image}}
+        template = {"id": "lt-1", "version": self._versions.get(nodegroupName, "1")}
+        more = {"instanceTypes": None, "launchTemplate": template, "subnets": ["subnet-1"]}
+        return {"nodegroup": {**answer["nodegroup"], **image, **more}}
 
-    def update_nodegroup_version(self, *, clusterName, nodegroupName, releaseVersion):
+    def update_nodegroup_version(
+        self, *, clusterName, nodegroupName, releaseVersion, launchTemplate=None
+    ):
         self._releases[nodegroupName] = releaseVersion
+        if launchTemplate:
+            self._versions[nodegroupName] = launchTemplate["version"]
         return {"update": {"id": "update-1"}}
 
     def describe_update(self, **names):
@@ -116,9 +124,17 @@ class Ec2:
         self._ec2 = ec2
         for node in NODES["treatment"]:
             ec2.place(node, "together", "cluster")
+        self._templates = InstanceTypes()
+        self._templates.templates = {"lt-1": {1: {"data": {"InstanceType": SMALL}, "about": ""}}}
 
     def __getattr__(self, name):
-        return getattr(self._ec2, name)
+        own = "launch_template" in name or "offerings" in name
+        return getattr(self._templates if own else self._ec2, name)
+
+    def describe_instance_types(self, **asked):
+        return (self._templates if "Filters" in asked else self._ec2).describe_instance_types(
+            **asked
+        )
 
     def describe_images(self, *, Owners, Filters):
         [name] = Filters[0]["Values"]
@@ -130,7 +146,7 @@ class Ec2:
         }
 
     def describe_subnets(self, *, SubnetIds):
-        return {"Subnets": [{"AvailableIpAddressCount": 200}]}
+        return {"Subnets": [{"AvailableIpAddressCount": 900, "AvailabilityZone": "us-east-1a"}]}
 
 
 class Quotas:
@@ -344,17 +360,20 @@ def _live_through_campaigns(call, store, campaigns, eks):
         pass
     state = {"reported": {"report_key": "campaigns/camp/report.html"}}
     call("finish_campaign", **start, state=state)
-    images = {"campaign_id": "images", "execution_arn": "arn:images"}
-    releases = ["1.36.3-20260601", "1.36.3-20260701"]
-    sweep = {"plan": plan, "sweep": {"ami_release": releases}, "runs_per_step": 1}
-    call("plan_campaign", **images, input=sweep)
-    call("take_lease", campaign_id="images")
-    call("judge", campaign_id="images", state={})
-    while not call("change", campaign_id="images")["ready"]:
-        pass
-    while not call("restore", campaign_id="images")["done"]:
-        pass
-    call("finish_campaign", **images, state={})
+    for name, values in (
+        ("ami_release", ["1.36.3-20260601", "1.36.3-20260701"]),
+        ("instance_type", [MEDIUM, SMALL]),
+    ):
+        swept = {"campaign_id": name.replace("_", "-"), "execution_arn": f"arn:{name}"}
+        sweep = {"plan": plan, "sweep": {name: values}, "runs_per_step": 1}
+        call("plan_campaign", **swept, input={**sweep, "budget_dollars": 1000.0})
+        call("take_lease", campaign_id=swept["campaign_id"])
+        call("judge", campaign_id=swept["campaign_id"], state={})
+        while not call("change", campaign_id=swept["campaign_id"])["ready"]:
+            pass
+        while not call("restore", campaign_id=swept["campaign_id"])["done"]:
+            pass
+        call("finish_campaign", **swept, state={})
     second = {"campaign_id": "second", "execution_arn": "arn:second"}
     call("plan_campaign", **second, input={"continue": "camp"})
     campaigns.update("second", step_run_id="child")

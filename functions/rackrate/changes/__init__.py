@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from rackrate.changes.ami_release import AmiRelease
 from rackrate.changes.base import Change
 from rackrate.changes.draws import NewNodes
+from rackrate.changes.instance_type import InstanceType
 from rackrate.changes.kube_proxy import KubeProxy
 from rackrate.changes.nodes import NodeCount
 from rackrate.changes.vpc_cni import VpcCni
@@ -14,7 +15,13 @@ from rackrate.plan.campaign import Campaign
 
 #: The change of a campaign that sweeps nothing: each of its steps is a draw.
 DRAWS: Change = NewNodes()
-_OF_SWEEPS: tuple[Change, ...] = (VpcCni(), KubeProxy(), AmiRelease(), NodeCount())
+_OF_SWEEPS: tuple[Change, ...] = (
+    VpcCni(),
+    KubeProxy(),
+    AmiRelease(),
+    InstanceType(),
+    NodeCount(),
+)
 #: The changes of sweeps, by the field of `sweep`.
 SWEEPS: Mapping[str, Change] = {change.name: change for change in _OF_SWEEPS}
 #: All changes by name.

@@ -36,6 +36,10 @@ class NewNodes:
         """A draw has as many nodes as the stack."""
         return usual
 
+    def instance_type(self, value: Value | None) -> str | None:
+        """The type stays."""
+        return None
+
     def before(self, resources: Resources) -> Json:
         """The sizes of the node groups."""
         return sizes_before(resources)

@@ -67,6 +67,10 @@ class KubeProxy:
         """The nodes stay as they are."""
         return usual
 
+    def instance_type(self, value: Value | None) -> str | None:
+        """The type stays."""
+        return None
+
     def before(self, resources: Resources) -> Json:
         """The add-on's version and configuration."""
         return settings_before(ADDON, resources)

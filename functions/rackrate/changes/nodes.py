@@ -12,6 +12,7 @@ from rackrate.changes.base import Made, Value
 from rackrate.changes.scaling import put_back, resize_arms, sizes_before
 from rackrate.document import Json
 from rackrate.errors import Fault, NodesUnavailable, translated
+from rackrate.measure.launch_templates import instance_type_of
 from rackrate.measure.node_groups import groups_of
 from rackrate.plan.capacity import LoadRoom, Room, addresses_per_node, faults_of_node_counts
 from rackrate.plan.faults import kind_of
@@ -39,7 +40,7 @@ class NodeCount:
             if not isinstance(value, int)
         ]
         counts = {index: value for index, value in enumerate(values) if isinstance(value, int)}
-        return [*texts, *faults_of_node_counts(counts, _room(resources))]
+        return [*texts, *faults_of_node_counts(counts, room(resources))]
 
     def title(self, value: Value | None) -> str:
         """The number."""
@@ -48,6 +49,10 @@ class NodeCount:
     def node_count(self, value: Value | None, usual: int) -> int:
         """The step's value."""
         return value if isinstance(value, int) else usual
+
+    def instance_type(self, value: Value | None) -> str | None:
+        """The type stays."""
+        return None
 
     def before(self, resources: Resources) -> Json:
         """The sizes of the node groups."""
@@ -67,8 +72,12 @@ class NodeCount:
         return put_back(before, resources)
 
 
-def _room(resources: Resources) -> Room:
+def room(resources: Resources, instance_type: str | None = None) -> Room:
     """What limits the number of nodes.
+
+    Args:
+        resources: the stack's resources.
+        instance_type: the type that the arms' nodes are to have; by default what they have.
 
     Raises:
         NodesUnavailable: a node group is gone.
@@ -76,15 +85,18 @@ def _room(resources: Resources) -> Room:
     """
     settings = resources.settings
     groups = groups_of(resources.eks, settings.cluster_name, settings.arms)
-    instance_type, subnet = groups[0].instance_type, next(iter(groups[0].subnets), None)
+    subnet = next(iter(groups[0].subnets), None)
+    instance_type = instance_type or instance_type_of(resources.ec2, groups[0])
     if instance_type is None or subnet is None:
         raise NodesUnavailable(f"the node group {groups[0].name} has no instance type or no subnet")
     code = quota_code(instance_type)
     load = settings.load
     loading = [] if load is None else groups_of(resources.eks, settings.cluster_name, [load])
-    names = sorted({instance_type, *(group.instance_type or "" for group in loading)} - {""})
+    types_of_load = [instance_type_of(resources.ec2, group) or instance_type for group in loading]
     with translated():
-        types = resources.ec2.describe_instance_types(InstanceTypes=names)
+        types = resources.ec2.describe_instance_types(
+            InstanceTypes=sorted({instance_type, *types_of_load})
+        )
         subnets = resources.ec2.describe_subnets(SubnetIds=[subnet])
         vcpu_quota = _quota(resources.quotas, "ec2", code)
         nodes_per_group = _quota(resources.quotas, "eks", NODES_PER_GROUP)
@@ -97,8 +109,8 @@ def _room(resources: Resources) -> Room:
     described = by_name[instance_type]
     addresses, because = addresses_of(described)
     of_load = None
-    for group in loading:
-        entry = by_name[group.instance_type or instance_type]
+    for group, type_of_load in zip(loading, types_of_load, strict=True):
+        entry = by_name[type_of_load]
         of_load = LoadRoom(
             settings=settings,
             nodes=group.desired,

@@ -34,12 +34,15 @@ class NodeGroup:
         name: its name.
         status: EKS's status, such as ACTIVE, UPDATING or DEGRADED.
         sizes: its least, desired and most nodes.
-        instance_type: the first of its instance types, or None when the launch template sets it.
+        instance_type: the first of its instance types, or None when the launch template sets it
+            (`launch_templates.instance_type_of`).
         subnets: the ids of its subnets.
         release: the release version of its image; None for an image that is not EKS's.
         ami_type: EKS's name of the kind of its image.
         kubernetes: the minor version of its Kubernetes, such as `1.36`.
         issues: its health issues, each `<code>: <message>`.
+        template_id: the id of its launch template; None without one.
+        template_version: the number of that version which it has.
     """
 
     name: str
@@ -51,6 +54,8 @@ class NodeGroup:
     release: str | None = None
     ami_type: str = ""
     kubernetes: str = ""
+    template_id: str | None = None
+    template_version: int | None = None
 
     @property
     def desired(self) -> int:
@@ -97,6 +102,7 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
     found = answer["nodegroup"]
     issues = found.get("health", {}).get("issues", [])
     scaling = found.get("scalingConfig", {})
+    template = found.get("launchTemplate") or {}
     return NodeGroup(
         name=name,
         status=found.get("status", "UNKNOWN"),
@@ -107,6 +113,8 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
         release=found.get("releaseVersion"),
         ami_type=found.get("amiType") or "",
         kubernetes=found.get("version") or "",
+        template_id=template.get("id"),
+        template_version=int(template["version"]) if template.get("version") else None,
     )
 
 
@@ -190,6 +198,30 @@ def update_release(eks: Any, cluster_name: str, name: str, release: str) -> str 
             clusterName=cluster_name, nodegroupName=name, releaseVersion=release
         ),
         f"the node group {name} cannot be updated to {release}",
+    )
+
+
+def update_template(eks: Any, cluster_name: str, group: NodeGroup, version: int) -> str | None:
+    """Give a node group another version of its launch template; EKS replaces its nodes.
+
+    The release of its image stays, which EKS would otherwise update to the latest.
+
+    Returns:
+        The update's id; None while EKS refuses because another update is in progress.
+
+    Raises:
+        ChangeFailed: EKS refuses it; the message has EKS's words.
+        Throttled: EKS throttled the request.
+    """
+    release = {} if group.release is None else {"releaseVersion": group.release}
+    return begin_update(
+        lambda: eks.update_nodegroup_version(
+            clusterName=cluster_name,
+            nodegroupName=group.name,
+            launchTemplate={"id": group.template_id, "version": str(version)},
+            **release,
+        ),
+        f"the node group {group.name} cannot take version {version} of its launch template",
     )
 
 

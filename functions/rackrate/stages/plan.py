@@ -10,6 +10,7 @@ from rackrate.document import Document
 from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
+from rackrate.measure.launch_templates import instance_type_of
 from rackrate.measure.node_groups import describe, health_issues, sizes_of
 from rackrate.measure.nodes import (
     CNI_DAEMON_SET,
@@ -497,19 +498,32 @@ def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:
     return held_by_campaign(arms, holder if isinstance(holder, str) else run_id, resources)
 
 
-def placeholder_nodes(arm: StackArm, count: int, resources: Resources) -> list[Node]:
-    """Stand-ins for the nodes that an arm will have, with the facts that are known beforehand."""
+def placeholder_nodes(
+    arm: StackArm, count: int, resources: Resources, instance_type: str | None = None
+) -> list[Node]:
+    """Stand-ins for the nodes that an arm will have, with the facts that are known beforehand.
+
+    Args:
+        arm: the stack's arm, or the load nodes.
+        count: how many it will have.
+        resources: the stack's resources.
+        instance_type: the type that they will have; by default that of the arm's node groups.
+    """
     cluster_name = resources.settings.cluster_name
     sizes = sizes_of({arm: count})
     groups = {name: describe(resources.eks, cluster_name, name) for name in sizes}
-    of_nodes = [(groups[name], name) for name, size in sizes.items() for _ in range(size)]
+    types = {
+        name: instance_type or (None if group is None else instance_type_of(resources.ec2, group))
+        for name, group in groups.items()
+    }
+    of_nodes: list[str | None] = [name for name, size in sizes.items() for _ in range(size)]
     return [
         Node(
             name=f"{arm.name}-{number}",
-            instance_type=None if group is None else group.instance_type,
+            instance_type=None if name is None else types[name],
             node_group=name,
         )
-        for number, (group, name) in enumerate(of_nodes or [(None, None)] * count, start=1)
+        for number, name in enumerate(of_nodes or [None] * count, start=1)
     ]
 
 

@@ -187,12 +187,15 @@ def _plan_steps(
         _check_earlier(plan, resources, faults)
     if faults:
         return None
-    estimates = {count: _estimates(plan, count, resources) for count, plan in plans.items()}
+    kinds = {value: (counts[value], change.instance_type(value)) for value in values}
+    estimates = {
+        kind: _estimates(plans[kind[0]], *kind, resources) for kind in dict.fromkeys(kinds.values())
+    }
     plan = plans[counts[values[0]]]
     metrics = compared_metrics(plan)
     estimate = campaign_estimate(
         campaign,
-        [step_estimate(v, counts[v], change.seconds, estimates[counts[v]]) for v in values],
+        [step_estimate(v, counts[v], change.seconds, estimates[kinds[v]]) for v in values],
         done=done,
         power=_power(campaign, plan, len(metrics) * (len(plan.arms) - 1)),
         guards=_guards(estimates.values()),
@@ -226,9 +229,13 @@ def _check_earlier(plan: Plan, resources: Resources, faults: list[Fault]) -> Non
         faults += [replace(fault, path=f"plan.{fault.path}") for fault in invalid.faults]
 
 
-def _estimates(plan: Plan, count: int, resources: Resources) -> Estimates:
+def _estimates(
+    plan: Plan, count: int, instance_type: str | None, resources: Resources
+) -> Estimates:
     settings = resources.settings
-    nodes = {arm.name: placeholder_nodes(arm, count, resources) for arm in settings.arms}
+    nodes = {
+        arm.name: placeholder_nodes(arm, count, resources, instance_type) for arm in settings.arms
+    }
     if settings.load in plan.node_sets(settings):
         loading = load_nodes_for(count, settings)
         nodes[LOAD] = placeholder_nodes(settings.load, loading, resources)

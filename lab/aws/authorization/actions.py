@@ -227,10 +227,20 @@ def _scheduler(request: Request) -> Iterator[Need]:
     yield request.action, arn("scheduler", f"schedule/{group}/{name}") if name else "*"
 
 
+def _ec2(request: Request) -> Iterator[Need]:
+    template = request.parameters.get("LaunchTemplateId")
+    describes = request.action.startswith("ec2:Describe")
+    yield (
+        request.action,
+        arn("ec2", f"launch-template/{template}") if template and not describes else "*",
+    )
+
+
 _SERVICES: dict[str, Callable[[Request], Iterator[Need]]] = {
     "cloudformation": _cloudformation,
     "codebuild": _codebuild,
     "dynamodb": _dynamodb,
+    "ec2": _ec2,
     "ecr": _ecr,
     "eks": _eks,
     "events": _events,

@@ -302,7 +302,13 @@ class NodeGroups:
         wanted = request.get("launchTemplate")
         if wanted:
             template, found = launch_template(self._clients, request)
+            if template.get("InstanceType") and description["instanceTypes"]:
+                raise invalid(
+                    "You must continue to not specify an instance type within the launch template"
+                )
             types = instance_types({"instanceTypes": description["instanceTypes"]}, template)
+            ami_type = description["amiType"]
+            validation.instance_types(self._clients.get("ec2"), types, ami_type)
             group.template = {**template, "InstanceType": types[0]}
             description["launchTemplate"] = {
                 **description["launchTemplate"],

@@ -178,9 +178,9 @@ def test_an_answer_that_got_lost_begins_no_second_update(resources):
     eks = resources.eks
     until_done(lambda progress: AmiRelease().make(OLD, progress, resources))
     eks.calls.clear()
-    made = AmiRelease().make(NEW, {"releasing": {}}, resources)
+    made = AmiRelease().make(NEW, {"updating": {}}, resources)
     assert not made.done
-    AmiRelease().make(NEW, {"releasing": {}}, resources)
+    AmiRelease().make(NEW, {"updating": {}}, resources)
     assert eks.calls == [(name, NEW) for name in GROUPS]
 
 

@@ -1,0 +1,124 @@
+"""Nodes of another kind in all arms: empty the node groups, update them, then fill them again.
+
+EKS replaces nodes to give them another image or instance type. Like a draw, a step also draws the
+placement anew. Otherwise runs of the same value would share a placement, and their differences
+would be too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rackrate.changes.base import Made
+from rackrate.changes.scaling import PATIENCE_SECONDS, resize_arms
+from rackrate.document import Json
+from rackrate.errors import ChangeFailed
+from rackrate.measure.node_groups import NodeGroup, groups_of, update_of
+from rackrate.plan.campaign_estimate import DRAW_SECONDS
+from rackrate.resources import Resources
+from rackrate.store import now, seconds_between
+from rackrate_text.units import duration
+
+#: How long a step takes, at least and at most. An update of a node group without nodes takes one to
+#: five minutes besides the draw. Only second-hand sources have figures for AWS.
+RENEWAL_SECONDS = (DRAW_SECONDS[0] + 60.0, DRAW_SECONDS[1] + 300.0)
+
+
+@dataclass(frozen=True)
+class Renewal[T: (int, str)]:
+    """What node groups are to have.
+
+    Attributes:
+        what: what it is, in words: `the release`.
+        wanted: the value of each node group, by its name; None leaves it as it is.
+        of: the value that a node group has.
+        update: asks EKS for another value. Returns the update's id, or None while EKS is busy.
+    """
+
+    what: str
+    wanted: Mapping[str, T | None]
+    of: Callable[[NodeGroup], T | None]
+    update: Callable[[NodeGroup, T], str | None]
+
+
+def all_groups(resources: Resources) -> list[NodeGroup]:
+    """The node groups of all arms."""
+    settings = resources.settings
+    return groups_of(resources.eks, settings.cluster_name, settings.arms)
+
+
+def renew[T: (int, str)](
+    told: str, renewal: Callable[[], Renewal[T]], progress: Json, resources: Resources
+) -> Made:
+    """Empty all node groups, update them, then fill them again.
+
+    Args:
+        told: the step's title.
+        renewal: tells what they are to have, once they are empty.
+        progress: what the last call returned; empty at the first call.
+        resources: the stack's resources.
+
+    Raises:
+        NodesUnavailable: nodes stay, or do not come back.
+        ChangeFailed: EKS refuses the value or fails; the message quotes EKS.
+    """
+    if "coming" not in progress and "updating" not in progress:
+        leaving = resize_arms(0, progress.get("leaving", {}), resources)
+        if not leaving.done:
+            return Made(False, {"leaving": leaving.progress}, f"{told}: {leaving.phase}")
+    if "coming" not in progress:
+        updated = update_groups(renewal(), progress.get("updating", {}), resources)
+        if not updated.done:
+            return Made(False, {"updating": updated.progress}, f"{told}: {updated.phase}")
+    made = resize_arms(resources.settings.node_count, progress.get("coming", {}), resources)
+    return Made(made.done, {"coming": made.progress}, f"{told}: {made.phase}")
+
+
+def update_groups[T: (int, str)](renewal: Renewal[T], progress: Json, resources: Resources) -> Made:
+    """Update node groups, all at the same time, and say whether EKS is done.
+
+    A call whose answer got lost is no problem: the next one finds EKS updating, and waits.
+
+    Args:
+        renewal: what they are to have.
+        progress: what the last call returned; empty at the first call.
+        resources: the stack's resources.
+
+    Raises:
+        ChangeFailed: EKS refuses or fails, or `PATIENCE_SECONDS` are over.
+    """
+    since, updates = progress.get("since") or now(), dict(progress.get("updates", {}))
+    groups = {
+        group: wanted
+        for group in all_groups(resources)
+        if (wanted := renewal.wanted.get(group.name)) is not None
+    }
+    for group, wanted in groups.items():
+        if group.name in updates:
+            _check(group, str(wanted), updates[group.name], resources)
+        elif renewal.of(group) != wanted and not group.is_updating:
+            begun = renewal.update(group, wanted)
+            if begun is not None:
+                updates[group.name] = begun
+    have = sum(
+        renewal.of(each) == wanted and not each.is_updating for each, wanted in groups.items()
+    )
+    told = f"{have} of {len(groups)} node groups have {renewal.what}"
+    if have == len(groups):
+        return Made(True, {}, told)
+    seconds = seconds_between(since, now())
+    if seconds > PATIENCE_SECONDS:
+        complaints = [each for group in groups for each in group.complaints]
+        said = "\n".join(complaints or ["EKS reports no health issue"])
+        raise ChangeFailed(f"{told} after {duration(seconds)}\n{said}")
+    return Made(False, {"since": since, "updates": updates}, told)
+
+
+def _check(group: NodeGroup, wanted: str, update_id: str, resources: Resources) -> None:
+    """Raise ChangeFailed when EKS's update of a node group did not succeed."""
+    cluster_name = resources.settings.cluster_name
+    update = update_of(resources.eks, cluster_name, group.name, update_id)
+    if update.status in ("Failed", "Cancelled"):
+        said = f"the update of the node group {group.name} to {wanted} is {update.status}"
+        raise ChangeFailed("\n".join([said, *(update.errors or ("EKS reports no reason",))]))
