@@ -245,9 +245,9 @@ def _limits(described: Mapping[str, Any], resources: Resources) -> Iterator[tupl
     told, vcpus, addresses = f"{together} nodes of {name}", together * then.vcpus, 0
     if then.load is not None:
         loading = load_nodes_for(settings.node_count, settings)
-        vcpus += loading * then.load.vcpus
+        vcpus += then.vcpus_beside(loading)
         addresses = (loading - then.load.nodes) * then.load.addresses
-        if then.load.vcpus:
+        if then.vcpus_beside(loading):
             told += f" and {loading} load nodes"
     if then.vcpu_quota is not None and vcpus > then.vcpu_quota:
         yield (

@@ -110,11 +110,18 @@ def room(resources: Resources, instance_type: str | None = None) -> Room:
     addresses, because = addresses_of(described)
     of_load = None
     for group, type_of_load in zip(loading, types_of_load, strict=True):
-        entry = by_name[type_of_load]
+        entry, code_of_load = by_name[type_of_load], quota_code(type_of_load)
         of_load = LoadRoom(
             settings=settings,
             nodes=group.desired,
-            vcpus=_vcpus(entry) if quota_code(entry["InstanceType"]) == code else 0,
+            instance_type=type_of_load,
+            vcpus=_vcpus(entry),
+            vcpu_quota=(
+                vcpu_quota
+                if code_of_load == code
+                else _quota(resources.quotas, "ec2", code_of_load)
+            ),
+            vcpu_quota_code=code_of_load,
             addresses=addresses_of(entry)[0],
         )
     return Room(

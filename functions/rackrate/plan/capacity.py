@@ -102,13 +102,20 @@ class LoadRoom:
     Attributes:
         settings: of the stack, for the number of load nodes that an arm's number needs.
         nodes: how many there are now.
-        vcpus: vCPUs of a load node; 0 if another quota counts them.
+        instance_type: the load nodes' type.
+        vcpus: vCPUs of a load node.
+        vcpu_quota: most vCPUs of running instances under the quota `vcpu_quota_code`; None if that
+            is not known.
+        vcpu_quota_code: the quota that counts their vCPUs. It may be that of the arms' nodes.
         addresses: how many addresses a load node takes.
     """
 
     settings: Settings
     nodes: int
+    instance_type: str
     vcpus: int
+    vcpu_quota: float | None
+    vcpu_quota_code: str
     addresses: int
 
 
@@ -149,6 +156,13 @@ class Room:
     is_spread: bool = False
     load: LoadRoom | None = None
 
+    def vcpus_beside(self, loading: int) -> int:
+        """The vCPUs of so many load nodes that the quota of the arms' nodes counts too."""
+        load = self.load
+        if load is None or load.vcpu_quota_code != self.vcpu_quota_code:
+            return 0
+        return loading * load.vcpus
+
 
 def faults_of_node_counts(counts: Mapping[int, int], room: Room) -> list[Fault]:
     """The numbers of nodes of an arm that cannot work, each with all of its reasons.
@@ -187,7 +201,16 @@ def _obstacles(count: int, room: Room) -> Iterator[tuple[str, str]]:
         loading = load_nodes_for(count, load.settings)
         told += f" and {counted(loading, 'load node')}"
         needed += (loading - load.nodes) * load.addresses
-        vcpus += loading * load.vcpus
+        vcpus += room.vcpus_beside(loading)
+        apart = load.vcpu_quota_code != room.vcpu_quota_code
+        if apart and load.vcpu_quota is not None and loading * load.vcpus > load.vcpu_quota:
+            yield (
+                f"{counted(loading, 'load node')} ({load.instance_type}) need"
+                f" {loading * load.vcpus} vCPUs, and this account allows {load.vcpu_quota:g} (the"
+                f" quota {load.vcpu_quota_code} of EC2)",
+                "name fewer, deploy the stack with a smaller LoadNodeCount, or ask for more in the"
+                " Service Quotas console",
+            )
     if needed > room.free_addresses:
         each = f"{room.addresses} each ({room.because})"
         yield (

@@ -107,6 +107,20 @@ class TestFaults:
         [fault] = faults([100], resources.but(settings=prefixes))
         assert "129 each (1 of its own and 8 prefixes of 16 for 108 pods)" in fault.problem
 
+    @pytest.mark.parametrize(
+        ("type_of_load", "told"), [("g5.xlarge", "240 vCPUs"), ("c5.large", "")]
+    )
+    def test_load_nodes_of_another_family_have_a_quota_of_their_own(
+        self, resources, eks, type_of_load, told
+    ):
+        eks.groups["load"] = {**eks.groups["ng-1"], "instanceTypes": [type_of_load]}
+        load = StackArm("load", "none", False, ("load",), Selector.parse(f"{LABEL}=load"))
+        settings = replace(SETTINGS, load=load, load_node_count=SETTINGS.node_count, max_pods=11)
+        quotas = Quotas(**{f"ec2_{STANDARD[2:]}": 640.0, "ec2_DB2E81BA": 128.0})
+        found = faults([2, 60], resources.but(settings=settings, quotas=quotas))
+        assert [fault.path for fault in found] == ["sweep.nodes[1]"] * bool(told)
+        assert all(told in fault.problem and "L-DB2E81BA" in fault.problem for fault in found)
+
     def test_a_text_is_no_number_of_nodes(self, resources):
         text, small = faults([2, "15", 1], resources)
         assert (text.path, text.problem) == (
