@@ -23,6 +23,8 @@ PRIVATE_CACHES = "test-labs"
 # What other programs of the machine make there while a test runs.
 FOREIGN = ("/run/user", "/run/systemd")
 
+# What only a lab with large workloads has made.
+LARGE = ("cargo", "crates", "jars", "large-images", "large-tools")
 # What a cache holds of one lab alone; everything else labs can share.
 OF_ONE_LAB = ("lab", "last-lab", PRIVATE_CACHES)
 
@@ -116,7 +118,7 @@ def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
     caches = {
         # An interrupted build of Go programs goes on in `go`.
         *("chromium", "debian", "functions", "go", "go-toolchain", "images", "kubernetes", "kwok"),
-        *("last-lab", "modules", "storage", "tools", "uv", "uv-cache", PRIVATE_CACHES),
+        *("last-lab", "modules", "storage", "tools", *LARGE, "uv", "uv-cache", PRIVATE_CACHES),
     }
     left: dict[str, object] = {
         "processes": alive(processes | lab_processes()),

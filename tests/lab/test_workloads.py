@@ -79,14 +79,12 @@ def test_a_workload_comes_to_a_verdict_and_leaves_nothing(lab: Lab, made: Deploy
     assert left_over(lab, made) == []
 
 
-#: What each needs so that the members of both arms have room on one machine.
-SMALL: dict[str, dict[str, Any]] = {"cassandra": {"memory_mib": 1024, "rows_per_member": 3000}}
-
-
 @pytest.mark.parametrize("name", [each for each in WORKLOADS if each != "etcd"])
 def test_each_workload_measures_both_arms(lab: Lab, made: Deployment, name: str) -> None:
-    test = {"name": name, "tool": name, **SMALL.get(name, {})}
-    lab.start_in(made, name, {"tests": [test], "blocks": 1})
+    plan: dict[str, Any] = {"tests": [{"name": name, "tool": name}]}
+    if (path := stack.REPOSITORY / f"docs/plans/{name}.json").exists():
+        plan = json.loads(path.read_text("utf-8"))
+    lab.start_in(made, name, {**plan, "blocks": 1})
     found = results(lab, made, name)
     assert found["run"]["status"] == "succeeded", found["trials"]["causes"]
     assert left_over(lab, made) == []

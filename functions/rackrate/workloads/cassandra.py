@@ -61,6 +61,7 @@ _ROWS_PER_SECOND, _CONNECTING = 2000, 10.0
 _SHORT_REASON = 300
 _LONGEST_REPORT = 200_000
 _COMPLAINT = re.compile(r"^error: ([^\n]{1,400})", re.MULTILINE)
+_NEWS = re.compile(r"^info: [^\n]{0,400}\n", re.MULTILINE)
 Consistency = Literal["ONE", "QUORUM", "ALL"]
 
 _LOAD = """\
@@ -397,6 +398,8 @@ def parse(text: str, test: Test) -> Measurement:
 
 
 def _report(text: str) -> dict[str, Any]:
+    # A pod's log may have a line of the error output anywhere among those of the output.
+    text = _NEWS.sub("", text)
     begins = text.find("\n{\n")
     if begins < 0:
         raise ParseError("latte printed no report")
