@@ -57,7 +57,7 @@ _TOKENS = 2**64
 _SEEDS = 3
 _LEAST_MIB = 768
 #: So many rows a second are expected to be loaded, after connecting.
-_ROWS_PER_SECOND, _CONNECTING = 2000, 10.0
+_ROWS_PER_SECOND, _CONNECTING = 5000, 10.0
 _SHORT_REASON = 300
 _LONGEST_REPORT = 200_000
 _COMPLAINT = re.compile(r"^error: ([^\n]{1,400})", re.MULTILINE)
@@ -165,7 +165,7 @@ class Test(LatencyTest, WorkloadTest):
     details: ClassVar[tuple[Detail, ...]] = (SECONDS, *REQUESTS, *EXTREMES_AND_MEAN)
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "cassandra": {},
-        "cassandra-loaded": {"concurrency": 128},
+        "cassandra-loaded": {"concurrency": 64},
     }
 
     tool: Literal["cassandra"] = "cassandra"
@@ -175,7 +175,8 @@ class Test(LatencyTest, WorkloadTest):
     """Where members keep their data. `memory`: in memory, which leaves half of `memory_mib` for
     Cassandra. `node`: on the node's disk. An object: a volume for each member."""
     replicas: Annotated[int, Field(ge=1, le=9, validate_default=True)] = 3
-    """On how many members each row is (`replication_factor`)."""
+    """On how many members each row is (`replication_factor`). Where `members` is `null` and there are
+    fewer, on all."""
     consistency: Consistency = "QUORUM"
     """How many replicas have to answer before a request is answered: `ONE`, `QUORUM`, `ALL`."""
     rows_per_member: Annotated[int, Field(ge=100, le=1_000_000_000)] = 10_000
@@ -190,7 +191,8 @@ class Test(LatencyTest, WorkloadTest):
     load_threads: Annotated[int, Field(ge=1, le=256)] = 1
     """Number of threads of each load pod (`--threads`)."""
     concurrency: Annotated[int, Field(ge=1, le=10_000)] = 8
-    """Number of requests that each thread has under way at the same time (`-p`)."""
+    """Number of requests under way at the same time for each member, from all load pods together.
+    Each thread has an equal part of them, and at least one (`-p`)."""
     reload: bool = False
     """Whether the table is emptied and loaded again after each trial."""
 
@@ -336,7 +338,7 @@ class Test(LatencyTest, WorkloadTest):
         mix = ",".join(f"{name}:{share:.6g}" for name, share in functions.items() if share)
         return [
             *("latte", "run", *self._script, "-q", "--consistency", self.consistency),
-            *("--threads", str(self.load_threads), "-p", str(self.concurrency), "-f", mix),
+            *("--threads", str(self.load_threads), "-p", str(self._requests_of_thread), "-f", mix),
             *("-w", "1s", "-d", f"{self.seconds}s", "--drop-sampling-log"),
             *("-o", "/dev/stdout", *addresses),
         ]
@@ -356,11 +358,20 @@ class Test(LatencyTest, WorkloadTest):
         return self.rows_per_member * (self.members or 1)
 
     @property
+    def _copies(self) -> int:
+        return min(self.replicas, self.members or self.replicas)
+
+    @property
+    def _requests_of_thread(self) -> int:
+        threads = self.load_threads * (self.loaders or 1)
+        return max(1, math.ceil(self.concurrency * (self.members or 1) / threads))
+
+    @property
     def _script(self) -> list[str]:
         parameters = {
             "rows": self._rows,
             "bytes": self.row_bytes,
-            "replicas": self.replicas,
+            "replicas": self._copies,
             "number": OWN_NUMBER,
         }
         given = [word for name, value in parameters.items() for word in ("-P", f"{name}={value}")]
@@ -495,12 +506,12 @@ def _asked(test: Test) -> dict[str, Any]:
     return {
         "seconds": test.seconds,
         "threads": test.load_threads,
-        "concurrency": test.concurrency,
+        "concurrency": test._requests_of_thread,
         "consistency": test.consistency,
         "reads": float(f"{test.reads:.6g}"),
         "rows": test._rows,
         "bytes": test.row_bytes,
-        "replicas": test.replicas,
+        "replicas": test._copies,
     }
 
 
