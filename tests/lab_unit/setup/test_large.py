@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -27,10 +25,20 @@ def test_a_plan_or_campaign_asks_for_them_if_it_has_such_a_test(path: Path) -> N
 def test_a_jar_with_another_checksum_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: io.BytesIO(b"a jar"))
+    maven = tmp_path / "bin" / "mvn"
+    maven.parent.mkdir()
+    maven.write_text(
+        "#!/bin/sh\nfor word; do case $word in -DoutputDirectory=*) to=${word#*=};; esac; done\n"
+        'mkdir "$to"; printf "a jar" | tee "$to/a-1.jar" "$to/b-1.jar" >"$to/c-1.jar"\n'
+    )
+    maven.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{maven.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    locked = tmp_path / "jars.txt"
+    monkeypatch.setattr(large, "_JARS", locked)
     right = hashlib.sha256(b"a jar").hexdigest()
-    large._jar(tmp_path, right, "org/a/1/a-1.jar")
-    assert (tmp_path / "a-1.jar").read_bytes() == b"a jar"
-    with pytest.raises(LabError, match="checksum"):
-        large._jar(tmp_path, "0" * 64, "org/b/1/b-1.jar")
-    assert not (tmp_path / "b-1.jar").exists()
+    locked.write_text(f"{right}  a-1.jar\n{right}  b-1.jar\n")
+    assert {jar.name for jar in large._jars().iterdir()} == {"a-1.jar", "b-1.jar"}
+    locked.write_text(f"{right}  a-1.jar\n{'0' * 64}  b-1.jar\n")
+    with pytest.raises(LabError, match=r"b-1\.jar"):
+        large._jars()
