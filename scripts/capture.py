@@ -1,7 +1,8 @@
 """Capture what an installed tool prints when it succeeds and when it fails.
 
 Client and server run on the loopback interface of a temporary network namespace, limited to
-1 Gbit/s. This needs no root where users may create namespaces.
+1 Gbit/s. Each member of a workload has a namespace of its own, with links of 1 Gbit/s. This needs
+no root where users may create namespaces.
 
 Usage: .venv/bin/python -m scripts.capture TOOL VERSION [SITUATION=OPTIONS ...]
 
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -34,6 +36,8 @@ sys.path.insert(0, str(ROOT / "functions"))
 
 from rackrate import tools  # noqa: E402
 from rackrate.tools import Port, TestBase  # noqa: E402
+from rackrate.workloads.base import WorkloadTest  # noqa: E402
+from scripts import members  # noqa: E402
 from tests.unit.tools.captures import DATA, INDEX  # noqa: E402
 
 HERE = "127.0.0.1"
@@ -41,6 +45,8 @@ HERE = "127.0.0.1"
 UNREACHABLE, NO_ROUTE = "192.0.2.1", "198.51.100.1"
 #: Time beyond the test's own duration.
 GRACE_SECONDS = 30.0
+#: When a run is interrupted, at the latest.
+MOST_SECONDS_BEFORE = 2.0
 _INSIDE = "RACKRATE_CAPTURE_INSIDE"
 #: A capture with this text in captures.yaml fails its tests until somebody replaces the text.
 UNREAD = "READ THE FILE AND WRITE IT HERE"
@@ -60,7 +66,7 @@ class Run:
         address: the server's address for the client.
         serving: whether the test's server runs.
         sent: a signal to send to the client halfway.
-        server_dies: whether to kill the server halfway.
+        server_dies: whether to kill the server, or all members, halfway.
         more: further arguments.
     """
 
@@ -82,7 +88,7 @@ def failures(test: TestBase) -> dict[str, Run]:
         "killed": Run(test, sent=signal.SIGKILL),
         "wrong-option": Run(test, more=("--no-such-option",)),
     }
-    if test.server is not None:
+    if test.server is not None or isinstance(test, WorkloadTest):
         found |= {"refused": Run(test, serving=False), "server-died": Run(test, server_dies=True)}
     return found
 
@@ -94,17 +100,21 @@ def printed_by(run: Run) -> bytes:
         CaptureError: a program is missing, the server does not listen, or the client does not end.
     """
     test = run.test
-    with _server(test if run.serving else None) as server, tempfile.TemporaryFile() as output:
+    with _served(run) as (argv, servers), tempfile.TemporaryFile() as output:
         # A program may open /dev/stdout again, as if it were a container's pipe.
         fcntl.fcntl(output, fcntl.F_SETFL, os.O_APPEND)
-        client = _start([*test.argv(run.address), *run.more], output.fileno())
+        environment = test.environment if isinstance(test, WorkloadTest) else {}
+        client = _start([*argv, *run.more], output.fileno(), environment)
         try:
             if run.sent is not None or run.server_dies:
-                time.sleep(test.expected_seconds / 2)
+                time.sleep(min(test.expected_seconds / 2, MOST_SECONDS_BEFORE))
+                if client.poll() is not None:
+                    raise CaptureError("the run ended too early: give the first one more to do")
             if run.sent is not None:
                 client.send_signal(run.sent)
-            if run.server_dies and server is not None:
-                _kill(server)
+            if run.server_dies:
+                for server in servers:
+                    _kill(server)
             client.wait(test.expected_seconds + GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             raise CaptureError(f"{client.args!r} does not end") from None
@@ -113,6 +123,23 @@ def printed_by(run: Run) -> bytes:
             client.wait()
         output.seek(0)
         return output.read()
+
+
+@contextmanager
+def _served(run: Run) -> Iterator[tuple[Sequence[str], Sequence[subprocess.Popen[bytes]]]]:
+    """The client's command line, and the processes that serve it within the `with` block."""
+    test = run.test
+    if not isinstance(test, WorkloadTest):
+        with _server(test if run.serving else None) as server:
+            yield test.argv(run.address), [] if server is None else [server]
+    elif run.address != HERE or not run.serving:
+        yield test.measure_argv([run.address] * test.member_count), []
+    else:
+        try:
+            with members.running(test, _start, _kill) as (addresses, processes):
+                yield test.measure_argv(addresses), processes
+        except members.NotReadyError as error:
+            raise CaptureError(str(error)) from None
 
 
 @contextmanager
@@ -137,7 +164,9 @@ def _server(test: TestBase | None) -> Iterator[subprocess.Popen[bytes] | None]:
             server.wait()
 
 
-def _start(argv: Sequence[str], output: int) -> subprocess.Popen[bytes]:
+def _start(
+    argv: Sequence[str], output: int, environment: Mapping[str, str] = types.MappingProxyType({})
+) -> subprocess.Popen[bytes]:
     libc = ctypes.CDLL(None)
 
     def prepare() -> None:
@@ -148,6 +177,7 @@ def _start(argv: Sequence[str], output: int) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             argv,
+            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -197,10 +227,12 @@ def keep(directory: Path, situation: str, test: TestBase, printed: bytes, *, goo
 def _enter(arguments: Sequence[str]) -> None:
     """Run this script again in its own namespaces. All processes in them end with it."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    command = [*("unshare", *user, "--net", "--pid", "--fork", "--kill-child"), sys.executable]
+    command = [*("unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child")]
     environment = {**os.environ, _INSIDE: "1"}
     os.chdir(ROOT)
-    os.execvpe(command[0], [*command, "-m", "scripts.capture", *arguments], environment)
+    os.execvpe(
+        command[0], [*command, sys.executable, "-m", "scripts.capture", *arguments], environment
+    )
 
 
 def _prepare(sysctls: Mapping[str, str]) -> None:
@@ -234,6 +266,8 @@ def main(arguments: Sequence[str]) -> int:
     directory = DATA / chosen.tool / chosen.version
     first = next(iter(good.values()))
     _prepare(first.sysctls)
+    if isinstance(first, WorkloadTest):
+        members.prepare(first)
     failed = 0
     for name, run in ({name: Run(test) for name, test in good.items()} | failures(first)).items():
         try:

@@ -35,7 +35,7 @@ class Printed:
     """A figure as a tool printed it.
 
     Attributes:
-        digits: the digits in the output.
+        digits: the digits in the output, with separators of thousands (`1,506.04`) if it has them.
         value: their value in rackrate's unit.
         tolerance: the allowed difference of a parser's figure from it.
     """
@@ -51,12 +51,12 @@ class Printed:
         Raises:
             ValueError: the text has another form.
         """
-        found = re.fullmatch(r"(about )?(-?[\d.]+(?:e[+-]?\d+)?)(?: \* (\S+))?", text)
+        found = re.fullmatch(r"(about )?(-?[\d.,]+(?:e[+-]?\d+)?)(?: \* (\S+))?", text)
         if found is None:
             raise ValueError(f"{INDEX} has {text!r}, which is no printed figure")
         about, digits, factor = found.groups()
         times = float(factor or 1)
-        value = float(digits) * times
+        value = float(digits.replace(",", "")) * times
         decimals = len(digits.partition("e")[0].partition(".")[2])
         last_digit = 10.0**-decimals * times * 1.001
         return cls(digits, value, max(last_digit, 0.01 * value) if about else last_digit)

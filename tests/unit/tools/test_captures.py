@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from rackrate import tools
 from rackrate.tools import Measurement, ParseError, TestBase
+from rackrate.workloads.base import WorkloadTest
 from rackrate_text.units import unit_of
 from tests.unit.tools.captures import Capture, captures
 
@@ -80,6 +81,7 @@ def test_a_failed_output_is_refused_for_its_own_reason(capture: Capture):
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+_WITH_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])")
 #: Scales of the units that tools print, from nanoseconds to terabits.
 _SCALES = [10.0**power for power in range(-9, 13, 3)]
 
@@ -87,11 +89,16 @@ _SCALES = [10.0**power for power in range(-9, 13, 3)]
 def held(test: TestBase, text: str, found: Measurement) -> None:
     """Assert that the text contains the measurement's raw values, or else its values, in some unit.
 
-    A value may also be the sum of both directions.
+    A value may also be the sum of both directions. The rate of a workload's member is a share of
+    that of a load pod.
     """
     # sockperf can print this message in the middle of a number.
     text = re.sub(r"sockperf: Test end[^\n]*\n", "", text)
-    numbers = sorted({float(each) for each in _NUMBER.findall(text)})
+    grouped = [each.replace(",", "") for each in _WITH_THOUSANDS.findall(text)]
+    numbers = sorted({float(each) for each in _NUMBER.findall(text) + grouped})
+    shares = []
+    if isinstance(test, WorkloadTest):
+        shares.append(test.member_count / test.loader_count)
     for metric in test.metrics:
         column = unit_of(metric.unit).column
         parts = [
@@ -111,10 +118,10 @@ def held(test: TestBase, text: str, found: Measurement) -> None:
         sums = round(float(found.details.get("delayed_ratio", 0)) * len(figures))
         absent = [
             sum(not _printed(f * each, numbers) for f in figures)
-            for each in _SCALES
+            for each in (*_SCALES, *shares)
             if all(_printed(f * each, numbers) for f in figures[:5])
         ]
-        assert min(absent, default=len(figures) + 1) <= sums, metric
+        assert min(absent, default=len(figures) + 1) <= sums, f"{metric.name} is not in the output"
 
 
 def _printed(figure: float, numbers: list[float]) -> bool:

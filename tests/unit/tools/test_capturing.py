@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
 import sys
 from typing import ClassVar
 
@@ -38,6 +40,63 @@ with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as listening:
 """
 with socket.create_server(("127.0.0.1", 0)) as chosen:
     PORT = chosen.getsockname()[1]
+
+#: Run in namespaces of its own: a workload whose members tell their names, files and places.
+WORKLOAD = """
+import sys
+from typing import ClassVar
+from rackrate.tools import Metric, Port
+from rackrate.workloads.base import DATA, FILES, OWN_ADDRESS, WorkloadTest
+from scripts import members
+from scripts.capture import Run, _prepare, failures, printed_by
+
+MEMBER = '''
+import http.server, pathlib, socket, sys
+address, data, files, peers = sys.argv[1:]
+pathlib.Path(data, "kept").write_text("x")
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        known = [socket.gethostbyname(each) for each in peers.split(",")]
+        said = [address, pathlib.Path(files, "greeting").read_text(), *known]
+        self.wfile.write(" ".join(said).encode())
+http.server.HTTPServer((address, 8000), Page).serve_forever()
+'''
+CLIENT = '''
+import os, sys, time, urllib.request
+try:
+    for each in sys.argv[1:3]:
+        print(urllib.request.urlopen(f"http://{each}:8000/", timeout=9).read().decode(), flush=True)
+    time.sleep(float(os.environ["PAUSE"]))
+    print("again", urllib.request.urlopen(f"http://{each}:8000/").status)
+except OSError as error:
+    print(error)
+'''
+
+class Pair(WorkloadTest):
+    tool: str = "no-such-workload"
+    members: int = 2
+    ports: ClassVar = (Port(8000),)
+    ready_path: ClassVar = "/"
+    environment: ClassVar = {"PAUSE": "2"}
+    expected_seconds: ClassVar = 2.0
+    metrics: ClassVar = (Metric("greetings", "greetings/s", "higher", "a count", step=1.0),)
+    def member_argv(self, index, names):
+        return [sys.executable, "-c", MEMBER, OWN_ADDRESS, DATA, FILES, ",".join(names)]
+    def files(self, index, names):
+        return {"greeting": f"I am {index}"}
+    def measure_argv(self, addresses):
+        return [sys.executable, "-c", CLIENT, *addresses]
+    def warm_up(self):
+        return self
+
+test = Pair(name="pair")
+_prepare({})
+members.prepare(test)
+for run in (Run(test), failures(test)["server-died"], failures(test)["unreachable"]):
+    print(printed_by(run).decode(), end="---\\n", flush=True)
+"""
 
 
 class MadeUp(TestBase):
@@ -92,6 +151,26 @@ def test_a_server_that_does_not_start_is_no_capture_of_a_refusal():
 
     with pytest.raises(CaptureError, match="does not listen, and says: broken"):
         printed_by(Run(Broken(name="made")))
+
+
+def test_the_members_of_a_workload_are_started_each_in_its_own_place_and_die_together():
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    inside = ["unshare", *user, *("--net", "--mount", "--pid", "--fork", "--kill-child")]
+    ran = subprocess.run(
+        [*inside, sys.executable, "-c", WORKLOAD],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    whole, died, unreachable, _ = ran.stdout.split("---\n")
+    names = "10.0.1.1 10.0.1.2"
+    greetings = f"10.0.1.1 I am 0 {names}\n10.0.1.2 I am 1 {names}\n"
+    assert whole == f"{greetings}again 200\n"
+    assert died.startswith(greetings)
+    assert "refused" in died
+    assert "I am" not in unreachable
 
 
 def test_what_nobody_has_read_yet_fails_its_tests(tmp_path):
