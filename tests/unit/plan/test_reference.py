@@ -167,7 +167,7 @@ def tool_tests(draw):
         kinds = fields[name].get("anyOf", [fields[name]])
         kind = draw(st.sampled_from(kinds))
         match kind.get("type"):
-            case "integer":
+            case "integer" if "minimum" in kind:
                 values[name] = draw(st.integers(kind["minimum"], kind["maximum"]))
             case "number":
                 values[name] = draw(st.floats(kind["minimum"], kind["maximum"]))
