@@ -134,8 +134,8 @@ test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.
 test-lab: test-side-by-side test-measured ## The tests of the true system in the lab; those that measure run alone (root)
 
 .PHONY: test-workloads
-test-workloads: setup ## Run each workload once in the lab, and let it fail (root; 7 minutes, alone)
-	@$(python) -m pytest tests/lab/test_workloads.py
+test-workloads: setup ## Run each workload once in the lab, and let it fail (root; 7 minutes, alone; WORKLOAD=etcd runs one)
+	@$(python) -m pytest tests/lab/test_workloads.py $(if $(WORKLOAD),-k $(WORKLOAD))
 
 .PHONY: test-updates
 test-updates: setup ## Change each parameter of a stack alone, in the emulated AWS (4 minutes)

@@ -58,7 +58,7 @@ def left_over(lab: Lab, made: Deployment) -> list[str]:
     return [thing.metadata.name for each in lists for thing in each(namespace).items]
 
 
-def test_a_workload_comes_to_a_verdict_and_leaves_nothing(lab: Lab, made: Deployment) -> None:
+def test_etcd_comes_to_a_verdict_and_leaves_nothing(lab: Lab, made: Deployment) -> None:
     plan = json.loads((stack.REPOSITORY / "docs/plans/etcd.json").read_text("utf-8"))
     lab.start_in(made, "etcd", {**plan, "blocks": 6})
     found = results(lab, made, "etcd")
