@@ -127,6 +127,7 @@ test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/yamllint --strict templates tests
+	.venv/bin/rumdl check docs CHANGELOG.md
 	@$(python) -m pytest $(both_cores) $(tool)
 	@$(MAKE) --no-print-directory site
 
