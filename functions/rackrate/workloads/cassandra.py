@@ -175,8 +175,7 @@ class Test(LatencyTest, WorkloadTest):
     """Where members keep their data. `memory`: in memory, which leaves half of `memory_mib` for
     Cassandra. `node`: on the node's disk. An object: a volume for each member."""
     replicas: Annotated[int, Field(ge=1, le=9, validate_default=True)] = 3
-    """On how many members each row is (`replication_factor`). Where `members` is `null` and there are
-    fewer, on all."""
+    """On how many members each row is (`replication_factor`)."""
     consistency: Consistency = "QUORUM"
     """How many replicas have to answer before a request is answered: `ONE`, `QUORUM`, `ALL`."""
     rows_per_member: Annotated[int, Field(ge=100, le=1_000_000_000)] = 10_000
@@ -358,10 +357,6 @@ class Test(LatencyTest, WorkloadTest):
         return self.rows_per_member * (self.members or 1)
 
     @property
-    def _copies(self) -> int:
-        return min(self.replicas, self.members or self.replicas)
-
-    @property
     def _requests_of_thread(self) -> int:
         threads = self.load_threads * (self.loaders or 1)
         return max(1, math.ceil(self.concurrency * (self.members or 1) / threads))
@@ -371,7 +366,7 @@ class Test(LatencyTest, WorkloadTest):
         parameters = {
             "rows": self._rows,
             "bytes": self.row_bytes,
-            "replicas": self._copies,
+            "replicas": self.replicas,
             "number": OWN_NUMBER,
         }
         given = [word for name, value in parameters.items() for word in ("-P", f"{name}={value}")]
@@ -511,7 +506,7 @@ def _asked(test: Test) -> dict[str, Any]:
         "reads": float(f"{test.reads:.6g}"),
         "rows": test._rows,
         "bytes": test.row_bytes,
-        "replicas": test._copies,
+        "replicas": test.replicas,
     }
 
 
