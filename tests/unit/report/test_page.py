@@ -789,3 +789,13 @@ def test_raw_values_that_are_empty_are_no_figure(raw):
     with NO_DRAWING:
         text = page(raw=found)
     assert 'data-figure="ecdf"' not in text and 'data-figure="series"' not in text
+
+
+def test_a_page_with_a_test_of_dns_says_on_which_nodes_it_was_answered():
+    results = samples.results()
+    arm = results.arms[0]
+    there = (arm.nodes[0].name, "elsewhere", "elsewhere")
+    found = results.model_copy(update={"dns_nodes": there})
+    text = said(render_page(found, samples.trials(), raw_of(samples.trials())))
+    assert f"{there[0]} (1 pod, {arm.name}) and elsewhere (2 pods, no arm)" in text
+    assert "DNS answered" not in said(page()), "nobody asked it"
