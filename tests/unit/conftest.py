@@ -7,6 +7,9 @@ import functools
 import boto3
 import pytest
 from moto import mock_aws
+from moto.core.base_backend import BaseBackend
+from moto.s3 import urls as s3_urls
+from moto.s3.models import S3Backend
 
 from lab.aws import dynamodb as quick_dynamodb
 from rackrate.campaign_store import CampaignStore
@@ -23,6 +26,10 @@ def aws():
     """One emulated Region for all tests, because making its clients is slow."""
     quick_dynamodb.install()
     with pytest.MonkeyPatch.context() as patch, mock_aws():
+        # moto makes a service's addresses anew for each call, and S3's by loading their module
+        # again, twice. They depend on environment variables that no test sets.
+        patch.setattr(S3Backend, "_url_module", s3_urls)
+        patch.setattr(BaseBackend, "urls", property(functools.cache(BaseBackend.urls.fget)))
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
