@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from rackrate.changes import CHANGES, SWEEPS
 from rackrate.plan.campaign import check_plans, read_campaign
+from rackrate.selectors import Selector
+from rackrate.settings import LOAD, StackArm
 from tests.templates.cloudformation import ROOT
-from tests.unit.samples import HOST_SETTINGS
+from tests.unit.samples import HOST_SETTINGS, LABEL
 
+LOAD_NODES = StackArm(LOAD, "none", False, ("ng-3",), Selector.parse(f"{LABEL}=ng-3"))
+SETTINGS = replace(HOST_SETTINGS, load=LOAD_NODES, load_node_count=1)
 FOLDER = ROOT / "docs" / "campaigns"
 FILES = sorted(FOLDER.glob("*.json"))
 
@@ -31,7 +36,7 @@ def test_every_campaign_that_is_documented_is_valid_at_every_step(path):
     check_plans(
         campaign.plan,
         [change.node_count(value, 2) for value in values],
-        settings=HOST_SETTINGS,
+        settings=SETTINGS,
         campaign_id="documented",
         faults=faults,
     )
