@@ -219,7 +219,7 @@ def test_raw_values_are_small_and_the_same_values_are_the_same_bytes(store, s3):
     assert key == f"runs/{RUN}/samples/0001-1.1.00000000.json.gz"
     assert bodies[0] == bodies[1]
     assert json.loads(gzip.decompress(bodies[0])) == {
-        KEY.id: {"samples": {"rtt": [0.000125] * 10_000}, "series": []}
+        KEY.id: {"samples": {"rtt": [0.000125] * 10_000}, "histograms": {}, "series": []}
     }
     assert len(bodies[0]) < 1000
 
