@@ -18,6 +18,7 @@ both_cores := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 coverage := --cov --cov-report=
 seed := $(if $(SEED),--seed $(SEED))
 plan := $(if $(PLAN),--plan $(PLAN))
+set := $(SET:%=--set %)
 compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
 	--python-version $$(cat .python-version)
 shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
@@ -54,8 +55,8 @@ demo: setup ## Run the whole benchmark in a lab that is removed afterwards; SEED
 	@$(python) -m lab demo $(seed)
 
 .PHONY: lab-up
-lab-up: setup ## Start a lab with the stack deployed and keep it; SEED=7 repeats places, PLAN=file says what will run (root)
-	@$(python) -m lab up $(seed) $(plan)
+lab-up: setup ## Start a lab with the stack deployed and keep it; SEED=7 repeats places, PLAN=file says what will run, SET='NodeCount=3' parameters (root)
+	@$(python) -m lab up $(seed) $(plan) $(set)
 
 .PHONY: lab-env
 lab-env: setup ## Print the exports that point aws, kubectl and rackrate at the lab

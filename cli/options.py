@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +37,12 @@ RequireOption = Annotated[
         " again for more. 'than before' asks about compare_with, which needs four runs.",
     ),
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Any other parameter of the stack; again for more."
+    ),
+]
 JunitOption = Annotated[
     Path | None,
     typer.Option(
@@ -57,3 +65,16 @@ def check_junit(path: Path | None) -> None:
         raise Refusal(f"{path} is a directory; name a file with --junit.")
     if not path.parent.is_dir():
         raise Refusal(f"There is no directory {path.parent}; make it, or change --junit.")
+
+
+def assigned(texts: Iterable[str]) -> dict[str, str]:
+    """The parameters that `--set` names. Raises Refusal."""
+    given: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z0-9]+", name):
+            raise Refusal(f"--set {text!r} is not NAME=VALUE; see docs/parameters.md for names.")
+        if name in given:
+            raise Refusal(f"{name} is given twice; leave one --set out.")
+        given[name] = value
+    return given

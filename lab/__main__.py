@@ -22,6 +22,7 @@ from typing import Annotated
 import typer
 from rackrate_cli.errors import Refusal
 from rackrate_cli.guard import Command, Group
+from rackrate_cli.options import SetOption, assigned
 from rackrate_cli.plan import read_plan
 from rich.console import Console
 from rich.table import Table
@@ -63,15 +64,25 @@ def up(
         Path | None,
         typer.Option(help="a plan or campaign that will run, whose programs the pods need"),
     ] = None,
+    parameters: SetOption = None,
     seed: Seed = None,
     even: Even = False,
 ) -> None:
     """Start a lab, with the stack deployed unless told otherwise, and keep it."""
     _check_luck(seed, even)
+    given = assigned(parameters or ())
+    if given and not with_stack:
+        raise LabError("--set is for the stack: leave --no-stack out.")
     asks = plan is not None and _asks_for_large(plan)
     with Progress(console) as progress:
         status = bring_up(
-            progress.say, tied=False, deploy=with_stack, seed=seed, even=even, with_large=asks
+            progress.say,
+            tied=False,
+            deploy=with_stack,
+            seed=seed,
+            even=even,
+            with_large=asks,
+            parameters=given,
         )
     _print_environment(status)
 
@@ -261,10 +272,7 @@ def demo(
 
 def _asks_for_large(plan: Path) -> bool:
     """Whether a plan or a campaign has a test of a large workload."""
-    try:
-        return large.asks(json.loads(read_plan(plan)))
-    except Refusal as mistake:
-        raise LabError(str(mistake)) from mistake
+    return large.asks(json.loads(read_plan(plan)))
 
 
 def _run(status: dict[str, object], plan: Path) -> int:
@@ -314,7 +322,7 @@ def main() -> None:
     """
     try:
         app()
-    except LabError as error:
+    except (LabError, Refusal) as error:
         Console(stderr=True, highlight=False).print(str(error), markup=False, soft_wrap=True)
         sys.exit(2)
 

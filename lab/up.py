@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,10 +78,11 @@ def bring_up(
     even: bool = False,
     kwok: Path | None = None,
     with_large: bool = False,
+    parameters: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Start a lab and return its status. On any error nothing is left.
 
-    With `deploy` the stack is built and deployed with its default parameters. `seed` decides the
+    With `deploy` the stack is built and deployed with these `parameters`. `seed` decides the
     nodes' places; without one a fresh seed does. In an `even` lab all nodes have the same place.
     With `kwok`, its program, the nodes are simulated (`lab/simulated/`). Only `with_large` pods can
     run the programs of large workloads.
@@ -113,7 +114,7 @@ def bring_up(
                 building.result()
         if deploy:
             say("deploying the stack")
-            stack.deploy(status, say)
+            stack.deploy(status, say, parameters=parameters)
     except BaseException:
         if lock == -1:
             say("taking the lab down")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +10,7 @@ import typer
 from ..deployment import DEFAULT_STACK, Deployment, command
 from ..errors import EXIT_INTERRUPTED, Refusal
 from ..guard import one_sentence
+from ..options import SetOption, assigned
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..release import Artifacts, template_url
@@ -45,12 +44,7 @@ def up(
         str | None,
         typer.Option("--baseline", metavar="SELECTOR", help="Its nodes without one."),
     ] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Any other parameter of the stack; again for more."
-        ),
-    ] = None,
+    parameters: SetOption = None,
     release: Annotated[
         str | None,
         typer.Option(
@@ -70,7 +64,7 @@ def up(
     Example: rackrate up --release rackrate-0.1.0 --type m7i.4xlarge
     """
     output = Output(as_json)
-    given = _assigned(parameters or ())
+    given = assigned(parameters or ())
     for name, value in (
         ("InstanceType", type_),
         ("NodeCount", None if nodes is None else str(nodes)),
@@ -131,15 +125,3 @@ def up(
     output.line(f"Measure:   {command('run', stack)}")
     output.line(f"Remove it: {command('down', stack)}")
     output.document({"stack": stack, "status": deployment.status, "outputs": outputs})
-
-
-def _assigned(texts: Iterable[str]) -> dict[str, str]:
-    given: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not re.fullmatch(r"[A-Za-z0-9]+", name):
-            raise Refusal(f"--set {text!r} is not NAME=VALUE; see docs/parameters.md for names.")
-        if name in given:
-            raise Refusal(f"{name} is given twice; leave one --set out.")
-        given[name] = value
-    return given
