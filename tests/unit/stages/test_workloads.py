@@ -111,6 +111,22 @@ def test_a_workload_has_verdicts_and_results_tell_where_its_load_came_from(
     assert b"node-l (load nodes)" in store.find_text(RUN, "report.html")
 
 
+def test_a_page_draws_no_matrix_of_nodes_for_load_from_several_nodes(
+    deploy, measure, cluster, store, resources
+):
+    cluster.nodes.append(node("node-m", "ng-3"))
+    deploy({**PLAN, "tests": [{**ETCD, "loaders": 2}]})
+    await_servers(RUN, resources)
+    for item in store.items(RUN):
+        measure(item)
+    assert {each.client for each in of_etcd(store)} == {"node-l", "node-m"}
+    analyze(RUN, resources, after_failure=False)
+    report(RUN, resources, failure=None)
+    page = (store.find_text(RUN, "report.html") or b"").decode()
+    assert "node-m" in page
+    assert "node by node" not in page
+
+
 def test_the_load_pod_has_the_addresses_of_all_members_of_its_arm(deploy, measure, cluster):
     item = next(i for i in block_items(deploy(PLAN)) if i.workload is not None)
     cluster.on_client = lambda pod: (started.append(pod), cluster.succeed(pod))

@@ -18,6 +18,7 @@ from rackrate.report.sections.trials import notes_on_trials
 from rackrate.report.sections.verdicts import explained
 from rackrate.tools import TestBase
 from rackrate.verdict.model import Percentiles, Summary
+from rackrate.workloads.base import WorkloadTest
 from rackrate_text.units import UNKNOWN, percent, quantity
 
 _NO_PERCENTILES = Percentiles(p50=None, p90=None, p99=None, p99_9=None, samples=0)
@@ -45,11 +46,13 @@ def test_section(test: TestMaterial) -> str:
 
 
 def _figures(test: TestMaterial) -> list[str]:
+    # A load pod measures all members, and not the way to one of them.
+    of_pairs = () if isinstance(test.test, WorkloadTest) else test.metrics
     return [
         *map(figures.trials_figure, test.metrics),
         *figures.latency_figures(test),
         figures.course_figure(test),
-        *(matrix for metric in test.metrics for matrix in figures.matrix_figures(metric)),
+        *(matrix for metric in of_pairs for matrix in figures.matrix_figures(metric)),
     ]
 
 
