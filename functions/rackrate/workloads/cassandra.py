@@ -233,7 +233,7 @@ class Test(LatencyTest, WorkloadTest):
     def files(self, index: int, names: Sequence[str]) -> Mapping[str, str]:
         """Java's options, Cassandra's configuration as JSON, which is YAML, and the log's."""
         return {
-            "java.options": self._java_options(),
+            "java.options": self._java_options(is_seed=index < _SEEDS),
             "cassandra.yaml": json.dumps(self._configuration(index, names), indent=1),
             "logback.xml": _LOGBACK,
         }
@@ -243,8 +243,11 @@ class Test(LatencyTest, WorkloadTest):
         """The memory of a member besides data in memory."""
         return self.memory_mib // 2 if self.storage == "memory" else self.memory_mib
 
-    def _java_options(self) -> str:
+    def _java_options(self, *, is_seed: bool) -> str:
         heap = self._own_mib // 2
+        # A seed that hears of no other one in this time goes on alone, and they meet later. Any
+        # other member would give up.
+        patience_seconds = 2 if is_seed else self.ready_seconds
         options = [
             f"-Xms{heap}m",
             f"-Xmx{heap}m",
@@ -262,7 +265,7 @@ class Test(LatencyTest, WorkloadTest):
             f"-Dcassandra.storagedir={DATA}",
             f"-Dcassandra.logdir={DATA}",
             "-Dcassandra-foreground=yes",
-            "-Dcassandra.ring_delay_ms=2000",
+            f"-Dcassandra.ring_delay_ms={patience_seconds * 1000}",
             "-Dcassandra.skip_wait_for_gossip_to_settle=0",
             *_OPENED.splitlines(),
             "-cp",

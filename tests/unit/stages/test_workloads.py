@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
+from rackrate import tools
 from rackrate.errors import InvalidPlan
 from rackrate.measure import manifests, members
 from rackrate.plan.schedule import BlockItem, block_items
@@ -362,3 +364,13 @@ def test_a_workload_on_as_many_nodes_as_there_are_is_refused_if_it_needs_more(pl
     (fault,) = caught.value.faults
     assert fault.path == "tests[0].replicas"
     assert "2 members" in str(fault)
+
+
+def test_members_of_cassandra_that_are_no_seeds_wait_for_the_seeds_as_long_as_they_may_take():
+    test = tools.test_class("cassandra")(name="ring", tool="cassandra", members=4)
+    names = [f"ring-{index}.service" for index in range(4)]
+    delays = [
+        int(re.search(r"ring_delay_ms=(\d+)", test.files(index, names)["java.options"])[1])
+        for index in range(4)
+    ]
+    assert max(delays[:3]) < delays[3] == test.ready_seconds * 1000
