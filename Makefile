@@ -136,7 +136,7 @@ test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.
 test-lab: test-side-by-side test-measured ## The tests of the true system in the lab; those that measure run alone (root)
 
 .PHONY: test-workloads
-test-workloads: setup ## Run each workload once in the lab, and let it fail (root; 7 minutes, alone; WORKLOAD=etcd runs one)
+test-workloads: setup ## Run each workload once in the lab, and let it fail (root; 25 minutes, alone; WORKLOAD=etcd runs one)
 	@$(python) -m pytest tests/lab/test_workloads.py $(if $(WORKLOAD),-k $(WORKLOAD))
 
 .PHONY: test-updates

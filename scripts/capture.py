@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import fcntl
+import itertools
 import json
 import os
 import signal
@@ -47,6 +48,9 @@ UNREACHABLE, NO_ROUTE = "192.0.2.1", "198.51.100.1"
 GRACE_SECONDS = 30.0
 #: When a run is interrupted, at the latest.
 MOST_SECONDS_BEFORE = 2.0
+#: A program that cannot send may say so 100,000 times a second. No measurement has so many equal
+#: lines.
+MOST_REPEATS = 1000
 _INSIDE = "RACKRATE_CAPTURE_INSIDE"
 #: A capture with this text in captures.yaml fails its tests until somebody replaces the text.
 UNREAD = "READ THE FILE AND WRITE IT HERE"
@@ -205,12 +209,21 @@ def _listens(port: Port) -> bool:
     )
 
 
+def without_flood(printed: bytes) -> bytes:
+    """An output with `MOST_REPEATS` lines in place of more equal lines, one after the other."""
+    kept = (
+        itertools.islice(equal, MOST_REPEATS)
+        for _, equal in itertools.groupby(printed.splitlines(True))
+    )
+    return b"".join(itertools.chain.from_iterable(kept))
+
+
 def keep(directory: Path, situation: str, test: TestBase, printed: bytes, *, good: bool) -> Path:
     """Write a capture, and its entry in captures.yaml if there is none."""
     directory.mkdir(parents=True, exist_ok=True)
     ending = "json" if printed.lstrip().startswith(b"{") else "txt"
     path = directory / f"{situation}.{ending}"
-    path.write_bytes(printed)
+    path.write_bytes(without_flood(printed))
     index = directory / INDEX
     text = index.read_text() if index.exists() else ""
     if situation not in (yaml.safe_load(text) or {}):

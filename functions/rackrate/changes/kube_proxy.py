@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rackrate.changes.base import Made, Value
+from rackrate.changes.base import Change, Made, Value
 from rackrate.changes.rollout import (
     ROLL_OUT_SECONDS,
     installed,
@@ -29,7 +29,7 @@ DEFAULT_MODE = "iptables"
 ANNOTATION = "rackrate.dev/kube-proxy-mode"
 
 
-class KubeProxy:
+class KubeProxy(Change):
     """Another mode of kube-proxy."""
 
     name = "kube_proxy"
@@ -62,14 +62,6 @@ class KubeProxy:
     def title(self, value: Value | None) -> str:
         """The mode."""
         return f"kube-proxy in mode {value}"
-
-    def node_count(self, value: Value | None, usual: int) -> int:
-        """The nodes stay as they are."""
-        return usual
-
-    def instance_type(self, value: Value | None) -> str | None:
-        """The type stays."""
-        return None
 
     def before(self, resources: Resources) -> Json:
         """The add-on's version and configuration."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from rackrate.changes.base import Made, Value
+from rackrate.changes.base import Change, Made, Value
 from rackrate.changes.scaling import put_back, resize_arms, sizes_before
 from rackrate.document import Json
 from rackrate.errors import Fault, NodesUnavailable, translated
@@ -20,7 +20,7 @@ from rackrate.resources import Resources
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP, NODES_PER_GROUP, quota_code
 
 
-class NodeCount:
+class NodeCount(Change):
     """Another number of nodes in each arm."""
 
     name = "nodes"
@@ -49,10 +49,6 @@ class NodeCount:
     def node_count(self, value: Value | None, usual: int) -> int:
         """The step's value."""
         return value if isinstance(value, int) else usual
-
-    def instance_type(self, value: Value | None) -> str | None:
-        """The type stays."""
-        return None
 
     def before(self, resources: Resources) -> Json:
         """The sizes of the node groups."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rackrate.changes.base import Made, Value
+from rackrate.changes.base import Change, Made, Value
 from rackrate.changes.rollout import (
     ROLL_OUT_SECONDS,
     installed,
@@ -25,7 +25,7 @@ ADDON = "vpc-cni"
 _VERSIONS_SHOWN = 6
 
 
-class VpcCni:
+class VpcCni(Change):
     """Another version of the VPC CNI."""
 
     name = "vpc_cni"
@@ -58,14 +58,6 @@ class VpcCni:
     def title(self, value: Value | None) -> str:
         """The version."""
         return f"VPC CNI {value}"
-
-    def node_count(self, value: Value | None, usual: int) -> int:
-        """The nodes stay as they are."""
-        return usual
-
-    def instance_type(self, value: Value | None) -> str | None:
-        """The type stays."""
-        return None
 
     def before(self, resources: Resources) -> Json:
         """The add-on's version and configuration."""

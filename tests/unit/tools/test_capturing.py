@@ -12,7 +12,17 @@ import pytest
 import yaml
 
 from rackrate.tools import Metric, Port, Server, TestBase
-from scripts.capture import NO_ROUTE, UNREACHABLE, CaptureError, Run, failures, keep, printed_by
+from scripts.capture import (
+    MOST_REPEATS,
+    NO_ROUTE,
+    UNREACHABLE,
+    CaptureError,
+    Run,
+    failures,
+    keep,
+    printed_by,
+    without_flood,
+)
 from tests.unit.tools.captures import INDEX, Printed
 
 CLIENT = """
@@ -183,3 +193,9 @@ def test_what_nobody_has_read_yet_fails_its_tests(tmp_path):
     assert said["refused"].keys() == {"test", "refused"}
     with pytest.raises(ValueError, match="no printed figure"):
         Printed.read(said["fine"]["printed"]["greetings"])
+
+
+def test_a_flood_of_equal_lines_is_cut_and_the_rest_is_kept():
+    flood = b"begin\n" + b"no route\n" * 5000 + b"1.0\n" * MOST_REPEATS + b"end"
+    kept = b"begin\n" + b"no route\n" * MOST_REPEATS + b"1.0\n" * MOST_REPEATS + b"end"
+    assert without_flood(flood) == kept
