@@ -153,9 +153,12 @@ def why_inconclusive(estimate: Estimate, outlook: Outlook) -> str:
     if low > 0 or high < 0:
         least = percent(outlook.threshold)
         return f"there is a difference, but it may be less than the {least} that matter"
+    # The 95 % interval beside it may be narrower and lie beyond the threshold.
+    is_adjusted = outlook.confidence > CONFIDENCE + TINY
+    interval = "the interval adjusted for all comparisons" if is_adjusted else "the interval"
     if low < -edge and high > edge:
-        return "the interval holds differences that matter in both directions"
-    return "the interval holds both differences that matter and ones that do not"
+        return f"{interval} holds differences that matter in both directions"
+    return f"{interval} holds both differences that matter and ones that do not"
 
 
 def further(settles: Callable[[int], bool], present: int, most: int) -> int | None:

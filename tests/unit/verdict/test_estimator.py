@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackrate.plan.fields import LEAST_BLOCKS
+from rackrate.verdict.estimate import CONFIDENCE, Estimate, Outlook, why_inconclusive
 from rackrate.verdict.estimator import Question, RunsQuestion, answer, answer_runs
 from rackrate.verdict.layout import Value
 from rackrate.verdict.percentiles import percentiles
@@ -529,3 +531,12 @@ def test_any_values_get_a_word_and_consistent_figures(cells, data):
     assert (found.reason is None) == (found.verdict != "inconclusive")
     compare_steadiness(values[:cut], values[cut:])
     spread(values)
+
+
+def test_a_reason_names_the_interval_that_it_is_about():
+    found = Estimate(math.log(2), of_blocks=0.05, block_freedom=10)
+    low, high = found.interval(CONFIDENCE)
+    assert 1.05 < low < high, "of one comparison it is beyond the threshold"
+    alone, together = (Outlook(0.05, confidence) for confidence in (CONFIDENCE, 0.9999))
+    assert "adjusted" in why_inconclusive(found, together)
+    assert "adjusted" not in why_inconclusive(replace(found, of_blocks=1.0), alone)
