@@ -296,7 +296,7 @@ def _inside(settings: Settings, listeners: list[int]) -> None:
         ["mount", "--no-mtab", "--make-rprivate", "/"],
         ["mount", "--no-mtab", "-t", "proc", "-o", "nosuid,nodev,noexec", "proc", "/proc"],
         *(
-            ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(path)]
+            ["mount", "--no-mtab", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(path)]
             for path in (Path("/run"), *BUILT_IN_DIRECTORIES)
         ),
         ["mkdir", str(INSIDE)],

@@ -19,6 +19,7 @@ from lab.faults import programs
 from lab.faults.links import Links
 from lab.faults.programs import Target
 from lab.nodes.cluster import Machine
+from lab.nodes.containerd import Images
 from lab.nodes.host import Host
 from lab.nodes.programs import Programs
 from lab.setup.image import tools_reference
@@ -89,9 +90,12 @@ def main() -> None:
     settings = Settings(**json.loads(sys.argv[1]))
     outside_aws, outside_kubernetes = (socket.socket(fileno=int(word)) for word in sys.argv[2:4])
     inside_aws = socket.create_server(("127.0.0.1", settings.aws_port), backlog=128)
+    programs_of_nodes = Programs(
+        kubernetes=Path(settings.kubernetes), debian=Path(settings.programs)
+    )
     machine = Machine(
-        programs=Programs(kubernetes=Path(settings.kubernetes), debian=Path(settings.programs)),
-        images=Path(settings.images),
+        programs=programs_of_nodes,
+        images=Images(programs_of_nodes, Path(settings.images), INSIDE / "images"),
         state_directory=INSIDE,
         endpoint_port=settings.kubernetes_port,
         network_scale=settings.network_scale,

@@ -290,7 +290,9 @@ class Store:
         config = Config(retries={"mode": "standard", "max_attempts": 4}, max_pool_connections=32)
         self._table_name = table_name
         self._bucket_name = bucket_name
-        self._dynamodb = session.client("dynamodb", config=config)
+        # botocore would check each attribute of each item, which takes a fifth of a write's time.
+        unchecked = config.merge(Config(parameter_validation=False))
+        self._dynamodb = session.client("dynamodb", config=unchecked)
         self._table = Table(self._dynamodb, table_name)
         self._s3 = session.client("s3", config=config)
 

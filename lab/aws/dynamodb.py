@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithItem
 
 moto converts each item several times for each attribute of an answer. A run reads the states of its
 trials often, so this took most of the time of the Region in a run, and of the tests of the stages.
+moto also measures a whole item again with each attribute that it writes.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from typing import Any
 from moto.core.model import StructureShape
 from moto.core.serialize import JSONSerializer
 from moto.dynamodb.models import DynamoDBBackend
-from moto.dynamodb.models.dynamo_type import Item
+from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
+from moto.dynamodb.models.utilities import bytesize
 
 _WRITES = ("put_item", "update_item", "delete_item", "transact_write_items")
 _writing = threading.RLock()
 _moto_structure = JSONSerializer._serialize_type_structure
 _moto_project = Item.project
+_moto_set = LimitedSizeDict.__setitem__
+#: moto measures items that may be larger than this; its limit is at 405,000 bytes.
+_SURELY_SMALL = 400_000
 
 
 def install() -> None:
@@ -34,6 +39,7 @@ def install() -> None:
             setattr(DynamoDBBackend, name, _one_at_a_time(write))
     JSONSerializer._serialize_type_structure = _structure  # type: ignore[method-assign, assignment]
     Item.project = _project  # type: ignore[method-assign]
+    LimitedSizeDict.__setitem__ = _set  # type: ignore[method-assign]
 
 
 def _one_at_a_time(write: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,6 +65,23 @@ def _structure(
         serialized[self.get_serialized_name(shape, key)] = value
     else:
         _moto_structure(self, serialized, value, shape, key)
+
+
+def _set(self: LimitedSizeDict, key: str, value: Any) -> None:
+    """Write an attribute of an item, and remember how large the item is at most."""
+    attributes, size = vars(self).get("measured", (-1, 0))
+    if attributes != len(self):
+        size = sum(bytesize(name) + _size(of) for name, of in self.items())
+    size += bytesize(key) + _size(value)
+    if size <= _SURELY_SMALL:
+        dict.__setitem__(self, key, value)
+    else:
+        _moto_set(self, key, value)
+    vars(self)["measured"] = (len(self), size)
+
+
+def _size(value: Any) -> int:
+    return int(value.size() if type(value) is DynamoType else bytesize(str(value)))
 
 
 def _project(self: Item, projection_expressions: list[list[str]]) -> Item:

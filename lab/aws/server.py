@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -290,9 +292,33 @@ def _create_app(service: Any, apis: Mapping[str, Callable[[], BaseResponse]]) ->
 
 
 class _RequestHandler(MotoRequestHandler):
-    """Keeps connections open. The application writes the log, so this logs errors only."""
+    """Keeps connections open. The application writes the log, so this logs errors only.
+
+    werkzeug closes each connection, because an application may leave a part of a request unread. So
+    this reads a request whole before the application gets it.
+    """
 
     protocol_version = "HTTP/1.1"
+    _is_whole = False
+
+    def run_wsgi(self) -> None:
+        connection = self.rfile
+        self._is_whole = "Transfer-Encoding" not in self.headers
+        if self._is_whole:
+            if self.headers.get("Expect", "").strip().lower() == "100-continue":
+                self.send_response_only(HTTPStatus.CONTINUE)
+                self.end_headers()
+                del self.headers["Expect"]
+            length = int(self.headers.get("Content-Length") or 0)
+            self.rfile = io.BufferedReader(io.BytesIO(connection.read(length)))
+        try:
+            super().run_wsgi()
+        finally:
+            self.rfile = connection
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if not (self._is_whole and (keyword, value) == ("Connection", "close")):
+            super().send_header(keyword, value)
 
     def log(self, type: str, message: str, *args: Any) -> None:
         if type == "error":

@@ -30,6 +30,7 @@ from lab.fabric.luck import Luck
 from lab.fabric.network import MTU_BYTES, Kin, Network, Placement
 from lab.fabric.shaping import EnaExpress, Limits
 from lab.nodes import applying, cni, coredns, kube_proxy
+from lab.nodes.containerd import Images
 from lab.nodes.control_plane import ControlPlane, kubeconfig
 from lab.nodes.node import Node
 from lab.nodes.process import wait_until
@@ -52,7 +53,7 @@ class Machine:
     """
 
     programs: Programs
-    images: Path
+    images: Images
     state_directory: Path
     endpoint_port: int
     network_scale: float

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,20 +15,17 @@ from typing import Any
 from lab import control_groups
 from lab.aws.eks.infrastructure import NodeSpec
 from lab.errors import LabError
-from lab.nodes import cni, coredns, kubelet
+from lab.nodes import cni, containerd, coredns, kubelet
 from lab.nodes.control_plane import ControlPlane
-from lab.nodes.process import Process, wait_until
+from lab.nodes.process import Process
 from lab.nodes.programs import Programs
 from lab.setup.image import PAUSE_IMAGE, TOOLS_IMAGE
 
 SCALE_LABEL = "rackrate.dev/network-scale"
-START_SECONDS = 30.0
 # RestartSec of kubelet.service and of containerd.service on Amazon Linux 2023.
 RESTART_SECONDS = 5.0
 # kubelet and containerd have small heaps, which Go by default collects whenever they have doubled.
 _GOGC = "400"
-# Importing an image needs a processor: four imports at once on two cores delay one another.
-_importing = threading.Semaphore(os.cpu_count() or 1)
 
 
 @dataclass
@@ -44,7 +40,7 @@ class Node:
     programs: Programs
     directory: Path
     logs: Path
-    images: Path
+    images: containerd.Images
     control_plane: ControlPlane
     network_scale: float
     mtu_bytes: int
@@ -59,7 +55,7 @@ class Node:
     def start(
         self, published: Callable[[], Sequence[str]], addons: Callable[[], Sequence[str]]
     ) -> None:
-        """Start containerd, import the images, start the kubelet.
+        """Start containerd with the images, and then the kubelet.
 
         `published` returns additional references of the tools' image, `addons` the add-ons' images.
         Raises OSError, TimeoutError, and LabError for kubelet settings that the lab does not
@@ -69,22 +65,10 @@ class Node:
         settings = self._kubelet_configuration(fields)
         self.directory.mkdir(parents=True, exist_ok=True)
         self._write_cni()
-        self._run(
-            "containerd",
-            [
-                self.programs.debian_program("usr/bin/containerd"),
-                "--config",
-                str(self._write_containerd()),
-            ],
-        )
-        wait_until(
-            self.containerd_answers,
-            seconds=START_SECONDS,
-            describe=lambda: f"containerd does not answer: {self._running[0].last_lines()}",
-            processes=self._running,
-        )
-        with _importing:
-            self._ctr("images", "import", str(self.images))
+        self.images.put_into(self._containerd_root)
+        settings_path = self._write_containerd()
+        self._run("containerd", containerd.program(self.programs, settings_path))
+        containerd.wait_until_it_answers(self.programs, self._socket, self._running[0])
         for reference in published():
             self.tag_tools(reference)
         if self.cni_version is not None:
@@ -190,34 +174,16 @@ class Node:
     def _socket(self) -> Path:
         return Path("/run/containerd", self.spec.name, "containerd.sock")
 
+    @property
+    def _containerd_root(self) -> Path:
+        return self.directory / "containerd"
+
     def _ctr(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [
-                self.programs.debian_program("usr/bin/ctr"),
-                "--address",
-                str(self._socket),
-                "--namespace",
-                "k8s.io",
-                *arguments,
-            ],
-            env=os.environ | dict(self.programs.environment),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise OSError(f"ctr {arguments[0]} failed on {self.spec.name}: {done.stderr.strip()}")
-        return done.stdout
+        return containerd.ctr(self.programs, self._socket, *arguments)
 
     def containerd_answers(self) -> bool:
         """Whether its containerd takes requests."""
-        if not self._socket.exists():
-            return False
-        try:
-            self._ctr("version")
-        except OSError:
-            return False
-        return True
+        return containerd.answers(self.programs, self._socket)
 
     def end_containers(self) -> None:
         """End the node's containers. Raises OSError when containerd does not answer."""
@@ -229,16 +195,8 @@ class Node:
     def _write_containerd(self) -> Path:
         run = self._socket.parent
         run.mkdir(parents=True, exist_ok=True)
-        config = f"""\
-version = 2
-root = "{self.directory}/containerd"
-state = "{run}/state"
-oom_score = 0
-disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.v1.btrfs",
-  "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.aufs",
-  "io.containerd.snapshotter.v1.devmapper"]
-[grpc]
-  address = "{self._socket}"
+        base = containerd.configuration(self._containerd_root, run / "state", self._socket)
+        plugin = f"""\
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{PAUSE_IMAGE}"
   # A machine without CAP_SYS_RESOURCE cannot lower a score; runc would fail with an obscure EOF.
@@ -258,7 +216,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
     conf_dir = "{self.directory}/cni"
 """
         path = self.directory / "containerd.toml"
-        path.write_text(config, encoding="utf-8")
+        path.write_text(base + plugin, encoding="utf-8")
         return path
 
     def _write_cni(self) -> None:

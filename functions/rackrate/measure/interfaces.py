@@ -100,22 +100,22 @@ def mtus(text: str, interfaces: Sequence[str]) -> dict[str, int]:
     return dict(zip(there, numbers, strict=True))
 
 
-def interface(driver_text: str | None, queues_text: str | None, mtu: int | str) -> Interface:
+def interface(driver_text: str, queues_text: str, mtu: int | str) -> Interface:
     """The facts about an interface, and why some are unknown.
 
     Args:
-        driver_text: what `ethtool --driver` printed, or None without a log.
-        queues_text: what `ethtool --show-channels` printed, or None without a log.
+        driver_text: what `ethtool --driver` printed.
+        queues_text: what `ethtool --show-channels` printed.
         mtu: the MTU in bytes, or why it is unknown.
     """
     unknown = []
     try:
-        told = driver(driver_text or "")
+        told = driver(driver_text)
     except Unreadable as error:
         told = None
         unknown.append(f"driver: {error}")
     try:
-        channels = queues(queues_text or "")
+        channels = queues(queues_text)
     except Unreadable as error:
         channels = None
         unknown.append(f"queues: {error}")

@@ -130,16 +130,21 @@ def missing_part(pod: Mapping[str, Any], container: str) -> str | None:
         if shell_found_none and command != awaited(command):
             no_program, command = True, awaited(command)
         if no_program:
-            return (
-                f"there is no {command[0]} in the image {each['image']}; the image that"
-                ' the stack builds has it: update the stack with "ToolImage=build"'
-            )
+            return no_program_in(each["image"], command[0])
         if no_image:
             return (
                 f"there is no image {each['image']} in its registry; update the stack with the name"
                 ' of one that there is, or with "ToolImage=build"'
             )
     return None
+
+
+def no_program_in(image: str, program: str) -> str:
+    """The message on an image that lacks a program."""
+    return (
+        f"there is no {program} in the image {image}; the image that the stack builds has it:"
+        ' update the stack with "ToolImage=build"'
+    )
 
 
 def _has_no_image(state: Mapping[str, Any]) -> bool:

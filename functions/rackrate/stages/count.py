@@ -16,13 +16,15 @@ from kubernetes.client import ApiException
 from rackrate.document import Document, Json
 from rackrate.errors import RackrateError
 from rackrate.foreign import plain
-from rackrate.measure import counters, interfaces, manifests
+from rackrate.measure import counters, interfaces, manifests, sections
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.counters import Counters, Counts
 from rackrate.measure.interfaces import Unreadable
 from rackrate.measure.obstacles import absence
-from rackrate.measure.pods import missing_part
+from rackrate.measure.pods import missing_part, no_program_in
+from rackrate.measure.sections import Section
 from rackrate.measure.servers import owner_of
+from rackrate.measure.starts import NO_PROGRAM_CODE
 from rackrate.plan.arms import Interface
 from rackrate.resources import Resources
 from rackrate.settings import Settings
@@ -41,11 +43,13 @@ SECONDS = 30
 WORKERS = 16
 _NAMED = 10
 _REASON_LENGTH = 300
-#: What a container of a reading may print. The counters of a node take a few kilobytes.
+#: What a reading may print. The counters of a node take a few kilobytes.
 _MOST_BYTES = 256 * 1024
 
 _TRAFFIC, _MTU = "traffic", "mtu"
 _STATISTICS = ("ethtool", "--statistics")
+#: The one container of a reading's pod.
+_CONTAINER = "counters"
 
 
 class Counted(Document):
@@ -147,7 +151,7 @@ class _Reading:
         return read
 
     def _of_pods(self, cluster: Cluster, step: str, names: Mapping[str, Sequence[str]]) -> Counts:
-        """Run a pod on each node, and read what its containers printed, by node."""
+        """Run a pod on each node, and read what its commands printed, by node."""
         if not names:
             return {}
         owner = owner_of(self._run_id, self._settings.host_namespace, cluster)
@@ -169,7 +173,11 @@ class _Reading:
         with ThreadPoolExecutor(WORKERS) as pool:
             list(pool.map(lambda pod: cluster.create(self._path, pod), asked.values()))
             pods, _ = cluster.watch(self._path, selector, _has_ended, settled, seconds=SECONDS)
-            read = list(pool.map(lambda pod: self._result(cluster, pod, pods), asked.values()))
+            read = list(
+                pool.map(
+                    lambda node: self._result(cluster, node, names[node], asked[node], pods), asked
+                )
+            )
         cluster.delete_all(self._path, selector)
         results = dict(zip(asked, read, strict=True))
         missing = [f"{node} ({reason})" for node, (_, reason) in results.items() if reason]
@@ -179,13 +187,12 @@ class _Reading:
         return {node: found for node, (found, _) in results.items() if found}
 
     def _commands(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """What a pod runs, by the container's name."""
+        """What a pod runs, by a name for each command."""
         commands = {_TRAFFIC: ["cat", "/proc/net/dev"]}
         parts = {"statistics": _STATISTICS}
         if self._when == "before":
             commands[_MTU] = interfaces.mtu_command(names)
             parts |= {"driver": interfaces.DRIVER, "queues": interfaces.QUEUES}
-        # Numbered, because an interface's name may be invalid as a container's name.
         return commands | {
             f"{part}-{number}": [*command, name]
             for number, name in enumerate(names)
@@ -212,60 +219,66 @@ class _Reading:
                 "restartPolicy": "Never",
                 "activeDeadlineSeconds": SECONDS,
                 "containers": [
-                    manifests.container(name, command, image)
-                    for name, command in self._commands(names).items()
+                    manifests.container(_CONTAINER, sections.running(self._commands(names)), image)
                 ],
             },
         }
 
     def _result(
-        self, cluster: Cluster, asked: Json, pods: Mapping[str, Json]
+        self,
+        cluster: Cluster,
+        node: str,
+        names: Sequence[str],
+        asked: Json,
+        pods: Mapping[str, Json],
     ) -> tuple[dict[str, dict[str, int]], str | None]:
         """The counters that a pod read of its node's interfaces, and why some are missing."""
         name = asked["metadata"]["name"]
         pod = pods.get(name)
         if pod is None or not _has_ended(pod):
             return {}, f"its pod had not ended after {SECONDS} s"
-        printed = {
-            container["name"]: self._printed(cluster, name, container["name"])
-            for container in asked["spec"]["containers"]
-        }
+        if (lacking := missing_part(pod, _CONTAINER)) is not None:
+            return {}, lacking
+        log = cluster.log(self._settings.host_namespace, name, _CONTAINER, _MOST_BYTES)
+        # The beginning of an endless output tells nothing of the node.
+        printed = sections.sections(log.text) if log is not None and log.is_whole else {}
+        absent = (
+            no_program_in(self._settings.tool_image, command[0])
+            for part, command in self._commands(names).items()
+            if part in printed and printed[part].code == NO_PROGRAM_CODE
+        )
+        lacking = next(absent, None)
         try:
-            found = counters.traffic(printed[_TRAFFIC] or "")
+            found = counters.traffic(_text(printed, _TRAFFIC))
         except Unreadable as error:
-            return {}, missing_part(pod, _TRAFFIC) or str(error)
-        names = [
-            container["command"][-1]
-            for container in asked["spec"]["containers"]
-            if container["name"].startswith("statistics-")
-        ]
+            return {}, lacking or str(error)
         for number, interface in enumerate(names):
             if interface in found:
-                found[interface] |= counters.ena(printed[f"statistics-{number}"] or "")
+                found[interface] |= counters.ena(_text(printed, f"statistics-{number}"))
         if self._when == "before":
             facts = {n: each for n, each in _facts(names, printed).items() if n in found}
-            node = asked["spec"]["nodeName"]
             self.facts[node] = self.facts.get(node, {}) | facts
-        lacking = next(filter(None, (missing_part(pod, each) for each in printed)), None)
         return found, lacking if found else "none of its interfaces leaves the node"
 
-    def _printed(self, cluster: Cluster, pod: str, container: str) -> str | None:
-        log = cluster.log(self._settings.host_namespace, pod, container, _MOST_BYTES)
-        # The beginning of an endless output tells nothing of the node.
-        return log.text if log is not None and log.is_whole else None
+
+def _text(printed: Mapping[str, Section], part: str) -> str:
+    """What a command of a pod printed; empty where it did not end."""
+    return printed[part].text if part in printed else ""
 
 
-def _facts(names: Sequence[str], printed: Mapping[str, str | None]) -> dict[str, Interface]:
-    """What the interfaces are, by name, as a pod's containers printed it."""
+def _facts(names: Sequence[str], printed: Mapping[str, Section]) -> dict[str, Interface]:
+    """What the interfaces are, by name, as a pod's commands printed it."""
     mtus: dict[str, int] = {}
     reason = "there is no such file"
     try:
-        mtus = interfaces.mtus(printed[_MTU] or "", names)
+        mtus = interfaces.mtus(_text(printed, _MTU), names)
     except Unreadable as error:
         reason = str(error)
     return {
         name: interfaces.interface(
-            printed[f"driver-{number}"], printed[f"queues-{number}"], mtus.get(name, reason)
+            _text(printed, f"driver-{number}"),
+            _text(printed, f"queues-{number}"),
+            mtus.get(name, reason),
         )
         for number, name in enumerate(names)
     }

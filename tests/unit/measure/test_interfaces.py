@@ -65,7 +65,7 @@ def test_facts_that_are_unknown_say_why_and_the_others_stay():
         "queues: netlink error: Operation not supported; MTU: there is no such file"
     )
     assert interface(TEXT["driver-veth"], TEXT["queues-veth"], 1500).unknown is None
-    assert interface(None, None, 1500).unknown == (
+    assert interface("", "", 1500).unknown == (
         "driver: nothing was printed; queues: nothing was printed"
     )
 

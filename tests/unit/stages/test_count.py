@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 from kubernetes.client import ApiException
 
@@ -39,27 +41,39 @@ def mtu_of(path):
     return "9001\n" if "/ens" in path else f"cat: {path}: No such file or directory\n"
 
 
-def answering(cluster, texts=TEXT, names="eks-node", silent=()):
-    """Let pods print the tools' output, except on silent nodes."""
+def commands_of(pod):
+    """The commands that a pod's shell runs, by name."""
+    (container,) = pod["spec"]["containers"]
+    shell, option, script = container["command"]
+    assert (shell, option) == ("sh", "-c")
+    lines = [line.rpartition(" 2>&1; told ") for line in script.splitlines()[1:]]
+    return {name: shlex.split(command) for command, _, name in lines}
+
+
+def answering(cluster, texts=TEXT, names="eks-node", silent=(), without=()):
+    """Let pods print the tools' output, except on silent nodes, from an image without programs."""
+
+    def printed(name, command):
+        if command[0] in without:
+            return f"sh: 3: {command[0]}: not found\n", 127
+        if name == "traffic":
+            return texts[names], 0
+        if name == "mtu":
+            return "".join(map(mtu_of, command[1:])), 1
+        if command[1] == "--driver":
+            return (CARD["driver-ena-upstream"], 0) if command[-1] == "ens5" else (NO_DRIVER, 95)
+        if command[1] == "--show-channels":
+            return CARD["queues-ena-upstream"], 0
+        return (texts["ena"], 0) if command[-1] == "ens5" else (texts["no-statistics"], 94)
 
     def answer(pod):
         if pod["spec"]["nodeName"] in silent:
             return
-        statuses = []
-        for container in pod["spec"]["containers"]:
-            command = container["command"]
-            text = texts["ena"] if command[-1] == "ens5" else texts["no-statistics"]
-            if container["name"] == "traffic":
-                text = texts[names]
-            elif container["name"] == "mtu":
-                text = "".join(map(mtu_of, command[1:]))
-            elif command[1] == "--driver":
-                text = CARD["driver-ena-upstream"] if command[-1] == "ens5" else NO_DRIVER
-            elif command[1] == "--show-channels":
-                text = CARD["queues-ena-upstream"]
-            cluster.logs[pod["metadata"]["name"], container["name"]] = text
-            statuses.append({"name": container["name"], "state": {"terminated": {"exitCode": 0}}})
-        pod["status"] = {"phase": "Running", "containerStatuses": statuses}
+        sections = [(name, *printed(name, of)) for name, of in commands_of(pod).items()]
+        text = "".join(f"{text}\n== {name} {code}\n" for name, text, code in sections)
+        cluster.logs[pod["metadata"]["name"], "counters"] = text
+        status = {"name": "counters", "state": {"terminated": {"exitCode": 0}}}
+        pod["status"] = {"phase": "Running", "containerStatuses": [status]}
 
     return answer
 
@@ -77,7 +91,7 @@ def test_every_node_is_read_before_and_after_and_further_interfaces_once_more(pl
     answer = cluster.on_client
 
     def noted(pod):
-        steps.append([c["command"] for c in pod["spec"]["containers"]])
+        steps.append([*commands_of(pod).values()])
         answer(pod)
 
     cluster.on_client = noted
@@ -205,9 +219,9 @@ def test_the_node_in_a_replaced_ones_place_is_read_and_has_no_reading_before(pla
     assert ("node-x" in kept.before, "node-x" in kept.after) == (False, True)
 
 
-def test_an_image_without_the_tool_is_named_with_what_to_do(planned, cluster):
+def test_an_image_without_a_shell_is_named_with_what_to_do(planned, cluster):
     def lacking(pod):
-        message = 'exec: "cat": executable file not found in $PATH'
+        message = 'exec: "sh": executable file not found in $PATH'
         state = {"terminated": {"exitCode": 128, "message": message}}
         statuses = [{"name": c["name"], "state": state} for c in pod["spec"]["containers"]]
         pod["status"] = {"phase": "Failed", "containerStatuses": statuses}
@@ -215,7 +229,18 @@ def test_an_image_without_the_tool_is_named_with_what_to_do(planned, cluster):
     cluster.on_client = lacking
     done = read(planned, cluster)
     assert done.nodes == 0
-    assert "there is no cat in the image example.test/tools:1" in done.note
+    assert "there is no sh in the image example.test/tools:1" in done.note
+
+
+@pytest.mark.parametrize(("program", "nodes"), [("cat", 0), ("ethtool", 4)])
+def test_a_program_that_the_image_lacks_is_named_and_what_others_told_is_kept(
+    planned, cluster, program, nodes
+):
+    cluster.on_client = answering(cluster, without={program})
+    done = read(planned, cluster)
+    assert done.nodes == nodes
+    assert f"there is no {program} in the image example.test/tools:1" in done.note
+    assert '"ToolImage=build"' in done.note
 
 
 def test_other_network_cards_have_traffic_and_a_note_instead_of_allowances(planned, cluster):
