@@ -114,3 +114,12 @@ def test_of_many_that_write_at_once_if_nobody_has_only_one_writes(table: Table) 
     with ThreadPoolExecutor(writers) as pool:
         for number in range(rounds):
             assert sum(pool.map(write, [f"key-{number}"] * writers)) == 1
+
+
+def test_an_item_may_have_400_kb_in_all_and_no_more(table: Table) -> None:
+    parts = {f"part-{number}": {"S": "x" * 39_000} for number in range(10)}
+    item = {"pk": {"S": "large"}, **parts}
+    table.client.put_item(TableName=table.name, Item=item)
+    with pytest.raises(ClientError, match="Item size"):
+        table.client.put_item(TableName=table.name, Item={**item, "more": {"S": "x" * 20_000}})
+    table.client.delete_item(TableName=table.name, Key={"pk": {"S": "large"}})
