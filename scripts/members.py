@@ -40,7 +40,8 @@ def prepare(test: WorkloadTest) -> None:
     names = "".join(f"{_ADDRESS.format(i + 1)} {_NAME.format(i)}\n" for i in range(count))
     hosts = Path(tempfile.mkdtemp(), "hosts")
     hosts.write_text(f"127.0.0.1 localhost\n{names}")
-    _run(f"mount --bind {hosts} /etc/hosts", "mount -t tmpfs tmpfs /run")
+    # Without a table, which mount would keep in the machine's /run.
+    _run(f"mount --no-mtab --bind {hosts} /etc/hosts", "mount --no-mtab -t tmpfs tmpfs /run")
     _run(f"ip link add {_BRIDGE} type bridge", f"ip address add {_OWN}/24 dev {_BRIDGE}")
     _run(f"ip link set {_BRIDGE} up")
     for i in range(count):
