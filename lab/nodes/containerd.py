@@ -19,8 +19,8 @@ _DISABLED = (
     *(f"io.containerd.snapshotter.v1.{name}" for name in ("btrfs", "zfs", "aufs", "devmapper")),
 )
 _CRI = "io.containerd.grpc.v1.cri"
-#: containerd's databases. It writes to them, but never to what it has imported.
-_DATABASES = "*.db"
+#: containerd writes to its databases, but never to what it has imported.
+_DATABASE = ".db"
 
 
 def configuration(root: Path, state: Path, socket: Path, disabled: Sequence[str] = ()) -> str:
@@ -63,7 +63,7 @@ def ctr(programs: Programs, socket: Path, *arguments: str) -> str:
         check=False,
     )
     if done.returncode != 0:
-        raise OSError(f"ctr {arguments[0]} failed on {socket.parent.name}: {done.stderr.strip()}")
+        raise OSError(f"ctr {arguments[0]} failed on {socket}: {done.stderr.strip()}")
     return done.stdout
 
 
@@ -112,12 +112,7 @@ class Images:
         with self._lock:
             if not self._root.exists():
                 self._import()
-        root.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["cp", "--archive", "--link", str(self._root), str(root)], check=True)
-        for database in root.rglob(_DATABASES):
-            shared = self._root / database.relative_to(root)
-            database.unlink()
-            shutil.copy2(shared, database)
+        shutil.copytree(self._root, root, symlinks=True, copy_function=_share)
 
     def _import(self) -> None:
         making = self._directory / "making"
@@ -140,3 +135,11 @@ class Images:
             containerd.stop()
         (making / "root").rename(self._root)
         shutil.rmtree(making, ignore_errors=True)
+
+
+def _share(source: str, target: str) -> None:
+    """Give another containerd a file: its own copy of a database, a link to all else."""
+    if source.endswith(_DATABASE):
+        shutil.copy2(source, target)
+    else:
+        os.link(source, target)

@@ -17,8 +17,6 @@ from lab.nodes.programs import Programs
 READY_SECONDS = 60.0
 # AWS does not say how fast EKS starts a program of a control plane again.
 RESTART_SECONDS = 1.0
-# The programs share two cores with all else, and collecting garbage less often takes less of them.
-_GOGC = "400"
 
 
 def kubeconfig(server: str, authority_pem: str, credentials: KeyPair) -> str:
@@ -249,9 +247,7 @@ class ControlPlane:
         )
 
     def _run(self, name: str, argv: list[str]) -> None:
-        self._running.append(
-            Process(name, argv, self._logs / f"{name}.log", environment={"GOGC": _GOGC})
-        )
+        self._running.append(Process(name, argv, self._logs / f"{name}.log"))
 
     def _ready(self) -> bool:
         try:

@@ -66,8 +66,7 @@ class Node:
         self.directory.mkdir(parents=True, exist_ok=True)
         self._write_cni()
         self.images.put_into(self._containerd_root)
-        settings_path = self._write_containerd()
-        self._run("containerd", containerd.program(self.programs, settings_path))
+        self._run("containerd", containerd.program(self.programs, self._write_containerd()))
         containerd.wait_until_it_answers(self.programs, self._socket, self._running[0])
         for reference in published():
             self.tag_tools(reference)

@@ -16,13 +16,13 @@ from kubernetes.client import ApiException
 from rackrate.document import Document, Json
 from rackrate.errors import RackrateError
 from rackrate.foreign import plain
-from rackrate.measure import counters, interfaces, manifests, sections
+from rackrate.measure import counters, interfaces, manifests
 from rackrate.measure.cluster import Cluster
+from rackrate.measure.commands import Printed, printed_by_each, running
 from rackrate.measure.counters import Counters, Counts
 from rackrate.measure.interfaces import Unreadable
 from rackrate.measure.obstacles import absence
 from rackrate.measure.pods import missing_part, no_program_in
-from rackrate.measure.sections import Section
 from rackrate.measure.servers import owner_of
 from rackrate.measure.starts import NO_PROGRAM_CODE
 from rackrate.plan.arms import Interface
@@ -174,9 +174,7 @@ class _Reading:
             list(pool.map(lambda pod: cluster.create(self._path, pod), asked.values()))
             pods, _ = cluster.watch(self._path, selector, _has_ended, settled, seconds=SECONDS)
             read = list(
-                pool.map(
-                    lambda node: self._result(cluster, node, names[node], asked[node], pods), asked
-                )
+                pool.map(lambda node: self._result(cluster, asked[node], names[node], pods), asked)
             )
         cluster.delete_all(self._path, selector)
         results = dict(zip(asked, read, strict=True))
@@ -219,7 +217,7 @@ class _Reading:
                 "restartPolicy": "Never",
                 "activeDeadlineSeconds": SECONDS,
                 "containers": [
-                    manifests.container(_CONTAINER, sections.running(self._commands(names)), image)
+                    manifests.container(_CONTAINER, running(self._commands(names)), image)
                 ],
             },
         }
@@ -227,9 +225,8 @@ class _Reading:
     def _result(
         self,
         cluster: Cluster,
-        node: str,
-        names: Sequence[str],
         asked: Json,
+        names: Sequence[str],
         pods: Mapping[str, Json],
     ) -> tuple[dict[str, dict[str, int]], str | None]:
         """The counters that a pod read of its node's interfaces, and why some are missing."""
@@ -241,13 +238,10 @@ class _Reading:
             return {}, lacking
         log = cluster.log(self._settings.host_namespace, name, _CONTAINER, _MOST_BYTES)
         # The beginning of an endless output tells nothing of the node.
-        printed = sections.sections(log.text) if log is not None and log.is_whole else {}
-        absent = (
-            no_program_in(self._settings.tool_image, command[0])
-            for part, command in self._commands(names).items()
-            if part in printed and printed[part].code == NO_PROGRAM_CODE
-        )
-        lacking = next(absent, None)
+        printed = printed_by_each(log.text) if log is not None and log.is_whole else {}
+        for part, command in self._commands(names).items():
+            if part in printed and printed[part].code == NO_PROGRAM_CODE:
+                lacking = lacking or no_program_in(self._settings.tool_image, command[0])
         try:
             found = counters.traffic(_text(printed, _TRAFFIC))
         except Unreadable as error:
@@ -257,16 +251,17 @@ class _Reading:
                 found[interface] |= counters.ena(_text(printed, f"statistics-{number}"))
         if self._when == "before":
             facts = {n: each for n, each in _facts(names, printed).items() if n in found}
+            node = asked["spec"]["nodeName"]
             self.facts[node] = self.facts.get(node, {}) | facts
         return found, lacking if found else "none of its interfaces leaves the node"
 
 
-def _text(printed: Mapping[str, Section], part: str) -> str:
+def _text(printed: Mapping[str, Printed], part: str) -> str:
     """What a command of a pod printed; empty where it did not end."""
     return printed[part].text if part in printed else ""
 
 
-def _facts(names: Sequence[str], printed: Mapping[str, Section]) -> dict[str, Interface]:
+def _facts(names: Sequence[str], printed: Mapping[str, Printed]) -> dict[str, Interface]:
     """What the interfaces are, by name, as a pod's commands printed it."""
     mtus: dict[str, int] = {}
     reason = "there is no such file"

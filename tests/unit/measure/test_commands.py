@@ -7,13 +7,13 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.measure.sections import Section, running, sections
+from rackrate.measure.commands import Printed, printed_by_each, running
 
 
 def printed(commands):
     done = subprocess.run(running(commands), capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    return sections(done.stdout)
+    return printed_by_each(done.stdout)
 
 
 def test_each_command_has_what_it_printed_and_its_code_whatever_the_others_did():
@@ -31,18 +31,18 @@ def test_each_command_has_what_it_printed_and_its_code_whatever_the_others_did()
     assert missing.code == 127
     assert "not found" in missing.text
     assert found == {
-        "lines": Section("a\n'b c'\n", 0),
-        "no-end-of-line": Section("x", 0),
-        "nothing": Section("", 0),
-        "both": Section("out\nerror\n", 3),
-        "last": Section("$HOME; exit\n", 0),
+        "lines": Printed("a\n'b c'\n", 0),
+        "no-end-of-line": Printed("x", 0),
+        "nothing": Printed("", 0),
+        "both": Printed("out\nerror\n", 3),
+        "last": Printed("$HOME; exit\n", 0),
     }
 
 
 def test_a_command_that_did_not_end_has_no_section():
-    assert sections("a\n\n== first 0\nb\n") == {"first": Section("a\n", 0)}
+    assert printed_by_each("a\n\n== first 0\nb\n") == {"first": Printed("a\n", 0)}
 
 
 @given(st.text())
 def test_any_text_can_be_read(text):
-    assert all(isinstance(each, Section) for each in sections(text).values())
+    assert all(isinstance(each, Printed) for each in printed_by_each(text).values())

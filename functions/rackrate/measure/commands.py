@@ -16,7 +16,7 @@ _TOLD = r"""told() { printf '\n== %s %s\n' "$1" "$?"; }"""
 _END = re.compile(r"\n== ([a-z0-9-]+) ([0-9]{1,3})\n", re.ASCII)
 
 
-class Section(NamedTuple):
+class Printed(NamedTuple):
     """What a command printed, on its output and its error output, and its exit code."""
 
     text: str
@@ -36,11 +36,11 @@ def running(commands: Mapping[str, Sequence[str]]) -> list[str]:
     return ["sh", "-c", "\n".join(lines)]
 
 
-def sections(printed: str) -> dict[str, Section]:
+def printed_by_each(log: str) -> dict[str, Printed]:
     """What each command of `running` printed, by name; without those that had not ended."""
-    found: dict[str, Section] = {}
+    found: dict[str, Printed] = {}
     at = 0
-    for end in _END.finditer(printed):
-        found[end[1]] = Section(printed[at : end.start()], int(end[2]))
+    for end in _END.finditer(log):
+        found[end[1]] = Printed(log[at : end.start()], int(end[2]))
         at = end.end()
     return found
