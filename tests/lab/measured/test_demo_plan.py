@@ -135,7 +135,10 @@ def test_the_way_is_shorter_in_the_group(verdicts: dict[str, Any]) -> None:
     verdict = verdicts["rtt"]
     assert (verdict["metric"], verdict["unit"], verdict["verdict"]) == ("rtt", "s", "better")
     assert verdict["ceiling"] is None
-    assert verdict["arm_median"] < 0.0003 <= verdict["baseline_median"] < 0.0007
+    # Two racks' delays, there and back. How much more a median is depends on how late a busy
+    # machine passes packets on; test_network.py bounds the fastest of them.
+    assert verdict["baseline_median"] - verdict["arm_median"] > 240e-6
+    assert verdict["baseline_median"] < 2e-3
 
 
 def test_everything_of_the_run_is_kept_in_the_bucket_and_copied(
