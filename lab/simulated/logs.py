@@ -228,6 +228,7 @@ def handler(read: Callable[[str, str, str], str]) -> type[BaseHTTPRequestHandler
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body leave together, as in lab/aws/server.py
 
         def do_GET(self) -> None:
             asked = urlsplit(self.path)

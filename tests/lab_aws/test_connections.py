@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
@@ -26,3 +27,14 @@ def test_a_connection_stays_open_after_a_refused_request_and_a_body_that_nobody_
         sockets.add(connection.sock.fileno())
     assert len(sockets) == 1
     connection.close()
+
+
+def test_the_head_and_the_body_of_an_answer_leave_together(lab: Lab) -> None:
+    """Apart, each answer on an open connection would wait 40 ms for the client's confirmation."""
+    place = urlsplit(lab.region.endpoint_url)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+        for _ in range(2):
+            connection.sendall(b"GET /no-such-bucket-of-the-tests/key HTTP/1.1\r\nHost: a\r\n\r\n")
+            head, _, body = connection.recv(65536).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 404")
+            assert body.endswith(b"</Error>")

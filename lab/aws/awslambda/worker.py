@@ -336,6 +336,7 @@ class _RuntimeApi(ThreadingHTTPServer):
 
 class _RuntimeApiHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body leave together, as in lab/aws/server.py
     server: _RuntimeApi
 
     def do_GET(self) -> None:
@@ -394,6 +395,7 @@ class _RuntimeApiHandler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+            self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: the function has a log of its own."""
