@@ -24,8 +24,6 @@ from rackrate.results.schema import Results
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "docs" / "data"
 RUN, CAMPAIGN = DATA / "sample.run.json", DATA / "sample.campaign.json"
-#: The fields of a trial with the facts of its nodes, which the results have once.
-_FACTS = frozenset({"client_node", "server_node"})
 #: A link to a file beside the page in the bucket, which the site does not have.
 _LINK = re.compile(r'<a href="(?!#|https://)[^"]*"[^>]*>(.*?)</a>')
 
@@ -66,7 +64,7 @@ def record(run_id: str, campaign_id: str) -> None:
         RUN,
         {
             "results": store.get(run_id, "results.json", Results).to_json(),
-            "trials": [_short(trial, without=_FACTS) for trial in trials],
+            "trials": [_short(trial) for trial in trials],
             "raw": {key: _short(raw) for key, raw in sorted(store.raw_values(trials).items())},
         },
     )
@@ -76,9 +74,9 @@ def record(run_id: str, campaign_id: str) -> None:
     _write(CAMPAIGN, campaign.to_json())
 
 
-def _short(document: Document, without: frozenset[str] = frozenset()) -> Any:
-    """The document as JSON, without these fields and those that have their defaults."""
-    return document.model_dump(mode="json", exclude_defaults=True, exclude=set(without))
+def _short(document: Document) -> Any:
+    """The document as JSON, without the fields that have their defaults."""
+    return document.model_dump(mode="json", exclude_defaults=True)
 
 
 def _write(path: Path, value: Any) -> None:

@@ -75,13 +75,6 @@ _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of Tr
 _STATE_FIELDS = (*_KEY_FIELDS, *TrialState.model_fields)
 #: How many objects are read in parallel.
 _READERS = 16
-
-#: A trial's fields without the facts about its nodes, which make up most of an item, apart from
-#: their names.
-_VALUE_FIELDS = tuple(
-    f"{name}.name" if name in ("client_node", "server_node") else name
-    for name in Trial.model_fields
-)
 _KEYS_OF_ITEMS = ("pk", "sk", "run_id")
 _RAW_VALUES: TypeAdapter[dict[str, RawValues]] = TypeAdapter(dict[str, RawValues])
 #: The requested lifetime of a link to an object. A link expires earlier when the credentials that
@@ -295,6 +288,7 @@ class Store:
         self._dynamodb = session.client("dynamodb", config=unchecked)
         self._table = Table(self._dynamodb, table_name)
         self._s3 = session.client("s3", config=config)
+        self._s3.meta.events.register("before-sign.s3.PutObject", _send_at_once)
 
     # -- objects
 
@@ -806,10 +800,6 @@ class Store:
         """The latest repetitions of a block's measured trials, with all their attributes."""
         return _by_key(self._table.query(f"run#{run_id}", _prefix("repeat", block)))
 
-    def trial_values(self, run_id: str) -> dict[TrialKey, Trial]:
-        """The trials of a run without the facts about their nodes, apart from the names."""
-        return _by_key(self._table.query(f"run#{run_id}", "trial#", _VALUE_FIELDS))
-
     def trial_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, TrialState]:
         """The states of the trials of a run or of one block; block 0 is the warm-up."""
         return self._states(run_id, _prefix("trial", block))
@@ -880,7 +870,6 @@ class Store:
         self,
         run_id: str,
         *,
-        with_nodes: bool = False,
         with_raw: bool = True,
         with_counters: bool = True,
     ) -> Evidence:
@@ -888,12 +877,10 @@ class Store:
 
         Args:
             run_id: the run.
-            with_nodes: whether to read the facts about the trials' nodes too, which make up most of
-                an item.
             with_raw: whether to read the raw values too, which no verdict against other runs uses.
             with_counters: whether to read the nodes' counters too, and what their interfaces were.
         """
-        trials = self.trials(run_id) if with_nodes else self.trial_values(run_id)
+        trials = self.trials(run_id)
         run, items = self.run(run_id), self.items(run_id)
         # A block that could not be launched was not announced, but has failed trials.
         block = max([0 if run is None else run.block, *(key.block for key in trials)])
@@ -921,6 +908,14 @@ class Store:
         """Write a verdict; a repeated analysis overwrites it."""
         sk = f"verdict#{verdict.test}#{verdict.metric}#{verdict.arm}"
         self._table.put({**verdict.to_json(), "pk": f"run#{run_id}", "sk": sk, "run_id": run_id})
+
+
+def _send_at_once(request: Any, **_: Any) -> None:
+    """Send an object's content with its request.
+
+    botocore would first ask S3 whether it may, which takes a round trip for each of a run's logs.
+    """
+    del request.headers["Expect"]
 
 
 def _prefix(kind: Kind, block: int | None = None) -> str:

@@ -62,7 +62,7 @@ class Table:
         Args:
             pk: their partition key.
             prefix: of their sort keys.
-            fields: the fields to read, such as `status` and `client_node.name`; all by default.
+            fields: the fields to read, such as `status`; all by default.
         """
         items: list[Json] = []
         request: Json = {
@@ -199,12 +199,8 @@ class Table:
 def _projection(fields: Sequence[str]) -> Json:
     """The parts of a request that name the fields to read."""
     return {
-        "ProjectionExpression": ", ".join(
-            ".".join(f"#{name}" for name in field.split(".")) for field in fields
-        ),
-        "ExpressionAttributeNames": {
-            f"#{name}": name for field in fields for name in field.split(".")
-        },
+        "ProjectionExpression": ", ".join(f"#{name}" for name in fields),
+        "ExpressionAttributeNames": {f"#{name}": name for name in fields},
     }
 
 

@@ -162,7 +162,7 @@ def traffic(*trials: Trial, history: Any = HISTORY, warmed_up: bool = True) -> f
     """The share, out of the files that a run leaves."""
     if warmed_up:
         trials = (ran(0, "baseline", "tcp-1", TWO_SECONDS), *trials)
-    rows = list(csv.DictReader(io.StringIO(trials_csv(trials, samples.results(trials=trials)))))
+    rows = list(csv.DictReader(io.StringIO(trials_csv(trials, samples.results(trials=trials), {}))))
     printed = {str(t.raw_key): (DATA / str(t.raw_key)).read_text("utf-8") for t in trials}
     return fidelity.traffic_share(history, rows, printed)
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from rackrate.errors import Throttled
 from rackrate.measure.trials import RawValues, TrialState
-from rackrate.plan.arms import Node
 from rackrate.store import Replaced, Store
 from rackrate.tools import Interval
-from tests.unit.builders import failed_trial, node, trial, verdict
+from tests.unit.builders import failed_trial, trial, verdict
+from tests.unit.samples import SETTINGS
 
 RUN = "run-1"
 MEASURED = trial(details={"retransmits": 3, "client_cpu_percent": 12.5, "note": "none"})
@@ -23,20 +23,11 @@ KEY = MEASURED.key
 
 
 def test_a_trial_comes_back_as_it_was_stored(store):
-    nodes = {
-        "client_node": node("node-a", network_layers=("nn-1", "nn-2"), cpus=2),
-        "server_node": node("node-b"),
-    }
-    stored = [MEASURED.model_copy(update=nodes), failed_trial(block=0, warm_up=True, **nodes)]
+    replaced = {"client_node": "node-x"}
+    stored = [MEASURED.model_copy(update=replaced), failed_trial(block=0, warm_up=True, **replaced)]
     for each in stored:
         store.put_trial(RUN, each)
     assert store.trials(RUN) == {each.key: each for each in stored}
-
-
-def test_what_was_measured_is_read_with_no_fact_of_its_nodes_but_their_names(store):
-    store.put_trial(RUN, MEASURED.model_copy(update={"client_node": node("node-a")}))
-    named = MEASURED.model_copy(update={"client_node": Node(name="node-a")})
-    assert store.trial_values(RUN) == {KEY: named}
 
 
 def test_a_trials_item_has_the_documented_keys(store, dynamodb):
@@ -45,6 +36,16 @@ def test_a_trials_item_has_the_documented_keys(store, dynamodb):
     assert item["pk"] == {"S": "run#run-1"}
     assert item["sk"] == {"S": "trial#0001#treatment#tcp-1#node-a#node-b"}
     assert float(item["value"]["N"]) == MEASURED.value
+
+
+def test_an_object_is_sent_without_asking_first(store, aws):
+    asked = []
+    events = aws.events  # clients that are made from now on tell it of their requests
+    events.register("before-send.s3.PutObject", lambda request, **_: asked.append(request.headers))
+    Store(SETTINGS.table_name, SETTINGS.bucket_name, aws).put_text(RUN, "raw/a", "a", "text/plain")
+    (headers,) = asked
+    assert "Expect" not in headers
+    assert store.find_text(RUN, "raw/a") == b"a"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Literal
 from rackrate.document import Document, Json
 from rackrate.foreign import plain
 from rackrate.histograms import Histogram
-from rackrate.plan.arms import Network, Node, Via
+from rackrate.plan.arms import Network, Via
 from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Interval, Measurement, TestBase
 
@@ -68,10 +68,10 @@ class Trial(TrialState):
     started_at: str | None = None
     """ISO 8601, by the kubelet's clock."""
     finished_at: str | None = None
-    client_node: Node | None = None
-    """Null in a trial of an older rackrate. Has only its name where only what was measured was
-    read."""
-    server_node: Node | None = None
+    client_node: str | None = None
+    """The node that had taken the place that `client` names; null: the node of that name. The run's
+    plan and its replacements have the facts about nodes."""
+    server_node: str | None = None
 
     @property
     def key(self) -> TrialKey:
@@ -81,24 +81,17 @@ class Trial(TrialState):
     @property
     def client_name(self) -> str:
         """The client's node, which may have taken the place that `client` names."""
-        return self.client if self.client_node is None else self.client_node.name
+        return self.client_node or self.client
 
     @property
     def server_name(self) -> str:
         """The server's node, which may have taken the place that `server` names."""
-        return self.server if self.server_node is None else self.server_node.name
+        return self.server_node or self.server
 
     @property
     def nodes(self) -> frozenset[str]:
         """The places of its two nodes, regardless of direction."""
         return frozenset((self.client, self.server))
-
-    @property
-    def shares_partition(self) -> bool | None:
-        """Whether its nodes are in one partition of one group; None where that has no meaning."""
-        if self.client_node is None or self.server_node is None:
-            return None
-        return self.client_node.shares_partition(self.server_node)
 
     @property
     def interval(self) -> tuple[float, float] | None:

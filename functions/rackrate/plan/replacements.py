@@ -52,6 +52,29 @@ def nodes_at(replacements: Iterable[Replacement]) -> dict[str, Node]:
     return {each.place: each.node for each in replacements}
 
 
+def node_in(
+    place: str,
+    name: str,
+    block: int,
+    planned: Mapping[str, Node],
+    replacements: Iterable[Replacement],
+) -> Node | None:
+    """The node of a name that was in a place in a block; None if nobody knows it.
+
+    Args:
+        place: the place.
+        name: the node's name. A later instance can have the name of an earlier one.
+        block: the block.
+        planned: the nodes that the plan found, by name.
+        replacements: the run's replacements, in the order in which they came.
+    """
+    here = [each for each in replacements if (each.place, each.node.name) == (place, name)]
+    came = [each.node for each in here if each.block <= block]
+    if came:
+        return came[-1]
+    return planned.get(place) if place == name else None
+
+
 def choose(
     lost: Mapping[str, str],
     candidates: Mapping[str, Sequence[Node]],

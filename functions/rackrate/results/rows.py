@@ -14,8 +14,9 @@ from typing import Literal
 
 from rackrate import tools
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Interface, Node
+from rackrate.plan.arms import Node
 from rackrate.plan.ceilings import Ceiling
+from rackrate.plan.replacements import node_in
 from rackrate.plan.schedule import TrialKey
 from rackrate.results.schema import Results
 from rackrate.results.tables import Column, Row, Type, to_csv, to_parquet
@@ -160,19 +161,20 @@ def _in_published_order(columns: Iterable[Column]) -> tuple[Column, ...]:
 TRIALS = _in_published_order((*_RUN, *_TRIAL, *METRICS, *DETAILS.values(), *NODES))
 
 
-def trials_csv(trials: Sequence[Trial], results: Results) -> str:
+def trials_csv(trials: Sequence[Trial], results: Results, nodes: Mapping[str, Node]) -> str:
     """The trials as CSV: one line for each trial, with the columns `TRIALS`.
 
     Args:
         trials: the stored trials, including the warm-up.
         results: the run's results.
+        nodes: the nodes that the plan found, by name.
     """
-    return to_csv(TRIALS, _trial_rows(trials, results))
+    return to_csv(TRIALS, _trial_rows(trials, results, nodes))
 
 
-def trials_parquet(trials: Sequence[Trial], results: Results) -> bytes:
+def trials_parquet(trials: Sequence[Trial], results: Results, nodes: Mapping[str, Node]) -> bytes:
     """The trials as a Parquet file, with the columns `TRIALS`."""
-    return to_parquet(TRIALS, _trial_rows(trials, results))
+    return to_parquet(TRIALS, _trial_rows(trials, results, nodes))
 
 
 def verdicts_parquet(results: Results) -> bytes:
@@ -186,14 +188,18 @@ def parquet_key(table: Literal["trials", "verdicts"], results: Results) -> str:
     return f"{table}/day={results.run.started_at[:10]}/{results.run.id}.parquet"
 
 
-def _trial_rows(trials: Sequence[Trial], results: Results) -> list[Row]:
+def _trial_rows(trials: Sequence[Trial], results: Results, nodes: Mapping[str, Node]) -> list[Row]:
     options = _options(results)
     metrics = {
         (each.test, each.metric): metric_column(each.metric, each.unit) for each in results.metrics
     }
     baselines = {arm.name for arm in results.arms if arm.baseline}
-    # A trial is stored before its nodes' interfaces are told.
-    interfaces = {node.name: node.interfaces for arm in results.arms for node in arm.nodes}
+    # A plan is stored before its nodes' interfaces are told.
+    planned = dict(nodes) | {node.name: node for arm in results.arms for node in arm.nodes}
+
+    def node(place: str, name: str, block: int) -> Node | None:
+        return node_in(place, name, block, planned, results.replacements)
+
     marks: dict[TrialKey, list[str]] = defaultdict(list)
     for mark in results.marks:
         marks[mark.key].append(mark.mark)
@@ -221,14 +227,16 @@ def _trial_rows(trials: Sequence[Trial], results: Results) -> list[Row]:
             "client_network": trial.client_network,
             "server_network": trial.server_network,
             "via": trial.via,
-            "same_partition": trial.shares_partition,
+            "same_partition": client.shares_partition(server) if client and server else None,
             "raw_key": trial.raw_key,
             "samples_key": trial.samples_key,
             **_quantities(trial, metrics),
-            **_facts("client", trial.client_node, interfaces.get(trial.client_name)),
-            **_facts("server", trial.server_node, interfaces.get(trial.server_name)),
+            **_facts("client", client),
+            **_facts("server", server),
         }
         for trial in trials
+        for client in [node(trial.client, trial.client_name, trial.block)]
+        for server in [node(trial.server, trial.server_name, trial.block)]
     ]
 
 
@@ -259,10 +267,9 @@ def _quantities(trial: Trial, metrics: Mapping[tuple[str, str], str]) -> Row:
     }
 
 
-def _facts(side: str, node: Node | None, interfaces: dict[str, Interface] | None) -> Row:
+def _facts(side: str, node: Node | None) -> Row:
     if node is None:
         return {}
-    node = node.model_copy(update={"interfaces": interfaces})
     return {f"{side}_{name}": fact(node) for name, fact in _NODE_FACTS.items()}
 
 

@@ -349,10 +349,10 @@ class Drafts:
         self._item, self._attempt = item, attempt
         self._pairs = {_client(pair): pair for pair in item.pairs}
         self._placements = {arm.name: arm.placement for arm in planned.arms}
-        self._nodes = planned.nodes | dict(replaced)
+        self._replaced = {place: node.name for place, node in replaced.items()}
 
     def of(self, key: TrialKey) -> Trial:
-        """The draft of a trial, with the facts about its arm and its two nodes."""
+        """The draft of a trial, with the facts about its arm and the names of its nodes."""
         test, pair = self.tests[key.test], self._pairs[_client(key)]
         return Trial(
             block=key.block,
@@ -370,8 +370,8 @@ class Drafts:
             client_network=pair.client_network,
             server_network=pair.server_network,
             via=pair.via,
-            client_node=self._nodes[key.client],
-            server_node=self._nodes[key.server],
+            client_node=self._replaced.get(key.client),
+            server_node=self._replaced.get(key.server),
             warm_up=self._item.warm_up,
         )
 

@@ -176,7 +176,7 @@ def _read(field: str, run: RunRecord, store: Store, notes: list[str]) -> Recorde
     Raises:
         InvalidComparison: the run measured nothing.
     """
-    evidence = store.evidence(run.run_id, with_nodes=True)
+    evidence = store.evidence(run.run_id)
     if not evidence.measured:
         raise _refused(
             field, f"the run {run.run_id!r} has no measured trials", "name a run that measured"

@@ -54,8 +54,9 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         else None,
     )
     store.put(run_id, "results.json", results)
-    store.put_text(run_id, "trials.csv", trials_csv(trials, results), "text/csv")
-    store.put_parquet(parquet_key("trials", results), trials_parquet(trials, results))
+    store.put_text(run_id, "trials.csv", trials_csv(trials, results, planned.nodes), "text/csv")
+    rows = trials_parquet(trials, results, planned.nodes)
+    store.put_parquet(parquet_key("trials", results), rows)
     store.put_parquet(parquet_key("verdicts", results), verdicts_parquet(results))
     page = render_page(results, trials, store.raw_values(trials))
     return Reported(report_key=store.put_text(run_id, "report.html", page, "text/html"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import itertools
 import json
@@ -250,10 +251,13 @@ def test_every_trial_can_be_traced_to_its_raw_output_and_its_nodes(
         assert (trial["status"], trial["attempt"]) == ("measured", 1)
         assert trial["value"] > 0
         assert trial["raw_key"].removeprefix(f"runs/{RUN}/") in raw
-        for side in ("client_node", "server_node"):
-            assert trial[side]["instance_type"] == "c5.large"
-            assert trial[side]["instance_id"].startswith("i-")
-            assert trial[side]["zone"] == "us-east-1a"
+    with (lab.directory / RUN / "trials.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(stored)
+    for row, side in itertools.product(rows, ("client", "server")):
+        assert row[f"{side}_instance_type"] == "c5.large"
+        assert row[f"{side}_instance_id"].startswith("i-")
+        assert row[f"{side}_zone"] == "us-east-1a"
     assert results["versions"]["tools"]
 
 

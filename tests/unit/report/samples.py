@@ -237,7 +237,6 @@ def trials() -> list[Trial]:
                     "tool_version": more["tool_version"],
                     "started_at": "2026-11-21T08:00:00Z",
                     "finished_at": "2026-11-21T08:00:10Z",
-                    "client_node": Node(name=f"{arm}-1", instance_type="c5n.9xlarge"),
                 }
                 if (block, arm, test.name) == (6, "baseline", "rtt"):
                     lost = builders.trial_of(key, test, None, reason="the server is busy", **facts)

@@ -29,7 +29,7 @@ LATER = {"kernel": "6.18.2", "cni": "amazon-k8s-cni:v1.21.0", "image": "ami-2"}
 RESET = "Connection reset by peer"
 
 
-def trials(day, *, lost=(), factor=1.0, facts=NODES):
+def trials(day, *, lost=(), factor=1.0):
     """The sample run's trials, with one more pair in the treatment that is a fifth slower."""
     found = []
     tests = {test.name: test for test in samples.TESTS}
@@ -46,7 +46,6 @@ def trials(day, *, lost=(), factor=1.0, facts=NODES):
                 finished_at=f"{day}T08:00:10Z",
                 tool_version=of.tool_version,
                 details=of.details,
-                client_node=Node(name=client, instance_type="c5n.9xlarge", **facts),
             )
 
         gone = sample.value is None or (sample.block, sample.arm, sample.test) in lost
@@ -59,18 +58,24 @@ def trials(day, *, lost=(), factor=1.0, facts=NODES):
     return found
 
 
-def put(directory, run_id, day, *, analysis=None, failure=None, **choices):
+def put(directory, run_id, day, *, analysis=None, failure=None, facts=NODES, **choices):
     """Write a run's tables to the same paths as the report."""
     found = trials(day, **choices)
+    arms = tuple(
+        arm.model_copy(update={"nodes": tuple(n.model_copy(update=facts) for n in arm.nodes)})
+        for arm in samples.arms()
+    )
+    planned = samples.planned_run(run_id=run_id, arms=arms)
+    more = {name: Node(name=name, **facts) for name in ("treatment-3", "treatment-4")}
     results = samples.results(
         trials=found,
-        planned=samples.planned_run(run_id=run_id),
+        planned=planned,
         times=RunTimes(started_at=f"{day}T08:00:00Z", written_at=f"{day}T08:05:00Z"),
         failure=failure,
         **(analysis or {}),
     )
     for table, body in (
-        ("trials", trials_parquet(found, results)),
+        ("trials", trials_parquet(found, results, planned.nodes | more)),
         ("verdicts", verdicts_parquet(results)),
     ):
         path = directory / parquet_key(table, results)

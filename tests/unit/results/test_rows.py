@@ -11,6 +11,8 @@ import re
 import duckdb
 import pytest
 
+from rackrate.plan.arms import Node
+from rackrate.plan.replacements import Replacement
 from rackrate.results.build import RunTimes
 from rackrate.results.rows import (
     DETAILS,
@@ -30,11 +32,16 @@ from tests.templates.cloudformation import ROOT, load
 from tests.unit.report import samples
 
 GLUE = load(ROOT / "templates" / "results.yaml")["Resources"]
+NODES = samples.planned_run().nodes
 TABLES = {"trials": TRIALS, "verdicts": VERDICTS}
 
 
+def csv_of(trials, results, nodes=NODES):
+    return list(csv.DictReader(io.StringIO(trials_csv(trials, results, nodes))))
+
+
 def lines(trials=samples.TRIALS):
-    return list(csv.DictReader(io.StringIO(trials_csv(trials, samples.results(trials=trials)))))
+    return csv_of(trials, samples.results(trials=trials))
 
 
 @pytest.fixture
@@ -99,7 +106,7 @@ def test_all_metrics_of_a_trial_are_in_its_row():
         for name in values
     )
     found = found.model_copy(update={"metrics": found.metrics + more})
-    (row,) = csv.DictReader(io.StringIO(trials_csv([trial], found)))
+    (row,) = csv_of([trial], found)
     assert (row["latency_seconds"], row["latency_p99_seconds"]) == ("0.0002", "0.0004")
 
 
@@ -110,7 +117,7 @@ def test_a_failed_trial_has_no_quantity_whatever_it_left(read):
     quantities = {column.name for column in (*METRICS, *DETAILS.values())}
     for rows, missing in (
         (lines(trials), ""),
-        (read(trials_parquet(trials, samples.results(trials=trials))), None),
+        (read(trials_parquet(trials, samples.results(trials=trials), NODES)), None),
     ):
         failed = [row for row in rows if row["status"] == "failed"]
         assert [row["reason"] for row in failed] == ["was interrupted", "the server is busy"]
@@ -125,9 +132,35 @@ def test_warm_ups_baselines_marks_and_nodes_have_columns():
     marked = [(row["block"], row["marks"]) for row in rows if row["marks"]]
     assert marked == [("2", "client_cpu"), ("5", "client_cpu")]
     first = rows[0]
-    assert (first["client_instance_type"], first["server_kernel"]) == ("c5n.9xlarge", "")
+    assert (first["client_instance_type"], first["server_kernel"]) == ("c5n.9xlarge", "6.12.0")
     assert (first["run_id"], first["lab_scale"]) == ("run-1", "")
     assert first["started_at"] == "2026-11-21T08:00:00.000Z"
+
+
+def test_a_row_has_the_facts_of_the_node_that_was_in_the_place_then():
+    def replacement(block, name, instance):
+        return Replacement(
+            place="treatment-1",
+            arm="treatment",
+            lost="treatment-1",
+            why="is gone",
+            node=Node(name=name, instance_id=instance),
+            block=block,
+            at="2026-11-21T08:01:00Z",
+        )
+
+    replacements = (
+        replacement(2, "other", "i-2"),
+        replacement(3, "treatment-1", "i-3"),  # its address, and so its name, is given again
+    )
+    results = samples.results().model_copy(update={"replacements": replacements})
+    first = next(trial for trial in samples.trials() if trial.client == "treatment-1")
+    there = [(1, None), (2, "other"), (3, "treatment-1"), (4, "unknown")]
+    trials = [first.model_copy(update={"block": b, "client_node": name}) for b, name in there]
+    rows = csv_of(trials, results)
+    assert [row["client"] for row in rows] == ["treatment-1", "other", "treatment-1", "unknown"]
+    assert [row["client_instance_id"] for row in rows] == ["i-01", "i-2", "i-3", ""]
+    assert {row["server_instance_id"] for row in rows} == {"i-02"}
 
 
 def test_options_are_sorted_so_that_the_same_ones_are_written_the_same_way():
@@ -139,7 +172,7 @@ def test_options_are_sorted_so_that_the_same_ones_are_written_the_same_way():
 
 def test_parquet_holds_what_the_csv_holds(read):
     trials = samples.trials()
-    found = read(trials_parquet(trials, samples.results(trials=trials)))
+    found = read(trials_parquet(trials, samples.results(trials=trials), NODES))
     assert [
         {name: "" if value is None else value for name, value in row.items()} for row in found
     ] == [typed(row) for row in lines(trials)]
@@ -193,8 +226,8 @@ def test_what_is_not_known_is_null(read):
 
 def test_a_run_of_nothing_makes_tables_without_rows(read):
     nothing = samples.results(trials=[], verdicts=(), regressions=())
-    assert read(trials_parquet([], nothing)) == read(verdicts_parquet(nothing)) == []
-    assert trials_csv([], nothing).count("\n") == 1
+    assert read(trials_parquet([], nothing, {})) == read(verdicts_parquet(nothing)) == []
+    assert trials_csv([], nothing, {}).count("\n") == 1
 
 
 def test_a_table_lies_in_the_partition_of_the_day_the_run_started():

@@ -210,11 +210,11 @@ def test_another_node_takes_the_place_of_a_lost_one_and_the_trials_name_it(
         ("node-a", "node-b"),
         ("node-b", "node-a"),
     }, "places keep their names, so blocks stay paired"
-    assert {n.name for t in first.values() for n in (t.client_node, t.server_node)} == {
+    assert {n for t in first.values() for n in (t.client_name, t.server_name)} == {
         "node-a",
         "node-b",
     }
-    assert {n.name for t in second.values() for n in (t.client_node, t.server_node)} == {
+    assert {n for t in second.values() for n in (t.client_name, t.server_name)} == {
         "node-x",
         "node-b",
     }

@@ -68,15 +68,13 @@ def test_pairs_that_load_the_network_together_start_each_test_at_one_time(
         assert ends < launched.deadline
 
 
-def test_a_trial_carries_its_unit_its_nodes_and_its_times(deploy, measure, store):
+def test_a_trial_carries_its_unit_and_its_times(deploy, measure, store):
     measure(deploy()[0])
     trial = next(t for t in trials(store) if t.test == "rtt" and t.arm == "treatment")
     assert (trial.metric, trial.unit, trial.placement) == ("rtt", "s", "cluster")
     assert trial.value == trial.values["rtt"] == pytest.approx(45e-6)
     assert (trial.client_network, trial.server_network) == ("pod", "pod")
     assert not trial.warm_up
-    assert trial.client_node.instance_type == "c5.large"
-    assert trial.server_node.instance_id.startswith("i-node-")
     assert trial.started_at < trial.finished_at
 
 

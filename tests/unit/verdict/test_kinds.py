@@ -70,12 +70,11 @@ def test_a_partition_of_another_zone_is_another_one():
     assert (found.within.pairs, found.across.pairs) == (1, 2)
 
 
-def test_a_trial_knows_whether_its_nodes_share_a_partition():
+def test_a_node_knows_whether_it_shares_a_partition_with_another():
     one, same, other = partitioned(1, 1, 2).nodes
-    assert trial(client_node=one, server_node=same).shares_partition is True
-    assert trial(client_node=one, server_node=other).shares_partition is False
-    assert trial(client_node=one, server_node=node("z")).shares_partition is None
-    assert trial().shares_partition is None
+    assert one.shares_partition(same) is True
+    assert one.shares_partition(other) is False
+    assert one.shares_partition(node("z")) is None
 
 
 def test_zones_of_pairs_are_told_if_they_differ():
