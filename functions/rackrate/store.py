@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import functools
 import gzip
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,6 +74,11 @@ Kind = Literal["trial", "repeat"]
 
 _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of TrialKey
 _STATE_FIELDS = (*_KEY_FIELDS, *TrialState.model_fields)
+#: How many trials are written with one request, of at most 100 items and 4 MB, and the errors of
+#: DynamoDB after which it has written none of them (Amazon DynamoDB API reference,
+#: TransactWriteItems).
+_TRIALS_OF_A_REQUEST = 25
+_NOT_TOGETHER = ("TransactionCanceledException", "ValidationException")
 #: How many objects are read in parallel.
 _READERS = 16
 _KEYS_OF_ITEMS = ("pk", "sk", "run_id")
@@ -819,6 +825,50 @@ class Store:
     def _states(self, run_id: str, prefix: str) -> dict[TrialKey, TrialState]:
         return _by_state(self._table.query(f"run#{run_id}", prefix, _STATE_FIELDS))
 
+    def put_trials(
+        self, run_id: str, trials: Sequence[Trial], pool: ThreadPoolExecutor
+    ) -> list[Replaced]:
+        """Write trials as `put_trial` does, many with one request where none of them is there yet.
+
+        Args:
+            run_id: the run.
+            trials: the trials, each once.
+            pool: sends the requests.
+        """
+        batches = list(itertools.batched(trials, _TRIALS_OF_A_REQUEST, strict=False))
+        written = pool.map(functools.partial(self._put_new, run_id), batches)
+        replaced: dict[TrialKey, Replaced] = {}
+        for batch, all_new in zip(batches, written, strict=True):
+            outcomes = (
+                itertools.repeat(Replaced(True, None))
+                if all_new
+                else pool.map(functools.partial(self.put_trial, run_id), batch)
+            )
+            replaced |= zip((trial.key for trial in batch), outcomes, strict=False)
+        return [replaced[trial.key] for trial in trials]
+
+    def _put_new(self, run_id: str, trials: Sequence[Trial]) -> bool:
+        """Write all of these trials or none of them, and tell whether they were written."""
+        puts = [
+            {
+                "Put": {
+                    "TableName": self._table_name,
+                    "Item": to_item(_item(run_id, "trial", trial)),
+                    "ConditionExpression": "attribute_not_exists(pk)",
+                }
+            }
+            for trial in trials
+        ]
+        try:
+            with translated():
+                self._dynamodb.transact_write_items(TransactItems=puts)
+        except ClientError as error:
+            # Some are there, the table is busy, or all are too large for one request.
+            if error.response["Error"]["Code"] in _NOT_TOGETHER:
+                return False
+            raise
+        return True
+
     def put_trial(self, run_id: str, trial: Trial) -> Replaced:
         """Write a trial, unless a measured trial or a later attempt is stored already."""
         return self._put(run_id, "trial", trial, "#status <> :measured AND #attempt <= :attempt")
@@ -836,20 +886,13 @@ class Store:
 
     def _put(self, run_id: str, kind: Kind, trial: Trial, condition: str) -> Replaced:
         """Write a trial where there is none yet, or where the stored one meets a condition."""
-        key = trial.key
-        item = {
-            **trial.to_item(),
-            "pk": f"run#{run_id}",
-            "sk": _sort_key(kind, key),
-            "run_id": run_id,
-        }
         compared = {":measured": "measured", ":attempt": trial.attempt}
         used = {name: value for name, value in compared.items() if name in condition}
         try:
             with translated():
                 answer = self._dynamodb.put_item(
                     TableName=self._table_name,
-                    Item=to_item(item),
+                    Item=to_item(_item(run_id, kind, trial)),
                     ConditionExpression=f"attribute_not_exists(pk) OR ({condition})",
                     ExpressionAttributeNames={
                         f"#{name}": name
@@ -925,6 +968,11 @@ def _prefix(kind: Kind, block: int | None = None) -> str:
 
 def _sort_key(kind: Kind, key: TrialKey) -> str:
     return _prefix(kind, key.block) + "#".join(dataclasses.astuple(key)[1:])
+
+
+def _item(run_id: str, kind: Kind, trial: Trial) -> Json:
+    keys = {"pk": f"run#{run_id}", "sk": _sort_key(kind, trial.key), "run_id": run_id}
+    return {**trial.to_item(), **keys}
 
 
 def _without_keys(item: Mapping[str, Any]) -> Json:

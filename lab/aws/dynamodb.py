@@ -6,13 +6,16 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithItem
 
 moto converts each item several times for each attribute of an answer. A run reads the states of its
 trials often, so this took most of the time of the Region in a run, and of the tests of the stages.
-moto also measures a whole item again with each attribute that it writes.
+moto also measures a whole item again with each attribute that it writes, and copies a whole table
+before each transaction.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +23,12 @@ from moto.core.model import StructureShape
 from moto.core.serialize import JSONSerializer
 from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
+from moto.dynamodb.models.table import Table
 from moto.dynamodb.models.utilities import bytesize
 
 _WRITES = ("put_item", "update_item", "delete_item", "transact_write_items")
 _writing = threading.RLock()
+_moto_transaction = DynamoDBBackend.transact_write_items
 _moto_structure = JSONSerializer._serialize_type_structure
 _moto_project = Item.project
 _moto_set = LimitedSizeDict.__setitem__
@@ -33,6 +38,8 @@ _SURELY_SMALL = 400_000
 
 def install() -> None:
     """Let writes wait for each other, and shorten how moto projects and answers items."""
+    if DynamoDBBackend.transact_write_items is _moto_transaction:
+        DynamoDBBackend.transact_write_items = _transact  # type: ignore[method-assign]
     for name in _WRITES:
         write = getattr(DynamoDBBackend, name)
         if not hasattr(write, "__wrapped__"):
@@ -51,6 +58,31 @@ def _one_at_a_time(write: Callable[..., Any]) -> Callable[..., Any]:
             return write(*args, **kwargs)
 
     return waits
+
+
+def _transact(self: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> None:
+    """Write all items or none; `install` lets no other write happen meanwhile.
+
+    A put leaves the item in whose place it writes as it is. So to undo puts, it is enough to know
+    which items there were.
+    """
+    if not all(item.keys() == {"Put"} for item in transact_items):
+        _moto_transaction(self, transact_items)
+        return
+    Table.__deepcopy__ = _with_the_same_items  # type: ignore[attr-defined]
+    try:
+        _moto_transaction(self, transact_items)
+    finally:
+        del Table.__deepcopy__  # type: ignore[attr-defined]
+
+
+def _with_the_same_items(self: Table, _: dict[int, Any]) -> Table:
+    made = copy.copy(self)
+    made.items = defaultdict(dict)
+    made.items |= {  # a table without sort keys has an item in place of a dictionary of them
+        key: dict(found) if isinstance(found, dict) else found for key, found in self.items.items()
+    }
+    return made
 
 
 def _structure(

@@ -196,7 +196,7 @@ def _network() -> Iterator[Case]:
 
 def _aws() -> Iterator[Case]:
     for call in (
-        "dynamodb:PutItem",
+        "dynamodb:TransactWriteItems",
         "dynamodb:UpdateItem",
         "dynamodb:Query",
         "s3:PutObject",

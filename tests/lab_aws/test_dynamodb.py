@@ -123,3 +123,26 @@ def test_an_item_may_have_400_kb_in_all_and_no_more(table: Table) -> None:
     with pytest.raises(ClientError, match="Item size"):
         table.client.put_item(TableName=table.name, Item={**item, "more": {"S": "x" * 20_000}})
     table.client.delete_item(TableName=table.name, Key={"pk": {"S": "large"}})
+
+
+def test_of_a_transaction_of_puts_all_are_written_or_none(table: Table) -> None:
+    def put(key: str, value: str) -> dict[str, Any]:
+        return {
+            "Put": {
+                "TableName": table.name,
+                "Item": {"pk": {"S": key}, "value": {"S": value}},
+                "ConditionExpression": "attribute_not_exists(pk)",
+            }
+        }
+
+    def values() -> dict[str, str]:
+        items = table.client.scan(TableName=table.name)["Items"]
+        return {each["pk"]["S"]: each["value"]["S"] for each in items if "value" in each}
+
+    table.client.transact_write_items(TransactItems=[put("a", "1"), put("b", "1")])
+    with pytest.raises(ClientError) as cancelled:
+        table.client.transact_write_items(TransactItems=[put("c", "2"), put("b", "2")])
+    codes = [each["Code"] for each in cancelled.value.response["CancellationReasons"]]
+    assert codes == ["None", "ConditionalCheckFailed"]
+    assert values() == {"a": "1", "b": "1"}
+    assert table.query() == EVERY_TYPE

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -75,6 +77,39 @@ def test_a_later_attempt_replaces_a_failed_one_and_tells_what_was_there(store):
     written, before = store.put_trial(RUN, trial(attempt=3))
     assert written
     assert before == TrialState(status="failed", attempt=2, reason="refused")
+
+
+def test_many_trials_are_written_as_each_alone(store):
+    many = [trial(client=f"node-{number}") for number in range(60)]
+    measured, failed = many[3], many[40]
+    store.put_trial(RUN, measured.model_copy(update={"value": 1.0}))
+    store.put_trial(RUN, failed_trial(client=failed.client, attempt=1))
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = store.put_trials(RUN, many, pool)
+        expected = {
+            measured.key: Replaced(False, None),
+            failed.key: Replaced(True, TrialState(status="failed", attempt=1, reason="refused")),
+        }
+        assert outcomes == [expected.get(each.key, Replaced(True, None)) for each in many]
+        stored = store.trials(RUN)
+        assert stored.pop(measured.key).value == 1.0
+        assert stored == {each.key: each for each in many if each != measured}
+        assert store.put_trials(RUN, many, pool) == [Replaced(False, None)] * 60
+        assert store.put_trials(RUN, [], pool) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [("AccessDeniedException", ClientError), ("ThrottlingException", Throttled)],
+)
+def test_trials_that_dynamodb_does_not_take_are_an_error(store, monkeypatch, code, error):
+    def refuse(**_):
+        raise ClientError({"Error": {"Code": code, "Message": "no"}}, "TransactWriteItems")
+
+    monkeypatch.setattr(store._dynamodb, "transact_write_items", refuse)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(error):
+        store.put_trials(RUN, [MEASURED], pool)
+    assert store.trials(RUN) == {}
 
 
 def test_a_repetition_leaves_the_measured_trial_alone_until_it_replaces_it(store):

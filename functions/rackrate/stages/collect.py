@@ -45,7 +45,7 @@ from rackrate.plan.schedule import (
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.stages.bootstrap import ask_to_heal
-from rackrate.store import Replaced, Store
+from rackrate.store import Store
 from rackrate.tools import ParseError, TestBase
 from rackrate.tools.base import LOG_BYTES
 from rackrate.workloads.base import WorkloadTest
@@ -486,7 +486,7 @@ def _put_all(
     pool: ThreadPoolExecutor,
 ) -> Collected:
     """Store trials and count them in the run's item."""
-    replaced: list[Replaced] = list(pool.map(lambda trial: store.put_trial(run_id, trial), trials))
+    replaced = store.put_trials(run_id, trials, pool)
     written = [(t, r.before) for t, r in zip(trials, replaced, strict=True) if r.written]
     measured = sum(trial.is_measured for trial, _ in written)
     failed = len(written) - measured

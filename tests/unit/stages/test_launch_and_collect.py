@@ -295,7 +295,7 @@ def test_a_crash_between_storing_and_counting_is_mended_by_the_next_call(
         )
 
     with monkeypatch.context() as crashing:
-        crashing.setattr(store, "put_trial", lambda *_: 1 / 0)
+        crashing.setattr(store, "put_trials", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             collected()
     assert all(trial.attempt == 1 for trial in trials(store))
