@@ -98,7 +98,7 @@ def _section(tool: str) -> str:
         table(("metric", "unit", "better", "a trial's value", "resolution, by default"), metrics),
         f'```text title="By default"\n{commands}\n```',
     ]
-    if details := tools.test_class(tool).details:
+    if details := tools.test_class(tool).all_details():
         rows = ((f"`{detail.name}`", detail.text) for detail in details)
         parts.append(table(("detail", "what it is"), rows))
     return "\n\n".join(parts)

@@ -282,13 +282,24 @@ class Cluster:
             return Log(text, len(data) <= most_bytes)
         return None
 
-    def last_lines(self, namespace: str, pod: str, container: str, lines: int) -> str:
-        """The end of a container's output; empty when it does not exist or cannot be read."""
+    def last_lines(
+        self, namespace: str, pod: str, container: str, lines: int, *, timestamps: bool = False
+    ) -> str:
+        """The end of a container's output; empty when it does not exist or cannot be read.
+
+        Args:
+            namespace: the pod's namespace.
+            pod: the pod's name.
+            container: the container's name.
+            lines: how many lines to read at most.
+            timestamps: whether each line begins with the time when it was printed.
+        """
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
         query = {
             "container": container,
             "tailLines": str(lines),
             "limitBytes": str(_LINE_BYTES * lines),
+            **({"timestamps": "true"} if timestamps else {}),
         }
         with _translated(self.name, missing_is_fine=True):
             try:

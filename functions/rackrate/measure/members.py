@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from rackrate.document import Document, Json
 from rackrate.foreign import plain
-from rackrate.measure import manifests
+from rackrate.measure import cpu_use, manifests
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.networks import pods_path
 from rackrate.measure.obstacles import absence
 from rackrate.measure.pods import missing_part, outcome
-from rackrate.measure.servers import server_addresses, why_waiting
+from rackrate.measure.servers import why_waiting
 from rackrate.plan.arms import Arm, Node
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.workloads import host_names, places, workloads
@@ -36,6 +36,8 @@ _PROBES = 86_400
 _REASON_LENGTH = 450
 #: The volume of a member's data.
 _DATA = "data"
+#: An annotation: the container of a pod that kubectl means if one names none.
+_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 #: How many lines of its log are read of a member that ended.
 _LINES = 100
 
@@ -51,7 +53,7 @@ class MemberStart(Document):
     started_at: str | None
     """When its container started; null if it did not."""
     ready_at: str | None
-    """When it was ready; null if it was not."""
+    """When its pod was ready; null if it was not."""
     failure: str | None
     """Why it was not ready; null if it was."""
 
@@ -80,7 +82,7 @@ class Member(NamedTuple):
     Attributes:
         name: its host name.
         node: its node's name.
-        pod: its pod; None if there is none.
+        pod: its pod, with the status of the member's container alone; None if there is none.
         address: its IP address if it is ready, or else None.
         lost: why it will not be ready any more, or None.
         waits: why it is not ready yet; empty if it is ready or lost.
@@ -97,7 +99,8 @@ class Member(NamedTuple):
     def start(self) -> MemberStart:
         """How it started."""
         status: Json = {} if self.pod is None else self.pod.get("status", {})
-        ready: Json = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {})
+        is_ready = (c for c in status.get("conditions", []) if c["type"] == "Ready")
+        ready: Json = next((c for c in is_ready if c["status"] == "True"), {})
         states = [c.get("state", {}) for c in status.get("containerStatuses", [])]
         state: Json = states[0] if states else {}
         ran = state.get("running") or state.get("terminated") or {}
@@ -229,7 +232,13 @@ def pods(
                     else []
                 ),
             ],
-            "containers": [_container(index, names, test, image, has_files=has_files)],
+            # What counts a member's CPU time sees its processes.
+            "shareProcessNamespace": True,
+            # The kubelet starts them in this order, so that a member's pod is ready when it is.
+            "containers": [
+                _counting(test, image),
+                _container(index, names, test, image, has_files=has_files),
+            ],
         }
         if isinstance(test.storage, Volume):
             spec["securityContext"]["fsGroup"] = manifests.USER
@@ -237,7 +246,10 @@ def pods(
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {**metadata, "annotations": manifests.HOLD},
+                "metadata": {
+                    **metadata,
+                    "annotations": {**manifests.HOLD, _DEFAULT_CONTAINER: test.name},
+                },
                 "spec": spec,
             }
         )
@@ -294,6 +306,22 @@ def _container(
     return made
 
 
+def counting(test: str) -> str:
+    """The name of the container that counts the CPU time of a workload's member."""
+    return test + cpu_use.SUFFIX
+
+
+def _counting(test: WorkloadTest, image: str) -> Json:
+    """The container that counts a member's CPU time. It is an image of ours whatever the member's.
+
+    It is no init container that restarts: a member would wait for the start of such a container.
+    """
+    made = manifests.container(counting(test.name), cpu_use.ARGV, image)
+    reserved = manifests.resources(cpu_use.CPUS, cpu_use.MEMORY_MIB)
+    limits = {"memory": f"{cpu_use.MOST_MEMORY_MIB}Mi"}
+    return made | {"resources": {**reserved, "limits": limits}, "volumeMounts": []}
+
+
 def environment(test: WorkloadTest) -> list[Json]:
     """The environment variables of members and load pods."""
     return [{"name": name, "value": value} for name, value in test.environment.items()]
@@ -317,7 +345,8 @@ def members(
         found: the pods of the run's members.
         nodes: the cluster's nodes by name.
     """
-    of = {p["metadata"]["labels"][MEMBER]: p for p in found if _is_of(p, test.name, arm.name)}
+    ours = (_member_alone(pod, test) for pod in found if _is_of(pod, test.name, arm.name))
+    of = {pod["metadata"]["labels"][MEMBER]: pod for pod in ours}
     at = places(test, arm, planned.load_nodes).members
     return [
         _member(host, node, of.get(host), test, nodes)
@@ -330,10 +359,24 @@ def _is_of(pod: Json, test: str, arm: str) -> bool:
     return bool(marks.get(TEST) == test and marks.get(manifests.ARM) == arm)
 
 
+def _member_alone(pod: Json, test: WorkloadTest) -> Json:
+    """A member's pod without what it tells of the container that counts, which may fail."""
+    status = pod.get("status", {})
+    found = [c for c in status.get("containerStatuses", []) if c.get("name") == test.name]
+    return {**pod, "status": {**status, "containerStatuses": found}}
+
+
+def _is_ready(pod: Json) -> bool:
+    """Whether a member's container is ready. Its pod is not if the other container has ended."""
+    return any(each.get("ready") for each in pod["status"]["containerStatuses"])
+
+
 def _member(
     host: str, node: str, pod: Json | None, test: WorkloadTest, nodes: Mapping[str, Json]
 ) -> Member:
-    address = None if pod is None else next(iter(server_addresses([pod]).values()), None)
+    address = None
+    if pod is not None and "deletionTimestamp" not in pod["metadata"] and _is_ready(pod):
+        address = pod["status"].get("podIP") or None
     lost, waits = None, ""
     if (absent := absence(node, nodes)) is not None:
         lost, address = absent.reason, None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import statistics
+from collections.abc import Sequence
 from typing import Literal
 
 from rackrate.document import Document, Json
@@ -11,6 +13,7 @@ from rackrate.histograms import Histogram
 from rackrate.plan.arms import Network, Via
 from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Interval, Measurement, TestBase
+from rackrate.tools.base import MEMBERS_CPU
 
 Status = Literal["measured", "failed"]
 Detail = float | int | str
@@ -123,6 +126,18 @@ class Trial(TrialState):
                 "tool_version": measurement.version and plain(measurement.version),
             }
         )
+
+    def with_members_cpu(self, percents: Sequence[float | None]) -> Trial:
+        """The trial with the CPU time that each member of its workload used, in percent of a CPU.
+
+        Without that of one member it stays as it is: the busiest one may be missing.
+        """
+        known = [each for each in percents if each is not None]
+        if not known or len(known) < len(percents):
+            return self
+        figures = dict(zip(MEMBERS_CPU, (statistics.fmean(known), max(known)), strict=True))
+        added = {detail.name: figure for detail, figure in figures.items()}
+        return self.model_copy(update={"details": {**self.details, **added}})
 
     def to_item(self) -> Json:
         """The trial as an item of the table, without unknown fields."""

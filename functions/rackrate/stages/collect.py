@@ -18,8 +18,10 @@ from rackrate import tools
 from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.foreign import plain
-from rackrate.measure import manifests, members
-from rackrate.measure.cluster import Log
+from rackrate.measure import cpu_use, manifests, members
+from rackrate.measure.cluster import Cluster, Log
+from rackrate.measure.cpu_use import Span
+from rackrate.measure.members import Member
 from rackrate.measure.networks import namespaces, pods_path
 from rackrate.measure.nodes import nodes_of
 from rackrate.measure.obstacles import Absence, absence
@@ -55,6 +57,8 @@ WORKERS = 16
 #: How often Collect asks whether the pods that have not finished still can.
 GLANCE_SECONDS = 10
 _REASON_LENGTH = 500
+#: No more members are asked for their CPU time after so long. It is not worth an item.
+_CPU_SECONDS = 20
 #: Logs of up to so many bytes are read and parsed in parallel. Larger ones take turns, because a
 #: parsed log can take more than twenty times its size.
 _SMALL_LOG_BYTES = 256 * 1024
@@ -156,13 +160,14 @@ def _collect(
             break
         unfinished = [pod for found in pods.values() for pod in found if not is_finished(pod)]
         hopeless |= _hopeless(unfinished, planned, resources)
-        lost_workloads = _lost_workloads(run_id, item, planned, resources)
+        lost_workloads = members.lost_arms(_members(run_id, item, planned, resources))
         of_lost = filter(lambda client: client[0] in lost_workloads, map(_client_of, unfinished))
         hopeless |= {client: lost_workloads[client[0]] for client in of_lost}
     if not finished and time.time() < deadline:
         return Collected(finished=False, wait_seconds=1, warm_up=item.warm_up)
     # What a workload answers without one of its members is another workload's figure.
-    lost_workloads = _lost_workloads(run_id, item, planned, resources)
+    members_of = _members(run_id, item, planned, resources)
+    lost_workloads = members.lost_arms(members_of)
     pod_of = {_client_of(pod): pod for found in pods.values() for pod in found}
     drafts = Drafts(item, planned, attempt, store.nodes_at(run_id))
     absent = functools.cache(lambda: _absences(pod_of.values(), planned, resources))
@@ -190,6 +195,7 @@ def _collect(
     with ThreadPoolExecutor(WORKERS) as pool:
         outcomes = list(pool.map(read_one, wanted))
         reads = [each for each in outcomes if isinstance(each, _Read)]
+        reads = _with_cpu_use(reads, item, members_of, cluster, pool)
         samples_key = _put_raw_values(run_id, item, attempt, reads, store)
         trials = [read.stored_with(samples_key) for read in reads]
         again = [trial for trial in trials if not tried.is_lost(trial.key)]
@@ -231,15 +237,14 @@ def _hopeless(
     return found
 
 
-def _lost_workloads(
+def _members(
     run_id: str, item: BlockItem, planned: PlannedRun, resources: Resources
-) -> dict[str, str]:
-    """Why an item's workload has lost a member, by arm; empty for an item without one."""
+) -> dict[str, list[Member]]:
+    """The members of an item's workload, by arm; empty for an item without one."""
     if item.workload is None:
         return {}
     nodes, settings = plan_nodes(planned, resources), resources.settings
-    found = members.read(run_id, item.workload, planned, nodes, settings, resources.cluster)
-    return members.lost_arms(found)
+    return members.read(run_id, item.workload, planned, nodes, settings, resources.cluster)
 
 
 def plan_nodes(planned: PlannedRun, resources: Resources) -> dict[str, Json]:
@@ -461,6 +466,62 @@ def _judged(seen: Trial, test: TestBase, ended: Outcome, log: Log | None, phase:
 
 def _failed(trial: Trial, reason: str) -> _Read:
     return _Read(trial.model_copy(update={"reason": plain(reason, _REASON_LENGTH)}), RawValues())
+
+
+def _with_cpu_use(
+    reads: Sequence[_Read],
+    item: BlockItem,
+    members_of: Mapping[str, Sequence[Member]],
+    cluster: Cluster,
+    pool: ThreadPoolExecutor,
+) -> list[_Read]:
+    """An item's trials with the CPU time of their workload's members, as far as it can be read.
+
+    It is read once for all trials of an item, and for none of the warm-up.
+    """
+    spans = {read.trial.key: span for read in reads if (span := _span(read.trial)) is not None}
+    test = item.workload
+    if test is None or item.phase != "measure" or item.warm_up or not spans:
+        return list(reads)
+    of_arm: dict[str, set[Span]] = {}
+    for key, span in spans.items():
+        of_arm.setdefault(key.arm, set()).add(span)
+    lines = cpu_use.lines_since(min(span.started for span in spans.values()), time.time())
+    until = time.monotonic() + _CPU_SECONDS
+    container = members.counting(test.name)
+
+    def read_one(member: Member, wanted: Iterable[Span]) -> dict[Span, float | None]:
+        if member.pod is None or time.monotonic() > until:
+            return {}
+        named = member.pod["metadata"]
+        where = named["namespace"], named["name"], container
+        try:
+            found = cpu_use.readings(cluster.last_lines(*where, lines, timestamps=True))
+        except (ClusterUnreachable, Throttled):
+            return {}
+        return {span: cpu_use.percent_used(found, span) for span in wanted}
+
+    wanted = [(arm, member) for arm in of_arm for member in members_of[arm]]
+    found = pool.map(lambda each: read_one(each[1], of_arm[each[0]]), wanted)
+    used: dict[str, list[dict[Span, float | None]]] = {arm: [] for arm in of_arm}
+    for (arm, _), each in zip(wanted, found, strict=True):
+        used[arm].append(each)
+
+    def completed(read: _Read) -> _Read:
+        if (span := spans.get(read.trial.key)) is None:
+            return read
+        percents = [each.get(span) for each in used[read.trial.arm]]
+        return read._replace(trial=read.trial.with_members_cpu(percents))
+
+    return [completed(read) for read in reads]
+
+
+def _span(trial: Trial) -> Span | None:
+    """When a measured trial ran, as precisely as its members' CPU time is read; None if unknown."""
+    if not trial.is_measured or trial.interval is None:
+        return None
+    seconds = trial.detail("seconds")
+    return Span(*trial.interval, None if seconds is None else max(0.1, round(seconds, 1)))
 
 
 def _put_raw_values(

@@ -108,7 +108,7 @@ def catalogue() -> dict[str, dict[str, Any]]:
 
 def details() -> tuple[Detail, ...]:
     """The details of all tools, each once."""
-    return tuple(dict.fromkeys(each for tool in names() for each in test_class(tool).details))
+    return tuple(dict.fromkeys(each for tool in names() for each in test_class(tool).all_details()))
 
 
 def examples(tool: str) -> tuple[TestBase, ...]:

@@ -210,6 +210,19 @@ EXTREMES_AND_MEAN = (
     Detail("max_seconds", float, "longest round trip or latency"),
 )
 
+MEMBERS_CPU = (
+    Detail(
+        "members_cpu_percent",
+        float,
+        "CPU time of the workload's members, mean over the members; 100 % is one CPU",
+    ),
+    Detail(
+        "busiest_member_cpu_percent",
+        float,
+        "CPU time of the member that used most; 100 % is one CPU",
+    ),
+)
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -356,7 +369,7 @@ class TestBase(BaseModel, ABC):
     #: The programs that the test and its server start, each with its Debian package, or with the
     #: path of its Go module, which has a slash, or with its crate: `crate:latte-cli`.
     programs: ClassVar[Mapping[str, str]]
-    #: The details that a measurement may have besides the metrics.
+    #: The details that a measurement may have besides the metrics, as `parse` reads them.
     details: ClassVar[tuple[Detail, ...]] = ()
     #: Whether its programs are so large that an image for other tests is made without them.
     large: ClassVar[bool] = False
@@ -402,6 +415,11 @@ class TestBase(BaseModel, ABC):
     @abstractmethod
     def expected_seconds(self) -> float:
         """How long the test sends traffic, in seconds."""
+
+    @classmethod
+    def all_details(cls) -> tuple[Detail, ...]:
+        """The details that a trial may have, also those that its tool does not report."""
+        return cls.details
 
     @property
     def member_count(self) -> int | None:

@@ -18,6 +18,7 @@ from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Interval, TestBase
 from rackrate.verdict.model import Mark
 from rackrate.verdict.network_cards import few_connections_notes, unused_express_notes
+from rackrate.workloads.base import WorkloadTest
 from rackrate_text.units import duration, percent, quantity
 from rackrate_text.words import listed
 
@@ -70,6 +71,7 @@ def mark_trials(
         sustained = sustained_bits_per_second(arms[key.arm], test)
         series = raw[key.id].series if key.id in raw else ()
         marks[key] += cpu_marks(trial, test, cpus)
+        marks[key] += member_cpu_marks(trial, test, arms[key.arm])
         marks[key] += own_clock_marks(trial)
         marks[key] += repeated_marks(trial)
         marks[key] += drop_in_trial(trial, series, sustained)
@@ -106,12 +108,32 @@ def cpu_marks(trial: Trial, test: TestBase, cpus: Mapping[str, int | None]) -> l
         if available is not None:
             usable = min(usable, available)
         if cpu_percent >= BUSY * 100 * usable:
-            what = "one CPU, all it can use" if usable == 1 else f"{usable} CPUs, all it can use"
-            share = percent(cpu_percent / usable / 100)
-            text = f"the {end}, on {node}, computed {share} of the time on {what}"
-            text += ": its CPU may have been the limit"
+            text = _busy(f"the {end}, on {node},", cpu_percent, usable)
             marks.append(Mark.of(trial.key, f"{end}_cpu", text))
     return marks
+
+
+def _busy(who: str, cpu_percent: float, usable: int) -> str:
+    what = "one CPU, all it can use" if usable == 1 else f"{usable} CPUs, all it can use"
+    share = percent(cpu_percent / usable / 100)
+    return f"{who} computed {share} of the time on {what}: its CPU may have been the limit"
+
+
+def member_cpu_marks(trial: Trial, test: TestBase, arm: Arm) -> list[Mark]:
+    """Mark a trial of a workload if the CPU of a member may have been the limit.
+
+    A member can use all CPUs of its node, unless its threads are fewer. Other processes of the node
+    do not count.
+    """
+    cpu_percent = trial.detail("busiest_member_cpu_percent")
+    if cpu_percent is None or not isinstance(test, WorkloadTest):
+        return []
+    known = [node.cpus for node in arm.nodes if node.cpus is not None]
+    limits = [*([max(known)] if known else []), *filter(None, [test.member_threads])]
+    if not limits or cpu_percent < BUSY * 100 * min(limits):
+        return []
+    text = _busy("the busiest member", cpu_percent, min(limits))
+    return [Mark.of(trial.key, "server_cpu", text)]
 
 
 # -- pairing in time

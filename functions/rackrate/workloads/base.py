@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from rackrate.tools.base import Port, Server, TestBase, refusal
+from rackrate.tools.base import MEMBERS_CPU, Detail, Port, Server, TestBase, refusal
 
 #: Where a member keeps its data, and where it finds its files. Both are in its container.
 DATA, FILES = "/data", "/files"
@@ -69,6 +69,8 @@ class WorkloadTest(TestBase):
     #: The fewest and the most members that the workload works with.
     least_members: ClassVar[int] = 1
     most_members: ClassVar[int] = MAX_MEMBERS
+    #: How many CPUs a member can use because of its threads; None for all of its node.
+    member_threads: ClassVar[int | None] = None
     #: Environment variables of members and of load pods.
     environment: ClassVar[Mapping[str, str]] = {}
 
@@ -167,6 +169,11 @@ class WorkloadTest(TestBase):
         return 0.0
 
     # -- what other code needs of any test
+
+    @classmethod
+    def all_details(cls) -> tuple[Detail, ...]:
+        """What the load program reports, and the CPU time of the members."""
+        return (*cls.details, *MEMBERS_CPU)
 
     @property
     def has_data(self) -> bool:

@@ -74,6 +74,8 @@ class Test(WorkloadTest):
     ports: ClassVar[tuple[Port, ...]] = (Port(PORT),)
     least_members: ClassVar[int] = 2
     most_members: ClassVar[int] = 50
+    #: Without `io-threads` one thread reads, executes and answers all commands.
+    member_threads: ClassVar[int | None] = 1
     programs: ClassVar[Mapping[str, str]] = {
         "valkey-server": "valkey-server",
         "valkey-benchmark": "valkey-tools",

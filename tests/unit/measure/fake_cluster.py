@@ -91,14 +91,15 @@ class FakeCluster:
         }
 
     def be_ready(self, pod: dict[str, Any]) -> None:
-        """Let a pod's container run, and be ready."""
-        (container,) = pod["spec"]["containers"]
+        """Let a pod's containers run, and be ready."""
+        running = {"running": {"startedAt": STARTED}}
         pod["status"] = {
             "phase": "Running",
             "podIP": f"10.0.1.{next(self._uids)}",
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": FINISHED}],
             "containerStatuses": [
-                {"name": container["name"], "state": {"running": {"startedAt": STARTED}}}
+                {"name": container["name"], "ready": True, "state": running}
+                for container in pod["spec"]["containers"]
             ],
         }
 
@@ -200,7 +201,9 @@ class FakeCluster:
             return None
         return Log(text[:most_bytes], len(text) <= most_bytes)
 
-    def last_lines(self, namespace: str, pod: str, container: str, lines: int) -> str:
+    def last_lines(
+        self, namespace: str, pod: str, container: str, lines: int, *, timestamps: bool = False
+    ) -> str:
         return "\n".join(self.logs.get((pod, container), "").splitlines()[-lines:])
 
     def watch(self, path, labels, look, done, *, seconds):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
 from rackrate import tools
-from rackrate.errors import InvalidPlan
+from rackrate.errors import ClusterUnreachable, InvalidPlan, Throttled
 from rackrate.measure import manifests, members
 from rackrate.plan.schedule import BlockItem, block_items
 from rackrate.results.schema import Results
@@ -61,7 +62,7 @@ def test_members_are_on_the_arms_nodes_and_know_each_others_names(deploy, cluste
     ]
     for pod in found:
         assert pod["spec"]["subdomain"] == service["metadata"]["name"]
-        (container,) = pod["spec"]["containers"]
+        container = member_of(pod)
         arm = pod["metadata"]["labels"][manifests.ARM]
         for index in range(2):
             name = f"etcd-{arm}-{index}"
@@ -285,7 +286,9 @@ def test_a_member_that_is_never_ready_is_waited_for_no_longer_than_it_may_take(
 ):
     def start(pod):
         cluster.be_ready(pod)
-        pod["status"]["conditions"] = []  # since 2026-11-21, when it started
+        pod["status"]["conditions"] = []
+        for each in pod["status"]["containerStatuses"]:
+            each["ready"] = False  # since 2026-11-21, when it started
 
     cluster.on_member = start
     deploy(PLAN)
@@ -333,6 +336,114 @@ def test_how_members_started_is_kept(deploy, store, resources):
     assert (first.started_at, first.ready_at) == (fake_cluster.STARTED, fake_cluster.FINISHED)
 
 
+class TestCpuOfMembers:
+    """The second container of a member's pod prints the CPU time that the member used."""
+
+    @pytest.fixture(autouse=True)
+    def counted(self, cluster):
+        """Members that use 0.4 and 0.9 CPUs, from ten seconds before a trial until ten after."""
+        started = datetime.fromisoformat(fake_cluster.STARTED)
+
+        def start(pod):
+            cluster.be_ready(pod)
+            percent = {"0": 40, "1": 90}[pod["spec"]["hostname"][-1]]
+            lines = (
+                f"{started + timedelta(seconds=second):%Y-%m-%dT%H:%M:%S}.5Z"
+                f" {5000 + second}.00 {700 + percent * second}"
+                for second in range(-10, 13)
+            )
+            name = pod["metadata"]["name"]
+            cluster.logs[name, "etcd-cpu"] = "".join(f"{line}\n" for line in lines)
+
+        cluster.on_member = start
+
+    def measured(self, deploy, measure, store):
+        for item in block_items(deploy({**PLAN, "tests": [ETCD]})):
+            measure(item)
+        found = of_etcd(store)
+        assert all(trial.is_measured for trial in found)
+        return found
+
+    def test_trials_tell_the_mean_of_the_members_and_the_busiest(self, deploy, measure, store):
+        for trial in self.measured(deploy, measure, store):
+            assert trial.detail("members_cpu_percent") == pytest.approx(65)
+            assert trial.detail("busiest_member_cpu_percent") == pytest.approx(90)
+
+    @pytest.mark.parametrize("log", [None, "", "sh: not found\n", "2026-11-21T08:00:01Z 1.00 9\n"])
+    def test_without_the_figure_of_one_member_there_is_none_and_no_trial_is_lost(
+        self, deploy, measure, cluster, store, log
+    ):
+        start = cluster.on_member
+
+        def fail(pod):
+            start(pod)
+            if pod["spec"]["hostname"] == "etcd-baseline-1":
+                cluster.logs[pod["metadata"]["name"], "etcd-cpu"] = log
+                if log is None:
+                    del cluster.logs[pod["metadata"]["name"], "etcd-cpu"]
+
+        cluster.on_member = fail
+        found = self.measured(deploy, measure, store)
+        assert {t.arm for t in found if "members_cpu_percent" in t.details} == {"treatment"}
+        assert {t.arm for t in found if "busiest_member_cpu_percent" in t.details} == {"treatment"}
+
+    @pytest.mark.parametrize("error", [ClusterUnreachable("no answer"), Throttled("slow down")])
+    def test_a_node_that_does_not_give_the_log_costs_no_trial(
+        self, deploy, measure, cluster, store, monkeypatch, error
+    ):
+        def refuse(*_, **__):
+            raise error
+
+        monkeypatch.setattr(cluster, "last_lines", refuse)
+        for trial in self.measured(deploy, measure, store):
+            assert "members_cpu_percent" not in trial.details
+
+    @pytest.mark.parametrize(
+        "state",
+        [
+            {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+            {"terminated": {"exitCode": 128, "reason": "StartError", "message": "no sh"}},
+            {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}},
+        ],
+    )
+    def test_a_member_is_ready_and_not_lost_if_the_container_that_counts_fails(
+        self, deploy, measure, cluster, store, resources, state
+    ):
+        start = cluster.on_member
+
+        def fail(pod):
+            start(pod)
+            pod["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+            (status,) = [s for s in pod["status"]["containerStatuses"] if s["name"] == "etcd-cpu"]
+            status |= {"ready": False, "state": state}
+            del cluster.logs[pod["metadata"]["name"], "etcd-cpu"]
+
+        cluster.on_member = fail
+        deploy(PLAN)
+        assert await_servers(RUN, resources).ready
+        kept = store.find(RUN, members.NAME, members.WorkloadStarts)
+        for each in (each for of in kept.workloads for each in of.members):
+            assert (each.started_at, each.ready_at) == (fake_cluster.STARTED, None)
+            assert each.failure is None
+        for item in store.items(RUN):
+            measure(item)
+        assert all(trial.is_measured for trial in trials(store))
+
+    def test_it_runs_from_the_tools_image_beside_a_member_of_any_image(self, deploy, cluster):
+        own = f"registry.example/etcd@sha256:{'0' * 64}"
+        deploy({**PLAN, "tests": [{**ETCD, "image": own}]})
+        for pod in pods(cluster, "member"):
+            counts, member = pod["spec"]["containers"]
+            assert pod["spec"]["shareProcessNamespace"]
+            assert (counts["name"], member["name"]) == ("etcd-cpu", "etcd")
+            assert (counts["image"], member["image"]) == (SETTINGS.tool_image, own)
+            assert counts["securityContext"] == member["securityContext"]
+            assert counts["resources"] == {
+                "requests": {"cpu": "10m", "memory": "16Mi"},
+                "limits": {"memory": "32Mi"},
+            }
+
+
 def test_teardown_leaves_nothing_of_a_workload(deploy, cluster, resources):
     deploy(PLAN)
     assert teardown(RUN, resources).gone
@@ -348,13 +459,23 @@ def test_a_plan_of_a_workload_alone_measures_it_alone(deploy, store):
 
 def end(cluster, pod, **ended):
     """Let the container of a member's pod end."""
-    (container,) = pod["spec"]["containers"]
+    container = member_of(pod)["name"]
+    let_end(pod, container, **ended)
+    cluster.logs[pod["metadata"]["name"], container] = "starting\nthe disk is full\n"
+
+
+def let_end(pod, container, **ended):
+    """Let one of a pod's containers end. The pod is not ready then."""
     times = {"startedAt": fake_cluster.STARTED, "finishedAt": fake_cluster.FINISHED}
     pod["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
-    pod["status"]["containerStatuses"] = [
-        {"name": container["name"], "state": {"terminated": {**times, **ended}}}
-    ]
-    cluster.logs[pod["metadata"]["name"], container["name"]] = "starting\nthe disk is full\n"
+    (status,) = [s for s in pod["status"]["containerStatuses"] if s["name"] == container]
+    status |= {"ready": False, "state": {"terminated": {**times, **ended}}}
+
+
+def member_of(pod):
+    """The container of a member, and not the one that counts its CPU time."""
+    (container,) = [c for c in pod["spec"]["containers"] if not c["name"].endswith("-cpu")]
+    return container
 
 
 def test_a_workload_on_as_many_nodes_as_there_are_is_refused_if_it_needs_more(plan):

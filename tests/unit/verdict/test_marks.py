@@ -37,6 +37,8 @@ TESTS = {
             {"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10},
             {"name": "tcp-8", "tool": "iperf3", "streams": 8, "seconds": 10},
             {"name": "rtt", "tool": "ping"},
+            {"name": "etcd", "tool": "etcd"},
+            {"name": "valkey", "tool": "valkey"},
         ),
     )
 }
@@ -123,6 +125,28 @@ class TestCpu:
     def test_a_failed_trial_and_a_tool_that_tells_nothing_are_not_marked(self):
         failed = trial(details={"client_cpu_percent": 100.0}, status="failed")
         assert marked({key(): failed, key(2): trial()}) == {}
+
+    @pytest.mark.parametrize(
+        ("test", "cpus", "least"),
+        [("etcd", 2, 180), ("etcd", 16, 1440), ("valkey", 16, 90), ("valkey", None, 90)],
+    )
+    def test_a_member_is_busy_with_all_cpus_of_its_node_or_all_of_its_threads(
+        self, test, cpus, least
+    ):
+        def found(percent):
+            details = {"members_cpu_percent": 1.0, "busiest_member_cpu_percent": percent}
+            trials = {key(test=test): trial(0.001, details=details)}
+            return marked(trials, plan=planned_run(cpus=cpus))
+
+        assert found(least - 1) == {}
+        (mark,) = found(least + 1)[key(test=test)]
+        assert mark.mark == "server_cpu"
+        assert "the busiest member computed 9" in mark.text
+
+    def test_a_member_of_a_node_with_unknown_cpus_may_have_more(self):
+        details = {"busiest_member_cpu_percent": 6000.0}
+        trials = {key(test="etcd"): trial(0.001, details=details)}
+        assert marked(trials, plan=planned_run(cpus=None)) == {}
 
     @given(st.floats(0, 1600), st.sampled_from(["tcp-1", "tcp-8"]), st.integers(1, 64))
     def test_a_mark_means_nine_tenths_of_what_the_tool_could_use(self, percent, test, cpus):
