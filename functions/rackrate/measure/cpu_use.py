@@ -22,13 +22,14 @@ SUFFIX = "-cpu"
 CPUS, MEMORY_MIB, MOST_MEMORY_MIB = 0.01, 16, 32
 #: How often it prints.
 _PERIOD_SECONDS = 0.5
-#: Prints the node's uptime in seconds, and the CPU time of all processes but its own in ticks. In
-#: a line of `/proc/PID/stat`, the fields after the name begin with the state; from the twelfth on
-#: they are utime, stime, and both of children that have ended (proc_pid_stat(5)). The shell itself
-#: reads them, so that only `sleep` costs a process.
+#: Prints the node's uptime in seconds, and the CPU time of all processes in ticks, but for its own
+#: and for process 1, which is that of Kubernetes' pause container. In a line of `/proc/PID/stat`,
+#: the fields after the name begin with the state; from the twelfth on they are utime, stime, and
+#: both of children that have ended (proc_pid_stat(5)). The shell itself reads them, so that only
+#: `sleep` costs a process.
 _SCRIPT = (
     "while read -r up rest < /proc/uptime; do total=0;"
-    ' for stat in /proc/[0-9]*/stat; do [ "$stat" = "/proc/$$/stat" ] && continue;'
+    ' for stat in /proc/[0-9]*/stat; do case "$stat" in /proc/1/*|"/proc/$$/stat") continue; esac;'
     ' { read -r line < "$stat"; } 2> /dev/null || continue; set -- ${line##*) };'
     " total=$((total + ${12} + ${13} + ${14} + ${15})); done;"
     f' echo "$up $total"; sleep {_PERIOD_SECONDS}; done'
@@ -98,9 +99,10 @@ def readings(log: str) -> list[Reading]:
 def percent_used(found: Sequence[Reading], span: Span) -> float | None:
     """The CPU time that a member used while a trial was measured; 100 % is one CPU.
 
-    A trial's container also connects, warms up and ends, and the kubelet tells whole seconds. So
-    this is the mean over the busiest stretch of the container's life that is as long as the tool
-    measured, or over all of its life if the tool does not say how long.
+    A trial's container also connects, warms up and ends, and the kubelet tells its life in whole
+    seconds. The tool's own duration is more precise, and the member is busiest meanwhile. So this
+    is the mean over the busiest stretch that surely fits between the readings in that duration. If
+    the tool does not say how long it measured, it is the mean over the life of its container.
 
     Args:
         found: the member's readings.
@@ -117,9 +119,8 @@ def percent_used(found: Sequence[Reading], span: Span) -> float | None:
     during = found[begin : end + 1]
     if not all(_follows(*pair) for pair in itertools.pairwise(during)) or len(during) < 2:
         return None
-    whole = during[-1].uptime - during[0].uptime
-    used = 100 * _busiest(during, min(whole, span.seconds or whole))
-    return used if used <= _MOST_PERCENT else None
+    percent = 100 * _cpus_used(during, span.seconds)
+    return percent if percent <= _MOST_PERCENT else None
 
 
 def _follows(first: Reading, second: Reading) -> bool:
@@ -130,8 +131,28 @@ def _follows(first: Reading, second: Reading) -> bool:
     )
 
 
+def _cpus_used(during: Sequence[Reading], seconds: float | None) -> float:
+    """The mean use of a load that lasted so long, in CPUs.
+
+    A load of two periods or more fills a stretch that is a period shorter, wherever it began. A
+    shorter one may fill none, so what was used around it beyond an idle member's use counts as its
+    own. One that is shorter than a period counts as one of a period.
+    """
+    whole = during[-1].uptime - during[0].uptime
+    if seconds is None or seconds >= 2 * _PERIOD_SECONDS:
+        stretch = whole if seconds is None else min(whole, seconds - _PERIOD_SECONDS)
+        return _busiest(during, stretch) / stretch
+    load = min(whole, max(seconds, _PERIOD_SECONDS))
+    around = min(whole, load + 2 * _PERIOD_SECONDS)
+    idle = min(
+        (second.cpu_seconds - first.cpu_seconds) / (second.uptime - first.uptime)
+        for first, second in itertools.pairwise(during)
+    )
+    return (_busiest(during, around) - idle * (around - load)) / load
+
+
 def _busiest(during: Sequence[Reading], seconds: float) -> float:
-    """The mean of the busiest stretch, in CPUs. Between two readings the use is constant.
+    """The most CPU seconds of a stretch of so many seconds. Between two readings use is constant.
 
     The busiest stretch begins or ends at a reading, since elsewhere moving it changes its use
     evenly in one of both directions.
@@ -140,8 +161,7 @@ def _busiest(during: Sequence[Reading], seconds: float) -> float:
     first, last = times[0], times[-1] - seconds
     starts = {max(first, min(start, last)) for t in times for start in (t, t - seconds)}
     return max(
-        (_cpu_seconds_at(during, times, start + seconds) - _cpu_seconds_at(during, times, start))
-        / seconds
+        _cpu_seconds_at(during, times, start + seconds) - _cpu_seconds_at(during, times, start)
         for start in starts
     )
 
