@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +49,15 @@ def results(lab: Lab, made: Deployment, run_id: str) -> dict[str, Any]:
     return dict(json.loads(found["Body"].read()))
 
 
+def trials(lab: Lab, made: Deployment, run_id: str) -> list[dict[str, str]]:
+    """The rows of a run's table of trials, without the warm-up."""
+    found = lab.aws("s3").get_object(
+        Bucket=made.outputs["BucketName"], Key=f"runs/{run_id}/trials.csv"
+    )
+    rows = csv.DictReader(io.StringIO(found["Body"].read().decode()))
+    return [row for row in rows if row["warm_up"] == "false"]
+
+
 def left_over(lab: Lab, made: Deployment) -> list[str]:
     """What runs have left in the stack's namespace."""
     core, namespace = lab.core, made.outputs["Namespace"]
@@ -76,6 +87,12 @@ def test_etcd_comes_to_a_verdict_and_leaves_nothing(lab: Lab, made: Deployment) 
         assert not set(nodes) & set(of_arm["load_nodes"])
         assert of_arm["phases"]["ready"] >= 0
         assert of_arm["phases"]["measure"] > 0
+    for row in trials(lab, made, "etcd"):
+        if row["test"] == "etcd":
+            mean, most = (
+                float(row[name]) for name in ("members_cpu_percent", "busiest_member_cpu_percent")
+            )
+            assert 1 < mean < most < 200
     assert left_over(lab, made) == []
 
 
