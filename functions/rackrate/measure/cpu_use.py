@@ -77,6 +77,11 @@ class Span(NamedTuple):
     seconds: float | None
 
 
+def covered_at(finished: float) -> float:
+    """When a trial that finished then is surely covered, if its members' nodes are not too busy."""
+    return finished + _KUBELET_SECONDS + 2 * _PERIOD_SECONDS
+
+
 def lines_since(started: float, now: float) -> int:
     """How many lines from the end of the log to read, for a trial that started then."""
     return min(_MOST_LINES, max(0, math.ceil((now - started) / _PERIOD_SECONDS)) + _SPARE_LINES)

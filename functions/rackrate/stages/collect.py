@@ -59,6 +59,8 @@ GLANCE_SECONDS = 10
 _REASON_LENGTH = 500
 #: No more members are asked for their CPU time after so long. It is not worth an item.
 _CPU_SECONDS = 20
+#: How long Collect waits at most until members have printed what they used to the end.
+_CPU_WAIT_SECONDS = 2.0
 #: Logs of up to so many bytes are read and parsed in parallel. Larger ones take turns, because a
 #: parsed log can take more than twenty times its size.
 _SMALL_LOG_BYTES = 256 * 1024
@@ -486,6 +488,8 @@ def _with_cpu_use(
     of_arm: dict[str, set[Span]] = {}
     for key, span in spans.items():
         of_arm.setdefault(key.arm, set()).add(span)
+    late = cpu_use.covered_at(max(span.finished for span in spans.values())) - time.time()
+    time.sleep(min(_CPU_WAIT_SECONDS, max(0.0, late)))
     lines = cpu_use.lines_since(min(span.started for span in spans.values()), time.time())
     until = time.monotonic() + _CPU_SECONDS
     container = members.counting(test.name)

@@ -413,6 +413,17 @@ def test_a_log_that_cannot_be_read_any_more_is_none(api, cluster, code):
     assert cluster.log("bench", "p", "tcp-1", 100) is None
 
 
+def test_the_last_lines_come_with_their_times_if_wanted(api, cluster):
+    api.answers["GET", f"{PODS}/p/log"] = (200, b"2026-11-25T12:00:01Z 1.00 2\n")
+    found = cluster.last_lines("bench", "p", "etcd-cpu", 7, timestamps=True)
+    assert found == "2026-11-25T12:00:01Z 1.00 2\n"
+    query = api.requests[-1]["query"]
+    assert (query["container"], query["tailLines"]) == ("etcd-cpu", "7")
+    assert query["timestamps"] == "true"
+    cluster.last_lines("bench", "p", "etcd", 7)
+    assert "timestamps" not in api.requests[-1]["query"]
+
+
 def pod(name, phase):
     return {"metadata": {"name": name}, "status": {"phase": phase}}
 

@@ -15,6 +15,7 @@ from rackrate.plan.schedule import BlockItem, block_items
 from rackrate.results.schema import Results
 from rackrate.selectors import Selector
 from rackrate.settings import LOAD, StackArm
+from rackrate.stages import collect
 from rackrate.stages.analyze import analyze
 from rackrate.stages.await_servers import await_servers
 from rackrate.stages.check_links import check_links
@@ -428,6 +429,17 @@ class TestCpuOfMembers:
         for item in store.items(RUN):
             measure(item)
         assert all(trial.is_measured for trial in trials(store))
+
+    def test_a_trial_that_has_just_finished_is_waited_for_until_its_end_was_printed(
+        self, deploy, measure, cluster, store, monkeypatch
+    ):
+        slept = []
+        now = datetime.fromisoformat(fake_cluster.FINISHED).timestamp() + 0.5
+        monkeypatch.setattr(collect.time, "sleep", slept.append)
+        items = block_items(deploy({**PLAN, "tests": [ETCD]}))
+        monkeypatch.setattr(collect.time, "time", lambda: now)
+        measure(items[0])
+        assert max(slept) == pytest.approx(1.5)
 
     def test_it_runs_from_the_tools_image_beside_a_member_of_any_image(self, deploy, cluster):
         own = f"registry.example/etcd@sha256:{'0' * 64}"
