@@ -312,7 +312,7 @@ def counting(test: str) -> str:
 
 
 def _counting(test: WorkloadTest, image: str) -> Json:
-    """The container that counts a member's CPU time. It is an image of ours whatever the member's.
+    """The container that counts a member's CPU time, of the tools' image whatever the member's is.
 
     It is no init container that restarts: a member would wait for the start of such a container.
     """

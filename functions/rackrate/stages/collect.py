@@ -494,7 +494,7 @@ def _with_cpu_use(
     until = time.monotonic() + _CPU_SECONDS
     container = members.counting(test.name)
 
-    def read_one(member: Member, wanted: Iterable[Span]) -> dict[Span, float | None]:
+    def used_by(member: Member, during: Iterable[Span]) -> dict[Span, float | None]:
         if member.pod is None or time.monotonic() > until:
             return {}
         named = member.pod["metadata"]
@@ -503,18 +503,17 @@ def _with_cpu_use(
             found = cpu_use.readings(cluster.last_lines(*where, lines, timestamps=True))
         except (ClusterUnreachable, Throttled):
             return {}
-        return {span: cpu_use.percent_used(found, span) for span in wanted}
+        return {span: cpu_use.percent_used(found, span) for span in during}
 
-    wanted = [(arm, member) for arm in of_arm for member in members_of[arm]]
-    found = pool.map(lambda each: read_one(each[1], of_arm[each[0]]), wanted)
-    used: dict[str, list[dict[Span, float | None]]] = {arm: [] for arm in of_arm}
-    for (arm, _), each in zip(wanted, found, strict=True):
-        used[arm].append(each)
+    asked = {
+        arm: [pool.submit(used_by, member, during) for member in members_of[arm]]
+        for arm, during in of_arm.items()
+    }
 
     def completed(read: _Read) -> _Read:
         if (span := spans.get(read.trial.key)) is None:
             return read
-        percents = [each.get(span) for each in used[read.trial.arm]]
+        percents = [each.result().get(span) for each in asked[read.trial.arm]]
         return read._replace(trial=read.trial.with_members_cpu(percents))
 
     return [completed(read) for read in reads]
