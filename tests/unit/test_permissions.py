@@ -51,6 +51,8 @@ def _words(name):
     return name.title().replace("_", "")
 
 
+#: What IAM asks for an operation of another name. A transaction needs what its parts need.
+NEEDED = {"TransactWriteItems": "PutItem"}
 #: The caller of the test's own calls.
 NOBODY = "nobody"
 
@@ -171,7 +173,7 @@ def calls(store, cluster, ec2, monkeypatch):
     running = [NOBODY]
 
     def note(service, operation):
-        made[running[-1]].add(f"{service}:{operation}")
+        made[running[-1]].add(f"{service}:{NEEDED.get(operation, operation)}")
 
     def heard(model, **_):
         note(model.service_model.service_name, model.name)
