@@ -1,8 +1,9 @@
-"""Where a run's workloads and their load were, and how long each phase took. Pure."""
+"""Where a run's workloads and their load were, how long each phase took, and the CPU. Pure."""
 
 from __future__ import annotations
 
 import datetime
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -12,6 +13,7 @@ from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.workloads import places
+from rackrate.tools.base import MEMBERS_CPU
 from rackrate.workloads.base import Volume, WorkloadTest
 
 LoadFrom = Literal["load nodes", "nodes of the arm"]
@@ -45,6 +47,11 @@ class WorkloadOfResults(Document):
     storage: str
     """Where members kept their data: `memory`, `node`, or such as `20 GiB of gp3`."""
     phases: PhasesOfWorkload
+    members_cpu_percent: float | None
+    """CPU time of its members, mean over them, median of the trials; 100 % is one CPU. Null if it
+    was not read."""
+    busiest_member_cpu_percent: float | None
+    """CPU time of the member that used most, median of the trials."""
 
 
 def workloads_of(
@@ -88,6 +95,7 @@ def _workload(
             settle=float(test.settle_seconds),
             measure=_duration(t for t in ours if not t.warm_up),
         ),
+        **{detail.name: _median(ours, detail.name) for detail in MEMBERS_CPU},
     )
 
 
@@ -95,6 +103,11 @@ def _storage(test: WorkloadTest) -> str:
     if isinstance(test.storage, Volume):
         return f"{test.storage.gib} GiB of {test.storage.storage_class}"
     return test.storage
+
+
+def _median(trials: Iterable[Trial], detail: str) -> float | None:
+    known = [value for trial in trials if (value := trial.detail(detail)) is not None]
+    return statistics.median(known) if known else None
 
 
 def _duration(trials: Iterable[Trial]) -> float | None:

@@ -370,6 +370,18 @@ class TestCpuOfMembers:
             assert trial.detail("members_cpu_percent") == pytest.approx(65)
             assert trial.detail("busiest_member_cpu_percent") == pytest.approx(90)
 
+    def test_the_page_tells_it(self, deploy, measure, store, resources):
+        self.measured(deploy, measure, store)
+        analyze(RUN, resources, after_failure=False)
+        report(RUN, resources, failure=None)
+        found = store.find(RUN, "results.json", Results).workloads
+        for each in found:
+            assert each.members_cpu_percent == pytest.approx(65)
+            assert each.busiest_member_cpu_percent == pytest.approx(90)
+        page = store.find_text(RUN, "report.html").decode()
+        assert "65 %" in page
+        assert "90 %" in page
+
     @pytest.mark.parametrize("log", [None, "", "sh: not found\n", "2026-11-21T08:00:01Z 1.00 9\n"])
     def test_without_the_figure_of_one_member_there_is_none_and_no_trial_is_lost(
         self, deploy, measure, cluster, store, log

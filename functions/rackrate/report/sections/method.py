@@ -25,7 +25,7 @@ from rackrate.report.markup import (
 from rackrate.report.material import Material
 from rackrate.results.schema import CounterIncreases, Findings, Versions
 from rackrate.results.workloads import PhasesOfWorkload, WorkloadOfResults
-from rackrate_text.units import UNKNOWN, dollars, duration, quantity
+from rackrate_text.units import UNKNOWN, dollars, duration, percent, quantity
 from rackrate_text.words import counted, listed, metric_of_test, span
 
 _FACTS: Mapping[str, Callable[[Node], str | int | None]] = {
@@ -205,7 +205,7 @@ def _setting(arm: Arm) -> str:
 
 
 def _workloads(workloads: Iterable[WorkloadOfResults]) -> str:
-    """Where members and load of each workload were, and how long its phases took."""
+    """Where members and load of each workload were, how long its phases took, and their CPU."""
     rows = [
         [
             row_head(text(f"{each.test}, {each.arm}")),
@@ -216,14 +216,22 @@ def _workloads(workloads: Iterable[WorkloadOfResults]) -> str:
                 number(text(UNKNOWN if seconds is None else duration(seconds)))
                 for _, seconds in each.phases
             ),
+            *(
+                number(text(UNKNOWN if used is None else percent(used / 100)))
+                for used in (each.members_cpu_percent, each.busiest_member_cpu_percent)
+            ),
         ]
         for each in workloads
     ]
     if not rows:
         return ""
     phases = (f"{name} took" for name in PhasesOfWorkload.model_fields)
-    heads = ("workload", "members on", "load from", "data in", *phases)
-    return table(heads, rows, caption="Workloads, with the time of each phase")
+    heads = ("workload", "members on", "load from", "data in", *phases, "CPU, mean", "CPU, most")
+    caption = (
+        "Workloads, with the time of each phase, and the CPU time of their members while they were"
+        " measured: mean over the members, and the member with most. 100 % is one CPU"
+    )
+    return table(heads, rows, caption=caption)
 
 
 def _topology(arms: Iterable[Arm]) -> str:

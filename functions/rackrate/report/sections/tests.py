@@ -59,11 +59,15 @@ def _figures(test: TestMaterial) -> list[str]:
 def _settings(test: TestBase) -> str:
     """The test's settings in the plan."""
     said = [
-        f"{escape(name.replace('_', ' '))} {escape(str(value))}"
+        f"{escape(name.replace('_', ' '))} {escape(_setting(value))}"
         for name, value in test
-        if name != "name" and value is not None and value is not False
+        if name != "name" and value is not None and value is not False and value != ()
     ]
     return " · ".join(said)
+
+
+def _setting(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _summaries(test: TestMaterial) -> str:
