@@ -39,9 +39,9 @@ OVERHEAD_SECONDS_PER_ROUND = 4.0
 OVERHEAD_SECONDS_PER_RUN = 25.0
 #: How many trials of a round, servers and trials of a run these overheads cover, and the seconds
 #: that each further one adds: counted with 60 to 1002 simulated nodes (docs/scale.md).
-_TRIALS_OF_A_ROUND, _SECONDS_PER_TRIAL = 100, 0.017
+_TRIALS_OF_A_ROUND, _SECONDS_PER_TRIAL = 100, 0.024
 _SERVERS, _SECONDS_PER_SERVER = 60, 0.21
-_TRIALS_OF_A_RUN, _SECONDS_PER_ANALYZED_TRIAL = 1000, 0.01
+_TRIALS_OF_A_RUN, _SECONDS_PER_ANALYZED_TRIAL = 1000, 0.003
 #: A batch has one make-up item for this many ordinary items, and at least one.
 ITEMS_PER_MAKEUP = 3
 #: The most pairs in one item. Step Functions limits a state's input to 256 KiB, of which an item
