@@ -118,6 +118,12 @@ def test_a_call_that_gets_no_answer_ends_before_the_shortest_function():
     assert attempts * (config.connect_timeout + config.read_timeout) + pauses < shortest
 
 
+def test_every_call_says_that_it_is_rackrates():
+    for service in ("s3", "ec2"):
+        config = aws.session().client(service, region_name="us-east-1").meta.config
+        assert config.user_agent.startswith("rackrate ")
+
+
 def test_every_function_of_a_state_turns_what_passes_by_itself_into_a_retried_name():
     for path in (ROOT / "functions" / "handlers").glob("*.py"):
         text = path.read_text()
