@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import boto3
 import botocore.session
@@ -25,4 +26,13 @@ def session() -> boto3.Session:
     """The process's session."""
     made = botocore.session.get_session()
     made.set_default_client_config(_OF_ALL)
+    made.register("before-sign.s3.PutObject", _send_at_once)
     return boto3.Session(botocore_session=made)
+
+
+def _send_at_once(**event: Any) -> None:
+    """Send an object's content with its request.
+
+    botocore would first ask S3 whether it may, which takes a round trip for each of a run's logs.
+    """
+    del event["request"].headers["Expect"]

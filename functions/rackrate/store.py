@@ -294,7 +294,6 @@ class Store:
         self._dynamodb = session.client("dynamodb", config=unchecked)
         self._table = Table(self._dynamodb, table_name)
         self._s3 = session.client("s3", config=config)
-        self._s3.meta.events.register("before-sign.s3.PutObject", _send_at_once)
 
     # -- objects
 
@@ -951,14 +950,6 @@ class Store:
         """Write a verdict; a repeated analysis overwrites it."""
         sk = f"verdict#{verdict.test}#{verdict.metric}#{verdict.arm}"
         self._table.put({**verdict.to_json(), "pk": f"run#{run_id}", "sk": sk, "run_id": run_id})
-
-
-def _send_at_once(request: Any, **_: Any) -> None:
-    """Send an object's content with its request.
-
-    botocore would first ask S3 whether it may, which takes a round trip for each of a run's logs.
-    """
-    del request.headers["Expect"]
 
 
 def _prefix(kind: Kind, block: int | None = None) -> str:
