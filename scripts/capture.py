@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import yaml
 
@@ -111,7 +112,7 @@ def printed_by(run: Run) -> bytes:
         client = _start([*argv, *run.more], output.fileno(), environment)
         try:
             if run.sent is not None or run.server_dies:
-                time.sleep(min(test.expected_seconds / 2, MOST_SECONDS_BEFORE))
+                wait_until_halfway(test, output)
                 if client.poll() is not None:
                     raise CaptureError("the run ended too early: give the first one more to do")
             if run.sent is not None:
@@ -127,6 +128,11 @@ def printed_by(run: Run) -> bytes:
             client.wait()
         output.seek(0)
         return output.read()
+
+
+def wait_until_halfway(test: TestBase, _output: IO[bytes], /) -> None:
+    """Wait until a client is halfway. Most tools print nothing before their end: it takes time."""
+    time.sleep(min(test.expected_seconds / 2, MOST_SECONDS_BEFORE))
 
 
 @contextmanager

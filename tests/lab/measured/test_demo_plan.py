@@ -86,7 +86,7 @@ def test_results_have_the_documented_shape(results: Any, blocks: int, trials: in
     assert results["schema"] == "rackrate.result.v1"
     run = results["run"]
     assert (run["id"], run["status"], run["lab_scale"]) == (RUN, "succeeded", 0.1)
-    assert 60 < run["seconds"] < 200
+    assert run["seconds"] > 60
     assert run["started_at"].startswith("20")
     counts = {"planned": trials, "measured": trials, "failed": 0}
     assert results["trials"] == {**counts, "causes": [], "failures": []}

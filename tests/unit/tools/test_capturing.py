@@ -6,12 +6,15 @@ import os
 import socket
 import subprocess
 import sys
-from typing import ClassVar
+import time
+from collections.abc import Callable
+from typing import IO, ClassVar
 
 import pytest
 import yaml
 
 from rackrate.tools import Metric, Port, Server, TestBase
+from scripts import capture
 from scripts.capture import (
     MOST_REPEATS,
     NO_ROUTE,
@@ -57,8 +60,9 @@ import sys
 from typing import ClassVar
 from rackrate.tools import Metric, Port
 from rackrate.workloads.base import DATA, FILES, OWN_ADDRESS, WorkloadTest
-from scripts import members
+from scripts import capture, members
 from scripts.capture import Run, _prepare, failures, printed_by
+from tests.unit.tools.test_capturing import until_printed
 
 MEMBER = '''
 import http.server, pathlib, socket, sys
@@ -78,8 +82,10 @@ import os, sys, time, urllib.request
 try:
     for each in sys.argv[1:3]:
         print(urllib.request.urlopen(f"http://{each}:8000/", timeout=9).read().decode(), flush=True)
-    time.sleep(float(os.environ["PAUSE"]))
-    print("again", urllib.request.urlopen(f"http://{each}:8000/").status)
+    for _ in range(int(os.environ["MORE"])):
+        again = urllib.request.urlopen(f"http://{each}:8000/").status
+        time.sleep(0.1)
+    print("again", again)
 except OSError as error:
     print(error)
 '''
@@ -89,7 +95,7 @@ class Pair(WorkloadTest):
     members: int = 2
     ports: ClassVar = (Port(8000),)
     ready_path: ClassVar = "/"
-    environment: ClassVar = {"PAUSE": "2"}
+    environment: ClassVar = {"MORE": "1"}
     expected_seconds: ClassVar = 2.0
     metrics: ClassVar = (Metric("greetings", "greetings/s", "higher", "a count", step=1.0),)
     def member_argv(self, index, names):
@@ -103,10 +109,25 @@ class Pair(WorkloadTest):
 
 test = Pair(name="pair")
 _prepare({})
+capture.wait_until_halfway = until_printed(b"I am 1 10.0.1.1 10.0.1.2\\n")
 members.prepare(test)
 for run in (Run(test), failures(test)["server-died"], failures(test)["unreachable"]):
+    # Until the members are killed, however late.
+    Pair.environment = {"MORE": "250" if run.server_dies else "1"}
     print(printed_by(run).decode(), end="---\\n", flush=True)
 """
+
+
+def until_printed(text: bytes) -> Callable[[TestBase, IO[bytes]], None]:
+    """What waits until the client has printed a text: a busy machine starts it late."""
+
+    def wait(_test: TestBase, output: IO[bytes]) -> None:
+        deadline = time.monotonic() + 60
+        while text not in os.pread(output.fileno(), 10_000, 0):
+            assert time.monotonic() < deadline, f"the client never prints {text!r}"
+            time.sleep(0.01)
+
+    return wait
 
 
 class MadeUp(TestBase):
@@ -145,7 +166,8 @@ def test_a_run_that_succeeds_is_captured_with_both_outputs_in_order():
         ("wrong-option", b"starting\nwhat is --no-such-option\n"),
     ],
 )
-def test_each_failure_is_brought_about(situation, printed):
+def test_each_failure_is_brought_about(monkeypatch, situation, printed):
+    monkeypatch.setattr(capture, "wait_until_halfway", until_printed(b"server says hello\n"))
     assert printed_by(failures(TEST)[situation]) == printed
 
 
