@@ -144,7 +144,7 @@ def _sweep_table(cells: Sequence[Cell], width: int) -> Table:
     table.add_column("Value", overflow="fold")
     table.add_column("Mean", justify="right", no_wrap=True)
     if has_total:
-        table.add_column("All pairs", justify="right", no_wrap=True)
+        table.add_column("Total", justify="right", no_wrap=True)
     if has_share:
         table.add_column("Share", justify="right", no_wrap=True)
     table.add_column("Against the first", no_wrap=True)

@@ -50,13 +50,17 @@ def capitalized(words: str) -> str:
 _DECIMAL = re.compile(r"(\d)_(\d)")
 
 
+def metric_words(metric: str) -> str:
+    """A metric in words: `latency_p99` is `latency p99`, and `latency_p99_9` `latency p99.9`."""
+    return _DECIMAL.sub(r"\1.\2", metric).replace("_", " ")
+
+
 def metric_of_test(test: str, metric: str) -> str:
     """A test and its metric in words, such as `tcp-1 throughput`; a name that both have once.
 
-    The metric `latency_p99` of the test `latency` is `latency p99`, and `latency_p99_9` is
-    `latency p99.9`.
+    The metric `latency_p99` of the test `latency` is `latency p99`.
     """
-    words = _DECIMAL.sub(r"\1.\2", metric).replace("_", " ")
+    words = metric_words(metric)
     return words if words == test or words.startswith(f"{test} ") else f"{test} {words}"
 
 

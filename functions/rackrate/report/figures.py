@@ -17,7 +17,7 @@ from rackrate.report.values import Columns, Value, by_column
 from rackrate.tools import Interval
 from rackrate.verdict.model import Ends
 from rackrate_text.units import UNKNOWN, duration, metric_column, percent, quantity
-from rackrate_text.words import counted, listed, metric_of_test
+from rackrate_text.words import counted, listed, metric_of_test, metric_words
 
 #: The medians of an arm by client and server.
 Medians = Mapping[tuple[str, str], float]
@@ -31,7 +31,7 @@ def trials_figure(metric: MetricMaterial) -> str:
     shown = dots.Trials(
         arms=len(page.arms),
         unit=metric.unit,
-        label=metric.name,
+        label=metric_words(metric.name),
         dots=tuple(_dot(metric, trial, value) for trial, value in metric.values),
         losses=tuple(
             dots.Loss(
@@ -195,7 +195,7 @@ def _trials_data(metric: MetricMaterial) -> str:
         ]
         for trial, value, note in (*lost, *measured)
     )
-    heads = ("block", "arm", "client → server", metric.name, "note", "output")
+    heads = ("block", "arm", "client → server", metric_words(metric.name), "note", "output")
     return rows_of(heads, rows, f"Trials of {metric.subject}", page)
 
 

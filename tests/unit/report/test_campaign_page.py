@@ -208,6 +208,14 @@ def test_beside_the_rate_of_a_workload_stands_its_median_latency():
     assert first[3:6] == ["8400 operations/s", "126 000 operations/s", "5.30 ms"]
 
 
+def test_a_figure_of_a_sweep_names_the_percentile_in_words():
+    cells = tuple(
+        campaigns.swept(nodes, "treatment", metric="latency_p99", unit="s", mean=2e-2)
+        for nodes in (15, 60)
+    )
+    assert "latency p99, ms" in said(render_campaign(sweep(sweep=cells)))
+
+
 def test_what_adds_up_over_nodes_has_an_efficiency_and_anything_else_a_change():
     assert "efficiency per node" in words(sweep())
     cells = tuple(cell.model_copy(update={"total": None}) for cell in sweep().sweep)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rackrate_text.words import counted, listed
+from rackrate_text.words import counted, listed, metric_of_test, metric_words
 
 
 def test_only_one_is_singular():
@@ -15,3 +15,11 @@ def test_a_list_says_how_many_it_leaves_out():
     assert listed(names, "or") == "a, b, c or d"
     assert listed(names, most=2) == "a, b and 2 more"
     assert listed(names, most=4) == "a, b, c and d"
+
+
+def test_a_metric_is_told_in_words_and_a_name_that_its_test_has_once():
+    assert [metric_words(each) for each in ("rtt", "latency_p99", "latency_p99_9")] == [
+        *("rtt", "latency p99", "latency p99.9"),
+    ]
+    assert metric_of_test("tcp-1", "throughput") == "tcp-1 throughput"
+    assert metric_of_test("latency", "latency_p99") == "latency p99"

@@ -200,8 +200,9 @@ def test_the_members_of_a_workload_are_started_each_in_its_own_place_and_die_tog
     names = "10.0.1.1 10.0.1.2"
     greetings = f"10.0.1.1 I am 0 {names}\n10.0.1.2 I am 1 {names}\n"
     assert whole == f"{greetings}again 200\n"
-    assert died.startswith(greetings)
-    assert "refused" in died
+    # What the client tells depends on whether it was connected when they died.
+    error = died.removeprefix(greetings)
+    assert error and error != died and "again" not in error
     assert "I am" not in unreachable
 
 

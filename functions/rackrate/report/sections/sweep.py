@@ -10,7 +10,7 @@ from rackrate.report.markup import cell, number, row_head, section, table, text
 from rackrate.report.values import by_column
 from rackrate.results.campaign import SweepCell
 from rackrate_text.units import UNKNOWN, change, changes, metric_column, percent, quantity
-from rackrate_text.words import capitalized, counted
+from rackrate_text.words import capitalized, counted, metric_words
 
 _REST = "campaign.json lists"
 
@@ -142,7 +142,7 @@ def _figure(metric: SweptMetric) -> str:
     shown = tiers.Tiers(
         names=tuple(str(value) for value in metric.values),
         swept=_swept(metric),
-        label=metric.metric,
+        label=metric_words(metric.metric),
         unit=metric.unit,
         tiers=tuple(found),
         nominal=max(nominals, default=None),
