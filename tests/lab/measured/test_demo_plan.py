@@ -23,18 +23,21 @@ from tests.browser.looking import FIGURES
 from tests.browser.opening import open_file
 from tests.lab.measured.processors import warning_of_theft
 from tests.lab.running import Lab
+from tests.lab.waiting import BUSY
 
 PLAN = stack.REPOSITORY / "docs" / "plans" / "demo.json"
 RUN = "demo"
 TESTS, ARMS = ("tcp-1", "tcp-8", "rtt"), ("treatment", "baseline")
 WARM_UPS = len(ARMS)
+# The command has them, and more on a busy machine.
+MOST_SECONDS = 240
 
 
 @pytest.fixture(scope="module")
 def demo(lab: Lab) -> Iterator[subprocess.CompletedProcess[str]]:
     """The one run of the demo plan that these tests look at."""
     with warning_of_theft("the run of the demo plan"):
-        done = lab.rackrate(PLAN, RUN, seconds=240)
+        done = lab.rackrate(PLAN, RUN, seconds=MOST_SECONDS)
     yield done
 
 
@@ -86,7 +89,7 @@ def test_results_have_the_documented_shape(results: Any, blocks: int, trials: in
     assert results["schema"] == "rackrate.result.v1"
     run = results["run"]
     assert (run["id"], run["status"], run["lab_scale"]) == (RUN, "succeeded", 0.1)
-    assert run["seconds"] > 60
+    assert 60 < run["seconds"] < BUSY * MOST_SECONDS
     assert run["started_at"].startswith("20")
     counts = {"planned": trials, "measured": trials, "failed": 0}
     assert results["trials"] == {**counts, "causes": [], "failures": []}
