@@ -6,6 +6,9 @@ Project: [ping of iputils](https://github.com/iputils/iputils).
 - **Samples** `rtt`: the time of every answered packet, in the order of sending. A packet that was
   answered twice counts once, with its first answer. Lost packets have no sample. Without any
   answer there is no measurement.
+- **Losses**: `loss_ratio` is the share of packets without an answer. After the last packet, ping
+  waits one interval or twice the longest round-trip time, whichever is longer. An answer that comes
+  later counts as lost.
 - A packet is 28 bytes larger than its payload. A payload of 8972 bytes makes a packet of 9000, one
   byte less than the jumbo frame's 9001.
 - **Resolution**: ping prints three digits, but no less than 1 µs
@@ -89,7 +92,7 @@ class Test(TestBase):
     """Forbids fragments (`-M do`). A request larger than the path's MTU is then lost."""
 
     def argv(self, server: str) -> list[str]:
-        """The command line: numeric output, a timestamp on each line, 2 s for the last reply."""
+        """The command line: numeric output, a timestamp on each line, 2 s for a first reply."""
         return [
             *("ping", "-n", "-D", "-c", str(self.count), "-i", f"{self.interval_seconds:.6g}"),
             *("-W", "2", "-s", str(self.size_bytes)),
