@@ -7,7 +7,7 @@ import ipaddress
 import json
 import ssl
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lab.nodes.pki import Authority, KeyPair
@@ -69,10 +69,12 @@ class ControlPlane:
         service_cidr: str,
         webhook_url: str,
         api_server_flags: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """`address` is where nodes reach the API server; `data_directory` should be in memory.
 
-        `api_server_flags` come last, so they override the plane's own.
+        `api_server_flags` come last, so they override the plane's own. All programs get the
+        `environment` besides the lab's.
         """
         self.address = address
         self.port = port
@@ -84,6 +86,7 @@ class ControlPlane:
         self._logs = logs
         self._running: list[Process] = []
         self._api_server_flags = api_server_flags
+        self._environment = environment
         self._last_error = "no answer"
         first_service = next(ipaddress.ip_network(service_cidr).hosts())
         self._apiserver = self.authority.issue(
@@ -247,7 +250,8 @@ class ControlPlane:
         )
 
     def _run(self, name: str, argv: list[str]) -> None:
-        self._running.append(Process(name, argv, self._logs / f"{name}.log"))
+        log = self._logs / f"{name}.log"
+        self._running.append(Process(name, argv, log, environment=self._environment))
 
     def _ready(self) -> bool:
         try:
