@@ -17,15 +17,13 @@ from lab.aws.eks.infrastructure import NodeSpec
 from lab.errors import LabError
 from lab.nodes import cni, containerd, coredns, kubelet
 from lab.nodes.control_plane import ControlPlane
-from lab.nodes.process import Process
+from lab.nodes.process import RARE_COLLECTION, Process
 from lab.nodes.programs import Programs
 from lab.setup.image import PAUSE_IMAGE, TOOLS_IMAGE
 
 SCALE_LABEL = "rackrate.dev/network-scale"
 # RestartSec of kubelet.service and of containerd.service on Amazon Linux 2023.
 RESTART_SECONDS = 5.0
-# kubelet and containerd have small heaps, which Go by default collects whenever they have doubled.
-_GOGC = "400"
 
 
 @dataclass
@@ -160,7 +158,8 @@ class Node:
             argv,
             self.logs / f"{self.spec.name}.{name}.log",
             network_namespace=self.spec.name,
-            environment={**self.programs.environment, "PATH": self._path(), "GOGC": _GOGC},
+            # kubelet and containerd have small heaps.
+            environment={**self.programs.environment, "PATH": self._path(), **RARE_COLLECTION},
         )
         self._running.append(program)
 

@@ -30,7 +30,7 @@ from lab.aws.eks.infrastructure import (
 from lab.nodes import cni, coredns, kube_proxy
 from lab.nodes.cluster import MEMORY, Machine
 from lab.nodes.control_plane import RESTART_SECONDS, ControlPlane, kubeconfig
-from lab.nodes.process import Process, wait_until
+from lab.nodes.process import RARE_COLLECTION, Process, wait_until
 from lab.setup import kubernetes
 
 KUBELET_PORT = 10250
@@ -40,9 +40,6 @@ ADDON_SECONDS = 300.0
 _WORKERS = 8
 #: kwok renews a lease after a quarter of it; a Node without a renewal for 50 s is not Ready.
 _LEASE_SECONDS = 80
-#: Go by default collects garbage whenever its heap has doubled, which takes a fifth of the API
-#: server's processor time at 1002 nodes. A machine that plays all nodes has memory instead.
-_GO = {"GOGC": "400"}
 #: A node lists its images, which make up most of its object: twelve on a new node of EKS.
 _IMAGES = tuple(
     {
@@ -126,7 +123,8 @@ class SimulatedCluster:
                 # One certificate cannot name a thousand nodes that come and go.
                 "--kubelet-certificate-authority=",
             ],
-            environment=_GO,
+            # By default it takes a fifth of the API server's processor time at 1002 nodes.
+            environment=RARE_COLLECTION,
         )
         plane = self.control_plane
         self.endpoint = plane.endpoint
@@ -234,7 +232,7 @@ class SimulatedCluster:
         self.stopped = True
 
     def _run(self, name: str, logs: Path, argv: list[str]) -> None:
-        program = Process(name, argv, logs / f"{name}.log", environment=_GO)
+        program = Process(name, argv, logs / f"{name}.log", environment=RARE_COLLECTION)
         program.supervise(RESTART_SECONDS)
         self._programs.append(program)
 

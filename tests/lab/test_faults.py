@@ -41,9 +41,10 @@ class Ping:
 
 
 def ping(node: str, address: str, *more: str, count: int = 20) -> Ping:
-    """Send the packets at once: ping waits for the last answer no longer than between two packets.
+    """Send all packets at once, and wait a second for the last answer.
 
-    Packets 10 ms apart had one that counted as lost when a busy machine answered later.
+    ping waits one interval, or twice the longest round trip. With 10 ms between packets an answer
+    of a busy machine came later than that and counted as lost.
     """
     said = inside(
         *(*tools.command("ping"), "-q", "-c", str(count), "-l", str(count)),

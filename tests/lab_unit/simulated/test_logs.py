@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import threading
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from benchmarks.scale import PLAN
-from lab.simulated.logs import NoRecording, log_of, printed
+from lab.simulated.logs import NoRecording, Pods, log_of, printed
 from rackrate import tools
 from rackrate.measure.starts import waiting
 
@@ -75,3 +80,76 @@ def test_a_container_that_waited_printed_what_its_tool_prints_at_the_agreed_time
 def test_a_command_that_nobody_recorded_has_no_log(argv):
     with pytest.raises(NoRecording):
         printed(argv, STARTED, "one", in_group=False)
+
+
+@pytest.fixture
+def api():
+    """An API with three pods that have ended, one that runs, and two nodes; it notes requests."""
+    phases = {"p0": "Succeeded", "p1": "Succeeded", "p2": "Succeeded", "p3": "Running"}
+    pods = {
+        name: {"metadata": {"name": name}, "spec": {"nodeName": "n"}, "status": {"phase": phase}}
+        for name, phase in phases.items()
+    }
+    nodes = [
+        {"metadata": {"name": "near", "labels": {"placementGroup": "true"}}},
+        {"metadata": {"name": "far", "labels": {"placementGroup": "false"}}},
+    ]
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            url = urlsplit(self.path)
+            asked.append(url.path)
+            match url.path.removeprefix("/api/v1/").split("/"):
+                case ["nodes"]:
+                    found = {"items": nodes}
+                case ["namespaces", "rackrate", "pods"]:
+                    (selector,) = parse_qs(url.query)["fieldSelector"]
+                    phase = selector.removeprefix("status.phase=")
+                    selected = [pod for pod in pods.values() if pod["status"]["phase"] == phase]
+                    found = {"items": selected}
+                case [*_, name] if name in pods:
+                    found = pods[name]
+                case _:
+                    found = None
+            self.send_response(404 if found is None else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps(found).encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def pods_of(api, tmp_path):
+    """The pods of that API; it needs no certificates."""
+    none = base64.b64encode(b"").decode()
+    user = {"client-certificate-data": none, "client-key-data": none}
+    cluster = {"server": api[0], "certificate-authority-data": none}
+    config = {"clusters": [{"cluster": cluster}], "users": [{"user": user}]}
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config), "utf-8")
+    return Pods(path)
+
+
+def test_pods_that_have_ended_are_read_with_one_request_and_one_that_runs_by_itself(api, pods_of):
+    found = [pods_of.pod("rackrate", f"p{number}")["status"]["phase"] for number in (0, 1, 2)]
+    assert found == ["Succeeded"] * 3
+    assert api[1] == ["/api/v1/namespaces/rackrate/pods"]
+    assert pods_of.pod("rackrate", "p3")["status"]["phase"] == "Running"
+    assert api[1][-1] == "/api/v1/namespaces/rackrate/pods/p3"
+    with pytest.raises(LookupError):
+        pods_of.pod("rackrate", "p4")
+
+
+def test_nodes_are_read_with_one_request_and_an_unknown_one_is_an_error(api, pods_of):
+    assert (pods_of.in_group("near"), pods_of.in_group("far")) == (True, False)
+    assert api[1] == ["/api/v1/nodes"]
+    with pytest.raises(LookupError, match="elsewhere"):
+        pods_of.in_group("elsewhere")
