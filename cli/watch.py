@@ -301,6 +301,8 @@ class Watch[R: Record]:
             what = "starting"
         else:
             what, left = self._followed.describe(record, elapsed)
+            if record.is_over:  # the execution ends in a moment
+                left = None
         self._display.show(what, elapsed, left)
 
 

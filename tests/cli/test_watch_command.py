@@ -38,6 +38,7 @@ def test_it_follows_a_run_to_its_end_and_prints_the_verdict(
             ("Measure", stack.recording("running", "block 2 of 2", block=2, **expected)),
             ("Wait", wait(2)),
             ("Done", stack.recording("succeeded", "done", block=2, **expected)),
+            ("End", wait(2)),
         )
     )
     stack.put(RUN, "results.json", results(RUN))
@@ -45,6 +46,8 @@ def test_it_follows_a_run_to_its_end_and_prints_the_verdict(
     result = rackrate("watch", RUN, "--stack", stack.name, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "block 2 of 2" in result.stderr and "left" in result.stderr
+    over = [line for line in result.stderr.splitlines() if "done" in line]
+    assert over and not [line for line in over if "left" in line]
     assert "987 Mbit/s" in result.stdout
     assert (tmp_path / RUN / "results.json").exists()
 
