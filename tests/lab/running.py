@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,12 @@ SHORT: Mapping[str, Any] = {
 _plain = TypeDeserializer().deserialize
 
 
+@functools.cache
+def _core_api(written: str) -> kubernetes.CoreV1Api:
+    """The API of the cluster of a kubeconfig in JSON. A test that polls keeps one connection."""
+    return kubernetes.CoreV1Api(kubeconfig.new_client_from_config_dict(json.loads(written)))
+
+
 @dataclass
 class Lab:
     """The lab that is up, and what a user has: the stack's outputs, aws, kubectl, rackrate."""
@@ -51,11 +57,11 @@ class Lab:
     policies: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _clients: dict[str, Any] = field(default_factory=dict)
 
-    @cached_property
+    @functools.cached_property
     def outputs(self) -> dict[str, str]:
         return stack.outputs(self.status)
 
-    @cached_property
+    @functools.cached_property
     def environment(self) -> dict[str, str]:
         """What `lab env` prints, with the tools in PATH as `lab up` advises."""
         variables = stack.child_environment(self.status)
@@ -136,11 +142,9 @@ class Lab:
     @property
     def core(self) -> kubernetes.CoreV1Api:
         """The API of the cluster that is up now."""
-        return kubernetes.CoreV1Api(
-            kubeconfig.new_client_from_config(config_file=self.status["kubeconfig"])
-        )
+        return _core_api(Path(self.status["kubeconfig"]).read_text("utf-8"))
 
-    @cached_property
+    @functools.cached_property
     def apps(self) -> kubernetes.AppsV1Api:
         return kubernetes.AppsV1Api(self.core.api_client)
 

@@ -1,4 +1,7 @@
-"""Every experiment of docs/plans is one execution of the deployed stack, from plan to verdict."""
+"""Every experiment of docs/plans is one execution of the deployed stack, from plan to verdict.
+
+A plan that has nothing but what another plan of docs/plans measures here is not run again.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 import pytest
 
 from lab import stack
+from rackrate import tools
 from rackrate.plan import model as plans
 from tests.lab.running import Lab
 
@@ -42,9 +46,14 @@ def shortened(name: str) -> dict[str, Any]:
     tests = []
     for entry in found["tests"]:
         test = {"name": entry} if isinstance(entry, str) else entry
-        options = {**plans.CATALOGUE.get(test["name"], {}), **test}
+        options = type(complete(test)).model_fields
         tests.append({**test, **{key: SHORT[key] for key in SHORT if key in options}})
     return {**found, "tests": tests, "blocks": BLOCKS, "warm_up": False}
+
+
+def complete(test: Mapping[str, Any]) -> tools.TestBase:
+    """A test of a plan with all of its options."""
+    return tools.load_test({**plans.CATALOGUE.get(test["name"], {}), **test})
 
 
 def arms_of(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -129,7 +138,27 @@ def check_verdicts(lab: Lab, run: str, plan: Mapping[str, Any]) -> None:
         }
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != UPGRADE])
+def cells(name: str) -> set[str]:
+    """What a run of a plan measures here: each test with each arm's nodes and networks."""
+    plan = shortened(name)
+    return {
+        json.dumps([{**arm, "name": ""}, complete(test).model_dump(mode="json")], sort_keys=True)
+        for arm in arms_of(plan).values()
+        for test in plan["tests"]
+    }
+
+
+def is_repeated(name: str) -> bool:
+    """Does another plan measure all of it? Of two that are alike the first is run."""
+    own = cells(name)
+    return any(
+        own < (others := cells(other)) or (own == others and other < name)
+        for other in NAMES
+        if other != name
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not is_repeated(name)])
 def test_a_plan_is_measured_to_a_verdict(lab: Lab, name: str) -> None:
     # One after the other, because runs on the same nodes take turns.
     lab.start(run_of(name), shortened(name))
