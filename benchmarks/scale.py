@@ -31,6 +31,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import boto3
 from boto3.dynamodb.types import TypeDeserializer
@@ -61,6 +62,8 @@ PLAN: Mapping[str, Any] = {
     "seed": 7,
 }
 RUN = "scale"
+#: Selects a run's client pods.
+CLIENTS = "rackrate.dev/role=client"
 #: The states of a run that take time; Measure has the warm-up and the blocks.
 STAGES = ("Plan", "Deploy", "Await servers", "Measure", "Analyze", "Report", "Teardown", "Finish")
 #: Step Functions' limits (Step Functions developer guide, "Service quotas").
@@ -203,7 +206,7 @@ def _figures(region: Region, outputs: Mapping[str, str], arn: str) -> Json:
         "most_events": max(len(each) for each in histories),
         "requests": requests_of(requests),
         "throttled": sum(each["responseStatus"].get("code") == 429 for each in requests),
-        "slowest_request_seconds": max(map(_request_seconds, requests), default=0.0),
+        "deletion_seconds": deletion_of(requests),
         "state_bytes": max(map(largest_state, histories)),
         "event_bytes": max(each["event_bytes"] for each in invocations),
         "item_bytes": max(len(json.dumps(each, default=str)) for each in items),
@@ -365,12 +368,16 @@ def requests_of(audited: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _request_seconds(audited: Mapping[str, Any]) -> float:
-    """How long a request took; a watch lasts as long as it is asked to."""
-    if audited["verb"] == "watch":
-        return 0.0
-    begun = _moment(audited["requestReceivedTimestamp"])
-    return _moment(audited["stageTimestamp"]) - begun
+def deletion_of(audited: Iterable[Mapping[str, Any]]) -> float:
+    """The longest request that deleted the client pods of a round, in seconds."""
+    return max(
+        (
+            _moment(each["stageTimestamp"]) - _moment(each["requestReceivedTimestamp"])
+            for each in audited
+            if each["verb"] == "deletecollection" and CLIENTS in unquote(each["requestURI"])
+        ),
+        default=0.0,
+    )
 
 
 def starts_of(trials: Iterable[Mapping[str, Any]]) -> list[Json]:
@@ -616,6 +623,10 @@ def table(sizes: Sequence[Mapping[str, Any]]) -> list[str]:
         row(
             "longest collection of a round after its last test, s",
             (f"{max(each['on_lambda'] for each in s['collections']):.1f}" for s in sizes),
+        ),
+        row(
+            "of which the deletion of a round's pods, at most, s",
+            (f"{size['deletion_seconds']:.1f}" for size in sizes),
         ),
         *(
             row(f"{name} per pair", (f"{of[name]:.3g}" for of in flat))

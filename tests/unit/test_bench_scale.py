@@ -57,6 +57,7 @@ def size(nodes: int) -> Any:
         "transitions": 2 * pairs,
         "most_events": 100,
         "requests": {"create pods": pairs, "get pods/log": 3 * pairs},
+        "deletion_seconds": 1.0,
         "state_bytes": 1000,
         "event_bytes": 1000,
         "item_bytes": 1000,
@@ -164,6 +165,23 @@ def test_requests_are_counted_by_kind() -> None:
             asked("get", resource="pods", subresource="log"),
         ]
     ) == {"get pods": 1, "get pods/log": 2}
+
+
+def test_only_the_deletions_of_client_pods_count_as_a_rounds() -> None:
+    def asked(verb: str, labels: str, second: int) -> Any:
+        return {
+            "verb": verb,
+            "requestURI": f"/api/v1/namespaces/rackrate/pods?labelSelector={labels}",
+            "requestReceivedTimestamp": "2026-11-26T00:00:00.000000Z",
+            "stageTimestamp": f"2026-11-26T00:00:0{second}.500000Z",
+        }
+
+    run = "rackrate.dev%2Frun%3Dscale"
+    clients = f"{run}%2Crackrate.dev%2Frole%3Dclient%2Crackrate.dev%2Fround%3D1"
+    requests = [asked("deletecollection", clients, seconds) for seconds in (1, 3, 2)]
+    others = [asked("deletecollection", run, 8), asked("watch", clients, 9)]
+    assert scale.deletion_of([*requests, *others]) == pytest.approx(3.5)
+    assert scale.deletion_of(others) == 0
 
 
 def test_the_seconds_of_a_state_that_is_entered_again_add_up() -> None:
