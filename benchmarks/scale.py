@@ -42,6 +42,7 @@ from lab.aws.awslambda.runtime import INVOCATIONS
 from lab.errors import LabError
 from lab.setup import kwok
 from lab.up import bring_up
+from rackrate.measure import manifests
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP
 from rackrate_text.words import listed
 
@@ -62,8 +63,6 @@ PLAN: Mapping[str, Any] = {
     "seed": 7,
 }
 RUN = "scale"
-#: Selects a run's client pods.
-CLIENTS = "rackrate.dev/role=client"
 #: The states of a run that take time; Measure has the warm-up and the blocks.
 STAGES = ("Plan", "Deploy", "Await servers", "Measure", "Analyze", "Report", "Teardown", "Finish")
 #: Step Functions' limits (Step Functions developer guide, "Service quotas").
@@ -370,11 +369,12 @@ def requests_of(audited: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 def deletion_of(audited: Iterable[Mapping[str, Any]]) -> float:
     """The longest request that deleted the client pods of a round, in seconds."""
+    clients = manifests.selector({manifests.ROLE: "client"})
     return max(
         (
             _moment(each["stageTimestamp"]) - _moment(each["requestReceivedTimestamp"])
             for each in audited
-            if each["verb"] == "deletecollection" and CLIENTS in unquote(each["requestURI"])
+            if each["verb"] == "deletecollection" and clients in unquote(each["requestURI"])
         ),
         default=0.0,
     )
@@ -625,7 +625,7 @@ def table(sizes: Sequence[Mapping[str, Any]]) -> list[str]:
             (f"{max(each['on_lambda'] for each in s['collections']):.1f}" for s in sizes),
         ),
         row(
-            "of which the deletion of a round's pods, at most, s",
+            "longest deletion of a round's client pods, s",
             (f"{size['deletion_seconds']:.1f}" for size in sizes),
         ),
         *(

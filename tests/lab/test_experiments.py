@@ -22,9 +22,11 @@ PLANS = stack.REPOSITORY / "docs" / "plans"
 #: The demo, the default plan, the gate and the workloads have tests of their own.
 ELSEWHERE = {"demo", "default", "gate", "etcd", "cassandra"}
 NAMES = sorted({path.stem for path in PLANS.glob("*.json")} - ELSEWHERE)
-#: To be run before and after a change.
+#: To be run before and after a change; it has a test of its own.
 UPGRADE = "e3-cni-upgrade"
 BLOCKS = 2
+#: What changes nothing about what is measured with two nodes in an arm, where every pairing is one.
+UNMEASURED = {"baseline", "pairing", "seed"}
 #: Five times what a run takes on two cores that have nothing else to do.
 DEADLINE_SECONDS = 400
 #: What makes a plan long; nothing else of it is changed.
@@ -139,10 +141,13 @@ def check_verdicts(lab: Lab, run: str, plan: Mapping[str, Any]) -> None:
 
 
 def cells(name: str) -> set[str]:
-    """What a run of a plan measures here: each test with each arm's nodes and networks."""
+    """What a run of a plan measures here: each test with each arm's nodes and networks, and how."""
     plan = shortened(name)
+    how = {key: plan[key] for key in plan.keys() - UNMEASURED - {"arms", "tests"}}
     return {
-        json.dumps([{**arm, "name": ""}, complete(test).model_dump(mode="json")], sort_keys=True)
+        json.dumps(
+            [how, {**arm, "name": ""}, complete(test).model_dump(mode="json")], sort_keys=True
+        )
         for arm in arms_of(plan).values()
         for test in plan["tests"]
     }
@@ -158,7 +163,10 @@ def is_repeated(name: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not is_repeated(name)])
+RUN_ONCE = [name for name in NAMES if name != UPGRADE and not is_repeated(name)]
+
+
+@pytest.mark.parametrize("name", RUN_ONCE)
 def test_a_plan_is_measured_to_a_verdict(lab: Lab, name: str) -> None:
     # One after the other, because runs on the same nodes take turns.
     lab.start(run_of(name), shortened(name))
