@@ -18,6 +18,7 @@ from rackrate_cli.progress import Left, LiveDisplay
 from rich.console import Console
 
 from rackrate_text.units import UNKNOWN
+from tests.waiting import HUNG_SECONDS
 
 from .campaigns import CAMPAIGN, answer, campaign, cell, latency, planned, run_of, step
 from .conftest import TEMPLATE, DeployedStack, Rackrate, client, machine, wait
@@ -300,7 +301,7 @@ def test_a_requirement_that_no_run_can_meet_stops_the_campaign(
     assert process.stderr is not None
     assert any("stopping" in line or "putting back" in line for line in process.stderr)
     stack.record_campaign(CAMPAIGN, status="aborted")
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 2
     assert "fits nothing that is compared in the run" in errors
     assert stack.campaigns()[0]["status"] == "ABORTED"
@@ -357,7 +358,7 @@ def test_ctrl_c_stops_the_campaign_and_waits_until_all_is_put_back(
     assert process.stderr is not None
     assert any("replacing the nodes" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HUNG_SECONDS
     while stack.campaigns()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
         time.sleep(0.05)
     assert stack.campaigns()[0]["status"] == "ABORTED"
@@ -365,7 +366,7 @@ def test_ctrl_c_stops_the_campaign_and_waits_until_all_is_put_back(
     assert any("putting back what was changed" in line for line in process.stderr)
     assert process.poll() is None, "it must wait until all is put back"
     stack.record_campaign(CAMPAIGN, status="aborted", phase="restored")
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 130
     assert "was stopped and what it changed is put back" in errors
     assert "Traceback" not in errors
@@ -437,7 +438,7 @@ def test_watch_follows_a_campaign_and_leaves_it_alone(
     assert process.stderr is not None
     assert any("step 2 of at most 12: measuring" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 130
     assert f"`rackrate campaign watch {CAMPAIGN}` follows it again" in errors
     assert stack.campaigns()[0]["status"] == "RUNNING"
@@ -586,7 +587,7 @@ def test_a_lost_connection_is_told_and_the_campaign_is_followed_again(
     assert any("step 2 of at most 12" in said for said in process.stderr)
     client("stepfunctions").stop_execution(executionArn=stack.campaigns()[0]["executionArn"])
     stack.record_campaign(CAMPAIGN, status="aborted")
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
     line.close()
     assert process.returncode == 1
     assert "was stopped and what it changed is put back" in errors

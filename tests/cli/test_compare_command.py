@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import HUNG_SECONDS
+
 from .conftest import DeployedStack, Rackrate, machine, results, verdict
 
 #: Runs that make a gate of four together with `r0`.
@@ -252,9 +254,9 @@ def test_ctrl_c_stops_the_comparison(
     assert process.stderr is not None
     assert any("comparing" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=10)
+    process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 130
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HUNG_SECONDS
     while comparing.executions()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
         time.sleep(0.05)
     assert comparing.executions()[0]["status"] == "ABORTED"

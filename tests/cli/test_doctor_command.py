@@ -23,6 +23,7 @@ from rackrate_cli.stack import Execution
 from rackrate_cli.watch import Outcome
 
 from rackrate_text.quotas import STANDARD, quota_code
+from tests.waiting import HUNG_SECONDS
 
 from .conftest import DeployedStack, Rackrate, client, machine
 
@@ -135,7 +136,7 @@ def test_ctrl_c_stops_the_dry_run_and_what_was_found_is_told(
     asking = next(line for line in process.stderr if "asking the functions" in line)
     assert "left" not in asking, "nothing will be measured"
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 130
     assert "state machine" in said
     assert stack.executions()[0]["status"] == "ABORTED"

@@ -26,6 +26,7 @@ from rackrate_cli.results import Results
 
 from rackrate.plan import fields
 from rackrate.verdict.estimator import Word
+from tests.waiting import HUNG_SECONDS
 
 from .conftest import DeployedStack, Rackrate, machine, results, verdict
 
@@ -322,7 +323,7 @@ def test_a_requirement_that_the_planned_run_cannot_meet_stops_it(
             break
     assert stack.executions()[0]["status"] == "ABORTED"
     stack.record(RUN, status="aborted", phase="torn down")
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 2
     assert '"tcp-1 treatmnt better" fits nothing that is compared' in errors
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from rackrate_cli.run_ids import new_run_id
 
+from tests.waiting import HUNG_SECONDS
+
 from .conftest import DeployedStack, Rackrate, estimates, machine, results, wait
 
 RUN = "run-20261121-070512-ab12"
@@ -173,7 +175,7 @@ def test_the_command_waits_for_the_last_status_after_the_execution_failed(
             break
     assert process.poll() is None
     stack.record(RUN, status="failed", phase="torn down")
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 1
     assert "ClusterUnreachable: no route" in errors
 
@@ -216,13 +218,13 @@ def test_ctrl_c_stops_the_execution_and_waits_until_the_run_is_aborted(
         if "block 1 of 6" in line:
             break
     process.send_signal(signal.SIGINT)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HUNG_SECONDS
     while stack.executions()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
         time.sleep(0.05)
     assert stack.executions()[0]["status"] == "ABORTED"
     assert process.poll() is None, "it must wait for the clean-up"
     stack.record(RUN, status="aborted", phase="torn down")
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 130
     assert "stopped and cleaned up" in errors
     assert "Traceback" not in errors
@@ -246,12 +248,12 @@ def test_a_terminal_that_is_closed_stops_the_execution(
         shown += os.read(terminal, 65536)
     os.close(terminal)
     process.send_signal(signal.SIGHUP)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HUNG_SECONDS
     while stack.executions()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
         time.sleep(0.05)
     assert stack.executions()[0]["status"] == "ABORTED"
     stack.record(RUN, status="aborted", phase="torn down")
-    process.communicate(timeout=10)
+    process.communicate(timeout=HUNG_SECONDS)
 
 
 def test_ctrl_c_before_the_start_leaves_no_run_that_goes_on(
@@ -265,7 +267,7 @@ def test_ctrl_c_before_the_start_leaves_no_run_that_goes_on(
     assert f"Run {RUN}" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert {each["status"] for each in stack.executions()} <= {"ABORTED"}
@@ -316,7 +318,7 @@ def test_a_terminal_gets_one_line_that_changes_in_place(
     except OSError:  # Linux reports the closed other end of a terminal as an error.
         pass
     os.close(terminal)
-    process.communicate(timeout=10)
+    process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 0
     text = shown.decode()
     assert "measuring, block 2 of 6" in text

@@ -15,6 +15,8 @@ from rackrate_cli.completion import complete_campaign, complete_run
 from rackrate_cli.main import app
 from typer.main import get_command
 
+from tests.waiting import HUNG_SECONDS
+
 from .conftest import DeployedStack, Rackrate, results, verdict
 
 LONGEST_ID = "run-" + "x" * 76
@@ -119,7 +121,7 @@ def shown_in_terminal(*arguments: str, **environment: str) -> str:
     except OSError:  # Linux reports the closed other end of a terminal as an error.
         pass
     os.close(terminal)
-    process.wait(timeout=10)
+    process.wait(timeout=HUNG_SECONDS)
     return shown.decode()
 
 
@@ -172,7 +174,7 @@ def test_the_shell_completes_commands_options_and_runs(tmp_path: Path) -> None:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=HUNG_SECONDS,
             check=False,
         )
         return answer.stdout.split()

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import HUNG_SECONDS
+
 from .conftest import DeployedStack, Rackrate, client, machine, results, wait
 
 RUN = "run-20261121-070512-ab12"
@@ -90,7 +92,7 @@ def test_ctrl_c_ends_the_watching_and_the_run_goes_on(
         if "block 1 of 6" in line:
             break
     process.send_signal(number)
-    output, errors = process.communicate(timeout=10)
+    output, errors = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == code
     assert f"Run {RUN} goes on" in errors
     assert output == ""
@@ -108,7 +110,7 @@ def test_a_run_whose_stack_is_deleted_is_said_to_be_over(
     assert process.stderr is not None
     assert any("block 1 of 6" in line for line in process.stderr)
     client("stepfunctions").delete_state_machine(stateMachineArn=stack.state_machine)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 1
     assert f"Run {RUN} is over: its execution is gone" in errors
     assert stack.bucket in errors and "goes on" not in errors
@@ -144,7 +146,7 @@ def test_a_run_that_has_no_record_yet_is_followed_until_somebody_stops_it(
     stack.record(RUN, status="aborted")
     arn = stack.executions()[0]["executionArn"]
     client("stepfunctions").stop_execution(executionArn=arn)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 1
     assert f"Run {RUN} was stopped and cleaned up." in errors
 

@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.waiting import HUNG_SECONDS
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     path
@@ -106,7 +108,7 @@ def commands(text: str) -> list[list[str]]:
             env={"PATH": "/nowhere", "HOME": directory},
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=HUNG_SECONDS,
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, ""), done.stderr

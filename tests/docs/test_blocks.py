@@ -29,6 +29,7 @@ from tests.docs.blocks import (
     shell,
 )
 from tests.unit.plan.test_reference import VALIDATOR, is_taken
+from tests.waiting import HUNG_SECONDS
 
 LANGUAGES = {"sh", "json", "yaml", "toml", "python", "sql", "csv", "html", "xml", "text"}
 #: Commands that continuous integration runs elsewhere: the file, and text of the step in it.
@@ -127,7 +128,7 @@ def test_a_plain_block_is_run_or_names_the_step_of_ci_that_runs_it(block: Block,
     to_run = [["bash", "-euc", block.text]] if left == read else left
     for argv in to_run:
         done = subprocess.run(
-            argv, cwd=repository, capture_output=True, text=True, timeout=120, check=False
+            argv, cwd=repository, capture_output=True, text=True, timeout=HUNG_SECONDS, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
 

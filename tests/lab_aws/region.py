@@ -21,8 +21,8 @@ from botocore.config import Config
 from lab.aws.eks.infrastructure import NodeLaunchError, NodeSpec
 from lab.aws.iam.identity import assume_role
 from lab.aws.server import Region
+from tests.waiting import HUNG_SECONDS
 
-DEADLINE_SECONDS = 30.0
 NO_FILES: Mapping[str, str] = {}
 
 
@@ -270,7 +270,7 @@ def archive(code: str, **files: str) -> bytes:
 
 def eventually[T](get: Callable[[], T], good: Callable[[T], bool]) -> T:
     """Call `get` until its answer is good. Fails at the deadline with the last answer."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + HUNG_SECONDS
     while True:
         found = get()
         if good(found):

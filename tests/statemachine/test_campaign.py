@@ -18,7 +18,6 @@ from moto.awslambda_simple.models import LambdaSimpleBackend
 from lab.aws.step_functions import nested_executions
 from tests.statemachine.definition import CAMPAIGN, definition, placeholders
 from tests.statemachine.test_flow import (
-    DEADLINE_SECONDS,
     REGION,
     TRUST,
     Failure,
@@ -26,6 +25,7 @@ from tests.statemachine.test_flow import (
     create_functions,
     retry_once,
 )
+from tests.waiting import HUNG_SECONDS
 
 PLANNED = {
     "campaign_id": "c",
@@ -131,7 +131,7 @@ def run(machine, functions, states):
             name=f"campaign-{uuid.uuid4().hex}",
             input=json.dumps({} if raw is None else raw),
         )["executionArn"]
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + HUNG_SECONDS
         while (found := states.describe_execution(executionArn=arn))["status"] == "RUNNING":
             assert time.monotonic() < deadline, f"still running: {functions.names}"
             time.sleep(0.05)

@@ -32,11 +32,11 @@ from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 from lab.aws.step_functions import interpreter
 from rackrate.errors import GIVING_UP
 from tests.statemachine.definition import definition, placeholders
+from tests.waiting import HUNG_SECONDS
 
 REGION = "us-east-1"
 #: A bucket for these tests only, because others in the same process count their objects.
 BUCKET = "flow"
-DEADLINE_SECONDS = 20
 #: How often the executions were redriven.
 REDRIVES = {"count": 0}
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
@@ -238,7 +238,7 @@ def _executing(machine, functions):
             stateMachineArn=machine, name=f"run-{uuid.uuid4().hex}", input=json.dumps(plan)
         )["executionArn"]
         execution = engine.describe_execution(arn)
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + HUNG_SECONDS
         while execution.status == "RUNNING":
             assert time.monotonic() < deadline, f"still running: {functions.names}"
             time.sleep(0.01)

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.templates.cloudformation import ROOT, TEMPLATES, load
+from tests.waiting import HUNG_SECONDS
 
 CHECKOV = ROOT / ".venv-checkov" / "bin" / "checkov"
 SETTINGS = ROOT / ".checkov.yaml"
@@ -125,7 +126,7 @@ def start(directory: Path, home: Path) -> subprocess.Popen[bytes]:
 
 
 def read(checkov: subprocess.Popen[bytes]) -> Report:
-    answer, complaints = checkov.communicate(timeout=120)
+    answer, complaints = checkov.communicate(timeout=HUNG_SECONDS)
     # 1 means that checks failed. The report says which.
     assert checkov.returncode in (0, 1), complaints.decode()
     report = json.loads(answer)

@@ -16,6 +16,7 @@ from lab.aws.iam.identity import assume_role
 from lab.errors import LabError
 from lab.faults import inject_into
 from tests.lab_aws.region import Lab, allow, eventually
+from tests.waiting import HUNG_SECONDS
 
 
 def caller(lab: Lab, service: str, attempts: int = 1, **config: Any) -> Any:
@@ -137,7 +138,7 @@ def test_a_hanging_call_gets_no_answer_and_ends_with_the_fault(lab: Lab) -> None
             eventually(lambda: fault.hits, lambda hits: hits == 2)
             assert not waiting.done()
         with pytest.raises(ConnectionClosedError):
-            waiting.result(timeout=10)
+            waiting.result(timeout=HUNG_SECONDS)
     caller(lab, "sts").get_caller_identity()
 
 

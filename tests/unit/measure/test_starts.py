@@ -13,6 +13,7 @@ from rackrate import tools
 from rackrate.measure.pods import outcome
 from rackrate.measure.starts import STARTS, agreed_starts, awaited, waiting
 from rackrate.plan.schedule import waiting_seconds
+from tests.waiting import HUNG_SECONDS
 
 TCP = tools.load_test({"name": "tcp-1", "tool": "iperf3", "seconds": 10})
 RTT = tools.load_test({"name": "rtt", "tool": "ping"})
@@ -34,7 +35,7 @@ def test_a_command_starts_no_earlier_than_agreed_with_its_arguments_and_its_exit
 
 
 def test_a_late_command_does_not_wait():
-    subprocess.run(waiting(["true"], int(time.time()) - 5), check=True, timeout=60)
+    subprocess.run(waiting(["true"], int(time.time()) - 5), check=True, timeout=HUNG_SECONDS)
 
 
 def test_pods_have_time_to_start_and_each_test_time_to_end():
