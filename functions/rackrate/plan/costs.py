@@ -32,7 +32,7 @@ SECONDS_PER_INVOCATION = 1.0
 #: a pod, Collect for a round and for a trial, an analysis for itself and for a trial, and the
 #: report for itself and for a trial. For Await servers see `schedule.servers_seconds`.
 SECONDS_PER_POD = 0.012
-COLLECT_SECONDS, SECONDS_PER_COLLECTED = 5.0, 0.02
+COLLECT_SECONDS, SECONDS_PER_COLLECTED = 3.0, 0.014
 ANALYSIS_SECONDS, SECONDS_PER_ANALYZED = 2.0, 0.003
 REPORT_SECONDS, SECONDS_PER_REPORTED = 4.0, 0.002
 #: State transitions of a run in statemachine/benchmark.asl.yaml besides its items. The numbers

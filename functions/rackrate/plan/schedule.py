@@ -36,10 +36,10 @@ from rackrate_text.failures import place
 #: Overhead of a round besides its traffic: starting pods and containers, and collecting.
 OVERHEAD_SECONDS_PER_ROUND = 4.0
 #: Overhead of a run besides its blocks: planning, servers, analysis, report, cleanup.
-OVERHEAD_SECONDS_PER_RUN = 25.0
+OVERHEAD_SECONDS_PER_RUN = 20.0
 #: How many trials of a round, servers and trials of a run these overheads cover, and the seconds
 #: that each further one adds: counted with 60 to 1002 simulated nodes (docs/scale.md).
-_TRIALS_OF_A_ROUND, _SECONDS_PER_TRIAL = 100, 0.024
+_TRIALS_OF_A_ROUND, _SECONDS_PER_TRIAL = 100, 0.018
 _SERVERS, _SECONDS_PER_SERVER = 60, 0.21
 _TRIALS_OF_A_RUN, _SECONDS_PER_ANALYZED_TRIAL = 1000, 0.003
 #: A batch has one make-up item for this many ordinary items, and at least one.

@@ -704,10 +704,10 @@ def test_expected_times_add_up_to_the_traffic_and_a_little_more():
     )
     items = build(tests=demo)
     assert expected_block_seconds(items) == pytest.approx(6 + 4)
-    assert expected_run_seconds(items) == pytest.approx(6 * 10 + 25)
+    assert expected_run_seconds(items) == pytest.approx(6 * 10 + 20)
     warming = warm_up(tests=demo)
     short = demo[0].warm_up().expected_seconds
-    assert expected_run_seconds(items, warming) == pytest.approx(6 * 10 + 25 + short + 4)
+    assert expected_run_seconds(items, warming) == pytest.approx(6 * 10 + 20 + short + 4)
 
 
 def test_a_round_of_many_pairs_takes_longer_because_each_trial_is_started_and_collected():
