@@ -24,6 +24,7 @@ from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import (
     StatesErrorNameType,
 )
+from moto.stepfunctions.parser.asl.component.common.path import result_path
 from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import (
     distributed_iteration_component,
 )
@@ -38,6 +39,7 @@ from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.eval.event.event_manager import EventManager
 from moto.stepfunctions.parser.asl.eval.program_state import ProgramEnded
 from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+from moto.stepfunctions.parser.asl.utils import json_path
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
 from lab.aws.authorization.actions import map_run_needs
@@ -228,13 +230,15 @@ def _checked_map_run(authorizer: Authorizer) -> Callable[..., None]:
 
 def install(authorizer: Authorizer) -> None:
     """Make moto's interpreter behave as AWS's does."""
-    replacements: list[tuple[type, str, Any]] = [
+    replacements: list[tuple[Any, str, Any]] = [
         (_DISTRIBUTED, "_map_run", _checked_map_run(authorizer)),
         (_ITEM_WORKER, "_eval_pool", _eval_pool),
         (WaitFunction, "_wait_interval", _wait_interval),
         (AmazonStateLanguageParser, "parse", staticmethod(_parse)),
         # The API has checked it.
         (StepFunctionsParserBackend, "_validate_definition", staticmethod(lambda definition: None)),
+        # A parse makes the grammar's tables anew. The expressions have no state.
+        *((module, "parse", functools.cache(module.parse)) for module in (json_path, result_path)),
     ]
     for owner, attribute, replacement in replacements:
         setattr(owner, attribute, replacement)
