@@ -57,6 +57,9 @@ _DISTRIBUTED = distributed_iteration_component.DistributedIterationComponent
 _ITEM_WORKER = distributed_item_processor_worker.DistributedItemProcessorWorker
 _moto_map_run = _DISTRIBUTED._map_run
 _moto_parse = AmazonStateLanguageParser.parse
+# moto's modules that parse JSONPaths, and their parsers, for which each parse makes the tables of
+# the grammar anew. What they return has no state.
+_PATHS = [(module, functools.cache(module.parse)) for module in (json_path, result_path)]
 
 
 def _map_run(self: Any, env: Environment, eval_input: Any) -> None:
@@ -237,8 +240,7 @@ def install(authorizer: Authorizer) -> None:
         (AmazonStateLanguageParser, "parse", staticmethod(_parse)),
         # The API has checked it.
         (StepFunctionsParserBackend, "_validate_definition", staticmethod(lambda definition: None)),
-        # A parse makes the grammar's tables anew. The expressions have no state.
-        *((module, "parse", functools.cache(module.parse)) for module in (json_path, result_path)),
+        *((module, "parse", parse) for module, parse in _PATHS),
     ]
     for owner, attribute, replacement in replacements:
         setattr(owner, attribute, replacement)
