@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, CDPSession, Page
 
+from tests.waiting import HUNG_SECONDS
+
 Medium = Literal["screen", "print"]
 Scheme = Literal["light", "dark"]
 DESK = {"width": 1280, "height": 900}
@@ -71,6 +73,7 @@ class Opened:
 def open_file(browser: Browser, file: Path) -> Opened:
     """Open a page from a file, in its own browser context."""
     context = browser.new_context(viewport=DESK, color_scheme="light", offline=True)
+    context.set_default_timeout(HUNG_SECONDS * 1000)
     tab = context.new_page()
     page = Opened(file, tab, context.new_cdp_session(tab))
     tab.on("console", lambda message: page.messages.append(f"{message.type}: {message.text}"))

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.docs.test_site import built
+from tests.waiting import HUNG_SECONDS
 
 PHONE = {"width": 390, "height": 844}
 
@@ -34,6 +35,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(HUNG_SECONDS * 1000)
     yield context.new_page()
     context.close()
 

@@ -13,10 +13,10 @@ from lab import stack
 from tests.lab_aws.changes import Change
 from tests.lab_aws.kubernetes_api import KubernetesApi
 from tests.lab_aws.region import Lab
+from tests.waiting import HUNG_SECONDS
 
 _STACK = "AWS::CloudFormation::Stack"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
-_SECONDS = 240.0
 #: An image that nobody pulls here.
 IMAGE = f"registry.example.com/tools@sha256:{0:064x}"
 
@@ -111,7 +111,7 @@ class OwnStack:
         return self._settled(found["StackId"], before)
 
     def _settled(self, stack_id: str, before: int = 0) -> Outcome:
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + HUNG_SECONDS
         while True:
             (found,) = self._client.describe_stacks(StackName=stack_id)["Stacks"]
             if not found["StackStatus"].endswith("IN_PROGRESS"):

@@ -5,7 +5,6 @@ moto's engine executes it, with scripted functions. tests/unit tests the functio
 
 from __future__ import annotations
 
-import copy
 import functools
 import io
 import json
@@ -18,7 +17,6 @@ import pytest
 from moto import mock_aws
 from moto.awslambda_simple.models import LambdaSimpleBackend
 from moto.core import DEFAULT_ACCOUNT_ID
-from moto.stepfunctions.parser.asl.component.common.path import result_path
 from moto.stepfunctions.parser.asl.component.state.exec.state_map.item_reader.eval import (
     resource_eval_s3,
 )
@@ -26,8 +24,6 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration.item
     DistributedItemProcessorWorker,
 )
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
-from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
-from moto.stepfunctions.parser.asl.utils import json_path
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
@@ -255,15 +251,8 @@ def _read_once(patch):
     It would read the definition for each execution, a path for each state and make a client for
     each task, which is most of the time of an execution.
     """
-    parse = functools.cache(AmazonStateLanguageParser.parse)
-
-    def program(definition):
-        read, tree = parse(definition)
-        return copy.deepcopy(read), tree  # one that ran has state of its run
-
-    patch.setattr(AmazonStateLanguageParser, "parse", program)
-    for module in (json_path, result_path):
-        patch.setattr(module, "parse", functools.cache(module.parse))
+    for owner, attribute, replacement in interpreter.READ_ONCE:
+        patch.setattr(owner, attribute, replacement)
     for module in (lambda_eval_utils, resource_eval_s3):
         made = module.boto_client_for
         clients = functools.cache(lambda region, service, made=made: made(region, service))

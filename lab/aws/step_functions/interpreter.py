@@ -57,9 +57,6 @@ _DISTRIBUTED = distributed_iteration_component.DistributedIterationComponent
 _ITEM_WORKER = distributed_item_processor_worker.DistributedItemProcessorWorker
 _moto_map_run = _DISTRIBUTED._map_run
 _moto_parse = AmazonStateLanguageParser.parse
-# moto's modules that parse JSONPaths, and their parsers, for which each parse makes the tables of
-# the grammar anew. What they return has no state.
-_PATHS = [(module, functools.cache(module.parse)) for module in (json_path, result_path)]
 
 
 def _map_run(self: Any, env: Environment, eval_input: Any) -> None:
@@ -198,6 +195,14 @@ def _parsed(definition: str) -> tuple[Any, Any]:
     return program, tree
 
 
+#: moto would parse a definition for each execution, and a JSONPath for each state, for which it
+#: makes the tables of the grammar anew. A parsed path has no state.
+READ_ONCE: list[tuple[Any, str, Any]] = [
+    (AmazonStateLanguageParser, "parse", staticmethod(_parse)),
+    *((module, "parse", functools.cache(module.parse)) for module in (json_path, result_path)),
+]
+
+
 def _readable(value: Any) -> Any:
     if isinstance(value, list):
         return [_readable(item) for item in value]
@@ -237,10 +242,9 @@ def install(authorizer: Authorizer) -> None:
         (_DISTRIBUTED, "_map_run", _checked_map_run(authorizer)),
         (_ITEM_WORKER, "_eval_pool", _eval_pool),
         (WaitFunction, "_wait_interval", _wait_interval),
-        (AmazonStateLanguageParser, "parse", staticmethod(_parse)),
+        *READ_ONCE,
         # The API has checked it.
         (StepFunctionsParserBackend, "_validate_definition", staticmethod(lambda definition: None)),
-        *((module, "parse", parse) for module, parse in _PATHS),
     ]
     for owner, attribute, replacement in replacements:
         setattr(owner, attribute, replacement)

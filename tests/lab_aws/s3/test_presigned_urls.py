@@ -13,6 +13,7 @@ import pytest
 from botocore.config import Config
 
 from tests.lab_aws.region import Lab, allow
+from tests.waiting import HUNG_SECONDS
 
 #: A key with characters that have to be encoded in a URL and in the signed text.
 KEY = "a b+c:1.html"
@@ -50,7 +51,7 @@ def sign(linked: tuple[str, Any], key: str = KEY, seconds: int = 60) -> str:
 def fetch(url: str) -> tuple[int, bytes]:
     """Fetch a link without credentials. Returns the status and the body."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=HUNG_SECONDS) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
