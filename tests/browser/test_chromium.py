@@ -14,7 +14,7 @@ from lab.errors import LabError
 from scripts import chromium
 
 URIS = """\
-'http://debian.test/pool/c/chromium_156-1_amd64.deb' chromium_156-1_amd64.deb 81157036 SHA256:0
+'http://debian.test/pool/c/chromium-headless-shell_156-1_amd64.deb' chromium-headless-shell_1.deb 6
 'http://debian.test/pool/c/chromium-common_156-1_amd64.deb' chromium-common_156-1_amd64.deb 3
 'http://debian.test/pool/n/libnss3_2%3a3.87_amd64.deb' libnss3_2%3a3.87_amd64.deb 1330556 SHA256:0
 'http://debian.test/pool/g/libc6_2.36_amd64.deb' libc6_2.36_amd64.deb 2759320 SHA256:0
@@ -79,7 +79,7 @@ def test_where_apt_has_none_its_index_is_renewed_and_the_remedy_told(
     program(
         "apt-get",
         f"echo $1 >> {tmp_path}/asked\n[ $1 = update ] && exit 0\n"
-        "echo \"E: Package 'chromium' has no installation candidate\" >&2; exit 100",
+        "echo \"E: Package 'chromium-headless-shell' has no installation candidate\" >&2; exit 100",
     )
     with pytest.raises(LabError, match=r"no installation candidate.*install Chromium or Google"):
         chromium.find()
@@ -92,7 +92,7 @@ def test_libraries_are_fetched_but_neither_the_c_library_nor_the_desktops(
 ) -> None:
     program("apt-get", f"/bin/cat <<'END'\n{URIS}END")
     assert chromium._with_libraries() == [
-        *("chromium", "chromium-common", "fonts-dejavu-core", "libnss3"),
+        *("chromium-common", "chromium-headless-shell", "fonts-dejavu-core", "libnss3"),
     ]
 
 
@@ -104,7 +104,7 @@ def test_programs_are_told_where_their_libraries_and_fonts_are(tmp_path: Path) -
     (tmp_path / "lib/x86_64-linux-gnu").mkdir(parents=True)
     (tmp_path / "lib/x86_64-linux-gnu/libexpat.so.1").touch()
     found = chromium._chromium_in(tmp_path)
-    assert found.program == tmp_path / "usr/lib/chromium/chromium"
+    assert found.program == tmp_path / "usr/lib/chromium/chromium-headless-shell"
     assert found.variables["LD_LIBRARY_PATH"].split(":") == [
         str(tmp_path / directory)
         for directory in (
