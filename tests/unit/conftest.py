@@ -119,8 +119,10 @@ def store(shared_store, table, dynamodb, s3):
     dynamodb.create_table(TableName=SETTINGS.table_name, **table)
     yield shared_store
     dynamodb.delete_table(TableName=SETTINGS.table_name)
-    for entry in s3.list_objects_v2(Bucket=SETTINGS.bucket_name).get("Contents", []):
-        s3.delete_object(Bucket=SETTINGS.bucket_name, Key=entry["Key"])
+    found = s3.list_objects_v2(Bucket=SETTINGS.bucket_name).get("Contents", [])
+    if found:
+        wanted = {"Objects": [{"Key": entry["Key"]} for entry in found]}
+        s3.delete_objects(Bucket=SETTINGS.bucket_name, Delete=wanted)
 
 
 @pytest.fixture
