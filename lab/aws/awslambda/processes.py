@@ -22,11 +22,12 @@ from lab.aws.awslambda import zygote
 LOG = logging.getLogger(__name__)
 
 # A stack has two large archives: one for the functions that write pages, one for all others. While
-# it is updated a third is in use; older ones end once their workers have.
-_MOST_ZYGOTES = 3
+# it is updated a third is in use, and a second stack may use the same cluster; older ones end once
+# their workers have.
+_MOST_ZYGOTES = 5
 _ANSWER_SECONDS = 60.0
-# The variables that are the same for all functions; the packages are imported with these.
-_SHARED_VARIABLES = (
+#: The variables that all functions of a stack have in common; the packages are imported with these.
+SHARED_VARIABLES = (
     "PATH",
     "LANG",
     "TZ",
@@ -37,6 +38,8 @@ _SHARED_VARIABLES = (
     "LAMBDA_TASK_ROOT",
     "LAMBDA_RUNTIME_DIR",
     "PYTHONPATH",
+    "POWERTOOLS_SERVICE_NAME",
+    "POWERTOOLS_LOG_LEVEL",
 )
 
 
@@ -134,7 +137,8 @@ class Processes:
 
     def __init__(self, runtime_client: Path) -> None:
         self._runtime_client = runtime_client
-        self._zygotes: dict[Path, _Zygote] = {}
+        # By their archive and the variables that they have.
+        self._zygotes: dict[tuple[Path, str], _Zygote] = {}
         self._lock = threading.Lock()
 
     def start(self, handler: str, code: Path, environment: Mapping[str, str]) -> RuntimeProcess:
@@ -168,23 +172,22 @@ class Processes:
             each.stop()
 
     def _zygote(self, code: Path, environment: Mapping[str, str]) -> _Zygote:
+        shared = {n: environment[n] for n in SHARED_VARIABLES if n in environment}
+        key = code, json.dumps(shared)
+        # Beside those of its workers, so that they go with the lab.
+        shared["TMPDIR"] = str(Path(environment["TMPDIR"]).parent)
         with self._lock:
-            found = self._zygotes.pop(code, None)
-            if found is None:
-                shared = {n: environment[n] for n in _SHARED_VARIABLES if n in environment}
-                # Beside those of its workers, so that they go with the lab.
-                shared["TMPDIR"] = str(Path(environment["TMPDIR"]).parent)
-                found = _Zygote(code, shared)
+            found = self._zygotes.pop(key, None) or _Zygote(code, shared)
             # The one that was used last comes last.
-            self._zygotes[code] = found
+            self._zygotes[key] = found
             for surplus in list(self._zygotes)[:-_MOST_ZYGOTES]:
                 self._zygotes.pop(surplus).close()
             return found
 
     def _discard(self, unusable: _Zygote) -> None:
         with self._lock:
-            for code in [code for code, kept in self._zygotes.items() if kept is unusable]:
-                del self._zygotes[code]
+            for key in [key for key, kept in self._zygotes.items() if kept is unusable]:
+                del self._zygotes[key]
         unusable.kill()
 
 

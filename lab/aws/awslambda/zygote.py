@@ -1,8 +1,12 @@
-"""A process that has imported the large packages of one archive, and forks into workers.
+"""A process that has imported the packages of one archive, and forks into workers.
 
-Importing them anew took half the processor time of a cold start. This program runs outside the
-lab's own packages, with the paths of a worker. It reads requests from the socket whose descriptor
-is its argument, and ends when the other end of the socket is closed and its workers have ended.
+Importing them anew took most of the processor time of a cold start. The zygote imports the large
+packages when it starts. Before it forks a handler's first worker, it imports what the handler's
+file imports from other packages. The handler's own package is left to the worker.
+
+This program runs outside the lab's own packages, with the paths of a worker. It reads requests from
+the socket whose descriptor is its argument, and ends when the other end of the socket is closed and
+its workers have ended.
 
 A worker differs from a process that was started anew in this:
 
@@ -14,7 +18,9 @@ A worker differs from a process that was started anew in this:
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -24,12 +30,12 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-# What a zygote imports if the archive has it. numpy is not here: its linear algebra starts threads,
-# and a process with threads cannot be forked safely.
+# What a zygote imports at first if the archive has it. numpy is not here: its linear algebra starts
+# threads, and a process with threads cannot be forked safely.
 PACKAGES = (
     "boto3",
     "kubernetes.client",
@@ -63,18 +69,70 @@ class _Recorder(os._Environ[str]):
         return super().__iter__()
 
 
-def import_packages() -> set[str]:
+def import_packages(names: Iterable[str] = PACKAGES) -> set[str]:
     """Import what the archive has. Returns the environment variables that this read."""
     plain, recorder = type(os.environ), type("", (_Recorder,), {"read": set[str]()})
     # The object stays the same, because modules keep references to it.
     os.environ.__class__ = recorder
-    for name in PACKAGES:
+    for name in names:
         # A function that needs a broken package fails by itself, with the error of its own import.
         with contextlib.suppress(Exception):
             if Path(name.partition(".")[0]).is_dir():
                 importlib.import_module(name)
     os.environ.__class__ = plain
     return recorder.read  # type: ignore[attr-defined,no-any-return]
+
+
+@functools.cache
+def import_for(handler: str) -> frozenset[str]:
+    """Import what a handler's file imports from other packages, if that can be shared.
+
+    A fork tries it first, because a process that has a thread or an open file cannot share it.
+    Returns the environment variables that this read.
+    """
+    names = [name for name in _imports_of(handler) if name not in sys.modules]
+    attempt = os.fork()
+    if attempt == 0:
+        shareable = False
+        try:
+            before = _number_of("fd")
+            import_packages(names)
+            shareable = _number_of("task") == 1 and _number_of("fd") == before
+        finally:
+            os._exit(0 if shareable else 1)
+    _, status = os.waitpid(attempt, 0)
+    if status != 0:
+        return frozenset()
+    read = import_packages(names)
+    freeze()
+    return frozenset(read)
+
+
+def _imports_of(handler: str) -> list[str]:
+    """The modules that a handler's file imports at first, but for those of its own package."""
+    own, *rest = handler.split(".")[:-1] or [""]
+    try:
+        statements = ast.parse(Path(own, *rest).with_suffix(".py").read_bytes()).body
+    except (OSError, ValueError, SyntaxError):
+        return []  # its worker fails, with an error that says why
+    found: list[str] = []
+    for each in statements:
+        if isinstance(each, ast.Import):
+            found += [alias.name for alias in each.names]
+        elif isinstance(each, ast.ImportFrom) and each.level == 0 and each.module:
+            found.append(each.module)
+    return [name for name in found if name.partition(".")[0] != own]
+
+
+def _number_of(what: str) -> int:
+    """How many threads (`task`) or open files (`fd`) this process has."""
+    return sum(1 for _ in Path("/proc/self", what).iterdir())
+
+
+def freeze() -> None:
+    """Keep the collector from what is there: it would copy the shared memory in each worker."""
+    gc.collect()
+    gc.freeze()
 
 
 def accepts(wanted: Mapping[str, str], own: Mapping[str, str], read: set[str]) -> bool:
@@ -124,6 +182,7 @@ def serve(
                 continue
             request: Request = json.loads(message)
             output, status = descriptors
+            read |= import_for(request["handler"])
             if not accepts(request["environment"], own, read):
                 _tell(status, REFUSED)
                 os.close(status)
@@ -168,9 +227,7 @@ def main() -> None:
     own = given_environment()
     added = {name: value for name, value in os.environ.items() if name not in own}
     read = import_packages()
-    # The collector writes to what it examines, and would copy the shared memory in each worker.
-    gc.collect()
-    gc.freeze()
+    freeze()
     worker = serve(control, own, read)
     if worker is not None:
         request, output, status = worker

@@ -15,7 +15,7 @@ import boto3
 import pytest
 
 from lab.aws.awslambda import zygote
-from lab.aws.awslambda.processes import Processes
+from lab.aws.awslambda.processes import SHARED_VARIABLES, Processes
 from tests.lab_aws.region import Lab, eventually
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -59,6 +59,36 @@ def test_functions_of_an_archive_share_its_packages_but_no_process(lab: Lab) -> 
     first, second = (invoke(lab, lab.function(WHO, PACKAGE)) for _ in range(2))
     assert first["importer"] == second["importer"]
     assert len({first["importer"], first["me"], second["me"]}) == 3
+
+
+OWN = """
+    import os, pydantic, domain.model
+    def handler(event, context):
+        importers = pydantic.IMPORTED_BY, domain.model.IMPORTED_BY
+        return {"me": os.getpid(), "importers": importers}
+    """
+
+
+def test_functions_share_what_their_handlers_import_from_other_packages(lab: Lab) -> None:
+    domain = {"domain/__init__.py": "", "domain/model.py": "import os\nIMPORTED_BY = os.getpid()\n"}
+    first, second = (invoke(lab, lab.function(OWN, {**PACKAGE, **domain})) for _ in range(2))
+    assert len({*first["importers"], *second["importers"]}) == 1
+    assert first["me"] != second["me"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()",
+        "KEPT = open('/dev/null')",
+    ],
+)
+def test_what_cannot_be_shared_is_imported_by_each_worker(lab: Lab, statement: str) -> None:
+    model = f"import os, threading\n{statement}\nIMPORTED_BY = os.getpid()\n"
+    domain = {"domain/__init__.py": "", "domain/model.py": model}
+    found = invoke(lab, lab.function(OWN, {**PACKAGE, **domain}))
+    package, own = found["importers"]
+    assert own == found["me"] != package
 
 
 def test_a_stacks_two_archives_and_one_of_its_update_keep_their_zygotes(lab: Lab) -> None:
@@ -162,26 +192,35 @@ def test_a_zygote_ends_with_its_lab(processes: Processes, tmp_path: Path) -> Non
     os.close(worker.output)
 
 
-def test_our_packages_read_no_variable_in_which_our_functions_differ() -> None:
+def test_our_functions_share_what_they_import_and_read_no_variable_in_which_they_differ(
+    tmp_path: Path,
+) -> None:
     """Else each function would be started anew, and nobody would notice but the clock."""
     packages = Path(boto3.__file__).parents[1]
+    for part in (*packages.iterdir(), *(REPOSITORY / "functions").iterdir()):
+        (tmp_path / part.name).symlink_to(part)
+    script = """
+import json, sys, threading
+from pathlib import Path
+from lab.aws.awslambda import zygote
+read = zygote.import_packages()
+for file in sorted(Path("handlers").glob("*.py")):
+    read |= zygote.import_for(f"handlers.{file.stem}.handler")
+wanted = ("kubernetes.client", "rackrate.stages.launch", "rackrate.stages.collect")
+print(json.dumps([[*read], threading.active_count(), [n for n in wanted if n not in sys.modules]]))
+"""
     found = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import json, os; from lab.aws.awslambda import zygote"
-            "; os.chdir(os.environ['PACKAGES']); print(json.dumps([*zygote.import_packages()]))"
-            "; import sys, threading"
-            "; print(json.dumps([threading.active_count(), 'kubernetes.client' in sys.modules]))",
-        ],
-        env={"PACKAGES": str(packages), "PYTHONPATH": str(REPOSITORY)},
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={"PYTHONPATH": os.pathsep.join((str(tmp_path), str(REPOSITORY)))},
         capture_output=True,
         text=True,
         check=True,
     )
-    read, (threads, imported) = map(json.loads, found.stdout.splitlines())
+    read, threads, missing = json.loads(found.stdout)
     assert threads == 1
-    assert imported
+    assert missing == []
     templates = " ".join(path.read_text() for path in (REPOSITORY / "templates").glob("*.yaml"))
-    assert [name for name in read if f" {name}:" in templates] == []
+    ours = {name for name in read if f" {name}:" in templates}
+    assert ours <= set(SHARED_VARIABLES)
     assert "*" not in read
