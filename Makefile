@@ -100,8 +100,11 @@ test-quick: setup
 	@failed=0; \
 	$(python) -m pytest $(both_cores) $(unit) || failed=1; \
 	$(python) -m pytest $(both_cores) $(integration) || failed=1; \
-	$(python) -m pytest $(both_cores) $(emulation) || failed=1; \
 	exit "$$failed"
+
+.PHONY: test-emulation
+test-emulation: setup
+	@$(python) -m pytest $(both_cores) $(emulation)
 
 .PHONY: test-side-by-side
 test-side-by-side: setup
@@ -120,7 +123,7 @@ test-unit: setup ## The quick tests, on both cores; they need no root
 .PHONY: test-integration
 test-integration: setup ## The command, the emulated AWS, pages in a browser; they need no root
 	@$(python) -m pytest $(both_cores) $(integration)
-	@$(python) -m pytest $(both_cores) $(emulation)
+	@$(MAKE) --no-print-directory test-emulation
 
 .PHONY: test-tool
 test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.md)
