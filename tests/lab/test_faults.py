@@ -84,8 +84,8 @@ def test_each_fault_of_the_network_has_its_effect_and_leaves_the_fabric_as_it_wa
         assert lab.node_is_ready(far)
     with inject("link-flapping", on=far):
         assert ping(near, address, count=5).received == 0
-    assert fabric() == before
-    # The kernel may need a moment after a link was down.
+    # The kernel notes a second later that a link is up again, and may need a moment to use it.
+    eventually(lambda: fabric() == before, seconds=10)
     eventually(lambda: ping(near, address).received == 20, seconds=10)
 
 
