@@ -10,7 +10,7 @@ its workers have ended.
 
 A worker differs from a process that was started anew in this:
 
-- Workers of one archive share Python's hash seed, and what the packages made at import.
+- Workers of one archive share Python's hash seed, and what the imported modules made.
 - They share the memory of the packages. The resident size counts it in each worker, as if it had
   imported them. A memory control group counts only what the worker has written to since.
 - A submodule that the zygote imported is there, even if the function forgot to import it.
@@ -27,6 +27,7 @@ import json
 import os
 import runpy
 import select
+import signal
 import socket
 import sys
 import time
@@ -47,6 +48,7 @@ PACKAGES = (
 #: The answer to a request whose function needs a process that is started anew.
 REFUSED = b"refused"
 MESSAGE_BYTES = 65536
+INIT_SECONDS = 10
 # Read before or below Python's code, where this program cannot see it: by the interpreter, the
 # loader, the C library, OpenSSL.
 _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "OPENSSL_")
@@ -87,13 +89,15 @@ def import_packages(names: Iterable[str] = PACKAGES) -> set[str]:
 def import_for(handler: str) -> frozenset[str]:
     """Import what a handler's file imports from other packages, if that can be shared.
 
-    A fork tries it first, because a process that has a thread or an open file cannot share it.
+    A fork tries it first, because a process that has a thread or an open file cannot share it. What
+    takes longer than Lambda gives an init phase is left to the workers.
     Returns the environment variables that this read.
     """
     names = [name for name in _imports_of(handler) if name not in sys.modules]
     attempt = os.fork()
     if attempt == 0:
         shareable = False
+        signal.alarm(INIT_SECONDS)  # by default it ends the process
         try:
             before = _number_of("fd")
             import_packages(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -89,6 +90,35 @@ def test_what_cannot_be_shared_is_imported_by_each_worker(lab: Lab, statement: s
     found = invoke(lab, lab.function(OWN, {**PACKAGE, **domain}))
     package, own = found["importers"]
     assert own == found["me"] != package
+
+
+def test_each_stack_has_its_own_value_of_what_its_functions_have_in_common(lab: Lab) -> None:
+    model = "import os\nIMPORTED_BY = os.getpid()\nSTACK = os.environ['POWERTOOLS_SERVICE_NAME']\n"
+    files = {**PACKAGE, "domain/__init__.py": "", "domain/model.py": model}
+    code = OWN.replace('"me": os.getpid()', '"me": os.getpid(), "stack": domain.model.STACK')
+
+    def found(stack: str) -> Any:
+        variables = {"POWERTOOLS_SERVICE_NAME": stack}
+        return invoke(lab, lab.function(code, files, Environment={"Variables": variables}))
+
+    one, other, again = found("one"), found("other"), found("one")
+    assert [each["stack"] for each in (one, other, again)] == ["one", "other", "one"]
+    assert one["importers"] == again["importers"] != other["importers"]
+    assert other["me"] not in other["importers"]
+
+
+def test_an_import_that_hangs_is_left_to_the_workers(tmp_path: Path) -> None:
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "__init__.py").write_text("import time\ntime.sleep(1000)\n")
+    (tmp_path / "index.py").write_text("import slow\n")
+    script = (
+        "import sys; from lab.aws.awslambda import zygote; zygote.INIT_SECONDS = 1"
+        "; print(sorted(zygote.import_for('index.handler')), 'slow' in sys.modules)"
+    )
+    paths = os.pathsep.join((str(tmp_path), str(REPOSITORY)))
+    command = [sys.executable, "-c", script]
+    said = subprocess.check_output(command, cwd=tmp_path, env={"PYTHONPATH": paths}, text=True)
+    assert said == "[] False\n"
 
 
 def test_a_stacks_two_archives_and_one_of_its_update_keep_their_zygotes(lab: Lab) -> None:
@@ -223,4 +253,5 @@ print(json.dumps([[*read], threading.active_count(), [n for n in wanted if n not
     templates = " ".join(path.read_text() for path in (REPOSITORY / "templates").glob("*.yaml"))
     ours = {name for name in read if f" {name}:" in templates}
     assert ours <= set(SHARED_VARIABLES)
+    assert all(len({*re.findall(rf" {name}: (.*)", templates)}) == 1 for name in ours)
     assert "*" not in read
