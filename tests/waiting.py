@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-# What has not ended by then hangs. `make test` runs the quick tests at a low priority beside the
-# lab's, so what takes 8 s on an idle machine may take two minutes.
+# What has not ended by then hangs. `make test` runs the quick tests in the time that the labs
+# leave, so what takes 8 s on an idle machine may take two minutes.
 HUNG_SECONDS = 600.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, CDPSession, Page
+from playwright.sync_api import Browser, BrowserContext, CDPSession, Page
 
 from tests.waiting import HUNG_SECONDS
 
@@ -70,10 +70,16 @@ class Opened:
         self.in_page(f"() => new Promise(done => {two})")
 
 
+def patient_context(browser: Browser, **options: Any) -> BrowserContext:
+    """A browser context whose actions end only when they hang; see `Browser.new_context`."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(HUNG_SECONDS * 1000)
+    return context
+
+
 def open_file(browser: Browser, file: Path) -> Opened:
     """Open a page from a file, in its own browser context."""
-    context = browser.new_context(viewport=DESK, color_scheme="light", offline=True)
-    context.set_default_timeout(HUNG_SECONDS * 1000)
+    context = patient_context(browser, viewport=DESK, color_scheme="light", offline=True)
     tab = context.new_page()
     page = Opened(file, tab, context.new_cdp_session(tab))
     tab.on("console", lambda message: page.messages.append(f"{message.type}: {message.text}"))

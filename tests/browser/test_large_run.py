@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 from benchmarks import opening
 from tests.browser.looking import DANGLING, FIGURES, SMALL_TEXT
-from tests.browser.opening import Opened, open_file
+from tests.browser.opening import Opened, open_file, patient_context
 from tests.browser.test_page import NARROW, SMALLEST_TEXT
 
 TESTS = ("tcp-1", "tcp-8", "rtt")
@@ -49,7 +49,7 @@ def test_a_page_of_hundreds_of_nodes_fits_a_phone(large: Opened) -> None:
 
 
 def test_every_moment_of_an_opening_is_measured(large: Opened, browser: Browser) -> None:
-    context = browser.new_context(offline=True)
+    context = patient_context(browser, offline=True)
     tab = context.new_page()
     tab.goto(large.file.as_uri(), wait_until="commit")
     times = tab.evaluate(opening.TIMES)

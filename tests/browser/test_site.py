@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests.browser.opening import DESK, patient_context
 from tests.docs.test_site import built
-from tests.waiting import HUNG_SECONDS
 
 PHONE = {"width": 390, "height": 844}
 
@@ -34,8 +34,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(HUNG_SECONDS * 1000)
+    context = patient_context(browser, viewport=DESK)
     yield context.new_page()
     context.close()
 
