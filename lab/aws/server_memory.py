@@ -28,12 +28,16 @@ def prepare() -> None:
 
 
 def forget_other_regions() -> None:
-    """Drop moto's instance type offerings of the Regions that the lab does not have."""
+    """Drop moto's instance type offerings of the Regions that the lab does not have.
+
+    What is left stays to the end, so the garbage collector does not read it again and again.
+    """
     from moto.ec2.models import instance_types
 
     for offerings in instance_types.INSTANCE_TYPE_OFFERINGS.values():
         for region in [name for name in offerings if name != REGION]:
             del offerings[region]
     gc.collect()
+    gc.freeze()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
