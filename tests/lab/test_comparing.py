@@ -32,10 +32,10 @@ def runs(lab: Lab) -> dict[str, Any]:
     """The outputs of the runs by id. Those of the baseline start together and take turns. The last
     run is the gate's plan in short, against them.
     """
-    lab.start(OTHER, {**SHORT, "blocks": 1})
+    lab.start(OTHER, SHORT)
     eventually(lambda: "leased_at" in lab.record(OTHER), seconds=30)
     for run_id in OTHERS[1:]:
-        lab.start(run_id, {**SHORT, "blocks": 1})
+        lab.start(run_id, SHORT)
     eventually(lambda: "waiting_since" in lab.record(OTHERS[1]), seconds=30)
     shown = lab.command("rackrate", "show", OTHERS[1])
     assert "waiting for comparable-" in shown.stdout

@@ -186,7 +186,7 @@ def test_a_guest_brings_the_nodes_of_tainted_pools_keeps_them_for_its_run_and_le
 ) -> None:
     tell(lab, toggles)
     before = {node.metadata.name for node in nodes(lab)}
-    pausing = {**SHORT, "pause_seconds": 8}
+    pausing = {**SHORT, "blocks": 2, "pause_seconds": 8}
     with (
         pools(lab) as group,
         toggles.deployed(

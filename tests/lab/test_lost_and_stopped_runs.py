@@ -128,7 +128,7 @@ def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zer
 
 
 def test_a_trial_that_cannot_be_repeated_is_reported_failed_with_its_reason(lab: Lab) -> None:
-    plan = {**SHORT, "tests": CATCHABLE, "blocks": 1, "tolerated_loss": 0.5}
+    plan = {**SHORT, "tests": CATCHABLE, "tolerated_loss": 0.5}
     lab.start("failed", plan)
     for attempt in (1, 2):
         delete(lab, measuring_client(lab, "failed", block=1, arm="baseline", attempt=attempt))
@@ -182,7 +182,7 @@ def test_a_run_whose_node_is_lost_for_good_measures_the_others_ends_soon_and_nam
 def test_a_node_whose_instance_ends_is_replaced_and_the_page_names_both_nodes(lab: Lab) -> None:
     lost = lab.nodes(placement_group=True)[0]
     instance = lab.core.read_node(lost).spec.provider_id.rpartition("/")[2]
-    lab.start("replaced", {**SHORT, "tests": CATCHABLE, "blocks": 3})
+    lab.start("replaced", {**SHORT, "tests": CATCHABLE, "blocks": 2})
     measuring_client(lab, "replaced", block=1, arm="treatment")
     lab.aws("ec2").terminate_instances(InstanceIds=[instance])
     execution = lab.ended("replaced", seconds=150)
@@ -190,7 +190,7 @@ def test_a_node_whose_instance_ends_is_replaced_and_the_page_names_both_nodes(la
     assert lost not in lab.nodes(placement_group=True)
     record = lab.record("replaced")
     counts = (record["trials_planned"], record["trials_measured"], record["trials_failed"])
-    assert counts == (12, 12, 0)
+    assert counts == (8, 8, 0)
     results = lab.document("replaced", "results.json")
     (replaced,) = results["replacements"]
     new = replaced["node"]["name"]
@@ -244,7 +244,7 @@ def caller_policy(lab: Lab) -> Any:
 def test_a_stopped_run_is_continued_and_measures_only_what_is_missing(
     lab: Lab, tmp_path: Path
 ) -> None:
-    arn = lab.start("continued", {**SHORT, "tests": CATCHABLE, "blocks": 3})
+    arn = lab.start("continued", {**SHORT, "tests": CATCHABLE, "blocks": 2})
     measuring_client(lab, "continued", block=2, arm="baseline")
     lab.aws("stepfunctions").stop_execution(executionArn=arn)
     eventually(lambda: lab.record("continued")["status"] == "aborted", seconds=60)
@@ -258,21 +258,21 @@ def test_a_stopped_run_is_continued_and_measures_only_what_is_missing(
         )
     assert "continued from its stored trials" in done.stderr
     trials = {trial["sk"]: trial for trial in lab.items("continued", "trial#")}
-    assert len(trials) == 12
+    assert len(trials) == 8
     assert all(trial["status"] == "measured" for trial in trials.values())
     assert {key: trials[key]["started_at"] for key in first} == {
         key: trial["started_at"] for key, trial in first.items()
     }
     record = lab.record("continued")
     assert (record["status"], record["trials_measured"], record["trials_failed"]) == (
-        ("succeeded", 12, 0)
+        ("succeeded", 8, 0)
     )
     (said,) = [
         warning
         for warning in lab.document("continued", "results.json")["warnings"]
         if "continued at" in warning
     ]
-    assert "4 of 12 trials were measured before, on the same nodes" in said
+    assert "4 of 8 trials were measured before, on the same nodes" in said
     assert lab.left_in_cluster("continued") == []
 
 

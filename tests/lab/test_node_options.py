@@ -124,6 +124,7 @@ class TestPartition:
     def test_pairs_across_zones_are_an_arm_like_another(self, lab: Lab, made: Deployment) -> None:
         plan = {
             **SHORT,
+            "blocks": 2,
             "arms": [
                 "treatment",
                 {"name": "near", "nodes": "baseline", "pairs": "within-zone"},
