@@ -1,8 +1,8 @@
 """The lab's control groups, which measure its memory and make it possible to clean up after it.
 
 Version 1 has a tree per controller, version 2 one for all. In both, `services` holds the lab's
-programs and `pods` the pods' containers. The tree is named after the cache. Each cache has one lab,
-so a lab never removes the groups of another.
+programs and `pods` the containers, by node. The tree is named after the cache. Each cache has one
+lab, so a lab never removes the groups of another.
 """
 
 from __future__ import annotations
@@ -41,16 +41,30 @@ def trees() -> list[Path]:
 def create() -> None:
     """Make the groups. On version 2, enable the controllers in the parts too."""
     for tree in trees():
-        tree.mkdir(exist_ok=True)
-        if tree.parent.name == "cpuset":
-            _inherit_cpuset(tree)
-        if unified():
-            _pass_down(ROOT)
-            _pass_down(tree)
+        _make(tree)
         for part in PARTS:
-            (tree / part).mkdir(exist_ok=True)
-            if tree.parent.name == "cpuset":
-                _inherit_cpuset(tree / part)
+            _make(tree / part)
+
+
+def make_for_pods(node: str) -> str:
+    """Make the group of a node's pods. Returns its path, as a kubelet's `cgroupRoot`."""
+    for tree in trees():
+        _make(tree / "pods" / node)
+    return f"/{name()}/pods/{node}"
+
+
+def remove_for_pods(node: str) -> None:
+    """Remove the group of a node's pods, once its containers have ended."""
+    for tree in trees():
+        _remove(tree / "pods" / node)
+
+
+def _make(group: Path) -> None:
+    group.mkdir(exist_ok=True)
+    if unified():
+        _pass_down(group.parent)
+    elif group.is_relative_to(ROOT / "cpuset"):
+        _inherit_cpuset(group)
 
 
 def enter(part: str) -> None:
@@ -68,11 +82,13 @@ def exist() -> bool:
 def remove() -> None:
     """Remove the groups that hold no process."""
     for tree in trees():
-        for directory, _, _ in sorted(os.walk(tree), reverse=True):
-            with contextlib.suppress(OSError):
-                Path(directory).rmdir()
+        _remove(tree)
+
+
+def _remove(group: Path) -> None:
+    for directory, _, _ in sorted(os.walk(group), reverse=True):
         with contextlib.suppress(OSError):
-            tree.rmdir()
+            Path(directory).rmdir()
 
 
 def peak_memory_bytes() -> int | None:

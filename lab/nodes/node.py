@@ -151,6 +151,7 @@ class Node:
                 subprocess.run(["umount", "--lazy", str(point)], check=False, capture_output=True)
         for directory in own:
             shutil.rmtree(directory, ignore_errors=True)
+        control_groups.remove_for_pods(self.spec.name)
 
     def _run(self, name: str, argv: list[str]) -> None:
         program = Process(
@@ -257,10 +258,7 @@ class Node:
             "clusterDNS": [str(coredns.address(self.control_plane.service_cidr))],
             "clusterDomain": coredns.DOMAIN,
             "cgroupDriver": "cgroupfs",
-            "cgroupRoot": f"/{control_groups.name()}/pods",
-            # The nodes share one tree of control groups, where their quality-of-service trees would
-            # collide. Pods' own limits still apply.
-            "cgroupsPerQOS": False,
+            "cgroupRoot": control_groups.make_for_pods(self.spec.name),
             "enforceNodeAllocatable": [],
             "failCgroupV1": False,
             "failSwapOn": False,

@@ -93,6 +93,20 @@ def lab_processes() -> set[Process]:
     return found
 
 
+def descendants(pid: int) -> set[int]:
+    """A process, its children, theirs, and so on."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):
+                stat = (entry / "stat").read_text(errors="replace")
+                parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
 def environment(pid: int) -> dict[str, str]:
     """The environment that a process was started with; empty if it has ended or only begins."""
     try:

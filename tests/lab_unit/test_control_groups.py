@@ -55,6 +55,21 @@ def test_remove_takes_nested_groups_and_leaves_the_kernels(root: Path) -> None:
     assert root.exists()
 
 
+def test_a_node_has_a_group_of_its_own_for_pods_and_takes_it_along(root: Path) -> None:
+    for tree in control_groups.trees():
+        (tree / "pods").mkdir(parents=True)
+        (tree / "pods" / "cgroup.controllers").write_text("cpu memory\n")
+    for node in ("one", "other"):
+        path = control_groups.make_for_pods(node)
+        assert path == f"/{control_groups.name()}/pods/{node}"
+    for tree in control_groups.trees():
+        assert (tree.parent / path.lstrip("/")).is_dir()
+        (tree / "pods" / "one" / "kubepods" / "pod1").mkdir(parents=True)
+    control_groups.remove_for_pods("one")
+    for tree in control_groups.trees():
+        assert [each.name for each in (tree / "pods").iterdir() if each.is_dir()] == ["other"]
+
+
 def test_peak_memory_is_what_the_kernel_says(root: Path) -> None:
     name = control_groups.name()
     where = (
