@@ -35,8 +35,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-# What a zygote imports at first if the archive has it. numpy is not here: its linear algebra starts
-# threads, and a process with threads cannot be forked safely.
+# What a zygote imports at first if the archive has it. numpy is not here: unless it is told not to,
+# its linear algebra starts threads, and a process with threads cannot be forked safely.
 PACKAGES = (
     "boto3",
     "kubernetes.client",
