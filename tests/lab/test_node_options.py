@@ -243,6 +243,8 @@ class TestPartition:
         for word in ("{", "arn:", "Traceback", "RequestId"):
             assert word not in message["Message"]
         assert f"--stack {made.name}`" in last
+        # A pod that ends while its node is deleted with the stack keeps its namespace for a minute.
+        eventually(lambda: lab.left_in_cluster("stopped") == [], seconds=60)
 
     def test_alarms_reach_the_address_that_was_given(self, lab: Lab, made: Deployment) -> None:
         (topic,) = lab.aws("sns").list_topics()["Topics"]
