@@ -144,8 +144,9 @@ class Lab:
         """The API of the cluster that is up now."""
         return _core_api(Path(self.status["kubeconfig"]).read_text("utf-8"))
 
-    @functools.cached_property
+    @property
     def apps(self) -> kubernetes.AppsV1Api:
+        """The API for daemon sets of the cluster that is up now."""
         return kubernetes.AppsV1Api(self.core.api_client)
 
     def nodes(self, *, placement_group: bool) -> list[str]:
