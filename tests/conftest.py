@@ -40,15 +40,17 @@ providers._get_local_constants = lambda: _NOTHING
 # time of a command that a test runs in this process. A session's clients only read them.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 
-
 # Python's garbage collector would read all that is imported again and again, which took a sixth of
 # the processor time of the unit tests.
 gc.disable()
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """Collect garbage from now on, but leave out what is there."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Collect garbage from now on, but leave out what is there.
+
+    Not when the collection of tests is over, which pytest does not tell where processes run them.
+    """
     gc.freeze()
     gc.enable()
 

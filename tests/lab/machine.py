@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lab import control_groups
 from lab.cache import cache_directory
-from lab.daemon import BUILT_IN_DIRECTORIES, process_start_time
+from lab.daemon import BUILT_IN_DIRECTORIES, process_start_time, state_directory
 
 # Where programs of the lab would write if the lab did not keep them from it.
 WATCHED_DIRECTORIES = (
@@ -91,6 +91,11 @@ def lab_processes() -> set[Process]:
                 if started is not None:
                     found.add((int(entry.name), started))
     return found
+
+
+def process_1() -> int:
+    """The id out here of the first process in the lab."""
+    return int((state_directory() / "region.pid").read_text("ascii"))
 
 
 def descendants(pid: int) -> set[int]:

@@ -16,7 +16,15 @@ import pytest
 from lab import daemon, stack
 from lab.errors import LabError
 from lab.up import Artifacts, bring_up, network_scale, prepare
-from tests.lab.machine import Process, Traces, alive, lab_processes, private_cache, what_is_left
+from tests.lab.machine import (
+    Process,
+    Traces,
+    alive,
+    lab_processes,
+    private_cache,
+    process_1,
+    what_is_left,
+)
 from tests.lab.waiting import BUSY, eventually
 
 
@@ -98,7 +106,7 @@ def test_a_lab_whose_process_1_is_killed_is_gone_at_once_and_the_next_one_starts
     untouched: Traces, artifacts: Artifacts
 ) -> None:
     keeper, processes = start(artifacts)
-    inside = int((daemon.state_directory() / "region.pid").read_text())
+    inside = process_1()
     os.kill(inside, signal.SIGKILL)
     os.waitpid(keeper, 0)  # it has cleaned up when it ends
     assert what_is_left(untouched, processes) == {}

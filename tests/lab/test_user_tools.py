@@ -12,7 +12,7 @@ import pytest
 from lab import control_groups, daemon
 from lab.errors import LabError
 from lab.up import bring_up
-from tests.lab.machine import descendants, environment, lab_processes
+from tests.lab.machine import descendants, environment, lab_processes, process_1
 from tests.lab.running import SHORT, Lab
 from tests.lab.waiting import eventually
 
@@ -116,7 +116,7 @@ def test_lab_status_and_exec_reach_the_lab_and_name_what_there_is(lab: Lab) -> N
 
 def test_programs_of_the_lab_put_their_temporary_files_where_they_go_with_it(lab: Lab) -> None:
     """What is killed cleans up nothing; containers have a file system of their own."""
-    inside = int((daemon.state_directory() / "region.pid").read_text())
+    inside = process_1()
     services = {pid for pid, _ in lab_processes() if pid != inside and in_part(pid, "services")}
     told = {pid: variables for pid in services if (variables := environment(pid))}
     assert len(told) > 10
@@ -130,13 +130,11 @@ def test_programs_of_the_lab_put_their_temporary_files_where_they_go_with_it(lab
 
 def test_every_process_is_in_the_labs_control_groups_which_go_with_it(lab: Lab) -> None:
     """They tell the lab's memory too."""
-    inside = int((daemon.state_directory() / "region.pid").read_text())
-    known = {pid for pid, _ in lab_processes()}
-    of_pods = {pid for pid in known if in_part(pid, "pods")}
+    of_pods = {pid for pid, _ in lab_processes() if in_part(pid, "pods")}
     assert len(of_pods) > 10, "each node has pods of add-ons"
 
     def elsewhere() -> set[int]:
-        return descendants(inside) - {pid for pid, _ in lab_processes()}
+        return descendants(process_1()) - {pid for pid, _ in lab_processes()}
 
     # One that ended meanwhile is in no group.
     eventually(lambda: not elsewhere(), seconds=10)
