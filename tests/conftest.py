@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import signal
+from types import ModuleType
 
 import botocore.loaders
 import pytest
@@ -47,7 +49,7 @@ gc.disable()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
-    """Collect garbage from now on, but leave out what is there.
+    """Collect garbage from now on, but leave out what is there, at the end too.
 
     Not when the collection of tests is over, which pytest does not tell where processes run them.
     """
@@ -55,6 +57,7 @@ def pytest_runtestloop() -> None:
     gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    """Let what is left be freed: some modules complain at the end about what is not."""
-    gc.unfreeze()
+@pytest.fixture(scope="session")
+def duckdb() -> ModuleType:
+    """DuckDB, imported after `gc.freeze`: at the end it complains about what is not freed."""
+    return importlib.import_module("duckdb")

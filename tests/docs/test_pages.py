@@ -153,9 +153,11 @@ def test_a_plan_whose_tools_the_default_image_lacks_names_the_parameter(folder):
 # -- what is made of templates and models
 
 
-@pytest.mark.parametrize("path", references.documents(), ids=lambda path: path.name)
-def test_what_is_made_is_what_templates_and_models_say_now(path):
-    assert path.read_text("utf-8") == references.documents()[path], "make docs"
+def test_what_is_made_is_what_templates_and_models_say_now():
+    made = references.documents()
+    assert made
+    stale = [path.name for path, text in made.items() if path.read_text("utf-8") != text]
+    assert stale == [], "make docs"
 
 
 def test_a_page_without_its_marks_is_refused():

@@ -9,10 +9,10 @@ import os
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
-import duckdb
 import pytest
 
 from tests.lab.running import SHORT, TOOLS, Lab
@@ -124,7 +124,9 @@ def test_a_report_brings_every_raw_output_that_was_kept(
     assert copied == kept
 
 
-def test_every_format_has_every_trial(lab: Lab, runs: tuple[str, str], tmp_path: Path) -> None:
+def test_every_format_has_every_trial(
+    lab: Lab, runs: tuple[str, str], tmp_path: Path, duckdb: ModuleType
+) -> None:
     trials = len(lab.items(runs[1], "trial#"))
     exported = {
         format: Path(

@@ -11,9 +11,9 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import duckdb
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -187,7 +187,7 @@ def test_the_results_are_what_the_published_schema_says(results: Any) -> None:
 
 
 def test_athena_finds_the_run_where_glue_says_and_with_the_columns_glue_names(
-    lab: Lab, results: Any, trials: int, tmp_path: Path
+    lab: Lab, results: Any, trials: int, tmp_path: Path, duckdb: ModuleType
 ) -> None:
     database = lab.outputs["DatabaseName"]
     assert re.fullmatch("[a-z][a-z0-9_]*", database)

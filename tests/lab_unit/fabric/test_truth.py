@@ -13,7 +13,6 @@ from lab.fabric.luck import LEAST_SHARE, Luck
 from lab.fabric.truth import Setting, Spread, many_flows, one_flow, place, round_trip, truth
 
 SETTING = Setting()
-FOUND = truth(Luck(3), SETTING, 4000)
 
 
 def test_without_luck_the_truth_is_ec2s_limits_and_no_draw_differs() -> None:
@@ -28,7 +27,8 @@ def test_without_luck_the_truth_is_ec2s_limits_and_no_draw_differs() -> None:
 
 
 def test_ratios_over_draws_are_near_those_without_luck_but_not_at_them() -> None:
-    one, many = (FOUND["ratios"]["cluster"][name] for name in ("one_flow", "many_flows"))
+    found = truth(Luck(3), SETTING, 4000)
+    one, many = (found["ratios"]["cluster"][name] for name in ("one_flow", "many_flows"))
     # The slower of two hosts limits a flow of the group, only the sender one outside.
     assert 1.98 < one["mean"] < 2
     assert 0.99 < many["mean"] < 1.01
@@ -36,7 +36,7 @@ def test_ratios_over_draws_are_near_those_without_luck_but_not_at_them() -> None
         assert 0.002 < spread["log_deviation"] < 0.012
         assert spread["low"] < spread["mean"] < spread["high"]
         assert spread["error"] == pytest.approx(spread["log_deviation"] / math.sqrt(4000))
-    assert 0.03 < FOUND["ratios"]["cluster"]["round_trip"]["log_deviation"] < 0.08
+    assert 0.03 < found["ratios"]["cluster"]["round_trip"]["log_deviation"] < 0.08
 
 
 def test_no_meaningful_difference_of_many_flows_holds_in_every_draw() -> None:

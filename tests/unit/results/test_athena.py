@@ -11,7 +11,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from rackrate.plan.arms import Node
@@ -84,7 +83,7 @@ def put(directory, run_id, day, *, analysis=None, failure=None, facts=NODES, **c
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory):
+def ask(tmp_path_factory, duckdb):
     """Return a function that runs the query of a heading. It returns a list of rows by column."""
     directory = tmp_path_factory.mktemp("bucket")
     worse = {"verdicts": (samples.verdict(verdict="worse", ratio=0.9),)}
@@ -122,7 +121,7 @@ def test_there_are_five_queries_and_the_test_knows_each():
 
 
 @pytest.mark.parametrize("heading", QUERIES)
-def test_every_query_reads_the_days_it_names_only(heading, ask):
+def test_every_query_reads_the_days_it_names_only(heading, ask, duckdb):
     assert len(re.findall("WHERE day >= '2026-11-01'", QUERIES[heading])) == 1
     ask.engine.sql(QUERIES[heading]).fetchall()
     with pytest.raises(duckdb.Error, match="spoilt"):

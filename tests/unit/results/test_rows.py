@@ -8,7 +8,6 @@ import io
 import json
 import re
 
-import duckdb
 import pytest
 
 from rackrate.plan.arms import Node
@@ -45,7 +44,7 @@ def lines(trials=samples.TRIALS):
 
 
 @pytest.fixture
-def read(tmp_path):
+def read(tmp_path, duckdb):
     """Return a function that reads a Parquet file's rows with a SQL engine."""
 
     def rows(body):
@@ -245,7 +244,7 @@ EVERY = tuple(
 )
 
 
-def test_values_keep_their_types_and_times_are_utc(read, tmp_path):
+def test_values_keep_their_types_and_times_are_utc(read, duckdb, tmp_path):
     row = {
         "string": "a,\nb",
         "boolean": False,
