@@ -35,7 +35,7 @@ CREATE_SECONDS = 300.0
 DELETE_SECONDS = 300.0
 # CreateStack's limit for TemplateBody; a larger template is given by its URL.
 LARGEST_TEMPLATE_BODY_BYTES = 51_200
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1.0
 
 Say = Callable[[str], None]
 

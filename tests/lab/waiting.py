@@ -8,7 +8,7 @@ from collections.abc import Callable
 BUSY = 3
 
 
-def eventually[T](get: Callable[[], T], *, seconds: float, poll_seconds: float = 0.1) -> T:
+def eventually[T](get: Callable[[], T], *, seconds: float, poll_seconds: float = 0.25) -> T:
     """The first answer that is true. Fails at the deadline, showing the last answer.
 
     `seconds` is what an idle machine needs at most; other labs may be at work on this one.

@@ -32,7 +32,7 @@ from taskcat._tui import TerminalPrinter
 from taskcat.exceptions import TaskCatException
 from taskcat.testing import CFNTest
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 2.0
 
 
 class Progress(TerminalPrinter):

@@ -10,7 +10,7 @@ from lab.aws.cloudformation.coercion import camel_case, is_true
 from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
-_POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.3
 _TIMEOUT_SECONDS = 900.0
 # Members whose keys are the user's own, so they keep their spelling.
 _VERBATIM = {"Labels", "Tags"}
