@@ -2,7 +2,7 @@
 
 The SAM CLI remembers its uploads for one template only. Our nested templates share two artifacts,
 so packaging takes three times as long without this change. Zipping it takes most of the rest, and
-each lab packages the same build.
+each lab packages the same build. It also reads each template several times, with a slow parser.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
 from samcli.cli.main import cli
 from samcli.lib.package import utils
 
@@ -58,6 +59,7 @@ def kept_archive(
     yield str(kept), digest
 
 
+yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[assignment,misc]
 utils.zip_folder = kept_archive
 zipfile.ZipFile = QuickZip  # type: ignore[misc]
 utils.zip_and_upload = functools.cache(utils.zip_and_upload)
