@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,9 @@ from lab.aws.authorization.audit import audit, read_unobserved, rows
 from tests.lab import permissions
 from tests.lab.running import Lab
 
+LAB = Path(__file__).parents[1]
 # Actions that a role needs and whose use cannot be seen, with the reason.
-UNOBSERVED = Path(__file__).parents[1] / "unused_actions.yaml"
+UNOBSERVED = LAB / "unused_actions.yaml"
 
 
 def test_every_call_was_allowed_and_every_allowed_action_was_used(
@@ -21,11 +24,22 @@ def test_every_call_was_allowed_and_every_allowed_action_was_used(
     found = permissions.merged(own)
     # Read once: another run may not rest on them.
     permissions.forget()
-    if not {path.name for path in UNOBSERVED.parent.rglob("test_*.py")} <= found.files:
+    missing = files_of_make_test() - found.files
+    # scripts/test sets the variable: in `make test` none may be missing.
+    if missing and "MEASURE_AFTER" not in os.environ:
         pytest.skip("only all tests of the lab together use every action")
+    assert missing == set()
     for row in rows(found.policies, found.calls):
         print(" | ".join(row))
     judged = audit(found.policies, found.calls, read_unobserved(UNOBSERVED))
     assert [call for call in judged.refused if call.logical_id in found.policies] == []
     assert judged.unused == ()
     assert judged.stale == ()
+
+
+def files_of_make_test() -> set[str]:
+    """The files of tests in the lab, but for those that `make test` leaves out."""
+    makefile = (LAB.parents[1] / "Makefile").read_text("utf-8")
+    left_out = re.findall(r"--ignore tests/lab/(test_\w+\.py)", makefile)
+    assert left_out
+    return {path.name for path in LAB.rglob("test_*.py")} - set(left_out)
