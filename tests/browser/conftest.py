@@ -14,8 +14,9 @@ from tests.browser.runs import RUNS, Run
 
 #: Everything that has a page.
 SHOWN: Mapping[str, Callable[[], Run | Campaign]] = {**RUNS, **CAMPAIGNS}
-#: The hostile pages have all that these have, in words that are harder to show.
-IN_OTHERS = {"troubled", "few draws"}
+#: The run that is compared with a baseline is a demo too. The hostile pages have all that the other
+#: two have, in words that are harder to show.
+IN_OTHERS = {"demo", "troubled", "few draws"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -243,12 +243,12 @@ def demo() -> Run:
 
 @cache
 def since() -> Run:
-    """A run that is compared with the four of a baseline."""
+    """The demo, compared with the four runs of a baseline."""
     earlier = [
-        measured_run({**DEMO, "seed": seed}, run_id=f"run-20261120-090000-ab{seed}")
+        measured_run({**DEMO, "seed": seed}, run_id=f"run-20261120-090000-ab{seed}", lab_scale=0.1)
         for seed in range(11, 15)
     ]
-    return measured_run(DEMO, earlier=earlier)
+    return measured_run(DEMO, earlier=earlier, lab_scale=0.1)
 
 
 @cache

@@ -70,8 +70,18 @@ def test_axe_core_runs_with_the_rules_that_are_asked_for(show: Show, body: str, 
 
 
 def test_text_that_hardly_stands_out(show: Show) -> None:
-    page = show("<p style='color:#999'>grey</p><p style='color:#555'>dark</p>")
+    dark = "<p style='color:#555'>dark</p>"
+    page = show(f"{dark * 3}<p style='color:#999'>grey</p>{dark}")
     assert faint_text(page) == ['color-contrast: <p style="color:#999">grey</p>']
+    assert page.tab.locator("p").all_text_contents() == ["dark", "dark", "dark", "grey", "dark"]
+
+
+def test_text_of_a_usual_colour_that_hardly_stands_out_where_it_is(show: Show) -> None:
+    cell = "<td style='color:#555'>{}</td>"
+    rows = [f"<tr>{cell.format('clear')}</tr>"] * 3
+    rows.append(f"<tr style='background:#777'>{cell.format('faint')}</tr>")
+    page = show(f"<table>{''.join(rows)}</table>")
+    assert faint_text(page) == ['color-contrast: <td style="color:#555">faint</td>']
 
 
 def test_references_to_ids_that_are_nowhere(show: Show) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from lab.aws.authorization.audit import audit, read_unobserved, rows
 from tests.lab import permissions
+from tests.lab.measured.conftest import AFTER
 from tests.lab.running import Lab
 
 LAB = Path(__file__).parents[1]
@@ -26,7 +27,7 @@ def test_every_call_was_allowed_and_every_allowed_action_was_used(
     permissions.forget()
     missing = files_of_make_test() - found.files
     # scripts/test sets the variable: in `make test` none may be missing.
-    if missing and "MEASURE_AFTER" not in os.environ:
+    if missing and AFTER not in os.environ:
         pytest.skip("only all tests of the lab together use every action")
     assert missing == set()
     for row in rows(found.policies, found.calls):
