@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.lab.account import customer_keys, instances
-from tests.lab.running import Lab
+from tests.lab.running import SHORT, Lab
 from tests.lab.toggles import (
     Toggles,
     disks,
@@ -142,7 +142,23 @@ class TestPrivateNat:
         lab.start_in(made, "invalid", {"blocks": 0})
         ended = lab.ended_in(made, "invalid")
         assert (ended["status"], ended["error"]) == ("FAILED", "InvalidPlan")
+        # A dry run neither, though it knows what the nodes will be.
+        lab.start_in(made, "estimated", {**SHORT, "dry_run": True})
+        ended = lab.ended_in(made, "estimated")
+        assert ended["status"] == "SUCCEEDED", ended.get("cause")
         assert instances(lab) == []
+        before = planned_types(lab, made, made.outputs["RunOnCreateId"])
+        assert planned_types(lab, made, "estimated") == before
+        assert len(before) == 4
+
+
+def planned_types(lab: Lab, made: Deployment, run_id: str) -> tuple[str, ...]:
+    """The instance types of the nodes that a run was planned with."""
+    plan = lab.aws("s3").get_object(
+        Bucket=made.outputs["BucketName"], Key=f"runs/{run_id}/plan.json"
+    )
+    arms = json.loads(plan["Body"].read())["arms"]
+    return tuple(node["instance_type"] for arm in arms for node in arm["nodes"])
 
 
 # -- no way to the Internet
