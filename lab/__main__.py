@@ -325,6 +325,10 @@ def main() -> None:
     except (LabError, Refusal) as error:
         Console(stderr=True, highlight=False).print(str(error), markup=False, soft_wrap=True)
         sys.exit(2)
+    finally:
+        # Python keeps in mind that an interruption left an `exec` of text, by which dataclasses are
+        # made, and `python -m` would end by the signal. The next `exec` lets Python forget it.
+        exec("")
 
 
 if __name__ == "__main__":

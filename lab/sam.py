@@ -2,7 +2,7 @@
 
 The SAM CLI remembers its uploads for one template only. Our nested templates share two artifacts,
 so packaging takes three times as long without this change. Zipping it takes most of the rest, and
-each lab packages the same build. It also reads each template several times, with a slow parser.
+each lab packages the same build. It reads each template several times, here with libyaml.
 """
 
 from __future__ import annotations
