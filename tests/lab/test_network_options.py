@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -147,18 +148,21 @@ class TestPrivateNat:
         ended = lab.ended_in(made, "estimated")
         assert ended["status"] == "SUCCEEDED", ended.get("cause")
         assert instances(lab) == []
-        before = planned_types(lab, made, made.outputs["RunOnCreateId"])
-        assert planned_types(lab, made, "estimated") == before
-        assert len(before) == 4
+        run, estimated = (
+            [node["instance_type"] for arm in plan["arms"] for node in arm["nodes"]]
+            for plan in (plan_of(lab, made), plan_of(lab, made, "estimated"))
+        )
+        assert estimated == run
+        assert len(run) == 4
 
 
-def planned_types(lab: Lab, made: Deployment, run_id: str) -> tuple[str, ...]:
-    """The instance types of the nodes that a run was planned with."""
-    plan = lab.aws("s3").get_object(
-        Bucket=made.outputs["BucketName"], Key=f"runs/{run_id}/plan.json"
+def plan_of(lab: Lab, made: Deployment, run_id: str | None = None) -> Any:
+    """plan.json of a run, by default of that which the stack began when it was created."""
+    found = lab.aws("s3").get_object(
+        Bucket=made.outputs["BucketName"],
+        Key=f"runs/{run_id or made.outputs['RunOnCreateId']}/plan.json",
     )
-    arms = json.loads(plan["Body"].read())["arms"]
-    return tuple(node["instance_type"] for arm in arms for node in arm["nodes"])
+    return json.loads(found["Body"].read())
 
 
 # -- no way to the Internet
@@ -187,10 +191,7 @@ def test_a_vpc_without_internet_has_endpoints_and_runs_the_image_the_stack_built
         assert results["run"]["status"] == "succeeded"
         assert made.outputs["RunOnCreateConclusion"] in json.dumps(results)
         assert "tcp-1" in made.outputs["RunOnCreateConclusion"]
-        plan = lab.aws("s3").get_object(
-            Bucket=made.outputs["BucketName"], Key=f"runs/{made.outputs['RunOnCreateId']}/plan.json"
-        )
-        assert json.loads(plan["Body"].read())["image"] == made.outputs["ToolImage"]
+        assert plan_of(lab, made)["image"] == made.outputs["ToolImage"]
         bucket = made.outputs["BucketName"]
         assert lab.aws("s3").list_objects_v2(Bucket=bucket)["KeyCount"] > 5
     # It was not to be kept: a bucket goes with all that is in it.
