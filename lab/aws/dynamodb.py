@@ -7,7 +7,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithItem
 moto converts each item several times for each attribute of an answer. A run reads the states of its
 trials often, so this took most of the time of the Region in a run, and of the tests of the stages.
 moto also measures a whole item again with each attribute that it writes, and copies a whole table
-before each transaction.
+before each transaction. It parses an update twice, and checks its names again with each attribute.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 from moto.dynamodb.models.table import Table
 from moto.dynamodb.models.utilities import bytesize
+from moto.dynamodb.parsing.expressions import UpdateExpressionParser  # type: ignore[attr-defined]
+from moto.dynamodb.parsing.validators import ActionCountValidator, OverlappingPathsValidator
 
 _WRITES = ("put_item", "update_item", "delete_item", "transact_write_items")
 _writing = threading.RLock()
@@ -32,6 +34,8 @@ _moto_transaction = DynamoDBBackend.transact_write_items
 _moto_structure = JSONSerializer._serialize_type_structure
 _moto_project = Item.project
 _moto_set = LimitedSizeDict.__setitem__
+#: moto changes only copies of what it parsed. Runs write with a few updates, again and again.
+_parse = functools.lru_cache(maxsize=200)(UpdateExpressionParser.make)
 #: moto measures items that may be larger than this; its limit is at 405,000 bytes.
 _SURELY_SMALL = 400_000
 
@@ -47,6 +51,9 @@ def install() -> None:
     JSONSerializer._serialize_type_structure = _structure  # type: ignore[method-assign, assignment]
     Item.project = _project  # type: ignore[method-assign]
     LimitedSizeDict.__setitem__ = _set  # type: ignore[method-assign]
+    UpdateExpressionParser.make = _parse
+    for validator in (ActionCountValidator, OverlappingPathsValidator):
+        validator.traverse = _check_once
 
 
 def _one_at_a_time(write: Callable[..., Any]) -> Callable[..., Any]:
@@ -127,3 +134,8 @@ def _project(self: Item, projection_expressions: list[list[str]]) -> Item:
     projected = Item(self.hash_key, self.range_key, {})
     projected.attrs.update({name: self.attrs[name] for name in names})
     return projected
+
+
+def _check_once(self: Any, expression: Any) -> Any:
+    """Check the names of a whole update. moto also checks its parts, whose names the whole has."""
+    return self.process(expression)

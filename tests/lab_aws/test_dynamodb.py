@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -90,6 +91,46 @@ def test_a_projection_may_name_a_part_of_an_attribute(table: Table) -> None:
 def test_a_projection_leaves_the_stored_item_as_it_is(table: Table) -> None:
     table.query(ProjectionExpression="flag")
     assert table.query() == EVERY_TYPE
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("SET #a = :one, #b = :one, #a = :one", "Two document paths overlap"),
+        ("SET a1 = :one, b1.c1 = :one, b1 = :one", "Two document paths overlap"),
+        ("SET #a = :one REMOVE #b, #c REMOVE #d", "can only be used once"),
+        ("SET #a = :one SET #b = :one", "can only be used once"),
+    ],
+)
+def test_an_update_that_names_an_attribute_or_a_clause_twice_is_refused(
+    table: Table, expression: str, said: str
+) -> None:
+    names = {name: name[1:] for name in re.findall("#[a-d]", expression)}
+    with pytest.raises(ClientError, match=said) as refused:
+        table.client.update_item(
+            TableName=table.name,
+            Key={"pk": {"S": "one"}},
+            UpdateExpression=expression,
+            ExpressionAttributeValues={":one": {"N": "1"}},
+            **({"ExpressionAttributeNames": names} if names else {}),
+        )
+    assert refused.value.response["Error"]["Code"] == "ValidationException"
+    assert table.query() == EVERY_TYPE
+
+
+def test_an_update_writes_the_values_of_its_own_request(table: Table) -> None:
+    key = {"pk": {"S": "counted"}}
+    for number, name in ((1, "a"), (2, "a"), (3, "b")):
+        table.client.update_item(
+            TableName=table.name,
+            Key=key,
+            UpdateExpression="SET #name = if_not_exists(#name, :n), newest = :n ADD writes :one",
+            ExpressionAttributeNames={"#name": name},
+            ExpressionAttributeValues={":n": {"N": str(number)}, ":one": {"N": "1"}},
+        )
+    item = plain(table.client.get_item(TableName=table.name, Key=key)["Item"])
+    assert item == {"pk": "counted", "a": 1, "b": 3, "newest": 3, "writes": 3}
+    table.client.delete_item(TableName=table.name, Key=key)
 
 
 def test_of_many_that_write_at_once_if_nobody_has_only_one_writes(table: Table) -> None:
