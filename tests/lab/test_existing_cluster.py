@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import pytest
 from kubernetes import client as kubernetes
 
 from lab import stack
@@ -41,8 +42,9 @@ class Guest:
         self.rules = lab.aws("ec2").describe_security_groups(GroupIds=[group])["SecurityGroups"]
 
 
-def tell(lab: Lab, toggles: Toggles) -> str:
-    """Tell taskcat what it may measure in. Returns a topic for alarms."""
+@pytest.fixture
+def topic(lab: Lab, toggles: Toggles) -> Iterator[str]:
+    """A topic for alarms, after taskcat was told of it and of what it may measure in."""
     cluster = lab.aws("eks").describe_cluster(name=lab.outputs["ClusterName"])["cluster"]
     topic = str(lab.aws("sns").create_topic(Name="on-call")["TopicArn"])
     toggles.tell(
@@ -52,13 +54,13 @@ def tell(lab: Lab, toggles: Toggles) -> str:
         baseline_selector="placementGroup=false",
         alarm_topic=topic,
     )
-    return topic
+    yield topic
+    lab.aws("sns").delete_topic(TopicArn=topic)
 
 
 def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
-    lab: Lab, toggles: Toggles
+    lab: Lab, toggles: Toggles, topic: str
 ) -> None:
-    topic = tell(lab, toggles)
     before = Guest(lab)
     with toggles.deployed("existing-cluster") as made:
         during = Guest(lab)
@@ -94,7 +96,6 @@ def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
         _measure_until_deleted(lab, made)
     after = Guest(lab)
     assert vars(after) == vars(before)
-    lab.aws("sns").delete_topic(TopicArn=topic)
 
 
 def _measure_until_deleted(lab: Lab, made: Deployment) -> None:
@@ -181,10 +182,10 @@ def pools(lab: Lab) -> Iterator[str]:
         ec2.delete_placement_group(GroupName="fast")
 
 
+@pytest.mark.usefixtures("topic")
 def test_a_guest_brings_the_nodes_of_tainted_pools_keeps_them_for_its_run_and_lets_them_go(
     lab: Lab, toggles: Toggles
 ) -> None:
-    tell(lab, toggles)
     before = {node.metadata.name for node in nodes(lab)}
     pausing = {**SHORT, "blocks": 2, "pause_seconds": 8}
     with (
@@ -214,6 +215,7 @@ def test_a_guest_brings_the_nodes_of_tainted_pools_keeps_them_for_its_run_and_le
         )
 
 
+@pytest.mark.usefixtures("topic")
 def test_a_namespace_of_somebody_else_is_neither_taken_nor_deleted(
     lab: Lab, toggles: Toggles
 ) -> None:
@@ -228,6 +230,7 @@ def test_a_namespace_of_somebody_else_is_neither_taken_nor_deleted(
         lab.core.delete_namespace("theirs")
 
 
+@pytest.mark.usefixtures("topic")
 def test_a_run_that_fails_fails_the_stack_with_its_own_message(lab: Lab, toggles: Toggles) -> None:
     plan = json.dumps({"tests": [{"name": "tcp-1", "seconds": 0}]})
     reason = toggles.refused("existing-cluster", RunOnCreate=plan, AlarmTopicArn="")
