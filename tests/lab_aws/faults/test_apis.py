@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -166,10 +166,16 @@ def test_a_cut_call_was_not_executed(lab: Lab) -> None:
 
 def test_a_fault_ends_at_its_time(lab: Lab) -> None:
     client = caller(lab, "dynamodb")
-    with inject_into(lab.region.endpoint_url, "api-failing", seconds=0.2):
+
+    def answered() -> bool:
+        with contextlib.suppress(ClientError):
+            client.list_tables()
+            return True
+        return False
+
+    with inject_into(lab.region.endpoint_url, "api-failing", seconds=2.0):
         assert refused(client, "dynamodb")[1] == 500
-        time.sleep(0.5)
-        client.list_tables()
+        eventually(answered, bool)
 
 
 def test_an_unknown_fault_or_target_is_refused(lab: Lab) -> None:

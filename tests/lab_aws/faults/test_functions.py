@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any
 
 from lab.faults import inject_into
-from tests.lab_aws.region import Lab
+from tests.lab_aws.region import Lab, eventually
 
 SLOW = """
 import time
 def handler(event, context):
     until = time.monotonic() + event.get("seconds", 1)
     while time.monotonic() < until:
+        time.sleep(0.01)
+    return "done"
+"""
+PATIENT = """
+import os
+import pathlib
+import time
+def handler(event, context):
+    pathlib.Path(event["process"]).write_text(str(os.getpid()))
+    while not os.path.exists(event["until"]):
         time.sleep(0.01)
     return "done"
 """
@@ -34,9 +46,9 @@ def invoke(lab: Lab, name: str, **event: Any) -> Any:
 
 
 def test_a_crash_ends_the_invocation_with_lambdas_error_and_the_next_one_runs(lab: Lab) -> None:
-    name = lab.function(SLOW)
+    name = lab.function(SLOW, Timeout=120)
     with inject_into(lab.region.endpoint_url, "function-crash", on=name) as fault:
-        assert invoke(lab, name)["errorType"] == "Runtime.ExitError"
+        assert invoke(lab, name, seconds=60)["errorType"] == "Runtime.ExitError"
         assert fault.hits == 1
     assert invoke(lab, name, seconds=0.1) == "done"
 
@@ -48,19 +60,37 @@ def test_a_crash_spares_other_functions(lab: Lab) -> None:
         assert fault.hits == 0
 
 
-def test_a_frozen_function_times_out(lab: Lab) -> None:
-    name = lab.function(SLOW, Timeout=1)
-    with inject_into(lab.region.endpoint_url, "function-frozen", on=name):
-        assert invoke(lab, name, seconds=0.5)["errorType"] == "Sandbox.Timedout"
+def test_a_frozen_function_times_out(lab: Lab, tmp_path: Path) -> None:
+    name = lab.function(PATIENT, Timeout=5)
+    with (
+        inject_into(lab.region.endpoint_url, "function-frozen", on=name),
+        ThreadPoolExecutor() as pool,
+    ):
+        answer = freeze(lab, name, tmp_path, pool)
+        assert answer.result()["errorType"] == "Sandbox.Timedout"
 
 
-def test_a_frozen_function_runs_on_when_the_fault_is_taken_back(lab: Lab) -> None:
-    name = lab.function(SLOW)
-    invoke(lab, name, seconds=0)
-    started = time.monotonic()
-    with inject_into(lab.region.endpoint_url, "function-frozen", on=name, seconds=1.0):
-        assert invoke(lab, name, seconds=0.2) == "done"
-    assert time.monotonic() - started >= 1.0
+def test_a_frozen_function_runs_on_when_the_fault_is_taken_back(lab: Lab, tmp_path: Path) -> None:
+    name = lab.function(PATIENT, Timeout=120)
+    with ThreadPoolExecutor() as pool:
+        with inject_into(lab.region.endpoint_url, "function-frozen", on=name):
+            answer = freeze(lab, name, tmp_path, pool)
+            assert not wait([answer], timeout=0.2).done
+        assert answer.result() == "done"
+
+
+def freeze(lab: Lab, name: str, directory: Path, pool: ThreadPoolExecutor) -> Future[Any]:
+    """Invoke a function, and let it end once it is frozen; returns what it will answer."""
+    process, until = directory / "process", directory / "until"
+    answer = pool.submit(invoke, lab, name, process=str(process), until=str(until))
+
+    def stopped() -> bool:
+        number = process.read_text() if process.exists() else ""
+        return bool(number) and "State:\tT" in Path("/proc", number, "status").read_text()
+
+    eventually(stopped, bool)
+    until.touch()
+    return answer
 
 
 def test_a_function_without_memory_is_killed(lab: Lab) -> None:

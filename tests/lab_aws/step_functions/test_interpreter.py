@@ -211,7 +211,7 @@ def test_a_map_that_tolerates_no_more_failures_starts_no_more_items(lab: Lab) ->
     began = time.monotonic()
     found = lab.execute(distributed_map(bucket, "i.json", wait, ToleratedFailurePercentage=20))
     assert found["error"] == "States.ExceedToleratedFailureThreshold"
-    assert time.monotonic() - began < 9, "two of nine items ran"
+    assert time.monotonic() - began < 18, "nine items would take that long"
 
 
 def test_unnamed_executions_get_a_name_and_start_time_is_text(lab: Lab) -> None:
@@ -240,11 +240,14 @@ def test_unnamed_executions_get_a_name_and_start_time_is_text(lab: Lab) -> None:
 def test_stop_aborts_at_once_and_begins_no_further_item(lab: Lab) -> None:
     bucket = lab.bucket()
     lab.client("s3").put_object(Bucket=bucket, Key="i.json", Body=json.dumps([1, 2, 3]))
+    go = lab.state_directory / "to-stop.go"
     name = lab.function(
-        """
-        import time
+        f"""
+        import pathlib, time
         def handler(event, context):
-            print("begun", flush=True); time.sleep(2); return {}
+            print("begun", flush=True)
+            while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.01)
+            return {{}}
         """
     )
     states = lab.client("stepfunctions")
@@ -261,6 +264,7 @@ def test_stop_aborts_at_once_and_begins_no_further_item(lab: Lab) -> None:
     assert found["status"] == "ABORTED"
     assert (found["error"], found["cause"]) == ("Tired", "of waiting")
     assert found["stopDate"] >= found["startDate"]
+    go.touch()
     eventually(log.read_text, lambda text: "END" in text)
     time.sleep(0.5)  # long enough for a second item to start
     assert log.read_text().count("begun") == 1

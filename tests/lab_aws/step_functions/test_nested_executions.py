@@ -170,7 +170,7 @@ def test_child_is_stopped_when_its_parents_time_is_over(
     lab: Lab, lasting: str, of_the_task: bool
 ) -> None:
     definition = parent_of(lasting)
-    (definition["States"]["Run"] if of_the_task else definition)["TimeoutSeconds"] = 1
+    (definition["States"]["Run"] if of_the_task else definition)["TimeoutSeconds"] = 3
     name = f"overtime-{of_the_task}"
     found = lab.execute(definition, json.dumps({"name": name, "plan": {}}))
     assert found["status"] == ("FAILED" if of_the_task else "TIMED_OUT")
