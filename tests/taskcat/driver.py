@@ -77,20 +77,28 @@ def configured(
     )
 
 
-def described(stack: Stack) -> dict[str, Any]:
-    """A stack's result."""
-    failures = stack.error_events(refresh=True)
-    reasons = [f"{event.logical_id}: {event.status_reason}" for event in reversed(failures)]
-    if not reasons and stack.status in StackStatus.FAILED:
-        reasons = [stack.status_reason]
+def described(stack: Stack, status: str) -> dict[str, Any]:
+    """A stack's result. Only a stack that failed is asked for reasons."""
+    reasons: list[str] = []
+    if status in StackStatus.FAILED:
+        reasons = reasons_of(stack) or [stack.status_reason]
     return {
         "name": stack.name,
         "stack_id": stack.id,
-        "status": stack.status,
+        "status": status,
         "outputs": {output.key: output.value for output in stack.outputs},
         "parameters": dict(stack.region.parameters),
         "reasons": list(dict.fromkeys(reasons)),
     }
+
+
+def reasons_of(stack: Stack) -> list[str]:
+    """Why resources of a stack and of its nested stacks failed, in order."""
+    # `error_events(refresh=True)` would ask for each stack's events anew for each status.
+    for each in (stack, *stack.descendants()):
+        each.refresh(properties=False, events=True)
+    failures = stack.error_events()
+    return [f"{event.logical_id}: {event.status_reason}" for event in reversed(failures)]
 
 
 def deleted(test: CFNTest, stack: Stack) -> dict[str, Any]:
@@ -100,13 +108,7 @@ def deleted(test: CFNTest, stack: Stack) -> dict[str, Any]:
     except TaskCatException:
         # taskcat raises for a stack that had failed, even after a successful deletion.
         logging.debug("taskcat complained after deletion", exc_info=True)
-    if stack.launch_exception:
-        return described(stack) | {"status": "DELETE_COMPLETE"}
-    now = status_now(stack)
-    answer = described(stack) | {"status": now}
-    if now == "DELETE_COMPLETE":
-        answer["reasons"] = []
-    return answer
+    return described(stack, "DELETE_COMPLETE" if stack.launch_exception else status_now(stack))
 
 
 def main() -> int:
@@ -120,7 +122,7 @@ def main() -> int:
         )
         test.run()
         (stack,) = test.result
-        print(json.dumps(described(stack)), file=answers)
+        print(json.dumps(described(stack, stack.status)), file=answers)
         sys.stdin.readline()
         print(json.dumps(deleted(test, stack)), file=answers)
     except Exception as error:
