@@ -230,6 +230,8 @@ class Worker:
         # A group stops a process at its limit, but counts no memory that a zygote shares with it.
         seconds = _WATCH_SECONDS if self._group is None else 1.0
         while not self._process.ended(seconds):
+            if self._current is None:
+                continue  # it does nothing between invocations
             resident = resident_bytes(self.pid)
             self._peak_bytes = max(self._peak_bytes, resident)
             if resident > limit:
