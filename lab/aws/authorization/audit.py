@@ -139,6 +139,7 @@ def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str,
     AWS managed policies are left out, because the template does not choose their actions.
     """
     stacks = cloudformation.describe_stacks()["Stacks"]
+    statements = _statements_by_role(iam)
     found: dict[str, list[dict[str, Any]]] = {}
 
     def walk(stack_id: str, path: str) -> None:
@@ -151,7 +152,7 @@ def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str,
             if resource["ResourceType"] == "AWS::CloudFormation::Stack":
                 walk(physical_id, f"{logical_id}/")
             elif resource["ResourceType"] == "AWS::IAM::Role":
-                found[logical_id] = _statements_of(iam, physical_id)
+                found[logical_id] = statements[physical_id]
 
     for stack in stacks:
         if not stack.get("ParentId"):
@@ -174,20 +175,29 @@ def table_of(status: Mapping[str, Any], record: Path) -> list[tuple[str, str, st
     return rows(policies, read_calls(record))
 
 
-def _statements_of(iam: Any, role: str) -> list[dict[str, Any]]:
-    documents = [
-        iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
-        for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
-    ]
-    for attached in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
-        if attached["PolicyArn"].startswith("arn:aws:iam::aws:"):
-            continue
-        policy = iam.get_policy(PolicyArn=attached["PolicyArn"])["Policy"]
-        version = iam.get_policy_version(
-            PolicyArn=attached["PolicyArn"], VersionId=policy["DefaultVersionId"]
+def _statements_by_role(iam: Any) -> dict[str, list[dict[str, Any]]]:
+    """The statements of each role of the account by the role's name."""
+    pages = list(
+        iam.get_paginator("get_account_authorization_details").paginate(
+            Filter=["Role", "LocalManagedPolicy"]
         )
-        documents.append(version["PolicyVersion"]["Document"])
-    return [item for document in documents for item in as_list(document["Statement"])]
+    )
+    managed = {
+        policy["Arn"]: version["Document"]
+        for page in pages
+        for policy in page["Policies"]
+        for version in policy["PolicyVersionList"]
+        if version["IsDefaultVersion"]
+    }
+    found = {}
+    for role in (role for page in pages for role in page["RoleDetailList"]):
+        documents = [policy["PolicyDocument"] for policy in role["RolePolicyList"]]
+        attached = [policy["PolicyArn"] for policy in role["AttachedManagedPolicies"]]
+        documents += [managed[arn] for arn in attached if arn in managed]
+        found[role["RoleName"]] = [
+            item for document in documents for item in as_list(document["Statement"])
+        ]
+    return found
 
 
 def rows(policies: DeployedPolicies, calls: Iterable[Call]) -> list[tuple[str, str, str, str]]:
