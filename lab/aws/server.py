@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import logging
@@ -16,9 +17,10 @@ from urllib.parse import unquote
 
 from flask import Flask
 from moto import backends
+from moto.core import responses as moto_responses
 from moto.core.config import default_user_config
 from moto.core.responses import BaseResponse
-from moto.core.utils import convert_to_flask_response
+from moto.core.utils import convert_to_flask_response, method_names_from_class
 from moto.moto_server.utilities import RegexConverter
 from moto.moto_server.werkzeug_app import (
     HTTP_METHODS,
@@ -136,9 +138,10 @@ def serve(
     """
     state_directory.mkdir(parents=True, exist_ok=True)
     server_memory.prepare()
-    # moto lists its modules' directory at each request.
+    # At each request moto lists its modules' directory, and the methods of the class that answers.
     modules = tuple(backends.list_of_moto_modules())
     backends.list_of_moto_modules = lambda: modules
+    moto_responses.method_names_from_class = functools.cache(method_names_from_class)  # type: ignore[attr-defined]
     default_user_config["lambda"]["use_docker"] = False
     default_user_config["stepfunctions"]["execute_state_machine"] = True
     default_user_config["iam"]["load_aws_managed_policies"] = True
