@@ -41,8 +41,7 @@ LARGEST_FRAME_BYTES = 65536 + 64
 MOST_FRAMES = 20000
 # A timer of a virtual machine fires some tens of microseconds late. While the relay holds few
 # frames, as in a latency test, it sets the timer this much early and polls the clock for the rest.
-# Neither a stream of frames needs that precision nor what nodes and services tell each other, and
-# polling would take too much processor time.
+# A stream of frames does not need that precision, and polling would take too much processor time.
 SPIN_NANOSECONDS = 60_000
 MOST_FRAMES_TO_SPIN_FOR = 4
 
@@ -61,14 +60,14 @@ class Spine:
     """The racks' devices by name, each with its delay and its zone, and the frames on their way.
 
     A frame that is held has the time when it is due, a number that keeps the order of equal times,
-    the device to which it goes, and whether it goes from node to node.
+    and the device to which it goes.
     """
 
     taps: dict[str, int] = field(default_factory=dict)
     delays: dict[int, int] = field(default_factory=dict)
     zones: dict[int, str] = field(default_factory=dict)
     where: dict[bytes, int] = field(default_factory=dict)
-    held: list[tuple[int, int, int, bool, bytes]] = field(default_factory=list)
+    held: list[tuple[int, int, int, bytes]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def join(self, tap: int, nanoseconds: int, zone: str = "") -> None:
@@ -96,17 +95,11 @@ class Spine:
             for target in self.delays if known is None else (known,):
                 if target != tap and len(self.held) < MOST_FRAMES:
                     due = now + self.between(tap, target)
-                    nodes = bool(self.zones[tap] and self.zones[target])
-                    heapq.heappush(self.held, (due, next(self._numbers), target, nodes, frame))
-
-    def early(self) -> int:
-        """How long before the first frame is due polling the clock begins, in nanoseconds."""
-        few = len(self.held) <= MOST_FRAMES_TO_SPIN_FOR
-        return SPIN_NANOSECONDS if few and any(nodes for *_, nodes, _ in self.held) else 0
+                    heapq.heappush(self.held, (due, next(self._numbers), target, frame))
 
     def send_first(self) -> None:
         """Write the frame that is due first to its rack."""
-        _, _, target, _, frame = heapq.heappop(self.held)
+        _, _, target, frame = heapq.heappop(self.held)
         # When a rack's device is down or its queue is full, drop the frame as a switch does.
         with contextlib.suppress(OSError):
             os.write(target, frame)
@@ -122,7 +115,7 @@ def run() -> None:
     poller.register(timer, select.EPOLLIN)
     spine = Spine()
     held = spine.held
-    armed_for = 0  # the time for which the timer is set; 0 while it is not set
+    armed_for = 0  # when the frame is due for which the timer is set; 0 while it is not set
     while True:
         for ready, _ in poller.poll():
             if ready == timer:
@@ -142,18 +135,17 @@ def run() -> None:
                     print("ok", flush=True)
             else:
                 spine.receive(ready)
-        early = 0
         while held:
-            early = spine.early()
             wait = held[0][0] - time.monotonic_ns()
-            if wait > early:
+            if wait > SPIN_NANOSECONDS or (wait > 0 and len(held) > MOST_FRAMES_TO_SPIN_FOR):
                 break
             if wait <= 0:
                 spine.send_first()
-        # A frame that came since may be due before the one that the timer is set for.
-        if held and not 0 < armed_for <= held[0][0] - early:
+        # A frame of a shorter way may be due before the one that the timer is set for.
+        if held and not 0 < armed_for <= held[0][0]:
+            early = 0 if len(held) > MOST_FRAMES_TO_SPIN_FOR else SPIN_NANOSECONDS
             os.timerfd_settime_ns(timer, initial=max(wait - early, 1))
-            armed_for = held[0][0] - early
+            armed_for = held[0][0]
 
 
 def _prefer_punctuality() -> None:
