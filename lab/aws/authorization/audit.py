@@ -177,20 +177,18 @@ def table_of(status: Mapping[str, Any], record: Path) -> list[tuple[str, str, st
 
 def _statements_by_role(iam: Any) -> dict[str, list[dict[str, Any]]]:
     """The statements of each role of the account by the role's name."""
-    pages = list(
-        iam.get_paginator("get_account_authorization_details").paginate(
-            Filter=["Role", "LocalManagedPolicy"]
-        )
+    pages = iam.get_paginator("get_account_authorization_details").paginate(
+        Filter=["Role", "LocalManagedPolicy"]
     )
+    account = pages.build_full_result()
     managed = {
         policy["Arn"]: version["Document"]
-        for page in pages
-        for policy in page["Policies"]
+        for policy in account["Policies"]
         for version in policy["PolicyVersionList"]
         if version["IsDefaultVersion"]
     }
     found = {}
-    for role in (role for page in pages for role in page["RoleDetailList"]):
+    for role in account["RoleDetailList"]:
         documents = [policy["PolicyDocument"] for policy in role["RolePolicyList"]]
         attached = [policy["PolicyArn"] for policy in role["AttachedManagedPolicies"]]
         documents += [managed[arn] for arn in attached if arn in managed]
