@@ -24,7 +24,11 @@ from moto.server import ThreadedMotoServer
 from rackrate_cli.main import app
 from typer.testing import CliRunner, Result
 
+from tests.waiting import HUNG_SECONDS
+
 ROLE = "arn:aws:iam::123456789012:role/states"
+# The item that ends a state of `until_let`, which deletes it.
+_LET = {"pk": "test", "sk": "let"}
 TEMPLATE: dict[str, Any] = {
     "Parameters": {
         "StateMachineArn": {"Type": "String"},
@@ -114,9 +118,9 @@ def state(next_state: str | None, **fields: Any) -> dict[str, Any]:
     return {**fields, **({"Next": next_state} if next_state else {"End": True})}
 
 
-def wait(seconds: int) -> dict[str, object]:
-    """A state that waits."""
-    return {"Type": "Wait", "Seconds": seconds}
+def going_on() -> dict[str, object]:
+    """A state that does not end while a test goes on."""
+    return {"Type": "Wait", "Seconds": int(HUNG_SECONDS)}
 
 
 def machine(*states: tuple[str, dict[str, Any]]) -> dict[str, Any]:
@@ -243,6 +247,31 @@ class DeployedStack:
             "Parameters": {"TableName": self.table, "Item": item},
             "ResultPath": None,
         }
+
+    def until_let(self) -> dict[str, Any]:
+        """A state that lasts until `let` is called: what was before it is there to be seen."""
+        return {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::dynamodb:deleteItem",
+            "Parameters": {
+                "TableName": self.table,
+                "Key": {name: {"S": value} for name, value in _LET.items()},
+                "ConditionExpression": "attribute_exists(pk)",
+            },
+            "Retry": [
+                {
+                    "ErrorEquals": ["States.ALL"],
+                    "IntervalSeconds": 1,
+                    "BackoffRate": 1.0,
+                    "MaxAttempts": int(HUNG_SECONDS),
+                }
+            ],
+            "ResultPath": None,
+        }
+
+    def let(self) -> None:
+        """End one such state."""
+        table(self.table).put_item(Item=_LET)
 
     def define(self, definition: dict[str, Any]) -> None:
         """Replace the definition of the stack's state machine of runs."""

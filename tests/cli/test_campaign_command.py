@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from rackrate_text.units import UNKNOWN
 from tests.waiting import HUNG_SECONDS
 
 from .campaigns import CAMPAIGN, answer, campaign, cell, latency, planned, run_of, step
-from .conftest import TEMPLATE, DeployedStack, Rackrate, client, machine, wait
+from .conftest import TEMPLATE, DeployedStack, Rackrate, client, going_on, machine
 from .line import Line
 
 EXPECTED = {"steps": 12, "next_look": 4, "expected_seconds": 7200, "expected_step_seconds": 600}
@@ -117,27 +118,23 @@ def test_the_copy_of_the_page_links_to_the_copies_of_its_runs(
 
 
 def test_the_step_its_block_the_time_and_the_dollars_are_shown(
-    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    stack: DeployedStack, start_rackrate: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
+    now = {"status": "running", "step": 3, **EXPECTED, "usd": Decimal("0.42"), "budget_dollars": 5}
     stack.record(run_of(3), status="running", phase="measuring", block=2, blocks=12, next_look=6)
-    stack.define_campaign(
-        machine(
-            ("Change", stack.recording_campaign("running", "draw 3 of at most 12: new nodes",
-                                                step=3, **EXPECTED, **MONEY)),
-            ("W1", wait(2)),
-            ("Run", stack.recording_campaign("running", "measuring", run=run_of(3), step=3,
-                                             **EXPECTED, **MONEY)),
-            ("W2", wait(2)),
-            finish(stack),
-        )
-    )  # fmt: skip
-    done = run(rackrate, stack, tmp_path)
-    assert done.exit_code == 0, done.output
-    told = [line.partition("] ")[2] for line in done.stderr.splitlines()]
-    changing = "draw 3 of at most 12: new nodes, $0.42 of $5.00, about "
-    measuring = "draw 3 of at most 12, block 2 of at most 12, $0.42 of $5.00, about "
-    assert any(line.startswith(changing) for line in told), told
-    assert any(line.startswith(measuring) and " to " in line for line in told), told
+    stack.record_campaign(CAMPAIGN, phase="draw 3 of at most 12: new nodes", **now)
+    stack.define_campaign(machine(("Wait", stack.until_let()), finish(stack)))
+    process = start_rackrate("campaign", "run", "--stack", stack.name, "--name", CAMPAIGN,
+                             "--out", tmp_path)  # fmt: skip
+    assert process.stderr is not None
+    changing = "] draw 3 of at most 12: new nodes, $0.42 of $5.00, about "
+    measuring = "] draw 3 of at most 12, block 2 of at most 12, $0.42 of $5.00, about "
+    assert any(changing in line for line in process.stderr)
+    stack.record_campaign(CAMPAIGN, phase="measuring", step_run_id=run_of(3), **now)
+    assert any(measuring in line and " to " in line for line in process.stderr)
+    stack.let()
+    process.communicate(timeout=HUNG_SECONDS)
+    assert process.returncode == 0
 
 
 def test_options_and_files_reach_the_execution(
@@ -295,7 +292,7 @@ def test_a_requirement_that_no_run_can_meet_stops_the_campaign(
     }
     stack.put(run_of(1), "plan.json", json.dumps(document).encode())
     going = stack.recording_campaign("running", "measuring", run=run_of(1), step=1, **EXPECTED)
-    stack.define_campaign(machine(("Run", going), ("Wait", wait(60))))
+    stack.define_campaign(machine(("Run", going), ("Wait", going_on())))
     process = start_rackrate("campaign", "run", "--stack", stack.name, "--name", CAMPAIGN,
                              "--out", tmp_path, "--require", "tcp-1 jitter better")  # fmt: skip
     assert process.stderr is not None
@@ -352,7 +349,7 @@ def test_ctrl_c_stops_the_campaign_and_waits_until_all_is_put_back(
     tmp_path: Path,
 ) -> None:
     going = stack.recording_campaign("running", "replacing the nodes", step=1, **EXPECTED)
-    stack.define_campaign(machine(("Change", going), ("Wait", wait(60))))
+    stack.define_campaign(machine(("Change", going), ("Wait", going_on())))
     process = start_rackrate("campaign", "run", "--stack", stack.name, "--name", CAMPAIGN,
                              "--out", tmp_path)  # fmt: skip
     assert process.stderr is not None
@@ -430,7 +427,7 @@ def test_watch_follows_a_campaign_and_leaves_it_alone(
     going = stack.recording_campaign(
         "running", "step 2 of at most 12: measuring", step=2, **EXPECTED
     )
-    stack.define_campaign(machine(("Run", going), ("Wait", wait(60))))
+    stack.define_campaign(machine(("Run", going), ("Wait", going_on())))
     client("stepfunctions").start_execution(
         stateMachineArn=stack.campaign_machine, name=CAMPAIGN, input="{}"
     )
@@ -573,7 +570,7 @@ def test_a_lost_connection_is_told_and_the_campaign_is_followed_again(
     going = stack.recording_campaign(
         "running", "step 2 of at most 12: measuring", step=2, **EXPECTED
     )
-    stack.define_campaign(machine(("Run", going), ("Wait", wait(60))))
+    stack.define_campaign(machine(("Run", going), ("Wait", going_on())))
     line = Line(int(os.environ["MOTO_PORT"]))
     monkeypatch.setenv("AWS_ENDPOINT_URL", line.url)
     process = start_rackrate("campaign", "run", "--stack", stack.name, "--name", CAMPAIGN,

@@ -14,7 +14,7 @@ import pytest
 
 from tests.waiting import HUNG_SECONDS
 
-from .conftest import DeployedStack, Rackrate, machine, results, verdict
+from .conftest import DeployedStack, Rackrate, going_on, machine, results, verdict
 
 #: Runs that make a gate of four together with `r0`.
 MORE = ("m1", "m2", "m3")
@@ -249,7 +249,7 @@ def test_ctrl_c_stops_the_comparison(
     start_rackrate: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,
 ) -> None:
-    comparing.define(machine(("Wait", {"Type": "Wait", "Seconds": 60})))
+    comparing.define(machine(("Wait", going_on())))
     process = start_rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
     assert process.stderr is not None
     assert any("comparing" in line for line in process.stderr)

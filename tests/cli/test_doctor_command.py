@@ -25,7 +25,7 @@ from rackrate_cli.watch import Outcome
 from rackrate_text.quotas import STANDARD, quota_code
 from tests.waiting import HUNG_SECONDS
 
-from .conftest import DeployedStack, Rackrate, client, machine
+from .conftest import DeployedStack, Rackrate, client, going_on, machine
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
@@ -130,7 +130,7 @@ def test_ctrl_c_stops_the_dry_run_and_what_was_found_is_told(
     stack: DeployedStack, start_rackrate: Callable[..., subprocess.Popen[str]]
 ) -> None:
     planned = stack.recording("dry_run", "planned", blocks=6, expected_seconds=200)
-    stack.define(machine(("Plan", planned), ("Wait", {"Type": "Wait", "Seconds": 60})))
+    stack.define(machine(("Plan", planned), ("Wait", going_on())))
     process = start_rackrate("doctor", "--stack", stack.name)
     assert process.stderr is not None
     asking = next(line for line in process.stderr if "asking the functions" in line)

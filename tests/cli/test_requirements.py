@@ -28,7 +28,7 @@ from rackrate.plan import fields
 from rackrate.verdict.estimator import Word
 from tests.waiting import HUNG_SECONDS
 
-from .conftest import DeployedStack, Rackrate, machine, results, verdict
+from .conftest import DeployedStack, Rackrate, going_on, machine, results, verdict
 
 RUN = "run-20261121-070512-ab12"
 EARLIER = verdict(baseline="main: r1, r2, r3, r4", verdict="worse", ratio=0.9)
@@ -311,7 +311,7 @@ def test_a_requirement_that_the_planned_run_cannot_meet_stops_it(
     stack: DeployedStack, start_rackrate: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     planned = stack.recording("running", "planned", blocks=6)
-    stack.define(machine(("Planned", planned), ("Wait", {"Type": "Wait", "Seconds": 60})))
+    stack.define(machine(("Planned", planned), ("Wait", going_on())))
     stack.put(RUN, "plan.json", json.dumps(PLANNED).encode())
     process = start_rackrate(
         "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path,

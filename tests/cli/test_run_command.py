@@ -18,36 +18,45 @@ from rackrate_cli.run_ids import new_run_id
 
 from tests.waiting import HUNG_SECONDS
 
-from .conftest import DeployedStack, Rackrate, estimates, machine, results, wait
+from .conftest import DeployedStack, Rackrate, estimates, going_on, machine, results
 
 RUN = "run-20261121-070512-ab12"
 
 
 def test_a_run_shows_its_blocks_prints_its_verdict_and_keeps_its_files(
-    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
 ) -> None:
-    expected = {"blocks": 2, "expected_seconds": 40, "expected_block_seconds": 12}
+    expected = {"expected_seconds": 4000, "expected_block_seconds": 1200}
+    now = {"status": "running", "blocks": 2, **expected}
     stack.define(
         machine(
-            ("Deploy", stack.recording("running", "waiting for servers", block=0, **expected)),
-            ("W1", wait(1)),
-            ("Measure", stack.recording("running", "block 1 of 2", block=1, **expected)),
-            ("W2", wait(2)),
-            ("Done", stack.recording("succeeded", "done", block=2, **expected)),
+            ("Wait", stack.until_let()),
+            ("Done", stack.recording("succeeded", "done", block=2, blocks=2)),
         )
     )
     for name in ("trials.csv", "report.html", "plan.json", "schedule.json"):
         stack.put(RUN, name, name.encode())
     stack.put(RUN, "results.json", results(RUN))
+    stack.record(RUN, phase="waiting for servers", block=0, **now)
     out = tmp_path / "out"
-    result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", out)
-    assert result.exit_code == 0, result.output
-    progress = result.stderr.splitlines()
+    process = start_rackrate("run", "--stack", stack.name, "--name", RUN, "--out", out)
+    assert process.stderr is not None
+    progress = []
+    for line in process.stderr:
+        progress.append(line)
+        if "waiting for servers" in line:
+            stack.record(RUN, phase="block 1 of 2", block=1, **now)
+        elif "block 1 of 2" in line:
+            stack.let()
+    output, _ = process.communicate(timeout=HUNG_SECONDS)
+    assert process.returncode == 0, progress
     assert sum("waiting for servers" in line for line in progress) == 1
     assert sum("block 1 of 2" in line for line in progress) == 1
     assert any("left" in line for line in progress)
-    assert "987 Mbit/s" in result.stdout
-    assert f"Results: {out / RUN / 'report.html'}" in result.stdout
+    assert "987 Mbit/s" in output
+    assert f"Results: {out / RUN / 'report.html'}" in output
     assert (out / "latest").readlink() == Path(RUN)
     assert json.loads((out / "latest" / "results.json").read_bytes())["run"]["id"] == RUN
     assert sorted(file.name for file in (out / RUN).iterdir()) == [
@@ -141,22 +150,6 @@ def test_links_that_are_down_are_named_one_by_one(
     assert f"  {lines[1]}\n  {lines[2]}" in result.stderr
 
 
-@pytest.mark.parametrize("phase", ["warm-up", "checking links"])
-def test_what_comes_before_the_blocks_is_shown_as_a_phase(
-    phase: str, stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
-) -> None:
-    expected = {"blocks": 6, "expected_seconds": 40, "expected_block_seconds": 5}
-    stack.define(
-        machine(
-            ("Warm up", stack.recording("running", phase, block=0, **expected)),
-            ("W", wait(1)),
-            ("Done", stack.recording("succeeded", "done", block=6, **expected)),
-        )
-    )
-    result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
-    assert any(f"] {phase}, about" in line for line in result.stderr.splitlines())
-
-
 def test_the_command_waits_for_the_last_status_after_the_execution_failed(
     stack: DeployedStack,
     start_rackrate: Callable[..., subprocess.Popen[str]],
@@ -210,7 +203,7 @@ def test_ctrl_c_stops_the_execution_and_waits_until_the_run_is_aborted(
     tmp_path: Path,
 ) -> None:
     stack.define(
-        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", wait(60)))
+        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", going_on()))
     )
     process = start_rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
     assert process.stderr is not None
@@ -236,7 +229,7 @@ def test_a_terminal_that_is_closed_stops_the_execution(
     tmp_path: Path,
 ) -> None:
     stack.define(
-        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", wait(60)))
+        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", going_on()))
     )
     terminal, other_end = pty.openpty()
     process = start_rackrate(
@@ -261,7 +254,7 @@ def test_ctrl_c_before_the_start_leaves_no_run_that_goes_on(
     start_rackrate: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,
 ) -> None:
-    stack.define(machine(("Wait", wait(60))))
+    stack.define(machine(("Wait", going_on())))
     process = start_rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
     assert process.stderr is not None
     assert f"Run {RUN}" in process.stderr.readline()
@@ -298,11 +291,11 @@ def test_a_terminal_gets_one_line_that_changes_in_place(
     start_rackrate: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,
 ) -> None:
-    expected = {"blocks": 6, "expected_seconds": 40, "expected_block_seconds": 5}
+    expected = {"blocks": 6, "expected_seconds": 4000, "expected_block_seconds": 500}
     stack.define(
         machine(
             ("Measure", stack.recording("running", "measuring", block=2, **expected)),
-            ("W", wait(1)),
+            ("W", stack.until_let()),
             ("Done", stack.recording("succeeded", "done", block=6, **expected)),
         )
     )
@@ -315,6 +308,8 @@ def test_a_terminal_gets_one_line_that_changes_in_place(
     try:
         while chunk := os.read(terminal, 65536):
             shown += chunk
+            if b"block 2 of 6" in shown:
+                stack.let()
     except OSError:  # Linux reports the closed other end of a terminal as an error.
         pass
     os.close(terminal)

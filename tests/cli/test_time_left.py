@@ -46,6 +46,11 @@ def just(seconds: float) -> Left:
     return Left(seconds, seconds)
 
 
+@pytest.mark.parametrize("phase", ["warm-up", "checking links"])
+def test_what_comes_before_the_blocks_is_shown_as_a_phase(phase: str) -> None:
+    assert describe(run(phase=phase)) == phase
+
+
 def test_nothing_is_claimed_before_the_stack_has_an_estimate() -> None:
     assert TimeLeft().estimate(pace(expected=None), 3) is None
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.waiting import HUNG_SECONDS
 
-from .conftest import DeployedStack, Rackrate, client, machine, results, wait
+from .conftest import DeployedStack, Rackrate, client, going_on, machine, results
 
 RUN = "run-20261121-070512-ab12"
 
@@ -32,48 +32,59 @@ def start(stack: DeployedStack) -> None:
 
 
 def test_it_follows_a_run_to_its_end_and_prints_the_verdict(
-    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    stack: DeployedStack, start_rackrate: StartRackrate, tmp_path: Path
 ) -> None:
-    expected = {"blocks": 2, "expected_seconds": 40, "expected_block_seconds": 12}
+    expected = {"blocks": 2, "expected_seconds": 4000, "expected_block_seconds": 1200}
     stack.define(
         machine(
             ("Measure", stack.recording("running", "block 2 of 2", block=2, **expected)),
-            ("Wait", wait(2)),
+            ("Wait", stack.until_let()),
             ("Done", stack.recording("succeeded", "done", block=2, **expected)),
-            ("End", wait(2)),
+            ("Last", stack.until_let()),
         )
     )
     stack.put(RUN, "results.json", results(RUN))
     start(stack)
-    result = rackrate("watch", RUN, "--stack", stack.name, "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "block 2 of 2" in result.stderr and "left" in result.stderr
-    over = [line for line in result.stderr.splitlines() if "done" in line]
-    assert over and not [line for line in over if "left" in line]
-    assert "987 Mbit/s" in result.stdout
+    process = start_rackrate("watch", RUN, "--stack", stack.name, "--out", tmp_path)
+    assert process.stderr is not None
+    measuring = next(line for line in process.stderr if "block 2 of 2" in line)
+    assert measuring.endswith(" left\n")
+    stack.let()
+    over = next(line for line in process.stderr if "done" in line)
+    assert "left" not in over
+    stack.let()
+    output, _ = process.communicate(timeout=HUNG_SECONDS)
+    assert process.returncode == 0
+    assert "987 Mbit/s" in output
     assert (tmp_path / RUN / "results.json").exists()
 
 
 def test_lost_trials_are_told_while_the_run_goes_on_and_each_once(
-    stack: DeployedStack, rackrate: Rackrate
+    stack: DeployedStack, start_rackrate: StartRackrate
 ) -> None:
-    said = ("running", "block 2 of 6")
+    said = {"status": "running", "phase": "measuring", "blocks": 6}
+    lost = "Lost 1 trial (treatment, node-a → node-b): node node-b is gone"
     stack.define(
         machine(
-            ("One", stack.recording(*said, block=2, blocks=6, trials_failed=1)),
-            ("W1", wait(2)),
-            ("Same", stack.recording(*said, block=3, blocks=6, trials_failed=2)),
-            ("W2", wait(2)),
+            ("Wait", stack.until_let()),
             ("Done", stack.recording("succeeded", "done", block=6, blocks=6)),
         )
     )
     stack.lose(RUN, 2, "node node-b is gone")
     stack.lose(RUN, 0, "the warm-up failed")
+    stack.record(RUN, block=2, trials_failed=1, **said)
     start(stack)
-    result = rackrate("watch", RUN, "--stack", stack.name)
-    lost = "Lost 1 trial (treatment, node-a → node-b): node node-b is gone"
-    assert result.stderr.count(lost) == 1
-    assert "warm-up" not in result.stderr
+    process = start_rackrate("watch", RUN, "--stack", stack.name)
+    assert process.stderr is not None
+    told = []
+    for line in process.stderr:
+        told.append(line)
+        if "block 2 of 6" in line:
+            stack.record(RUN, block=3, trials_failed=2, **said)
+        elif "block 3 of 6" in line:
+            stack.let()
+    assert sum(lost in line for line in told) == 1
+    assert "warm-up" not in "".join(told)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +94,7 @@ def test_ctrl_c_ends_the_watching_and_the_run_goes_on(
     number: signal.Signals, code: int, stack: DeployedStack, start_rackrate: StartRackrate
 ) -> None:
     stack.define(
-        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", wait(60)))
+        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", going_on()))
     )
     start(stack)
     process = start_rackrate("watch", RUN, "--stack", stack.name)
@@ -103,7 +114,7 @@ def test_a_run_whose_stack_is_deleted_is_said_to_be_over(
     stack: DeployedStack, start_rackrate: StartRackrate
 ) -> None:
     stack.define(
-        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", wait(60)))
+        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", going_on()))
     )
     start(stack)
     process = start_rackrate("watch", RUN, "--stack", stack.name)
@@ -122,7 +133,7 @@ def test_a_requirement_that_the_run_cannot_meet_ends_the_watching_and_not_the_ru
     stack.define(
         machine(
             ("Planned", stack.recording("running", "planned", blocks=6)),
-            ("Wait", wait(60)),
+            ("Wait", going_on()),
         )
     )
     stack.put(RUN, "plan.json", PLANNED)
@@ -136,7 +147,7 @@ def test_a_requirement_that_the_run_cannot_meet_ends_the_watching_and_not_the_ru
 def test_a_run_that_has_no_record_yet_is_followed_until_somebody_stops_it(
     stack: DeployedStack, start_rackrate: StartRackrate
 ) -> None:
-    stack.define(machine(("Wake", wait(60))))
+    stack.define(machine(("Wake", going_on())))
     start(stack)
     process = start_rackrate("watch", RUN, "--stack", stack.name)
     assert process.stderr is not None
