@@ -27,6 +27,7 @@ from scripts.capture import (
     without_flood,
 )
 from tests.unit.tools.captures import INDEX, Printed
+from tests.waiting import HUNG_SECONDS
 
 CLIENT = """
 import socket, sys, time
@@ -34,8 +35,8 @@ print("starting", file=sys.stderr, flush=True)
 if sys.argv[3:]:
     sys.exit("what is " + sys.argv[3])
 try:
-    with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=9) as server:
-        print("server says", server.recv(10).decode() or "nothing", flush=True)
+    with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as server:
+        print("server says", server.recv(5).decode() or "nothing", flush=True)
         print("server ends with", server.recv(10).decode() or "nothing", flush=True)
 except KeyboardInterrupt:
     print("summary")
@@ -47,9 +48,9 @@ import socket, sys, time
 with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as listening:
     client, _ = listening.accept()
     client.send(b"hello")
-    time.sleep(4)
+    time.sleep(float(sys.argv[2]))
     client.send(b"bye")
-    time.sleep(60)
+    time.sleep(600)
 """
 with socket.create_server(("127.0.0.1", 0)) as chosen:
     PORT = chosen.getsockname()[1]
@@ -63,6 +64,7 @@ from rackrate.workloads.base import DATA, FILES, OWN_ADDRESS, WorkloadTest
 from scripts import capture, members
 from scripts.capture import Run, _prepare, failures, printed_by
 from tests.unit.tools.test_capturing import until_printed
+from tests.waiting import HUNG_SECONDS
 
 MEMBER = '''
 import http.server, pathlib, socket, sys
@@ -81,7 +83,7 @@ CLIENT = '''
 import os, socket, sys, time, urllib.request
 try:
     for each in sys.argv[1:3]:
-        print(urllib.request.urlopen(f"http://{each}:8000/", timeout=9).read().decode(), flush=True)
+        print(urllib.request.urlopen(f"http://{each}:8000/").read().decode(), flush=True)
     for _ in range(int(os.environ["LOOKS"])):
         if socket.socket().connect_ex((each, 8000)) != 0:
             break
@@ -110,11 +112,12 @@ class Pair(WorkloadTest):
 
 test = Pair(name="pair")
 _prepare({})
+capture.GRACE_SECONDS = HUNG_SECONDS
 capture.wait_until_halfway = until_printed(b"I am 1 10.0.1.1 10.0.1.2\\n")
 members.prepare(test)
 for run in (Run(test), failures(test)["server-died"], failures(test)["unreachable"]):
     # Until the members are killed, however late.
-    Pair.environment = {"LOOKS": "250" if run.server_dies else "1"}
+    Pair.environment = {"LOOKS": "6000" if run.server_dies else "1"}
     print(printed_by(run).decode(), end="---\\n", flush=True)
 """
 
@@ -123,12 +126,18 @@ def until_printed(text: bytes) -> Callable[[TestBase, IO[bytes]], None]:
     """What waits until the client has printed a text: a busy machine starts it late."""
 
     def wait(_test: TestBase, output: IO[bytes]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HUNG_SECONDS
         while text not in os.pread(output.fileno(), 10_000, 0):
             assert time.monotonic() < deadline, f"the client never prints {text!r}"
             time.sleep(0.01)
 
     return wait
+
+
+def greeter(pause_seconds: float) -> Server:
+    """A server that greets at once and ends its greeting after a pause."""
+    argv = (sys.executable, "-c", SERVER, str(PORT), str(pause_seconds))
+    return Server("greeter", argv, (Port(PORT),))
 
 
 class MadeUp(TestBase):
@@ -140,7 +149,7 @@ class MadeUp(TestBase):
     seconds: float = 4.0
     expected_seconds: ClassVar[float] = 4.0
     metrics: ClassVar = (Metric("greetings", "greetings/s", "higher", "a count", step=1.0),)
-    server: ClassVar = Server("greeter", (sys.executable, "-c", SERVER, str(PORT)), (Port(PORT),))
+    server: ClassVar = greeter(0)
 
     def argv(self, server: str) -> list[str]:
         return [sys.executable, "-c", CLIENT, server, str(PORT)]
@@ -149,7 +158,18 @@ class MadeUp(TestBase):
         return self
 
 
+class Endless(MadeUp):
+    """The same with a server that does not end its greeting while a test goes on."""
+
+    server: ClassVar = greeter(HUNG_SECONDS)
+
+
 TEST = MadeUp(name="made")
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch):
+    monkeypatch.setattr(capture, "GRACE_SECONDS", HUNG_SECONDS)
 
 
 def test_a_run_that_succeeds_is_captured_with_both_outputs_in_order():
@@ -169,7 +189,7 @@ def test_a_run_that_succeeds_is_captured_with_both_outputs_in_order():
 )
 def test_each_failure_is_brought_about(monkeypatch, situation, printed):
     monkeypatch.setattr(capture, "wait_until_halfway", until_printed(b"server says hello\n"))
-    assert printed_by(failures(TEST)[situation]) == printed
+    assert printed_by(failures(Endless(name="made"))[situation]) == printed
 
 
 def test_what_cannot_be_reached_has_addresses_of_its_own():
