@@ -133,8 +133,8 @@ def test_the_step_its_block_the_time_and_the_dollars_are_shown(
     stack.record_campaign(CAMPAIGN, phase="measuring", step_run_id=run_of(3), **now)
     assert any(measuring in line and " to " in line for line in process.stderr)
     stack.let()
-    process.communicate(timeout=HUNG_SECONDS)
-    assert process.returncode == 0
+    _, errors = process.communicate(timeout=HUNG_SECONDS)
+    assert process.returncode == 0, errors
 
 
 def test_options_and_files_reach_the_execution(
