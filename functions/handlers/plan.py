@@ -8,15 +8,19 @@ from handlers.context import logger, resources
 from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.stages.plan import plan
+from rackrate.stages.run_on_create import patience_of
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = plan(
-        event["plan"], resources, run_id=event["run_id"], execution_arn=event["execution_arn"]
-    ).to_json()
+    asked, run_id, execution_arn = event["plan"], event["run_id"], event["execution_arn"]
+    answer = (
+        patience_of(run_id)
+        .ask(lambda: plan(asked, resources, run_id=run_id, execution_arn=execution_arn))
+        .to_json()
+    )
     told = {name: answer[name] for name in ("blocks", "trials", "expected_seconds", "dry_run")}
     logger.info("planned the run", extra=told)
     return answer

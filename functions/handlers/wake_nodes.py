@@ -7,6 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, resources
 from rackrate.document import Json
 from rackrate.errors import translated
+from rackrate.stages.run_on_create import patience_of
 from rackrate.stages.wake_nodes import wake_nodes
 
 
@@ -14,8 +15,11 @@ from rackrate.stages.wake_nodes import wake_nodes
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = wake_nodes(
-        event["plan"], resources, run_id=event["run_id"], execution_arn=event["execution_arn"]
-    ).to_json()
+    plan, run_id, execution_arn = event["plan"], event["run_id"], event["execution_arn"]
+    answer = (
+        patience_of(run_id)
+        .ask(lambda: wake_nodes(plan, resources, run_id=run_id, execution_arn=execution_arn))
+        .to_json()
+    )
     logger.info("asked for nodes", extra=answer)
     return answer

@@ -6,10 +6,13 @@ import importlib
 import json
 import re
 from dataclasses import replace
+from functools import partial
 
 import pytest
+from botocore.exceptions import ClientError
 
 from handlers import context
+from rackrate.stack.patience import Patience
 from rackrate.stages.await_servers import Readiness
 from rackrate.stages.change import Changed
 from rackrate.stages.collect import Collected
@@ -212,6 +215,43 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog, execut
     assert telling == set(MODULES) - {"wake_nodes", "rest_nodes", "compare"}, (
         "each function says what it did"
     )
+
+
+class NewRole:
+    """A service for a role that IAM has only just made: it refuses all until somebody waited."""
+
+    def __init__(self, service, slept):
+        self._service, self._slept = service, slept
+
+    def __getattr__(self, operation):
+        def call(**asked):
+            if not self._slept:
+                raise ClientError({"Error": {"Code": "UnauthorizedOperation"}}, operation)
+            return getattr(self._service, operation)(**asked)
+
+        return call
+
+
+@pytest.mark.parametrize("first", ["plan", "wake_nodes"])
+@pytest.mark.parametrize("run_id", ["stack-0123456789ab-1", RUN])
+@idle
+def test_only_the_run_of_a_stacks_creation_waits_for_the_functions_new_role(
+    first, run_id, call, resources, eks, monkeypatch
+):
+    slept = []
+    patient = partial(Patience, sleep=slept.append)
+    monkeypatch.setattr("rackrate.stages.run_on_create.Patience", patient)
+    new = {"ec2": NewRole(resources.ec2, slept), "eks": NewRole(eks, slept)}
+    given = resources.but(**new, pricing=NoPrices())
+    monkeypatch.setattr(f"handlers.{first}.resources", given)
+    event = {"run_id": run_id, "execution_arn": ARN, "plan": {}}
+    if run_id == RUN:
+        with pytest.raises(ClientError, match="UnauthorizedOperation"):
+            call(first, event)
+        assert slept == []
+    else:
+        assert call(first, event)
+        assert len(slept) == 1
 
 
 @pytest.mark.parametrize(

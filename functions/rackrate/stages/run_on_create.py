@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 
 from rackrate.document import Json
 from rackrate.stack.custom_resource import NOTHING, Answer, logger, reason, respond, sentences
+from rackrate.stack.patience import Patience
 from rackrate.store import Store
 from rackrate_text.failures import told
 
@@ -99,6 +100,15 @@ def run_id_of(plan: Json, request_id: str) -> str:
     """
     digest = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
     return f"{PREFIX}{digest[:_PLAN_DIGITS]}-{re.sub(r'[^A-Za-z0-9-]', '-', request_id)}"[:80]
+
+
+def patience_of(run_id: str) -> Patience:
+    """The patience of a run's first functions with refusals.
+
+    The run of a stack's creation begins when IAM has only just made their roles. In any other run a
+    refusal is told at once.
+    """
+    return Patience() if run_id.startswith(PREFIX) else Patience([])
 
 
 def _plan_part(run_id: str) -> str:
