@@ -150,6 +150,11 @@ test-updates: setup ## Change each parameter of a stack alone, in the emulated A
 test-faults: setup ## Inject each fault of the catalogue into a run or a campaign (root; FAULTS='kubelet etcd' tries those)
 	@$(python) -m tests.faults $(FAULTS)
 
+.PHONY: test-frozen
+test-frozen: setup ## The quick tests while their processes are frozen most of the time: which wait too short? (root; 30 minutes)
+	@$(python) -m scripts.freeze $(python) -m pytest $(both_cores) $(unit)
+	@$(python) -m scripts.freeze $(python) -m pytest $(both_cores) $(integration)
+
 .PHONY: fuzz
 SECONDS ?= 600
 fuzz: setup ## Run the property tests with fresh seeds; SECONDS=600 is for how long
