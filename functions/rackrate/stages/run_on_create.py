@@ -105,8 +105,8 @@ def run_id_of(plan: Json, request_id: str) -> str:
 def patience_of(run_id: str) -> Patience:
     """The patience of a run's first functions with refusals.
 
-    The run of a stack's creation begins when IAM has only just made their roles. In any other run a
-    refusal is told at once.
+    A run that the stack starts may begin when IAM has only just made their roles. In any other run
+    a refusal is told at once.
     """
     return Patience() if run_id.startswith(PREFIX) else Patience([])
 
