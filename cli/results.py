@@ -44,7 +44,7 @@ class Steadiness:
     arm: float | None
     baseline: float | None
     ratio: float | None
-    ci95: Interval | None
+    interval: Interval | None
     verdict: str
 
 
@@ -294,7 +294,7 @@ def _steadiness(document: Mapping[str, Any] | None) -> Steadiness | None:
         document["arm"],
         document["baseline"],
         document["ratio"],
-        read_interval(document["ci95"]),
+        read_interval(document.get("ci_simultaneous", document["ci95"])),
         document["verdict"],
     )
 

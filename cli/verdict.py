@@ -251,7 +251,7 @@ def _details(verdict: Verdict) -> Iterable[tuple[str, str, str, str]]:
     if steadiness is not None:
         said = _STEADINESS.get(steadiness.verdict, steadiness.verdict)
         if steadiness.ratio is not None:
-            said += f", {change(steadiness.ratio)} ({changes(steadiness.ci95)})"
+            said += f", {change(steadiness.ratio)} ({changes(steadiness.interval)})"
         yield "variability (CV)", percent(steadiness.arm), percent(steadiness.baseline), said
 
 

@@ -125,7 +125,7 @@ VERDICTS = (
     Column("arm_spread", "double", "the arm's variability (CV)"),
     Column("baseline_spread", "double", "the baseline's variability (CV)"),
     Column("steadiness_ratio", "double", "the arm's variability divided by the baseline's"),
-    Column("steadiness_low", "double", "lower end of the 95 % interval of that ratio"),
+    Column("steadiness_low", "double", "lower end of that ratio's interval that decides"),
     Column("steadiness_high", "double", "upper end of that interval"),
     Column("steadiness_verdict", "string", "`better` if the arm is steadier"),
     Column("kubernetes_version", "string", "the cluster's version"),
@@ -358,7 +358,7 @@ def _of_steadiness(steadiness: Steadiness | None) -> Row:
         "arm_spread": steadiness.arm,
         "baseline_spread": steadiness.baseline,
         "steadiness_ratio": steadiness.ratio,
-        **_ends("steadiness", steadiness.ci95),
+        **_ends("steadiness", steadiness.ci_simultaneous),
         "steadiness_verdict": steadiness.verdict,
     }
 

@@ -53,6 +53,11 @@ class Estimate:
     units: int = 1
     least: float = 0.0
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all of its figures could be computed."""
+        return all(map(math.isfinite, (self.log_ratio, self.of_blocks, self.of_units, self.least)))
+
     def half_width(self, confidence: float, *, blocks: float = 1.0, units: float = 1.0) -> float:
         """Half the width of Student's interval with this many times the blocks and units."""
         return max(self.least, self._t(confidence, blocks, units) * self.error(blocks, units))

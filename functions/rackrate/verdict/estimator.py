@@ -67,12 +67,19 @@ class Question(NamedTuple):
         baseline: the baseline's values, measured in the same blocks.
         better: the direction that is better.
         resolution: distance to the next value that the tool can report, by value, in its unit.
+        unfit: why the values cannot be compared; None if they can.
     """
 
     arm: Sequence[Value]
     baseline: Sequence[Value]
     better: Better
     resolution: Callable[[float], float] = exact
+    unfit: str | None = None
+
+    @property
+    def others(self) -> Sequence[Value]:
+        """What the arm's values are compared with."""
+        return self.baseline
 
 
 class RunsQuestion(NamedTuple):
@@ -83,12 +90,19 @@ class RunsQuestion(NamedTuple):
         baselines: its values in each earlier run.
         better: the direction that is better.
         resolution: distance to the next value that the tool can report, by value, in its unit.
+        unfit: why the values cannot be compared; None if they can.
     """
 
     arm: Sequence[Value]
     baselines: Sequence[Sequence[Value]]
     better: Better
     resolution: Callable[[float], float] = exact
+    unfit: str | None = None
+
+    @property
+    def others(self) -> Sequence[Value]:
+        """What the arm's values are compared with."""
+        return [value for values in self.baselines for value in values]
 
 
 @dataclass(frozen=True)
@@ -161,7 +175,7 @@ def answer(
             looks several times (`rackrate.plan.looks`).
         most_blocks: number of blocks after which the run ends at the latest, for `prospect`.
     """
-    studies = [_study(question) for question in questions]
+    studies = [_studied(_study, question) for question in questions]
     edge = math.log1p(threshold)
     of_nodes = settle([study.nodes for study in studies], edge, error)
     of_stack = settle([study.stack for study in studies], edge, error)
@@ -193,7 +207,7 @@ def answer_runs(questions: Sequence[RunsQuestion], *, threshold: float) -> list[
         questions: the comparisons.
         threshold: a ratio between 1 / (1 + threshold) and 1 + threshold does not matter.
     """
-    studies = [_study_of_runs(question) for question in questions]
+    studies = [_studied(_study_of_runs, question) for question in questions]
     words = settle([study.nodes for study in studies], math.log1p(threshold), ERROR)
     outlook = Outlook(threshold, 1 - ERROR / max(1, len(questions)), replicates="runs")
     return [
@@ -225,13 +239,32 @@ class _Study:
     stack: Estimate | None = None
 
 
-def _study(question: Question) -> _Study:
+class _Open(ArithmeticError):
+    """A comparison has too few values. Its verdict is open, and the others are decided."""
+
+
+def _studied[Q: (Question, RunsQuestion)](
+    study: Callable[[Finding, Q], _Study], question: Q
+) -> _Study:
+    """The study of a comparison; of one that fails, an open one with the reason."""
+    found = _plain(question.arm, question.others)
+    try:
+        if question.unfit is not None:
+            raise _Open(question.unfit)
+        studied = study(found, question)
+        if any(not each.is_finite for each in (studied.nodes, studied.stack) if each is not None):
+            raise _Open("its values are too large or too small to compute with")
+        return studied
+    except ArithmeticError as error:
+        return _Study(replace(found, reason=str(error)))
+
+
+def _study(found: Finding, question: Question) -> _Study:
     ours, theirs = ([v for v in side if v.has_logarithm] for side in question[:2])
-    found = _plain(question.arm, question.baseline)
     common = sorted({v.block for v in ours} & {v.block for v in theirs})
     found = replace(found, blocks=len(common))
     if not common:
-        return _Study(replace(found, reason="no block has values of both arms"))
+        raise _Open("no block has values of both arms")
     arm, baseline = (Layout.of(values).only(common) for values in (ours, theirs))
     least = _least(found, question.resolution)
     if set(arm.pairs) == set(baseline.pairs):
@@ -251,14 +284,14 @@ def _study(question: Question) -> _Study:
     )
 
 
-def _study_of_runs(question: RunsQuestion) -> _Study:
-    sides = [
-        [v for v in values if v.has_logarithm] for values in (question.arm, *question.baselines)
-    ]
-    found = _plain(question.arm, [value for values in question.baselines for value in values])
-    ours, *theirs = [Layout.of(values) for values in sides if values]
-    if not sides[0] or not theirs:
-        return _Study(replace(found, reason="no values"))
+def _study_of_runs(found: Finding, question: RunsQuestion) -> _Study:
+    ours, *others = (
+        Layout.of(v for v in values if v.has_logarithm)
+        for values in (question.arm, *question.baselines)
+    )
+    theirs = [layout for layout in others if layout.rows]
+    if not ours.rows or not theirs:
+        raise _Open("no values")
     found = replace(found, blocks=min(len(layout.numbers) for layout in (ours, *theirs)))
     levels = np.array([layout.level for layout in theirs])
     difference, runs = ours.level - float(levels.mean()), levels.size

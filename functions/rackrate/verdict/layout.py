@@ -16,8 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rackrate.verdict.student import satterthwaite
-
 Floats = NDArray[np.float64]
 
 
@@ -182,24 +180,23 @@ class Layout:
         """The part of the level's variance that is due to the noise of single trials."""
         return (self.noise or 0.0) / max(1, int(self.present.sum()))
 
-    def variance_within_rows(self) -> tuple[float, float] | None:
-        """Pooled variance between blocks within rows, and its degrees of freedom, or None.
+    @functools.cached_property
+    def block_deviations(self) -> Floats:
+        """How far each block is from the other blocks' level, shape (at most the blocks,).
 
-        All rows share the effect of a block, so many rows in few blocks have few degrees of freedom
-        if that effect is large (Satterthwaite).
+        It is the mean, over the rows, of the absolute deviation from the row's median. The values
+        of a row are nearer to their own median than to the true one, which a factor corrects. The
+        middle value of an odd number is its own median, tells nothing, and is left out.
         """
-        of_blocks = len(self.numbers) - len(self.parts)
-        of_noise = int(self.present.sum()) - len(self.rows) - of_blocks
-        if of_blocks < 1:
-            return None
-        centred = self.logs - np.nanmean(self.logs, axis=1)[:, None]
-        total = float(np.nansum(centred**2))
-        noise = (self.noise or 0.0) * of_noise
-        blocks = max(0.0, total - noise)
-        parts = [
-            (part, freedom) for part, freedom in ((blocks, of_blocks), (noise, of_noise)) if part
-        ]
-        return total / (of_blocks + of_noise), satterthwaite(*parts or [(0.0, of_blocks)])
+        logs = self.logs[self.present.sum(axis=1) > 1]
+        if not logs.size:
+            return np.array([])
+        sizes = np.isfinite(logs).sum(axis=1)
+        away = np.abs(logs - np.nanmedian(logs, axis=1)[:, None])
+        away *= np.sqrt(sizes / (sizes - 1))[:, None]
+        odd = np.flatnonzero(sizes % 2)
+        away[odd, np.nanargmin(away[odd], axis=1)] = np.nan
+        return np.asarray(np.nanmean(away[:, np.isfinite(away).any(axis=0)], axis=0))
 
     def variance_between_pairs(self) -> float | None:
         """Variance between pairs without the part due to noise; None with one pair."""

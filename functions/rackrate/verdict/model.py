@@ -107,13 +107,19 @@ class Claim(Document):
 
 
 class Steadiness(Document):
-    """The arms' variability (CV) between blocks, within pairs and directions."""
+    """The arms' variability (CV) between blocks, within pairs and directions.
+
+    It is the mean absolute deviation from the median, as the standard deviation of normal noise.
+    """
 
     arm: float | None
     baseline: float | None
     ratio: float | None
     """The arm's variability divided by the baseline's."""
     ci95: Ends | None
+    """The 95 % interval of this ratio alone."""
+    ci_simultaneous: Ends | None = None
+    """The same, adjusted for all comparisons of the run; it decides the verdict."""
     verdict: Word
     """`better` if the arm is steadier."""
     reason: str | None

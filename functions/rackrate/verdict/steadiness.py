@@ -1,22 +1,38 @@
-"""The variability (CV) of an arm's values over time, and its comparison with the baseline. Pure."""
+"""The variability (CV) of an arm's values over time, and its comparison with the baseline. Pure.
+
+Variability is the mean absolute deviation of the blocks from the median. The interval of the ratio
+of two arms' variabilities is that of a permutation test. If the arm varies R times as much as the
+baseline, its deviations divided by R and the baseline's are alike, whatever their distribution, and
+so are all ways to divide them into two groups. A way that exchanges some deviations of the arm for
+some of the baseline has the larger difference if R is above the ratio of their sums. So the
+interval's ends are quantiles of that ratio over all ways, or over some thousands drawn by chance.
+"""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rackrate.plan.fields import LEAST_BLOCKS
+import numpy as np
+
 from rackrate.verdict.estimate import ERROR
-from rackrate.verdict.layout import Layout, Value
-from rackrate.verdict.model import Steadiness, Word
-from rackrate.verdict.student import variance_ratio
+from rackrate.verdict.layout import Floats, Layout, Value
+from rackrate.verdict.model import Ends, Steadiness, Word
 from rackrate_text.units import percent
 
 #: A difference in variability matters if the ratio exceeds this factor and the larger CV exceeds
 #: this share.
 STEADINESS_FACTOR = 1.5
 STEADY = 0.01
+#: With fewer blocks a few outliers of one arm may be half of its blocks.
+LEAST_BLOCKS_OF_STEADINESS = 8
+#: All ways to divide the blocks of both arms are tried if they are no more.
+_MOST_WAYS = 10_000
+#: The standard deviation of normal noise, in mean absolute deviations.
+_OF_NORMAL_NOISE = math.sqrt(math.pi / 2)
 
 
 @dataclass(frozen=True)
@@ -40,17 +56,16 @@ def spread(values: Sequence[Value]) -> Spread:
     if not kept:
         return Spread(None, None)
     layout = Layout.of(kept)
-    within, between = layout.variance_within_rows(), layout.variance_between_pairs()
+    between = layout.variance_between_pairs()
     return Spread(
-        None if within is None else math.sqrt(within[0]),
-        None if between is None else math.sqrt(between),
+        _variability(layout.block_deviations), None if between is None else math.sqrt(between)
     )
 
 
 def compare_steadiness(
     arm: Sequence[Value], baseline: Sequence[Value], *, error: float = ERROR
 ) -> Steadiness:
-    """Compare the variability of two arms between blocks, with the interval of F.
+    """Compare the variability of two arms between blocks.
 
     Args:
         arm: the arm's values.
@@ -58,53 +73,98 @@ def compare_steadiness(
         error: error of this comparison.
     """
     layouts = [Layout.of([v for v in side if v.has_logarithm]) for side in (arm, baseline)]
-    if not all(layout.rows for layout in layouts):
-        return _unknown("no values of both arms")
-    pooled = [variance for layout in layouts if (variance := layout.variance_within_rows())]
-    if len(pooled) < len(layouts):
-        return _unknown("one block has no spread")
-    (ours, freedom), (theirs, other) = ((v, round(f)) for v, f in pooled)
-    ratio = math.sqrt(ours / theirs) if ours > 0 and theirs > 0 else None
-
-    def interval(error: float) -> tuple[float, float] | None:
-        if ratio is None:
-            return None
-        above = math.sqrt(variance_ratio(1 - error, freedom, other))
-        below = math.sqrt(variance_ratio(1 - error, other, freedom))
-        return ratio / above, ratio * below
-
-    def found(verdict: Word, reason: str | None) -> Steadiness:
+    ours, theirs = (layout.block_deviations for layout in layouts)
+    spreads = (_variability(ours), _variability(theirs))
+    if None in spreads:
         return Steadiness(
-            arm=math.sqrt(ours),
-            baseline=math.sqrt(theirs),
-            ratio=ratio,
-            ci95=interval(ERROR),
-            verdict=verdict,
-            reason=reason,
+            arm=spreads[0],
+            baseline=spreads[1],
+            ratio=None,
+            ci95=None,
+            ci_simultaneous=None,
+            verdict="inconclusive",
+            reason="variability needs two blocks of both arms",
         )
-
-    fewest = min(len(layout.numbers) for layout in layouts)
-    if fewest < LEAST_BLOCKS:
-        return found("inconclusive", f"{fewest} blocks; a verdict needs {LEAST_BLOCKS}")
-    if max(ours, theirs) <= STEADY**2:
-        both = f"both vary by no more than {percent(STEADY)} between blocks"
-        return found("no meaningful difference", both)
-    deciding = interval(error)
-    if deciding is None:
-        return found("inconclusive", "the values of one arm do not vary at all")
-    low, high = deciding
-    if high < 1 / STEADINESS_FACTOR:
-        return found("better", None)
-    if low > STEADINESS_FACTOR:
-        return found("worse", None)
-    if low >= 1 / STEADINESS_FACTOR and high <= STEADINESS_FACTOR:
-        return found("no meaningful difference", None)
-    return found(
-        "inconclusive", "the interval holds both differences that matter and ones that do not"
-    )
-
-
-def _unknown(reason: str) -> Steadiness:
+    alone, deciding = _intervals(ours, theirs, (ERROR, error))
+    blocks = min(len(layout.numbers) for layout in layouts)
+    word, reason = _word(deciding, max(filter(None, spreads), default=0.0), blocks)
     return Steadiness(
-        arm=None, baseline=None, ratio=None, ci95=None, verdict="inconclusive", reason=reason
+        arm=spreads[0],
+        baseline=spreads[1],
+        ratio=spreads[0] / spreads[1] if spreads[0] and spreads[1] else None,
+        ci95=alone,
+        ci_simultaneous=deciding,
+        verdict=word,
+        reason=reason,
     )
+
+
+def _variability(deviations: Floats) -> float | None:
+    return float(deviations.mean()) * _OF_NORMAL_NOISE if deviations.size else None
+
+
+def _word(interval: Ends | None, most: float, blocks: int) -> tuple[Word, str | None]:
+    """The word on an interval, and the reason for it where the interval is not enough.
+
+    Args:
+        interval: the ratio's interval that decides; None without one.
+        most: the variability of the arm that varies more.
+        blocks: the number of blocks of the arm with fewer.
+    """
+    if blocks < (least := LEAST_BLOCKS_OF_STEADINESS):
+        return "inconclusive", f"{blocks} blocks; a verdict on variability needs {least}"
+    if most <= STEADY:
+        both = f"both vary by no more than {percent(STEADY)} between blocks"
+        return "no meaningful difference", both
+    if interval is None:
+        return "inconclusive", "one arm's values hardly vary, or there are too few blocks"
+    low, high = interval
+    if high < 1 / STEADINESS_FACTOR:
+        return "better", None
+    if low > STEADINESS_FACTOR:
+        return "worse", None
+    if low >= 1 / STEADINESS_FACTOR and high <= STEADINESS_FACTOR:
+        return "no meaningful difference", None
+    both = "the interval holds both differences that matter and ones that do not"
+    return "inconclusive", both
+
+
+def _intervals(ours: Floats, theirs: Floats, errors: Sequence[float]) -> list[Ends | None]:
+    """The intervals of the ratio of two arms' mean deviations; None for one without two ends."""
+    leaving, coming, ways = _exchanges(ours.size, theirs.size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = (leaving @ ours) / (coming @ theirs)
+    ratios = np.sort(ratios[~np.isnan(ratios)])
+    # A way that exchanges nothing, or only zeros, is no evidence against any ratio.
+    places = [math.floor(ways * error / 2 + 1e-9) - (ways - ratios.size) for error in errors]
+    ends = [
+        (ratios[place], ratios[-1 - place]) if place >= 0 else (0, math.inf) for place in places
+    ]
+    return [
+        (float(low), float(high)) if low > 0 and math.isfinite(high) else None for low, high in ends
+    ]
+
+
+@functools.lru_cache(maxsize=8)
+def _exchanges(ours: int, theirs: int) -> tuple[Floats, Floats, int]:
+    """Ways to divide the deviations of two arms anew, the same ones in every call.
+
+    Returns:
+        For each way that exchanges some, which of the arm's it takes away and which of the
+        baseline's it brings in, of shapes (ways, ours) and (ways, theirs); and the number of all.
+    """
+    both = ours + theirs
+    if math.comb(both, ours) <= _MOST_WAYS:
+        chosen = np.array([*itertools.combinations(range(both), ours)])
+    else:
+        # The blocks' order says nothing about their deviations, so any seed will do.
+        order = np.random.default_rng(0).random((_MOST_WAYS // 2, both)).argsort(axis=1)
+        # The first way is the arms as they are.
+        chosen = np.vstack([np.arange(ours), order[1:, :ours]])
+    kept = np.zeros((len(chosen), both), dtype=bool)
+    np.put_along_axis(kept, chosen, True, axis=1)
+    leaving, coming = ~kept[:, :ours], kept[:, ours:]
+    if ours == theirs:  # mirror images, so that arms that trade places get the inverse interval
+        leaving, coming = np.vstack([leaving, coming]), np.vstack([coming, leaving])
+    some = leaving.any(axis=1)
+    return leaving[some].astype(float), coming[some].astype(float), len(some)

@@ -11,7 +11,9 @@ import mpmath
 _MOST_FREEDOM = 1e6
 # Newton's error falls with the square of its step: after a step of this share it is below 1e-11.
 _LAST_STEP = 1e-6
-_MOST_STEPS = 50
+_MOST_STEPS = 100
+#: A quantile is right if so small a share less and more of it lie on either side of the error.
+_PROVEN = 1e-8
 
 
 def _rounded_down(freedom: float) -> float:
@@ -21,21 +23,41 @@ def _rounded_down(freedom: float) -> float:
     return math.floor(kept / step + 1e-6) * step
 
 
+def outside(t: float, freedom: float) -> float:
+    """The probability of a larger absolute value of Student's t.
+
+    Args:
+        t: the value, positive.
+        freedom: degrees of freedom, at least 1.
+    """
+    share = freedom / (freedom + t * t)
+    return float(mpmath.betainc(freedom / 2, 0.5, 0, share, regularized=True))
+
+
 @functools.lru_cache(maxsize=4096)
-def _student_t(confidence: float, freedom: float) -> float:
-    """Newton's method on the logarithms of t and of its tail, which are almost a straight line."""
-    outside = 1 - confidence
+def _student_t(error: float, freedom: float) -> float:
+    """Newton's method on the logarithms of t and of its tail, which are almost a straight line.
+
+    A step that leaves the bracket is replaced by the bracket's middle, and the root is checked
+    against the distribution function.
+    """
     scale = 2 / (math.sqrt(freedom) * float(mpmath.beta(freedom / 2, 0.5)))
-    t = NormalDist().inv_cdf(1 - outside / 2)
+    # The normal quantile is too small, and Cauchy's, of one degree of freedom, too large.
+    low, high = NormalDist().inv_cdf(1 - error / 2) * (1 - _PROVEN), 2 / (math.pi * error)
+    t = low
     for _ in range(_MOST_STEPS):
-        x = freedom / (freedom + t * t)
-        tail = float(mpmath.betainc(freedom / 2, 0.5, 0, x, regularized=True))
-        slope = scale * x ** ((freedom + 1) / 2) * t / tail
-        step = math.log(tail / outside) / slope
-        t *= math.exp(step)
+        tail = outside(t, freedom)
+        low, high = (t, high) if tail > error else (low, t)
+        slope = scale * (freedom / (freedom + t * t)) ** ((freedom + 1) / 2) * t / tail
+        step = math.log(tail / error) / slope
+        t *= math.exp(min(max(step, -1.0), 1.0))
         if abs(step) < _LAST_STEP:
-            return t
-    raise ArithmeticError(f"no quantile of t for {confidence} and {freedom} degrees of freedom")
+            break
+        if not low < t < high:
+            t = math.sqrt(low * high)
+    if outside(t * (1 - _PROVEN), freedom) > error > outside(t * (1 + _PROVEN), freedom):
+        return t
+    raise ArithmeticError(f"no quantile of t for an error of {error} and {freedom} degrees")
 
 
 def student_t(confidence: float, freedom: float) -> float:
@@ -45,29 +67,7 @@ def student_t(confidence: float, freedom: float) -> float:
         confidence: confidence of the interval, at least 0.5 and below 1.
         freedom: degrees of freedom; rounded down to two digits, which is conservative.
     """
-    return _student_t(confidence, _rounded_down(freedom))
-
-
-@functools.lru_cache(maxsize=4096)
-def variance_ratio(confidence: float, freedom: int, other: int) -> float:
-    """The upper end of the two-sided interval of F, the ratio of two equal variances.
-
-    Args:
-        confidence: confidence of the interval, between 0 and 1.
-        freedom: degrees of freedom of the variance above, at least 1.
-        other: degrees of freedom of the variance below, at least 1.
-    """
-
-    def beyond(log_f: float) -> float:
-        x = other / (other + freedom * math.exp(log_f))
-        tail = mpmath.betainc(other / 2, freedom / 2, 0, x, regularized=True)
-        return float(tail) - (1 - confidence) / 2
-
-    high = 1.0
-    while beyond(high) > 0:
-        high *= 2
-    root = mpmath.findroot(beyond, (-high, high), solver="anderson", tol=1e-12, verify=False)
-    return math.exp(float(root))
+    return _student_t(1 - confidence, _rounded_down(freedom))
 
 
 def satterthwaite(*parts: tuple[float, float]) -> float:

@@ -83,6 +83,7 @@ def verdict(**changes: Any) -> Verdict:
                 baseline=0.011,
                 ratio=0.364,
                 ci95=(0.21, 0.63),
+                ci_simultaneous=(0.19, 0.66),
                 verdict="better",
                 reason=None,
             ),

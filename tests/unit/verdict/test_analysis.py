@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rackrate import tools
 from rackrate.measure.trials import RawValues
@@ -159,6 +161,42 @@ def test_nothing_measured_is_inconclusive_everywhere():
 
 
 # -- regressions
+
+
+@st.composite
+def _partly_missing(draw):
+    """The values of a run, of which any subset is missing or is zero."""
+    cells = st.sampled_from([None, 0.0, 1.0, 1.0, 1.0])
+    return {
+        key: [None if (k := draw(cells)) is None else k * value for value in series]
+        for key, series in VALUES.items()
+        if draw(st.integers(0, 9))
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(_partly_missing(), st.lists(_partly_missing(), min_size=1, max_size=5))
+def test_whatever_is_missing_each_comparison_has_one_verdict(values, earlier):
+    run = evidence(values)
+    before = {f"run-{n}": evidence(each) for n, each in enumerate(earlier, start=1)}
+    analysis = analyze_run(run, against_earlier_runs(run, before, name="main"))
+    assert [(v.test, v.arm) for v in analysis.verdicts] == [
+        ("tcp-1", "treatment"),
+        ("rtt", "treatment"),
+    ]
+    assert {(v.test, v.arm) for v in analysis.regressions} == {*VALUES}
+    for each in (*analysis.verdicts, *analysis.regressions):
+        assert (each.reason is None) == each.is_decided
+
+
+def test_a_comparison_with_earlier_runs_that_fails_leaves_the_others_decided():
+    nothing = {key: [None] * 6 for key in VALUES if key[0] == "tcp-1"}
+    runs = {name: evidence({**VALUES, **nothing}) for name in four_runs()}
+    found = against_earlier_runs(evidence({**VALUES, **nothing}), runs, name="main").verdicts
+    assert {(v.test, v.verdict, v.reason) for v in found} == {
+        ("tcp-1", "inconclusive", "no values"),
+        ("rtt", "no meaningful difference", None),
+    }
 
 
 SLOWER = {**VALUES, ("tcp-1", "treatment"): [value * 0.8 for value in FAST]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +16,7 @@ from rackrate.verdict.estimator import Question, RunsQuestion, answer, answer_ru
 from rackrate.verdict.layout import Value
 from rackrate.verdict.percentiles import percentiles
 from rackrate.verdict.steadiness import compare_steadiness, spread
-from rackrate.verdict.student import student_t, variance_ratio
+from rackrate.verdict.student import student_t
 
 
 def one_pair(values, nodes="ab"):
@@ -378,62 +377,7 @@ def test_fewer_earlier_runs_decide_nothing_and_say_what_is_unknown(runs):
     assert (found.ci95, found.more_runs) == (None, 4 - runs)
 
 
-# -- steadiness
-
-
-def steadiness(arm, baseline, **more):
-    return compare_steadiness(one_pair(arm), one_pair(baseline, "cd"), **more)
-
-
-CALM = [1.0, 1.01, 0.99, 1.0, 1.015, 0.985, 1.0, 1.01, 0.99, 1.005, 0.995, 1.0]
-WILD = [1.0, 1.3, 0.7, 1.1, 0.75, 1.25, 0.9, 1.2, 0.8, 1.15, 0.7, 1.3]
-
-
-def test_less_scatter_is_steadier():
-    found = steadiness(CALM, WILD)
-    assert (found.verdict, found.arm < found.baseline) == ("better", True)
-    assert steadiness(WILD, CALM).verdict == "worse"
-
-
-def test_two_arms_that_hardly_scatter_are_equally_steady():
-    found = steadiness([1.0, 1.001] * 6, [1.0, 1.004] * 6)
-    assert found.verdict == "no meaningful difference"
-
-
-def test_pairs_with_noise_of_their_own_make_a_steadiness_verdict_more_certain():
-    noise = np.random.default_rng(6).normal(0, 0.03, (2, 8, 6))
-    calm, wild = np.exp(noise[0]), np.exp(3 * noise[1])
-    alone = compare_steadiness(many_pairs(calm[:1]), many_pairs(wild[:1], "y"))
-    many = compare_steadiness(many_pairs(calm), many_pairs(wild, "y"))
-    assert (alone.verdict, many.verdict) == ("inconclusive", "better")
-
-
-def test_two_levels_get_an_interval_of_steadiness_with_a_width():
-    low, high = steadiness([1, 1.1] * 3, [1, 1.001] * 3).ci95
-    assert high > 5 * low
-
-
-def test_too_few_blocks_have_no_steadiness_verdict():
-    found = steadiness(CALM[:4], WILD[:4])
-    assert found.verdict == "inconclusive"
-    assert found.ratio < 1
-
-
-def test_spread_tells_blocks_from_pairs():
-    blocks_differ = spread(many_pairs([[1.0, 1.1, 0.9, 1.0, 1.1, 0.9]] * 6))
-    pairs_differ = spread(many_pairs([[v] * 6 for v in (1.0, 1.1, 0.9, 1.0, 1.1, 0.9)]))
-    assert blocks_differ.between_blocks == pytest.approx(0.09, abs=0.02)
-    assert blocks_differ.between_pairs == pytest.approx(0.0, abs=1e-9)
-    assert pairs_differ.between_pairs == pytest.approx(0.09, abs=0.02)
-    assert pairs_differ.between_blocks == pytest.approx(0.0, abs=1e-9)
-
-
-def test_spread_of_one_pair_and_of_nothing_is_unknown():
-    assert spread(one_pair([1.0, 1.1])).between_pairs is None
-    assert spread([]).between_blocks is None
-
-
-# -- percentiles, Student's t
+# -- percentiles
 
 
 def test_percentiles_are_of_pooled_raw_values_and_only_where_there_are_enough():
@@ -451,40 +395,6 @@ def test_percentiles_have_intervals_where_every_block_has_enough_values():
     low, high = found.intervals["p99"]
     assert low < found.p99 < high
     assert percentiles([chance.lognormal(0, 1, 150) for _ in range(5)]).intervals == {}
-
-
-@pytest.mark.parametrize(
-    ("confidence", "freedom", "expected"),
-    [  # tables of Student's t, two-sided
-        (0.95, 1, 12.7062),
-        (0.95, 5, 2.5706),
-        (0.95, 11, 2.2010),
-        (0.99, 5, 4.0321),
-        (0.90, 29, 1.6991),
-        (0.95, 1e6, 1.9600),
-        (0.999, 9, 4.7809),
-        (0.999, 100, 3.3905),
-    ],
-)
-def test_students_t_is_that_of_the_tables(confidence, freedom, expected):
-    assert student_t(confidence, freedom) == pytest.approx(expected, abs=2e-4)
-
-
-@pytest.mark.parametrize("freedom", [1, 2.3, 9, 42, 1000, 1e6])
-@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.9975, 0.99999])
-def test_as_much_lies_outside_students_t_as_was_asked(confidence, freedom):
-    t = student_t(confidence, freedom)
-    within = freedom / (freedom + t * t)
-    outside = mpmath.betainc(freedom / 2, 0.5, 0, within, regularized=True)
-    assert float(outside) == pytest.approx(1 - confidence, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("confidence", "freedom", "other", "expected"),
-    [(0.95, 5, 5, 7.146), (0.95, 11, 5, 6.568), (0.90, 3, 10, 3.708), (0.99, 20, 20, 3.318)],
-)
-def test_f_is_that_of_the_tables(confidence, freedom, other, expected):
-    assert variance_ratio(confidence, freedom, other) == pytest.approx(expected, abs=2e-3)
 
 
 # -- properties

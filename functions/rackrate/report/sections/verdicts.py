@@ -15,7 +15,7 @@ from rackrate.report.sections.opening import differences_table
 from rackrate.report.values import Value, by_column
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
-from rackrate_text.units import UNKNOWN, change, change_with_interval, changes, percent, quantity
+from rackrate_text.units import UNKNOWN, change, changes, percent, quantity
 from rackrate_text.words import WHY_WIDE, capitalized, counted, interval_title, is_wide, listed
 
 _STEADINESS: Mapping[Word, str] = {
@@ -337,7 +337,9 @@ def _steadiness(verdict: Verdict) -> str:
     if found.arm is not None or found.baseline is not None:
         spreads.append(f"variability (CV) {percent(found.arm)} against {percent(found.baseline)}")
     if found.ratio is not None:
-        spreads.append(change_with_interval(found.ratio, found.ci95))
+        spreads.append(change(found.ratio))
+    if found.ci_simultaneous is not None:
+        spreads.append(f"adjusted interval {changes(found.ci_simultaneous)}")
     figures = text(f" ({', '.join(spreads)})") if spreads else ""
     because = f" {text(_sentence(found.reason))}" if found.reason else ""
     return f"Steadiness: {_STEADINESS[found.verdict]}{figures}.{because}"
