@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
-Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
+Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _DNS_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -23,11 +23,12 @@ _KEY = re.compile(rf"(?:(?P<prefix>{_DNS_LABEL}(?:\.{_DNS_LABEL})*)/)?{_NAME}")
 _VALUE = re.compile(rf"(?:{_NAME})?")
 _PREFIX_LENGTH = 253
 _SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
-_EQUALITY = re.compile(r"(?P<key>[^=!\s]+)\s*(?P<operator>!=|==|=)\s*(?P<value>[^=!]*)")
+_EQUALITY = re.compile(r"(?P<key>[^=!<>\s]+)\s*(?P<operator>!=|==|=|>|<)\s*(?P<value>[^=!<>]*)")
+_OPERATORS: dict[str, Operator] = {"!=": "NotIn", ">": "Gt", "<": "Lt"}
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _FORMS = (
-    "write conditions such as key=value, key!=value, key, !key, key in (a,b) or"
-    " key notin (a,b), separated by commas"
+    "write conditions such as key=value, key!=value, key, !key, key in (a,b), key notin (a,b),"
+    " key>1 or key<1, separated by commas"
 )
 _TOLERATION_FORMS = (
     "write taints such as key=value:NoSchedule, key:NoSchedule, key=value or key, separated by"
@@ -55,8 +56,10 @@ class Requirement:
 
     Attributes:
         key: the label's key.
-        operator: `NotIn` and `DoesNotExist` also select nodes that lack the label.
-        values: the values of `In` and `NotIn`, sorted, each once; empty for the others.
+        operator: `NotIn` and `DoesNotExist` also select nodes that lack the label. `Gt` and `Lt`
+            select nodes whose label is a larger or a smaller whole number.
+        values: the values of `In` and `NotIn`, sorted, each once; the whole number of `Gt` and
+            `Lt`; empty for the others.
     """
 
     key: str
@@ -73,6 +76,10 @@ class Requirement:
                 return f"{self.key}={self.values[0]}"
             case "NotIn" if len(self.values) == 1:
                 return f"{self.key}!={self.values[0]}"
+            case "Gt":
+                return f"{self.key}>{self.values[0]}"
+            case "Lt":
+                return f"{self.key}<{self.values[0]}"
         return f"{self.key} {self.operator.lower()} ({','.join(self.values)})"
 
 
@@ -137,7 +144,10 @@ def _requirement(part: str) -> Requirement:
         return Requirement(_key(found["key"], part), operator, tuple(sorted(values)))
     if found := _EQUALITY.fullmatch(part):
         value = _value(found["value"].strip(), part)
-        operator = "NotIn" if found["operator"] == "!=" else "In"
+        operator = _OPERATORS.get(found["operator"], "In")
+        # Kubernetes reads both sides as integers of 64 bits, and a label has no sign.
+        if operator in ("Gt", "Lt") and not (value.isdecimal() and int(value) < 2**63):
+            raise Unparsable(f"{value!r} in {part!r} is no whole number", _FORMS)
         return Requirement(_key(found["key"], part), operator, (value,))
     if part.startswith("!"):
         return Requirement(_key(part[1:].strip(), part), "DoesNotExist")

@@ -26,6 +26,12 @@ REQUIREMENTS = st.builds(
     st.sampled_from(["In", "NotIn"]),
     st.sets(VALUES, min_size=1, max_size=4).map(lambda values: tuple(sorted(values))),
 ) | st.builds(Requirement, KEYS, st.sampled_from(["Exists", "DoesNotExist"]))
+REQUIREMENTS |= st.builds(
+    Requirement,
+    KEYS,
+    st.sampled_from(["Gt", "Lt"]),
+    st.integers(0, 2**63 - 1).map(lambda value: (str(value),)),
+)
 SELECTORS = st.sets(REQUIREMENTS, min_size=1, max_size=5).map(
     lambda some: Selector(tuple(sorted(some)))
 )
@@ -43,7 +49,7 @@ def test_neither_order_nor_blanks_change_a_selector(selector, random):
     assert Selector.parse(" , ".join(parts)) == selector
 
 
-@given(st.text(alphabet="ab=!,() /:", max_size=20))
+@given(st.text(alphabet="ab1=!<>,() /:", max_size=20))
 def test_a_text_is_a_selector_or_is_refused(text):
     try:
         selector = Selector.parse(text)
@@ -65,6 +71,11 @@ def test_a_text_is_a_selector_or_is_refused(text):
         ("pool in (b, a,b)", Requirement("pool", "In", ("a", "b"))),
         ("pool notin(a)", Requirement("pool", "NotIn", ("a",))),
         ("in in (in)", Requirement("in", "In", ("in",))),
+        (
+            "karpenter.k8s.aws/instance-network-bandwidth>8000",
+            Requirement("karpenter.k8s.aws/instance-network-bandwidth", "Gt", ("8000",)),
+        ),
+        ("instance-cpu < 16", Requirement("instance-cpu", "Lt", ("16",))),
     ],
 )
 def test_each_form_of_a_condition(text, expected):
@@ -85,7 +96,12 @@ def test_each_form_of_a_condition(text, expected):
         ("A.b/c/d=e", "'A.b/c/d'"),
         (f"{'a' * 64}=b", "a" * 64),
         ("Upper.Case/a", "'Upper.Case/a'"),
-        ("a>1", "'a>1'"),
+        ("a>1.5", "'1.5'"),
+        ("a>-1", "'-1'"),
+        ("a<", "''"),
+        ("a>b", "'b'"),
+        (f"a<{2**63}", str(2**63)),
+        ("a>1>2", "'a>1>2'"),
     ],
 )
 def test_what_is_no_selector_is_quoted(text, said):
@@ -105,13 +121,14 @@ def test_values_of_a_label_are_those_that_every_condition_allows():
 
 
 def test_a_pods_affinity_has_the_selectors_conditions():
-    wanted = Selector.parse("a in (x,y),!b,c").affinity["nodeAffinity"]
+    wanted = Selector.parse("a in (x,y),!b,c,d>1").affinity["nodeAffinity"]
     (term,) = wanted["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {
         "matchExpressions": [
             {"key": "a", "operator": "In", "values": ["x", "y"]},
             {"key": "b", "operator": "DoesNotExist"},
             {"key": "c", "operator": "Exists"},
+            {"key": "d", "operator": "Gt", "values": ["1"]},
         ]
     }
 

@@ -39,6 +39,10 @@ HOLD = {
     "karpenter.sh/do-not-disrupt": "true",
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 }
+#: Kubernetes' annotation that names a pod's main container. A service mesh may inject others.
+MAIN = "kubectl.kubernetes.io/default-container"
+#: Kubernetes' label of a node's operating system. The tools need Linux.
+OS_LABEL = "kubernetes.io/os"
 #: Kubernetes' label of an EndpointSlice.
 SERVICE_NAME = "kubernetes.io/service-name"
 #: The beginning of the annotations with the files of a load pod.
@@ -325,6 +329,7 @@ def client(
             "labels": {**client_labels(run_id, item, attempt), ARM: pair.arm},
             "annotations": {
                 **HOLD,
+                MAIN: containers[-1]["name"],
                 CLIENT_NODE: pair.client,
                 SERVER_NODE: pair.server,
                 **({STARTS: json.dumps(starts)} if starts else {}),
@@ -471,6 +476,7 @@ def pod_spec(
         security["sysctls"] = [{"name": k, "value": v} for k, v in sorted(sysctls.items())]
     return {
         **({"hostNetwork": True} if network == "host" else {}),
+        "nodeSelector": {OS_LABEL: "linux"},
         "tolerations": [each.manifest for each in tolerations],
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -489,6 +495,8 @@ def container(name: str, argv: Sequence[str], image: str) -> Json:
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": list(argv),
+        # What a program that fails printed last, such as why it cannot run at all.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

@@ -10,6 +10,7 @@ from typing import Any
 from rackrate.document import Json
 from rackrate.foreign import plain
 from rackrate.measure.cluster import Cluster
+from rackrate.measure.manifests import OS_LABEL
 from rackrate.plan.arms import Node
 from rackrate.selectors import Toleration, taint_text
 from rackrate.settings import NODE_GROUP_LABEL, StackArm
@@ -32,12 +33,18 @@ _TOPOLOGY_PREFIX = "topology.k8s.aws/network-node-layer-"
 _TAINTS_UNTIL_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
+def system_of(node: Mapping[str, Any]) -> str:
+    """The node's operating system, such as `linux` or `windows`; each kubelet labels its node."""
+    return str(node["metadata"].get("labels", {}).get(OS_LABEL, "linux"))
+
+
 def is_ready(node: Mapping[str, Any]) -> bool:
-    """Whether the node is Ready and accepts new pods."""
+    """Whether the node is Ready and accepts new pods of Linux."""
     conditions = node.get("status", {}).get("conditions", [])
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
     leaving = "deletionTimestamp" in node["metadata"]
-    return ready and not leaving and not node.get("spec", {}).get("unschedulable", False)
+    unschedulable = node.get("spec", {}).get("unschedulable", False)
+    return ready and not leaving and not unschedulable and system_of(node) == "linux"
 
 
 def untolerated_taints(node: Mapping[str, Any], tolerations: Sequence[Toleration]) -> list[str]:

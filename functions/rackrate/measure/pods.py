@@ -7,17 +7,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rackrate.measure.manifests import MAIN
 from rackrate.measure.starts import NO_PROGRAM_CODE, agreed_start, awaited
 
 _MESSAGE_LENGTH = 300
+#: The kubelet's reason while a container waits for the init containers.
+INITIALIZING = "PodInitializing"
 #: The kubelet's reasons for containers that could not start. It dates their start to 1970.
 _NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
 #: Part of runc's message when the image lacks a program.
 _NO_PROGRAM = "executable file not found"
-#: The kubelet's reasons while it cannot pull an image, and parts of containerd's message when the
-#: registry has no such tag or digest.
+#: The kubelet's reasons while it cannot pull an image.
 _PULL_FAILED = frozenset({"ErrImagePull", "ImagePullBackOff"})
-_NO_IMAGE = (": not found", "manifest unknown")
+_BUILD = 'update the stack with "ToolImage=build"'
+_NO_VARIANT = (
+    "the image {image} has no variant for the architecture or the operating system of its node;"
+    f" build it for that, or {_BUILD}"
+)
+#: Parts of a container runtime's message when a pull cannot succeed later either, and ours. The
+#: first part that occurs counts, because each of these messages also ends with `: not found`.
+_PULLS = {
+    "no match for platform in manifest": _NO_VARIANT,
+    "no matching manifest for": _NO_VARIANT,
+    "content at ": f"the registry lacks a part of the image {{image}}; push it again, or {_BUILD}",
+    **dict.fromkeys(
+        (": not found", "manifest unknown"),
+        "there is no image {image} in its registry; update the stack with the name of one that"
+        ' there is, or with "ToolImage=build"',
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -42,16 +60,26 @@ def is_finished(pod: Mapping[str, Any]) -> bool:
 
     The kubelet reports the phase only after it has removed the pod's sandbox, a second or two after
     the last test ended. The containers' states show it at once: either the main container, which is
-    the last test, has ended, or an earlier test failed and Kubernetes starts no further one.
+    the last test, has ended, or a container before it failed and Kubernetes starts no further one.
+    What others inject beside them, such as a service mesh, does not count.
     """
     status = pod.get("status", {})
     if status.get("phase") in ("Succeeded", "Failed"):
         return True
-    if any("terminated" in c.get("state", {}) for c in status.get("containerStatuses", [])):
+    main = pod.get("metadata", {}).get("annotations", {}).get(MAIN)
+    if any(
+        "terminated" in c.get("state", {})
+        for c in status.get("containerStatuses", [])
+        if main in (None, c["name"])
+    ):
         return True
+    # Kubernetes restarts a sidecar among the init containers.
+    inits = pod.get("spec", {}).get("initContainers", [])
+    sidecars = {each["name"] for each in inits if each.get("restartPolicy") == "Always"}
     return any(
         c.get("state", {}).get("terminated", {}).get("exitCode", 0) != 0
         for c in status.get("initContainerStatuses", [])
+        if c["name"] not in sidecars
     )
 
 
@@ -92,8 +120,22 @@ def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
     waiting = (ended or state.get("waiting") or {}).get("message") or (
         ended or state.get("waiting") or {}
     ).get("reason")
-    detail = f" ({waiting})" if waiting and waiting != "PodInitializing" else ""
-    return Outcome(False, f"was not started{_because(status)}{detail}"[:_MESSAGE_LENGTH])
+    detail = f" ({waiting})" if waiting and waiting != INITIALIZING else ""
+    failed = [words for name, words in failed_init_containers(pod).items() if name != test]
+    before = f": {failed[0]}" if failed else ""
+    return Outcome(False, f"was not started{before}{_because(status)}{detail}"[:_MESSAGE_LENGTH])
+
+
+def failed_init_containers(pod: Mapping[str, Any]) -> dict[str, str]:
+    """How the init containers ended that failed, by name; those of others, too, are injected."""
+    status = pod.get("status", {})
+    return {
+        each["name"]: f"the init container {each['name']} {_why_ended({}, ended)}"
+        for each in status.get("initContainerStatuses", [])
+        # While Kubernetes restarts a container, only its last state has the exit code.
+        for state in (each.get("lastState", {}), each.get("state", {}))
+        if (ended := state.get("terminated", {})).get("exitCode", 0) != 0
+    }
 
 
 def _started_at(state: Mapping[str, Any], agreed: int | None) -> str | None:
@@ -120,22 +162,20 @@ def missing_part(pod: Mapping[str, Any], container: str) -> str | None:
         for of in ("state", "lastState")
         for state in each.get(of, {}).values()
     ]
-    no_program = any(_NO_PROGRAM in (state.get("message") or "") for state in states)
+    messages = [state.get("message") or "" for state in states]
+    no_program = any(_NO_PROGRAM in message for message in messages)
     shell_found_none = any(state.get("exitCode") == NO_PROGRAM_CODE for state in states)
-    no_image = any(map(_has_no_image, states))
+    no_image = next(filter(None, map(_why_no_image, states)), None)
     for each in (*spec.get("initContainers", []), *spec.get("containers", [])):
-        if each["name"] != container:
+        # Each of our containers has a command; an injected one need not.
+        if each["name"] != container or not (command := each.get("command")):
             continue
-        command = each["command"]
         if shell_found_none and command != awaited(command):
             no_program, command = True, awaited(command)
         if no_program:
             return no_program_in(each["image"], command[0])
         if no_image:
-            return (
-                f"there is no image {each['image']} in its registry; update the stack with the name"
-                ' of one that there is, or with "ToolImage=build"'
-            )
+            return no_image.format(image=each["image"])
     return None
 
 
@@ -147,12 +187,17 @@ def no_program_in(image: str, program: str) -> str:
     )
 
 
-def _has_no_image(state: Mapping[str, Any]) -> bool:
-    """Whether a registry says that it lacks the image. Another failed pull may succeed later."""
-    return state.get("reason") == "InvalidImageName" or (
-        state.get("reason") in _PULL_FAILED
-        and any(words in (state.get("message") or "") for words in _NO_IMAGE)
-    )
+def _why_no_image(state: Mapping[str, Any]) -> str | None:
+    """Our message when a registry lacks the image. None if another pull may succeed later."""
+    message = state.get("message") or ""
+    # The kernel says so of a program for another architecture, if the image is for one only.
+    if "exec format error" in message:
+        return _NO_VARIANT
+    if state.get("reason") == "InvalidImageName":
+        return _PULLS[": not found"]
+    if state.get("reason") not in _PULL_FAILED:
+        return None
+    return next((ours for words, ours in _PULLS.items() if words in message), None)
 
 
 def _why_ended(status: Mapping[str, Any], ended: Mapping[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ from rackrate.errors import ServersNotReady
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.networks import namespace_of
-from rackrate.measure.pods import missing_part
+from rackrate.measure.pods import INITIALIZING, failed_init_containers, missing_part
 from rackrate.plan.arms import Network
 from rackrate.settings import Settings
 
@@ -75,15 +75,19 @@ def why_waiting(pods: Iterable[Json]) -> list[str]:
     """The distinct reasons why pods or containers wait, such as a port that is taken."""
     reasons: set[str] = set()
     for pod in pods:
+        status = pod["status"]
+        reasons |= {*failed_init_containers(pod).values()}
         waiting = [
             container.get("state", {}).get("waiting")
-            for container in pod["status"].get("containerStatuses", [])
+            for of in ("initContainerStatuses", "containerStatuses")
+            for container in status.get(of, [])
         ]
         unscheduled = [
             condition
-            for condition in pod["status"].get("conditions", [])
+            for condition in status.get("conditions", [])
             if condition["type"] == "PodScheduled" and condition["status"] == "False"
         ]
         for each in filter(None, [*waiting, *unscheduled]):
             reasons.add(f"{each.get('reason')}: {each.get('message', '')}".strip(": "))
-    return sorted(reasons)
+    # That a container waits for an init container explains nothing if that one has a reason.
+    return sorted(reasons - {INITIALIZING} or reasons)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Literal
 
 from kubernetes.client import ApiException
 
@@ -22,7 +22,7 @@ from rackrate.measure.commands import Printed, printed_by_each, running
 from rackrate.measure.counters import Counters, Counts
 from rackrate.measure.interfaces import Unreadable
 from rackrate.measure.obstacles import absence
-from rackrate.measure.pods import missing_part, no_program_in
+from rackrate.measure.pods import is_finished, missing_part, no_program_in
 from rackrate.measure.servers import owner_of
 from rackrate.measure.starts import NO_PROGRAM_CODE
 from rackrate.plan.arms import Interface
@@ -172,7 +172,7 @@ class _Reading:
 
         with ThreadPoolExecutor(WORKERS) as pool:
             list(pool.map(lambda pod: cluster.create(self._path, pod), asked.values()))
-            pods, _ = cluster.watch(self._path, selector, _has_ended, settled, seconds=SECONDS)
+            pods, _ = cluster.watch(self._path, selector, is_finished, settled, seconds=SECONDS)
             read = list(
                 pool.map(lambda node: self._result(cluster, asked[node], names[node], pods), asked)
             )
@@ -208,7 +208,7 @@ class _Reading:
             "metadata": {
                 "name": f"{manifests.owner_name(self._run_id)}-{labels[READING]}-{where}",
                 "labels": dict(labels),
-                "annotations": manifests.HOLD,
+                "annotations": {**manifests.HOLD, manifests.MAIN: _CONTAINER},
                 "ownerReferences": manifests.owned_by(self._run_id, owner_uid),
             },
             "spec": {
@@ -232,7 +232,7 @@ class _Reading:
         """The counters that a pod read of its node's interfaces, and why some are missing."""
         name = asked["metadata"]["name"]
         pod = pods.get(name)
-        if pod is None or not _has_ended(pod):
+        if pod is None or not is_finished(pod):
             return {}, f"its pod had not ended after {SECONDS} s"
         if (lacking := missing_part(pod, _CONTAINER)) is not None:
             return {}, lacking
@@ -277,12 +277,3 @@ def _facts(names: Sequence[str], printed: Mapping[str, Printed]) -> dict[str, In
         )
         for number, name in enumerate(names)
     }
-
-
-def _has_ended(pod: Mapping[str, Any]) -> bool:
-    status = pod.get("status", {})
-    states = [container.get("state", {}) for container in status.get("containerStatuses", [])]
-    return status.get("phase") in ("Succeeded", "Failed") or (
-        len(states) == len(pod["spec"]["containers"])
-        and all("terminated" in state for state in states)
-    )

@@ -21,6 +21,7 @@ from rackrate.measure.nodes import (
     node_of,
     nodes_of,
     ready_nodes,
+    system_of,
     untolerated_taints,
 )
 from rackrate.measure.placement import placed
@@ -118,7 +119,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
             load_nodes=len(nodes.get(LOAD, ())),
         )
     except InvalidPlan as invalid:
-        _blame_taints(invalid, counts, resources)
+        _blame_nodes(invalid, counts, resources)
         _blame_node_groups(invalid, counts, resources)
         raise
     check_storage_classes(checked, resources)
@@ -547,14 +548,22 @@ def check_apart(nodes: Mapping[str, Sequence[Node]]) -> None:
             raise InvalidPlan([Fault("arms", problem, remedy)])
 
 
-def _blame_taints(invalid: InvalidPlan, counts: Mapping[str, int], resources: Resources) -> None:
-    """Raise the error with one more fault for each arm whose Ready nodes have other taints."""
+def _blame_nodes(invalid: InvalidPlan, counts: Mapping[str, int], resources: Resources) -> None:
+    """Raise the error with one more fault for each arm whose nodes do not take the pods.
+
+    They have other taints, or another operating system.
+    """
     settings = resources.settings
     faults = list(invalid.faults)
     for arm in settings.arms:
         if counts[arm.name] >= LEAST_NODES or not any("Ready node" in f.problem for f in faults):
             continue
-        nodes = [node for node in nodes_of(resources.cluster, arm) if is_ready(node)]
+        nodes = nodes_of(resources.cluster, arm)
+        if others := {*map(system_of, nodes)} - {"linux"}:
+            problem = f"nodes of the arm {arm.name!r} run {listed(sorted(others))}, not linux"
+            remedy = "update the stack with a selector of this arm that has kubernetes.io/os=linux"
+            faults.append(Fault("arms", problem, remedy))
+        nodes = list(filter(is_ready, nodes))
         taints = {t for node in nodes for t in untolerated_taints(node, settings.tolerations)}
         if taints:
             problem = f"nodes of the arm {arm.name!r} have the taints {', '.join(sorted(taints))}"

@@ -256,6 +256,7 @@ def fits(pod: Json, pool: Json) -> bool:
         **template.get("metadata", {}).get("labels", {}),
         _POOL: pool["metadata"]["name"],
         _CAPACITY: "on-demand",
+        "kubernetes.io/os": "linux",
     }
     spec = pod["spec"]
     if not spec.get("nodeSelector", {}).items() <= labels.items():
@@ -287,7 +288,12 @@ def _meets(labels: Mapping[str, str], expression: Json) -> bool:
             return labels.get(key) not in values
         case "Exists":
             return key in labels
-    return key not in labels
+        case "DoesNotExist":
+            return key not in labels
+    label, limit = labels.get(key, ""), int(values[0])  # of Gt and Lt
+    if not label.isdecimal():
+        return False
+    return int(label) > limit if expression["operator"] == "Gt" else int(label) < limit
 
 
 def _tolerates(toleration: Json, taint: Json) -> bool:

@@ -14,7 +14,7 @@ POOL = {
     "metadata": {"name": "fast"},
     "spec": {
         "template": {
-            "metadata": {"labels": {"team": "storage"}},
+            "metadata": {"labels": {"team": "storage", "cpus": "8"}},
             "spec": {
                 "taints": [
                     {"key": "dedicated", "value": "bench", "effect": "NoSchedule"},
@@ -44,6 +44,12 @@ def pod(selector: str, tolerations: str = "dedicated=bench:NoSchedule") -> dict:
         ("team notin (network),!other", True),
         ("!team", False),
         ("other", False),
+        ("kubernetes.io/os=linux", True),
+        ("cpus>4,cpus<16", True),
+        ("cpus>8", False),
+        ("cpus<8", False),
+        ("team>1", False),
+        ("other<1", False),
     ],
 )
 def test_a_pool_takes_pods_whose_selector_meets_its_labels(selector, fitting):

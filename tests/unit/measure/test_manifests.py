@@ -251,10 +251,11 @@ def test_any_execution_name_makes_valid_names_and_labels(run_id):
         assert re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", value)
 
 
-def test_every_pod_tolerates_the_taints_and_holds_its_node():
+def test_every_pod_asks_for_linux_tolerates_the_taints_and_holds_its_node():
     template = servers()["spec"]["template"]
     for pod in (client(), template, holder()):
         assert pod["spec"]["tolerations"] == [each.manifest for each in TOLERATED]
+        assert pod["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
         notes = pod["metadata"]["annotations"]
         assert notes["karpenter.sh/do-not-disrupt"] == "true"
         assert notes["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"

@@ -78,6 +78,12 @@ def test_what_a_node_tells_of_itself_is_clipped_and_can_be_stored():
     assert len(json.dumps(found.to_json()).encode()) < 20_000
 
 
+def test_a_node_of_another_system_is_no_node_of_an_arm():
+    windows = node("a", "ng-1", **{"kubernetes.io/os": "windows"})
+    assert not is_ready(windows)
+    assert is_ready(node("a", "ng-1", **{"kubernetes.io/os": "linux"}))
+
+
 def test_a_node_that_leaves_or_takes_no_pods_is_not_ready():
     assert is_ready(node("a", "ng-1"))
     assert not is_ready(node("a", "ng-1", ready=False))

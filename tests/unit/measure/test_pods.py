@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rackrate.measure.manifests import MAIN
 from rackrate.measure.pods import is_finished, missing_part, outcome
+from rackrate.measure.servers import missing_parts, why_waiting
 
 STARTED, FINISHED = "2026-11-21T08:00:00Z", "2026-11-21T08:00:03Z"
 
@@ -169,3 +171,127 @@ def test_a_pod_is_finished_when_a_test_before_the_last_failed():
 
 def test_a_pod_between_two_tests_is_not_finished():
     assert not is_finished(pod("Pending", ended("tcp-1"), WAITING))
+
+
+# -- images that cannot be pulled
+
+NO_VARIANT = [
+    'rpc error: code = NotFound desc = failed to pull and unpack image "x:1": no match for platform'
+    " in manifest: not found",
+    'failed to pull and unpack image "x:1": no match for platform in manifest'
+    " sha256:b9ab2c28208d75a75807445d4c370801da3992817325cc349764ad740abe40a6: not found",
+    "no matching manifest for linux/arm64/v8 in the manifest list entries",
+]
+NO_IMAGE = (
+    'rpc error: code = NotFound desc = failed to pull and unpack image "x:1": failed to resolve'
+    ' reference "x:1": x:1: not found'
+)
+NO_LAYER = (
+    'failed to pull and unpack image "x:1": failed to copy: httpReadSeeker: failed open: content at'
+    " https://registry/v2/x/blobs/sha256:aa not found: not found"
+)
+RATE_LIMIT = (
+    'failed to pull and unpack image "x:1": failed to copy: httpReadSeeker: failed open: unexpected'
+    " status code https://registry/v2/x/manifests/sha256:611e: 429 Too Many Requests"
+)
+
+
+def not_pulled(message, reason="ErrImagePull"):
+    waiting = {"state": {"waiting": {"reason": reason, "message": message}}}
+    return {**pod("Pending", {"name": "load", **waiting}), "spec": SPEC}
+
+
+@pytest.mark.parametrize("message", NO_VARIANT)
+def test_an_image_without_a_variant_for_the_node_is_not_called_missing(message):
+    told = missing_part(not_pulled(message), "load")
+    assert "tools:1 has no variant for the architecture" in told and "ToolImage=build" in told
+    assert "no image" not in told
+
+
+def test_a_program_for_another_architecture_is_a_variant_that_there_is_not():
+    crashed = {"exitCode": 255, "reason": "Error", "startedAt": STARTED}
+    crashed["message"] = "exec /usr/bin/sockperf: exec format error"
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+    state = {"name": "load", "state": waiting, "lastState": {"terminated": crashed}}
+    told = missing_part({**pod("Running", state), "spec": SPEC}, "load")
+    assert "tools:1 has no variant for the architecture" in told
+
+
+def test_only_an_image_that_its_registry_lacks_is_missing():
+    assert "no image tools:1 in its registry" in missing_part(not_pulled(NO_IMAGE), "load")
+    assert "lacks a part of the image tools:1" in missing_part(not_pulled(NO_LAYER), "load")
+    assert missing_part(not_pulled(RATE_LIMIT), "load") is None
+
+
+# -- containers that others inject
+
+
+def of_ours(init, *containers):
+    """A client pod of the tests tcp-1 and tcp-8 as the API has it."""
+    return {
+        "metadata": {"annotations": {MAIN: "tcp-8"}},
+        "spec": {
+            "initContainers": [{"name": each["name"]} for each in init],
+            "containers": [{"name": each["name"]} for each in containers],
+        },
+        "status": {
+            "phase": "Running",
+            "initContainerStatuses": init,
+            "containerStatuses": list(containers),
+        },
+    }
+
+
+def running(name):
+    return {"name": name, "state": {"running": {"startedAt": STARTED}}}
+
+
+def waits(name):
+    return {"name": name, "state": {"waiting": {"reason": "PodInitializing"}}}
+
+
+BEFORE = [ended("istio-init"), ended("tcp-1")]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_sidecar_that_ended_is_not_the_end_of_the_pod(first):
+    containers = [running("tcp-8"), ended("istio-proxy")]
+    assert not is_finished(of_ours(BEFORE, *(containers if first else containers[::-1])))
+
+
+def test_a_pod_is_finished_though_a_sidecar_still_runs():
+    found = of_ours(BEFORE, ended("tcp-8"), running("istio-proxy"))
+    assert is_finished(found)
+    assert (outcome(found, "tcp-1").failure, outcome(found, "tcp-8").failure) == (None, None)
+
+
+def test_a_sidecar_that_kubernetes_restarts_does_not_end_the_pod():
+    found = of_ours([ended("linkerd-proxy", 1), running("tcp-1")], waits("tcp-8"))
+    found["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+    assert not is_finished(found)
+
+
+def test_an_injected_init_container_that_fails_is_named_with_its_exit_code():
+    failed = ended("istio-validation", 126, reason="Error")
+    found = of_ours([failed, waits("tcp-1")], waits("tcp-8"))
+    assert is_finished(found)
+    for test in ("tcp-1", "tcp-8"):
+        told = outcome(found, test)
+        assert not told.started
+        assert "was not started" in told.failure
+        assert "istio-validation ended with exit code 126" in told.failure
+
+
+def test_a_server_behind_an_init_container_that_fails_again_and_again_names_it():
+    waiting = {"reason": "CrashLoopBackOff", "message": "back-off 20s"}
+    last = ended("linkerd-init", 95)["state"]
+    failing = {"name": "linkerd-init", "state": {"waiting": waiting}, "lastState": last}
+    told = why_waiting([of_ours([failing], waits("iperf3"))])
+    assert "the init container linkerd-init ended with exit code 95" in told
+    assert not any("PodInitializing" in each for each in told)
+
+
+def test_an_injected_container_needs_neither_a_command_nor_an_image_of_ours():
+    found = of_ours([], ended("iperf3"), not_pulled(NO_IMAGE)["status"]["containerStatuses"][0])
+    found["spec"]["containers"][1]["image"] = "mesh:1"
+    assert missing_parts([found]) == []

@@ -135,6 +135,14 @@ def test_nodes_with_a_taint_that_no_pod_tolerates_are_named_with_the_remedy(plan
     assert any("0 Ready nodes" in fault.problem for fault in refused.value.faults)
 
 
+def test_an_arm_whose_nodes_run_another_system_is_refused_with_its_name(plan, cluster):
+    for found in cluster.nodes[:2]:
+        found["metadata"]["labels"]["kubernetes.io/os"] = "windows"
+    with pytest.raises(InvalidPlan, match=r"run windows.*kubernetes.io/os=linux") as refused:
+        plan(eks=Eks())
+    assert any("0 Ready nodes" in fault.problem for fault in refused.value.faults)
+
+
 @pytest.mark.parametrize(
     "text", ["dedicated", "dedicated=bench:NoSchedule", "x,dedicated:NoSchedule"]
 )
