@@ -66,6 +66,19 @@ def _abortion(name: str, record: Record | None, kind: Kind) -> str:
     return f"{stopped}, but its clean-up is not confirmed; the stack's sweep removes what is left."
 
 
+def explain_end(output: Output, record: Record) -> str | None:
+    """Print why a run or campaign that is over did not end well. Returns the text; None if it did.
+
+    A stop is no error, so its sentence needs no name of one.
+    """
+    if not record.is_over or record.status in GOOD or not record.error:
+        return None
+    if record.status != "aborted":
+        return "\n".join(explain_failure(output, record.error, record.cause or ""))
+    output.complain(record.cause or record.error)
+    return record.cause or record.error
+
+
 def explain_failure(output: Output, error: str, cause: str) -> list[str]:
     """Print on standard error why it failed: a line, and one for each detail. Returns them."""
     lines = human(cause)

@@ -23,7 +23,7 @@ from ..campaign_outcome import (
 from ..campaigns import Campaign, campaign_document, describe_campaign
 from ..completion import complete_campaign
 from ..errors import EXIT_FAILED, Refusal
-from ..failures import explain_failure
+from ..failures import explain_end
 from ..guard import Command, Group, one_sentence
 from ..kinds import CAMPAIGN
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
@@ -253,9 +253,7 @@ def show_campaign(
     failed = record.is_over and record.status not in GOOD
     print_campaign(output, record, left)
     _print_state(output, record)
-    error = None
-    if failed and record.error:
-        error = "\n".join(explain_failure(output, record.error, record.cause or ""))
+    error = explain_end(output, record)
     checks = []
     if requirements:
         checks = check(output, requirements, require_answers(record.campaign_id, left))

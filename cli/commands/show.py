@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from ..errors import EXIT_FAILED
-from ..failures import explain_failure
+from ..failures import explain_end
 from ..guard import one_sentence
 from ..options import RequireOption, RunArgument, VerboseOption
 from ..outcome import (
@@ -44,9 +44,7 @@ def show(
     output = Output(as_json, is_verbose=verbose)
     _print_state(output, record)
     failed = record.is_over and record.status not in GOOD
-    error = None
-    if failed and record.error:
-        error = "\n".join(explain_failure(output, record.error, record.cause or ""))
+    error = explain_end(output, record)
     print_left(output, record, left)
     checks = []
     if requirements:

@@ -68,6 +68,7 @@ _OF_AN_END = (
     "heals",
     "waiting_since",
     "leased_at",
+    "torn_down_at",
 )
 #: The items of a trial: what counts of it, and the latest repetition of a measured one.
 Kind = Literal["trial", "repeat"]
@@ -170,6 +171,8 @@ class RunRecord(Document):
     """The nodes that took the places of lost ones."""
     redrives: int = 0
     """How often it went on after its end: the number of the last redrive of its execution."""
+    torn_down_at: str | None = None
+    """When its clean-up began. A trial that this cut is not measured, and has not failed."""
     continued_at: tuple[str, ...] = ()
     """When it went on after its end."""
 
@@ -189,6 +192,7 @@ class RunProgress(TypedDict, total=False):
     stack_arms: Sequence[str]
     waiting_since: str
     leased_at: str
+    torn_down_at: str
     campaign: str | None
     lease_ends_at: str
     block: int

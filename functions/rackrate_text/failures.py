@@ -140,6 +140,11 @@ def error_in(cause: str) -> str:
     return error_in(str(document.get("Cause") or "")) or str(document.get("Error") or "")
 
 
+def was_stopped(cause: str) -> bool:
+    """Whether a cause is the description of a child execution that somebody stopped."""
+    return (_document(cause) or {}).get("Status") == "ABORTED"
+
+
 def lines_of(cause: str) -> list[str]:
     """The lines of a cause that are for people."""
     document = _document(cause)

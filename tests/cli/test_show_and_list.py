@@ -104,6 +104,15 @@ def test_a_wide_terminal_also_shows_what_the_runs_found(
         assert max(map(len, shown.splitlines())) <= columns
 
 
+def test_show_tells_a_stop_without_the_name_of_an_error(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.record("r1", status="aborted", error="StoppedByCaller", cause="The run was stopped.")
+    result = rackrate("show", "r1", "--stack", stack.name)
+    assert "rackrate: The run was stopped." in result.output
+    assert "StoppedByCaller" not in result.output
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -34,7 +34,7 @@ from rackrate.tools import TestBase
 from rackrate.verdict import wording
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Analysis
-from rackrate_text.failures import error_in, told
+from rackrate_text.failures import error_in, told, was_stopped
 from rackrate_text.words import capitalized
 
 
@@ -44,6 +44,8 @@ class RunFailure:
 
     error: str
     cause: str
+    stopped: bool = False
+    """Whether somebody stopped the execution, which is no failure."""
 
     @classmethod
     def of_execution(cls, told: Mapping[str, Any]) -> RunFailure:
@@ -51,14 +53,16 @@ class RunFailure:
 
         Whoever stops an execution names the error, with any characters.
         """
-        return cls(plain(told.get("error") or ""), told.get("cause") or "")
+        stopped = told.get("status") == "ABORTED"
+        return cls(plain(told.get("error") or ""), told.get("cause") or "", stopped)
 
     @classmethod
     def read(cls, value: Mapping[str, str] | None) -> RunFailure | None:
         """Read `Error` and `Cause` as the state machine passes them on."""
         if value is None:
             return None
-        return cls(str(value.get("Error") or ""), str(value.get("Cause") or ""))
+        error, cause = str(value.get("Error") or ""), str(value.get("Cause") or "")
+        return cls(error, cause, stopped=was_stopped(cause))
 
     @property
     def text(self) -> str:
@@ -97,9 +101,9 @@ class RunFailure:
         where = f" in the step {found.step}" if found.step else ""
         if not where and during:
             where = f' in the phase "{during}"'
-        how = "failed" if self.error or found.reason else "was stopped"
+        how = "was stopped" if self.stopped else "failed"
         reason = found.reason or self.error
-        if self.error and found.reason and not found.remedy:
+        if self.error and found.reason and not found.remedy and not self.stopped:
             reason = f"{self.error}: {reason}"
         said = f"{subject} {how}{where}{f': {reason.rstrip(".")}' if reason else ''}"
         said += f"; {measured}." if measured else "."
@@ -202,7 +206,7 @@ def build_results(
             measured=counts.measured,
             differences=analysis.regression_differences,
         ),
-        stopped=stopped,
+        stopped=None if stopped is None else stopped.beside(analysis.regressions),
         method=analysis.method,
         plan=planned.plan,
         estimates=planned.estimates,

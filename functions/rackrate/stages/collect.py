@@ -549,7 +549,14 @@ def _put_all(
     store: Store,
     pool: ThreadPoolExecutor,
 ) -> Collected:
-    """Store trials and count them in the run's item."""
+    """Store trials and count them in the run's item.
+
+    A run that is stopped loses its pods. The trials that this cut are not stored: nothing failed.
+    """
+    if not all(trial.is_measured for trial in trials):
+        run = store.run(run_id)
+        if run is not None and (run.torn_down_at is not None or not run.is_running):
+            trials = [trial for trial in trials if trial.is_measured]
     replaced = store.put_trials(run_id, trials, pool)
     written = [(t, r.before) for t, r in zip(trials, replaced, strict=True) if r.written]
     measured = sum(trial.is_measured for trial, _ in written)

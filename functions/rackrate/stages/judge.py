@@ -138,7 +138,8 @@ def _outcome(
         known: Json = {"status": "lost", "reason": failure.text}
         if run is not None:
             # The clean-up records the end of a run that was stopped, perhaps later.
-            known |= {"started_at": run.started_at, "status": "failed"}
+            status = "aborted" if failure.stopped else "failed"
+            known |= {"started_at": run.started_at, "status": status}
             known["run_seconds"] = seconds_between(run.started_at, now())
     else:
         known = {

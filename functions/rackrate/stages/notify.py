@@ -132,7 +132,7 @@ def _failure(detail: Mapping[str, Any]) -> RunFailure | None:
     """Why an execution ended badly; None if it did not, or if its input was refused."""
     if detail["status"] not in STATUSES or detail.get("error") in REFUSALS:
         return None
-    return RunFailure(detail.get("error") or "", detail.get("cause") or "")
+    return RunFailure.of_execution(detail)
 
 
 def _found(detail: Mapping[str, Any], conclusion: str | None) -> str:

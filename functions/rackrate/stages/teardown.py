@@ -44,7 +44,7 @@ STATUSES: Mapping[str, RunStatus] = {
 
 
 #: Why the runs end that go on when their stack is deleted.
-STACK_DELETED = RunFailure("StackDeleted", "the stack was deleted while this went on")
+STACK_DELETED = RunFailure("StackDeleted", "the stack was deleted while this went on", stopped=True)
 
 
 class TornDown(Document):
@@ -71,7 +71,9 @@ def teardown(run_id: str, resources: Resources) -> TornDown:
     The pods of silent nodes are deleted without their kubelets' word. A kubelet that comes back
     ends them. The call can be repeated.
     """
-    cluster = resources.cluster
+    cluster, store = resources.cluster, resources.store
+    if store.run(run_id) is not None:
+        store.update_run(run_id, torn_down_at=now())
     labels = manifests.selector({manifests.RUN: manifests.run_label(run_id)})
     _delete_pods(labels, resources)
     delete_owners(run_id, resources)

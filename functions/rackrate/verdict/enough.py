@@ -23,8 +23,22 @@ class Stopped(Document):
     """`no prospect`: more blocks would hardly settle another verdict."""
     settled: int
     verdicts: int
+    """Those between the arms, which are all that a look judges."""
     text: str
     """The same in a sentence."""
+
+    def beside(self, regressions: Sequence[Verdict]) -> Stopped:
+        """The same, with how many of a run's comparisons with earlier runs are open.
+
+        Their interval is over runs, so no number of blocks settles them, and no look judges them.
+        """
+        still_open = sum(not verdict.is_decided for verdict in regressions)
+        if not still_open:
+            return self
+        verb = "is" if still_open == 1 else "are"
+        of_runs = f"{still_open} of {counted(len(regressions), 'comparison')} with earlier runs"
+        text = f"{self.text} {of_runs} {verb} open, which more blocks would not settle."
+        return self.model_copy(update={"text": text})
 
 
 def stop(verdicts: Sequence[Verdict], *, blocks: int, most: int) -> Stopped | None:
@@ -36,11 +50,11 @@ def stop(verdicts: Sequence[Verdict], *, blocks: int, most: int) -> Stopped | No
         most: the most blocks that the run measures.
     """
     still_open = [verdict for verdict in verdicts if not verdict.is_decided]
-    of_verdicts = f"{len(still_open)} of {counted(len(verdicts), 'verdict')}"
+    of_verdicts = f"{len(still_open)} of {counted(len(verdicts), 'verdict')} between the arms"
     not_settled = f"{of_verdicts} {'is' if len(still_open) == 1 else 'are'} not settled"
     why: Literal["settled", "no prospect", "most"]
     if not still_open:
-        why, because = "settled", "every verdict is settled"
+        why, because = "settled", "every verdict between the arms is settled"
     elif blocks >= most:
         why, because = "most", not_settled
     elif not any(_may_be_settled(verdict, most) for verdict in still_open):

@@ -299,7 +299,7 @@ def test_nothing_of_the_run_is_left_in_the_cluster(lab: Lab, results: Any, trial
 def test_show_and_list_tell_of_the_run(lab: Lab, blocks: int, results: Any) -> None:
     shown = lab.command("rackrate", "show", RUN, "--verbose")
     assert "Run demo: succeeded" in shown.stdout
-    why = f"Stopped after {blocks} of at most 12 blocks: every verdict is settled."
+    why = f"Stopped after {blocks} of at most 12 blocks: every verdict between the arms is settled."
     for words in ("better", "single-flow", why):
         assert words in shown.stdout
     assert RUN in lab.command("rackrate", "list").stdout

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from rackrate.measure.counters import Counters
 from rackrate.results.build import RunFailure, final_status
+from rackrate.verdict.enough import stop
 from tests.unit import builders
 from tests.unit.plan.test_estimate import estimated
 from tests.unit.report import samples
@@ -38,6 +39,21 @@ def test_everything_the_analysis_found_is_in_the_results():
     assert found.warnings == ("1 of 2 pairs did not warm up.", *analysis.warnings)
     assert found.estimates == samples.planned_run().estimates
     assert found.run.seconds == 90
+
+
+def test_the_open_comparisons_with_earlier_runs_stand_beside_why_the_run_stopped():
+    since = samples.analysis().regressions[0]
+    still_open = since.model_copy(update={"verdict": "inconclusive"})
+    stopped = stop([since], blocks=6, most=12)
+    text = samples.results(stopped=stopped, regressions=(still_open,)).stopped.text
+    assert "1 of 1 comparison with earlier runs is open" in text
+
+
+@pytest.mark.parametrize(("status", "is_stop"), [("ABORTED", True), ("FAILED", False)])
+def test_a_child_that_somebody_stopped_has_not_failed(status, is_stop):
+    cause = json.dumps({"Status": status, "Error": "StoppedByCaller", "Cause": "enough"})
+    failure = RunFailure.read({"Error": "States.TaskFailed", "Cause": cause})
+    assert failure.stopped is is_stop
 
 
 def test_a_warm_up_is_kept_apart_from_the_trials_that_count():

@@ -23,9 +23,10 @@ from rackrate.results.build import RunFailure
 from rackrate.stages.analyze import analyze
 from rackrate.stages.collect import collect, give_up
 from rackrate.stages.launch import launch
+from rackrate.stages.teardown import teardown_stopped
 from rackrate.store import later, now
 from tests.unit.samples import node
-from tests.unit.stages.runs import PLAN, PODS, RUN, failing, missed, trials
+from tests.unit.stages.runs import ARN, PLAN, PODS, RUN, States, failing, missed, trials
 
 
 def raw_names(s3):
@@ -139,6 +140,21 @@ def test_a_pod_that_vanished_is_a_failure_not_a_hang(deploy, measure, cluster, s
     by_arm = {trial.arm: trial for trial in trials(store)}
     assert by_arm["baseline"].status == "measured"
     assert "deleted" in by_arm["treatment"].reason
+
+
+def test_trials_that_a_stop_cuts_are_not_measured_and_have_not_failed(
+    deploy, measure, cluster, store, resources
+):
+    first, second = deploy()[:2]
+    measure(first)
+    event = {"name": RUN, "status": "ABORTED", "executionArn": ARN, "error": None, "cause": None}
+    stopped = resources.but(step_functions=States("ABORTED"))
+    cluster.on_client = lambda pod: teardown_stopped(event, stopped)
+    measure(second)
+    run = store.run(RUN)
+    assert (run.status, run.trials_measured, run.trials_failed) == ("aborted", 6, 0)
+    assert {trial.block for trial in trials(store)} == {1}
+    assert "6 of 36 trials were measured" in run.cause
 
 
 def test_output_that_does_not_parse_is_a_failure_with_its_text_kept(

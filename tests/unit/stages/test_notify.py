@@ -168,6 +168,13 @@ def test_a_run_that_was_stopped_before_it_was_recorded_is_told_too(end):
     assert end("ABORTED", name="unknown")[0] == "The run was stopped."
 
 
+def test_a_run_that_was_stopped_with_a_reason_has_not_failed(plan, end):
+    plan()
+    told = end("ABORTED", error="StoppedByCaller", cause="stopped from the command line")[0]
+    assert told.startswith("The run was stopped") and "stopped from the command line" in told
+    assert "fail" not in told
+
+
 @pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
 def test_a_campaign_is_told_as_a_whole(end, topic, status):
     told = end(status, name="camp", machine=CAMPAIGNS, error="StepsLost", cause="steps 1 and 2")

@@ -97,6 +97,22 @@ def test_a_stopped_execution_is_cleaned_up_and_recorded(
     assert store.run(RUN).status == expected
 
 
+@pytest.mark.parametrize(
+    ("error", "cause", "words"),
+    [
+        (None, None, 'was stopped in the phase "starting servers"; 0 of'),
+        ("StoppedByCaller", "stopped from the command line", ": stopped from the command line; 0"),
+        ("Mine", "", 'servers": Mine; 0 of'),
+    ],
+)
+def test_a_stop_is_told_as_a_stop(deploy, store, resources, error, cause, words):
+    deploy()
+    teardown_stopped({**stopped("ABORTED"), "error": error, "cause": cause}, resources)
+    said = store.run(RUN).cause
+    assert words in said
+    assert "fail" not in said and "again" not in said and "log group" not in said
+
+
 def test_an_event_of_an_end_before_a_redrive_ends_nothing(deploy, cluster, store, resources):
     deploy()
     before = dict(cluster.objects)
@@ -231,6 +247,7 @@ def test_a_stack_that_is_deleted_stops_its_runs_and_says_why(plan, store):
     assert executions.stopped == [ARN]
     run = store.run(RUN)
     assert (run.status, run.error) == ("aborted", "StackDeleted")
+    assert "was stopped" in run.cause and "fails again" not in run.cause
     assert store.leases() == {}
 
 
