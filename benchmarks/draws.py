@@ -16,8 +16,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.verdict import (
     HIGH,
@@ -29,8 +31,10 @@ from benchmarks.verdict import (
     Noise,
     covers,
     generator,
+    heavy,
 )
 from rackrate.plan.looks import looks
+from rackrate.verdict.campaign import RunOnNodes, draws_of_runs
 from rackrate.verdict.draws import (
     Draw,
     DrawsFinding,
@@ -41,6 +45,7 @@ from rackrate.verdict.draws import (
     has_changed,
 )
 from rackrate.verdict.enough import LEAST_PROSPECT
+from rackrate.verdict.model import Baseline, Verdict
 
 RUNS = 4000
 DRAWS = (4, 6, 12)
@@ -83,6 +88,12 @@ def one_in_four(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return np.where(chance.random(shape) < 0.25, math.sqrt(3), -1 / math.sqrt(3))
 
 
+def outlying(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """One placement of ten has luck of five times the size."""
+    size = np.where(chance.random(shape) < 0.1, 5.0, 1.0) / math.sqrt(0.9 + 0.1 * 25)
+    return size * chance.normal(0.0, 1.0, shape)
+
+
 @dataclass(frozen=True)
 class Luck:
     """A distribution of luck.
@@ -109,6 +120,8 @@ class Luck:
 
 TWO_LEVELS = Luck("two levels", two_levels, (0.5, 0.5), asked_from=6)
 ONE_IN_FOUR = Luck("one in four", one_in_four, (0.75, 0.25), asked_from=12)
+HEAVY = Luck("heavy tails (t, 3 df)", heavy)
+OUTLYING = Luck("one in ten of five times the size", outlying)
 LUCKS = (
     Luck("normal", normal),
     Luck("skewed", skewed),
@@ -353,8 +366,8 @@ def stopping(runs: int) -> Iterator[Bounded]:
 
 def changes(runs: int) -> Iterator[Bounded]:
     """False alarms of three tests' newest draws, and the detection of one that changed."""
-    lucks = (*LUCKS[:2], TWO_LEVELS)
-    for luck, before in itertools.product(lucks, (4, 6, 12)):
+    lucks = (*LUCKS[:2], TWO_LEVELS, HEAVY, OUTLYING)
+    for luck, before in itertools.product(lucks, (4, 6, 12, 30)):
         seed, chance = generator("changes", luck.name, before)
         alarms = 0
         for _ in range(runs):
@@ -365,7 +378,9 @@ def changes(runs: int) -> Iterator[Bounded]:
         hidden = sum(share**before * (1 - share) for share in luck.levels)
         high = max(0.05, hidden + STUDENT)
         limit = ""
-        if high > 0.05:
+        if luck == OUTLYING:
+            high, limit = 0.1, "such outliers are as rare as alarms are to be"
+        elif high > 0.05:
             limit = f"the first draw on another level after {before} on one is a change"
         text = f"{luck.name}, 5 %, {before} draws before: false alarm"
         yield Bounded(text, alarms / runs, seed, high=high + slack(runs, high), limit=limit)
@@ -386,6 +401,107 @@ def changes(runs: int) -> Iterator[Bounded]:
         yield Bounded(text, found / number, seed, low)
 
 
+def over_a_day(runs: int) -> Iterator[Bounded]:
+    """A ratio that moves by 5 % over the day, and six draws 24 minutes or four hours apart.
+
+    A claim over draws names their time, so it has to cover the mean of that time.
+    """
+    for hours in (0.4, 4.0):
+        seed, chance = generator("over a day", hours)
+        held = of_day = trends = 0
+        for _ in range(runs):
+            moved = _hours(chance.uniform(0, 24) + hours * np.arange(6))
+            logs = moved + campaign(normal, 0.01, 6, 0.0, chance)[0]
+            (found,) = decided(logs[np.newaxis], 6, 6)
+            held += covers(found.ci95, math.exp(moved.mean()))
+            of_day += covers(found.ci95, 1.0)
+            trends += found.trend is not None
+        text = f"six draws {hours:g} h apart"
+        low = LOW - slack(runs)
+        yield Bounded(f"{text}: the mean in these {5 * hours:g} h", held / runs, seed, low)
+        limit = "not claimed before draws of four days"
+        yield Bounded(f"{text}: the mean of the day", of_day / runs, seed, limit=limit)
+        yield Bounded(f"{text}: marked as a trend", trends / runs, seed)
+    seed, chance = generator("trend")
+    steady = np.linspace(0, 0.1, 12)
+    drawn = (steady + campaign(normal, 0.02, 12, 0.0, chance) for _ in range(runs // 4))
+    marked = sum(decided(logs, 12, 12)[0].trend is not None for logs in drawn)
+    text = "2 %, 12 draws with a trend of 10 %: marked"
+    yield Bounded(text, marked / (runs // 4), seed, 0.8)
+    for luck, number in itertools.product((*LUCKS[:3], HEAVY), (4, 6, 12)):
+        seed, chance = generator("trends", luck.name, number)
+        marked = 0
+        for _ in range(runs // 2):
+            logs = campaign(luck.noise, 0.05, number, 0.0, chance, answers=TESTS)
+            marked += any(each.trend is not None for each in decided(logs, number, number))
+        text = f"{luck.name}, 5 %, {number} draws without a trend: marked"
+        high = 0.05 + slack(runs // 2)
+        yield Bounded(text, marked / (runs // 2), seed, high=high)
+
+
+def _hours(hours: NDArray[Any]) -> Floats:
+    """The logarithm of a ratio that moves by 5 % over the day, at these hours."""
+    return 0.025 * np.sin(2 * math.pi * hours / 24)
+
+
+def bounds(runs: int) -> Iterator[Bounded]:
+    """How often the bound of the variability holds, and how often its estimate is 0."""
+    for number, error in itertools.product((4, 6, 12), (0.003, 0.05)):
+        seed, chance = generator("bounds", number, error)
+        held = zero = 0
+        for _ in range(runs):
+            logs = chance.normal(0.0, math.hypot(0.055, error), number)
+            asked = DrawsQuestion([Draw(math.exp(log), error) for log in logs], "higher")
+            (found,) = answer_draws([asked], threshold=THRESHOLD, least=number, most=number)
+            held += (found.variability_at_most or 0.0) >= 0.055
+            zero += found.variability == 0
+        text = f"variability 5.5 %, {number} draws whose runs know {error:.1%}"
+        yield Bounded(f"{text}: bound holds", held / runs, seed, 0.95 - slack(runs))
+        yield Bounded(f"{text}: estimate is 0 %", zero / runs, seed)
+
+
+#: Stacks, days and runs of a day, and whether their answer is about the placement group.
+POOLS = ((2, 1, 4, False), (4, 1, 2, True), (5, 3, 1, True), (2, 4, 1, False))
+
+
+def pools(runs: int) -> Iterator[Bounded]:
+    """Pools of stacks that differ by 5 %, days of a stack by 2 %, and runs of a day by 1 %."""
+    for stacks, days, each, is_of_group in POOLS:
+        seed, chance = generator("pools", stacks, days, each)
+        held = alone = words = 0
+        for _ in range(runs // 4):
+            of_stack = chance.normal(0.0, 0.05, (stacks, 1, 1))
+            of_day = chance.normal(0.0, 0.02, (stacks, days, 1))
+            logs = of_stack + of_day + chance.normal(0.0, 0.01, (stacks, days, each))
+            pooled = draws_of_runs(list(_runs(logs)))
+            means = [math.log(draw.verdicts[0].ratio or 1.0) for draw in pooled]
+            number = len(means)
+            (found,) = decided(np.array([means]), number, number)
+            # Of few stacks, the answer is about these.
+            truth = 1.0 if is_of_group or number < 4 else math.exp(float(of_stack.mean()))
+            held += covers(found.ci95, truth)
+            words += found.verdict in ("better", "worse")
+            (naive,) = decided(logs.reshape(1, -1), logs.size, logs.size)
+            alone += covers(naive.ci95, 1.0)
+        text = f"{stacks} stacks, {days} days, {each} runs a day"
+        number = runs // 4
+        yield Bounded(f"{text}: what is claimed", held / number, seed, LOW - slack(number))
+        yield Bounded(f"{text}: false words", words / number, seed, high=0.05 + slack(number))
+        limit = "each run as a draw, as before"
+        yield Bounded(f"{text}: before", alone / number, seed, limit=limit)
+
+
+def _runs(logs: Floats) -> Iterator[RunOnNodes]:
+    """Runs on nodes of their own, of shape (stacks, days, runs of a day)."""
+    for (stack, day, run), log in np.ndenumerate(logs):
+        name = f"{stack}-{day}-{run}"
+        verdict = Verdict.model_construct(
+            test="t", metric="m", arm="a", baseline=Baseline("b"), ratio=math.exp(log), ci95=None
+        ).model_copy(update={"blocks": 6, "arm_median": None, "baseline_median": None})
+        at = f"2026-11-{day + 1:02d}T0{run}:00:00Z"
+        yield RunOnNodes(name, [verdict], frozenset([name]), str(stack), at)
+
+
 def report(runs: int) -> Iterator[str | Bounded]:
     """The titles and the lines of the report."""
     yield "Coverage of the 95 % intervals; asked: 93 to 97 %, and two standard errors"
@@ -398,6 +514,12 @@ def report(runs: int) -> Iterator[str | Bounded]:
     yield from stopping(runs)
     yield "A new draw against those before; asked: at most 5 % false alarms"
     yield from changes(runs)
+    yield "Draws of some hours: the claim is about these hours; a trend is marked"
+    yield from over_a_day(runs)
+    yield "The bound of the variability; asked: 95 %"
+    yield from bounds(runs)
+    yield "Pools: a draw is a stack and a day, of four stacks or more a stack"
+    yield from pools(runs)
 
 
 def main() -> int:

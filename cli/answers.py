@@ -26,6 +26,8 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
 
     The conclusion repeats the tables, so it is only printed with `verbose` or without one.
     """
+    if results.pooling:
+        say(console, results.pooling)
     _print_answers(console, results.answers, verbose=verbose)
     for cells in _by_metric(results.sweep):
         say(console, f"{cells[0].name}, {cells[0].arm}", style="bold")
@@ -43,6 +45,9 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
                 f"{_name(answer, sides)} changed: the newest draw differs from those before it.",
                 style="bold red",
             )
+        if answer.trend is not None:
+            moved = f"{change(answer.trend)} from the first draw to the last"
+            say(console, f"{_name(answer, sides)} has a trend: {moved}.", style="bold yellow")
     for warning in results.warnings:
         say(console, f"Warning: {warning}", style="yellow")
     print_scale(console, results.lab_scale)
@@ -59,7 +64,7 @@ def _print_answers(console: Console, answers: Sequence[Answer], *, verbose: bool
     if not answers:
         return
     scope = Text(_scope(answers), style="bold")
-    claims = [f"This is {claim.rstrip('.')}." for claim in dict.fromkeys(a.claim for a in answers)]
+    claims = [f"This is {claim}." for claim in dict.fromkeys(a.claim for a in answers)]
     for shown in range(len(answers), 0, -1):
         left = len(answers) - shown
         table = _answer_table(answers[:shown], _sides(answers), console.width)
@@ -69,7 +74,7 @@ def _print_answers(console: Console, answers: Sequence[Answer], *, verbose: bool
             for answer in answers
             if answer.verdict == "inconclusive" and not answer.lacks
         )
-        notes += claims if verbose or not _is_about_the_group(answers) else []
+        notes += claims
         lines = len(scope.wrap(console, console.width))
         lines += len(console.render_lines(table, pad=False))
         lines += sum(len(Text(note).wrap(console, console.width)) for note in notes)
@@ -86,13 +91,11 @@ def _scope(answers: Sequence[Answer]) -> str:
     sides = _sides(answers)
     draws = max(answer.draws for answer in answers)
     of_whom = f"{sides[0][0]} against" if len(sides) == 1 else "Each arm against"
-    about = ", for the placement group" if _is_about_the_group(answers) else ""
-    return f"{of_whom} {sides[0][1]}{about}, over {counted(draws, 'draw')}"
-
-
-def _is_about_the_group(answers: Sequence[Answer]) -> bool:
-    """Whether every answer is about the placement group, and rests on all draws."""
-    return all(each.scope == "the placement group" and not each.left_out for each in answers)
+    is_of_group = all(a.scope == "the placement group" and not a.left_out for a in answers)
+    about = ", for the placement group" if is_of_group else ""
+    time = max(answers, key=lambda answer: answer.draws).time
+    over = f"over {counted(draws, 'draw')} {time}".rstrip()
+    return f"{of_whom} {sides[0][1]}{about}, {over}"
 
 
 def _answer_table(answers: Sequence[Answer], sides: Sequence[tuple[str, str]], width: int) -> Table:
@@ -100,7 +103,7 @@ def _answer_table(answers: Sequence[Answer], sides: Sequence[tuple[str, str]], w
     table.add_column("Test", min_width=10, overflow="fold")
     table.add_column("Change on\naverage", justify="right", min_width=9)
     table.add_column("95 % CI", min_width=10)
-    table.add_column("Next deployment\n(95 %)", min_width=10)
+    table.add_column("Next deployment\n(95 % each)", min_width=10)
     table.add_column("Verdict", min_width=13)
     for answer in answers:
         table.add_row(

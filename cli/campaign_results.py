@@ -24,7 +24,8 @@ class Answer:
     `ratio` is what the arm has on average as a multiple of the baseline, and `interval` its 95 %
     interval alone. The verdict depends on one that is adjusted for all answers and looks.
     `prediction` is the 95 % interval of the ratio that the next deployment gets. `changed` says
-    whether the newest draw differs from those before it.
+    whether the newest draw differs from those before it, `trend` how many times the first draw's
+    ratio the last one's is, if the draws have a trend.
     """
 
     test: str
@@ -42,9 +43,11 @@ class Answer:
     verdict: str
     reason: str | None
     scope: str
+    time: str
     claim: str
     more_draws: int | None
     changed: bool | None
+    trend: float | None
 
     @property
     def name(self) -> str:
@@ -117,6 +120,7 @@ class CampaignResults:
     answers: tuple[Answer, ...]
     sweep: tuple[Cell, ...]
     differences: tuple[Difference, ...]
+    pooling: str
     warnings: tuple[str, ...]
     linked: tuple[str, ...]
 
@@ -163,6 +167,7 @@ class CampaignResults:
                 answers=tuple(_answer(answer) for answer in document["answers"]),
                 sweep=tuple(_cell(cell) for cell in document["sweep"]),
                 differences=read_differences(document["differences"]),
+                pooling=document.get("pooling", ""),
                 warnings=tuple(document["warnings"]),
                 linked=tuple(run for run in dict.fromkeys(runs) if run not in elsewhere),
             )
@@ -192,9 +197,11 @@ def _answer(document: Mapping[str, Any]) -> Answer:
         verdict=document["verdict"],
         reason=document["reason"],
         scope=document["scope"],
+        time=document.get("time", ""),
         claim=document["claim"],
         more_draws=document["more_draws"],
         changed=document["changed"],
+        trend=document.get("trend"),
     )
 
 

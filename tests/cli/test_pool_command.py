@@ -30,7 +30,7 @@ def pooling(stack: DeployedStack) -> DeployedStack:
     answers[0]["draws"][0]["run_id"] = "m1, m2"
     facts = {"kind": "pool", "budget_dollars": None, "dollars": None}
     content = campaign(facts, steps=steps, answers=answers,
-                       differences=DIFFERENCES)  # fmt: skip
+                       differences=DIFFERENCES, pooling="3 runs count as 2 draws.")  # fmt: skip
     stack.put_campaign(POOL, "campaign.json", content)
     stack.put_campaign(POOL, "report.html", b"page")
     return stack
@@ -48,6 +48,7 @@ def test_what_differed_is_told_before_the_answers(
     assert done.exit_code == 0, done.output
     assert pooling.input_of(pooling.campaigns()[0]) == {"pool": ["r1", "main"]}
     assert done.stdout.index("6.12.1") < done.stdout.index("+69 to +102 %")
+    assert done.stdout.index("3 runs count as 2 draws.") < done.stdout.index("+69 to +102 %")
     assert "2 runs in " in done.stdout
     assert (tmp_path / POOL / "report.html").read_bytes() == b"page"
     for run_id in ("r1", "m1", "m2"):

@@ -6,11 +6,12 @@ series and of other stacks are treated alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from rackrate.document import Json
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.results.campaign import CampaignFacts, CampaignResults, Step
+from rackrate.results.pool import stack_of
 from rackrate.results.schema import Results
 from rackrate.verdict import campaign, sweeps
 from rackrate.verdict.answers import Answer, CampaignStopped, SweepCell
@@ -53,6 +54,7 @@ def build_campaign(
     """
     is_sweep, is_pool = facts.kind == "sweep", facts.kind == "pool"
     answers = () if is_sweep else answers_of_runs(facts, runs, least=least, most=most)
+    pooling = campaign.why_one_draw(_on_nodes(runs)) if is_pool and runs else ""
     cells = _cells(facts, steps, runs) if is_sweep else ()
     differed = tuple(_differences(runs)) if is_pool else ()
     if is_sweep:
@@ -61,7 +63,9 @@ def build_campaign(
             cells, title=lambda value: titles[value], grows=facts.swept == _GROWS
         )
     else:
-        conclusion = campaign.conclusion(answers, pooled_differences=differed if is_pool else None)
+        conclusion = campaign.conclusion(
+            answers, pooled_differences=differed if is_pool else None, pooling=pooling
+        )
     if not (is_sweep or is_pool):
         warnings = [*warnings, *_unlike_draws(runs)]
     scales = [run.run.lab_scale for run in runs if run.run.lab_scale]
@@ -78,6 +82,7 @@ def build_campaign(
         answers=answers,
         sweep=cells,
         differences=differed,
+        pooling=pooling,
         warnings=tuple(dict.fromkeys(warnings)),
     )
 
@@ -98,9 +103,7 @@ def answers_of_runs(
     """
     if not runs:
         return ()
-    told = [
-        campaign.RunOnNodes(run.run.id, _comparable(run, runs[-1]), _places(run)) for run in runs
-    ]
+    told = _on_nodes(runs)
     draws = [campaign.DrawOfRuns(run.run_id, run.verdicts) for run in told]
     if facts.kind == "pool":
         draws = campaign.draws_of_runs(told)
@@ -112,8 +115,8 @@ def answers_of_runs(
         most=most,
         since_before=facts.series is not None,
     )
-    starts = {run.run.id: run.run.started_at for run in runs}
-    return tuple(_dated(answer, starts) for answer in answers)
+    by_id = {run.run_id: run for run in told}
+    return tuple(campaign.placed(answer, by_id, pooled=facts.kind == "pool") for answer in answers)
 
 
 def pooled_step(number: int, run: Results, source: str | None) -> Step:
@@ -145,17 +148,20 @@ def _comparable(run: Results, newest: Results) -> list[Verdict]:
     return [verdict for verdict in run.verdicts if verdict.test in shared]
 
 
-def _dated(answer: Answer, starts: Mapping[str, str]) -> Answer:
-    """The answer with the times at which its draws were made."""
-    draws = tuple(
-        draw.model_copy(update={"started_at": starts[draw.run_ids[0]]}) for draw in answer.draws
-    )
-    return answer.model_copy(update={"draws": draws})
-
-
-def _places(run: Results) -> frozenset[str]:
-    """What tells a run's nodes from all others."""
-    return frozenset(node.instance_id or node.name for arm in run.arms for node in arm.nodes)
+def _on_nodes(runs: Sequence[Results]) -> list[campaign.RunOnNodes]:
+    """The runs with what decides which of them count as one draw."""
+    return [
+        campaign.RunOnNodes(
+            run.run.id,
+            _comparable(run, runs[-1]),
+            # What tells a run's nodes from all others.
+            frozenset(node.instance_id or node.name for arm in run.arms for node in arm.nodes),
+            stack=stack_of(run.run.execution_arn),
+            started_at=run.run.started_at,
+            seconds=run.run.seconds,
+        )
+        for run in runs
+    ]
 
 
 def _cells(
@@ -174,19 +180,17 @@ def _cells(
 
 
 def _differences(runs: Sequence[Results]) -> list[Difference]:
-    """What differed between the newest run and the others, besides the nodes themselves."""
+    """What differed between the newest run and the others."""
     if len(runs) < 2:
         return []
     *before, newest = map(_evidence, runs)
-    return [
-        each for each in differences(newest, before).found if each.what.split(" of ")[0] != _NODES
-    ]
+    return differences(newest, before).found
 
 
 def _unlike_draws(runs: Sequence[Results]) -> list[str]:
     """A warning if draws differ in more than their placement: the stack was updated meanwhile."""
     found = [each.what for each in _differences(runs)]
-    what = [each for each in found if each.split(" of ")[0] != _PLACE]
+    what = [each for each in found if each.split(" of ")[0] not in (_NODES, _PLACE)]
     if len({tuple((arm.name, len(arm.nodes)) for arm in run.arms) for run in runs}) > 1:
         what.insert(0, "number of nodes")
     if not what:

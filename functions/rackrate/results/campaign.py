@@ -113,6 +113,8 @@ class CampaignResults(Document):
     """Empty except for a sweep."""
     differences: tuple[Difference, ...]
     """For a pool: what differed between its runs; `run` is the newest run's value."""
+    pooling: str = ""
+    """For a pool: which of its runs count as one draw, and why."""
     warnings: tuple[str, ...]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from pydantic import ValidationError
 
@@ -58,15 +59,20 @@ def read_pooled(
         return None
     try:
         results = Results.from_json(document)
+        datetime.fromisoformat(results.run.started_at)
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         problem = f"{name} cannot be read: its field {where} is not as this version writes it"
         faults.append(Fault(path, problem, "use results of this version of rackrate"))
         return None
-    return PooledRun(name, _stack_of(results.run.execution_arn) if uploaded else None, results)
+    except ValueError:
+        problem = f"{name} cannot be read: its field run.started_at is no time"
+        faults.append(Fault(path, problem, "use results as rackrate wrote them"))
+        return None
+    return PooledRun(name, stack_of(results.run.execution_arn) if uploaded else None, results)
 
 
-def _stack_of(execution_arn: str) -> str:
+def stack_of(execution_arn: str) -> str:
     """The stack of a run, as far as its execution tells: `<stack> in <Region>, account <id>`."""
     parts = execution_arn.split(":")
     if len(parts) < 8:

@@ -9,7 +9,8 @@ from rackrate.tools import Better
 from rackrate.verdict.model import Ends, Word
 
 #: What an answer is about. With fewer than `LEAST_DRAWS` draws nothing can be said of the group.
-AnswerScope = Literal["these draws", "the placement group"]
+#: A pool of fewer stacks is about those.
+AnswerScope = Literal["these draws", "these stacks", "the placement group"]
 #: Separates the ids of the runs of a draw.
 BETWEEN_RUNS = ", "
 
@@ -62,10 +63,17 @@ class Answer(Document):
     variability: float | None
     """The standard deviation of the logarithm of the ratio between draws, beyond what the runs'
     own uncertainty explains; 0.05 is about 5 %."""
+    variability_at_most: float | None = None
+    """Its one-sided 95 % upper bound; null with one draw, and in older files."""
+    trend: float | None = None
+    """How many times the first draw's ratio the last one's is, along a line through all draws, if
+    that trend is significant; null if it is not."""
     verdict: Word
     reason: str | None
     """Why it is inconclusive."""
     scope: AnswerScope
+    time: str = ""
+    """The time that the draws took, such as `in these 2 h 05 min`; empty if unknown."""
     claim: str
     more_draws: int | None = None
     """About how many more draws would settle it."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from statistics import median
 from typing import Literal, NamedTuple
 
@@ -29,7 +31,7 @@ from rackrate.verdict.headline import headline
 from rackrate.verdict.model import Difference, Verdict
 from rackrate.verdict.student import student_t
 from rackrate.verdict.wording import levels, still_open, what_differed
-from rackrate_text.units import change, changes, percent
+from rackrate_text.units import change, changes, duration, percent
 from rackrate_text.words import counted, listed, metric_of_test
 
 #: The method in words, for readers of the results. docs/statistics.md gives the reasons.
@@ -39,11 +41,15 @@ METHOD = (
     " need an interval beyond the threshold, no meaningful difference one within it, all answers"
     " and looks of a campaign together with an error of 5 % (Holm, Pocock). Student's test gets"
     " half of that error; the rest is for luck that is not normal. The variability between draws is"
-    " what the runs' own uncertainty does not explain. Draws without a ratio are left out."
+    " what the runs' own uncertainty does not explain; its bound is from chi-squared. A trend over"
+    " the draws is a slope of more than 1 %, all answers together with 2.5 % false alarms. Draws"
+    " without a ratio are left out."
 )
 
-#: The fact that always differs between draws.
-_NODES = "nodes"
+#: Runs of one stack that start less than this apart are of the same hours.
+_SAME_HOURS = timedelta(hours=12)
+#: A longer time is told in days.
+_MOST_HOURS = 36
 _DRAWS_NAMED = 6
 #: The most answers that a sentence names.
 _ANSWERS_NAMED = 4
@@ -68,11 +74,22 @@ class RunOnNodes(NamedTuple):
         run_id: its id.
         verdicts: its verdicts of an arm against another.
         nodes: what tells its nodes from all others, such as their instance ids.
+        stack: what tells its stack from all others; empty if unknown.
+        started_at: when it started, ISO 8601, UTC; empty if unknown.
+        seconds: how long it took.
     """
 
     run_id: str
     verdicts: Sequence[Verdict]
     nodes: frozenset[str]
+    stack: str = ""
+    started_at: str = ""
+    seconds: float = 0.0
+
+    @property
+    def start(self) -> datetime:
+        """When it started."""
+        return datetime.fromisoformat(self.started_at).astimezone(UTC)
 
 
 #: A comparison: test, metric, arm, baseline.
@@ -121,31 +138,101 @@ def answers_of(
 
 
 def draws_of_runs(runs: Sequence[RunOnNodes]) -> list[DrawOfRuns]:
-    """The draws of pooled runs: runs that share a node are one draw.
+    """The draws of pooled runs, in the order of their first runs; see `why_one_draw`."""
+    return [
+        DrawOfRuns(BETWEEN_RUNS.join(run.run_id for run in together), _combined(together))
+        for together in _together(runs)
+    ]
 
-    Runs on the same nodes tell nothing of other placements, so the mean of their ratios counts
-    once. Two draws may not share a node either, because its place is the same in both.
 
-    Returns:
-        The draws, in the order of their first runs.
+def why_one_draw(runs: Sequence[RunOnNodes]) -> str:
+    """Which pooled runs count as one draw, and why.
+
+    Runs on the same nodes tell nothing of other placements, and runs of one stack in the same hours
+    nothing of other hours. From `LEAST_DRAWS` stacks on all runs of a stack count as one, so that
+    the stacks are the replicates. Runs that are all of one stack and the same hours count by their
+    nodes, as the draws of a campaign do: their claim names that stack and these hours.
     """
-    groups: list[tuple[set[str], list[RunOnNodes]]] = []
+    groups = _together(runs)
+    hours = f" within {_SAME_HOURS // timedelta(hours=1)} h"
+    alike = "of one stack" + ("" if _are_many({run.stack for run in runs}) else hours)
+    said = []
+    for group in groups:
+        if len(group) > 1:
+            pairs = list(combinations(group, 2))
+            shared = sum(bool(one.nodes & other.nodes) for one, other in pairs)
+            why = [alike] if not shared else ["on the same nodes"]
+            if 0 < shared < len(pairs):
+                why.append(alike)
+            said.append(f"{listed(run.run_id for run in group)} are {listed(why, 'or')}")
+    count = f"{counted(len(runs), 'run')} count as {counted(len(groups), 'draw')}"
+    return f"{count}: {'; '.join(said) or 'no two are on the same nodes'}."
+
+
+def _together(runs: Sequence[RunOnNodes]) -> list[list[RunOnNodes]]:
+    """The runs that count as one draw, in the order of their first runs."""
+    many = _are_many({run.stack for run in runs})
+
+    def on_same_nodes(one: RunOnNodes, other: RunOnNodes) -> bool:
+        return bool(one.nodes & other.nodes)
+
+    def alike(one: RunOnNodes, other: RunOnNodes) -> bool:
+        if on_same_nodes(one, other) or not one.stack or one.stack != other.stack:
+            return on_same_nodes(one, other)
+        return many or abs(one.start - other.start) < _SAME_HOURS
+
+    groups = _joined(runs, alike)
+    return groups if len(groups) > 1 else _joined(runs, on_same_nodes)
+
+
+def _joined(
+    runs: Sequence[RunOnNodes], alike: Callable[[RunOnNodes, RunOnNodes], bool]
+) -> list[list[RunOnNodes]]:
+    groups: list[list[RunOnNodes]] = []
     for run in runs:
-        joined = [group for group in groups if group[0] & run.nodes]
+        joined = [group for group in groups if any(alike(run, other) for other in group)]
         if not joined:
-            groups.append((set(run.nodes), [run]))
+            groups.append([run])
             continue
         first, *others = joined
         for other in others:
-            first[0].update(other[0])
-            first[1].extend(other[1])
+            first += other
             groups.remove(other)
-        first[0].update(run.nodes)
-        first[1].append(run)
-    return [
-        DrawOfRuns(BETWEEN_RUNS.join(run.run_id for run in together), _combined(together))
-        for _, together in groups
-    ]
+        first.append(run)
+    return groups
+
+
+def _are_many(stacks: Collection[str]) -> bool:
+    return len(stacks) >= LEAST_DRAWS
+
+
+def placed(answer: Answer, runs: Mapping[str, RunOnNodes], *, pooled: bool) -> Answer:
+    """The answer with the times of its draws, and with their time and stacks in its claim.
+
+    Args:
+        answer: the answer.
+        runs: the runs of its draws, by id.
+        pooled: whether the runs are of a pool, so that its stacks are replicates.
+    """
+    draws = tuple(
+        draw.model_copy(update={"started_at": runs[draw.run_ids[0]].started_at})
+        for draw in answer.draws
+    )
+    used = [runs[run_id] for draw in draws for run_id in draw.run_ids]
+    if not used:
+        return answer
+    ends = [run.start + timedelta(seconds=run.seconds) for run in used]
+    lasted = max(ends) - min(run.start for run in used)
+    hours = lasted / timedelta(hours=1)
+    time = f"{hours / 24:.0f} days" if hours > _MOST_HOURS else duration(lasted.total_seconds())
+    stacks = {run.stack for run in used}
+    scope = answer.scope
+    if pooled and scope == "the placement group" and not _are_many(stacks):
+        scope = "these stacks"
+    days = len({run.start.date() for run in used})
+    update = {"draws": draws, "scope": scope, "time": f"in these {time}"}
+    dated = answer.model_copy(update=update)
+    return dated.model_copy(update={"claim": _claim(dated, stacks=len(stacks), days=days)})
 
 
 def stop(answers: Sequence[Answer], *, after: int, least: int, most: int) -> CampaignStopped | None:
@@ -183,32 +270,46 @@ def stop(answers: Sequence[Answer], *, after: int, least: int, most: int) -> Cam
 
 
 def conclusion(
-    answers: Sequence[Answer], *, pooled_differences: Sequence[Difference] | None = None
+    answers: Sequence[Answer],
+    *,
+    pooled_differences: Sequence[Difference] | None = None,
+    pooling: str = "",
 ) -> str:
     """The answers in sentences.
 
     Args:
         answers: the answers.
         pooled_differences: what differed between the runs of a pool; None for other campaigns.
+        pooling: which runs of a pool count as one draw, and why.
     """
     if not answers:
         return "Nothing can be said: no draw compared an arm with the baseline."
     said = []
     if pooled_differences is not None:
-        others = [each for each in pooled_differences if each.what.split(" of ")[0] != _NODES]
-        said.append(what_differed(others, (), "between these runs"))
+        said += [what_differed(pooled_differences, (), "between these runs"), pooling]
     said += headlines(answers)
     said.append(following(answers))
     said += still_open(
         (subject(a), more_needed(a) or a.reason) for a in answers if not a.is_decided
     )
     said.append(_about(answers))
-    said += [
-        f"{subject(answer)}: the newest draw is not like those before it."
-        for answer in answers
-        if answer.changed
-    ]
+    said += [f"{subject(answer)}: {drift}." for answer in answers for drift in drifts(answer)]
     return " ".join(part for part in said if part)
+
+
+def drifts(answer: Answer) -> Iterator[str]:
+    """What an answer's draws tell against their being alike."""
+    if answer.changed:
+        yield "the newest draw is not like those before it"
+    if answer.trend is not None:
+        moved = f"{change(answer.trend)} from the first draw to the last"
+        yield f"the draws have a trend, {moved}, so their average is of their hours only"
+
+
+def variability(answer: Answer) -> str:
+    """How much draws vary, with its bound, such as `8.3 % (at most 21 %)`."""
+    most = f"at most {percent(answer.variability_at_most)}"
+    return f"{percent(answer.variability)} ({most})" if answer.variability else most
 
 
 def following(answers: Sequence[Answer]) -> str:
@@ -220,7 +321,8 @@ def following(answers: Sequence[Answer]) -> str:
     ]
     if not told:
         return ""
-    return f"Your next deployment will get {listed(told, most=_ANSWERS_NAMED)} (95 % prediction)."
+    sure = "with 95 %" if len(told) == 1 else "each by itself with 95 %, all together less surely"
+    return f"Your next deployment will get {listed(told, most=_ANSWERS_NAMED)} ({sure})."
 
 
 def line(answer: Answer) -> str:
@@ -338,7 +440,7 @@ def _answer(
     """
     scope: AnswerScope = "the placement group" if len(draws) >= LEAST_DRAWS else "these draws"
     left_out = made - len(draws)
-    return Answer(
+    answer = Answer(
         test=shared.test,
         metric=shared.metric,
         unit=shared.unit,
@@ -365,25 +467,45 @@ def _answer(
         confidence_simultaneous=found.confidence_simultaneous,
         prediction95=found.prediction95,
         variability=found.variability,
+        variability_at_most=found.variability_at_most,
+        trend=found.trend,
         verdict=found.verdict,
         reason=found.reason,
         scope=scope,
-        claim=_claim(scope, len(draws), left_out),
+        claim="",
         more_draws=found.more_draws,
         prospect=found.prospect,
         threshold=threshold,
         changed=changed,
     )
+    return answer.model_copy(update={"claim": _claim(answer)})
 
 
-def _claim(scope: AnswerScope, draws: int, left_out: int) -> str:
-    """What the answer applies to, and how many draws it rests on."""
-    resting = f"it rests on {counted(draws, 'draw')}"
-    if left_out:
-        resting += f"; {counted(left_out, 'draw')} without a ratio left out"
-    if scope == "these draws":
-        return f"about these draws, not about the placement group: {resting}"
-    return f"about the placement group: {resting}"
+def _claim(answer: Answer, *, stacks: int = 0, days: int = 0) -> str:
+    """What the answer applies to, how many draws it rests on, and what would widen it.
+
+    Args:
+        answer: the answer, with its time.
+        stacks: the number of the draws' stacks; 0 if unknown.
+        days: the number of days with draws; 0 if unknown.
+    """
+    resting = f"it rests on {counted(len(answer.draws), 'draw')}"
+    if stacks > 1:
+        resting += f" of {stacks} stacks"
+    if answer.left_out:
+        resting += f"; {counted(answer.left_out, 'draw')} without a ratio left out"
+    about = "about the placement group"
+    if answer.scope == "these draws":
+        about = "about these draws, not about the placement group"
+    elif stacks == 1:
+        about += " of this stack"
+    elif answer.scope == "these stacks":
+        about += " of these stacks"
+    wider = {"draws on more days": days, "more stacks": stacks}
+    lacking = [what for what, number in wider.items() if 0 < number < LEAST_DRAWS]
+    if lacking and answer.scope != "these draws":
+        resting += f"; {listed(lacking)} would widen it"
+    return f"{about}{f', {answer.time}' if answer.time else ''}: {resting}"
 
 
 # -- the sentences
@@ -406,6 +528,8 @@ def headlines(answers: Sequence[Answer]) -> list[str]:
     for baseline, alike in found.items():
         most = max(len(answer.draws) for answer in alike)
         over = f"on average over {counted(most, 'draw')}" if most else "without a draw"
+        if time := max(alike, key=lambda answer: len(answer.draws)).time:
+            over += f" {time}"
         said.append(headline(f"{over}, against {baseline}", alike))
     return said
 
@@ -420,9 +544,10 @@ def _about(answers: Sequence[Answer]) -> str:
             f" {LEAST_DRAWS} draws."
         )
     else:
-        about = "This is about the placement group, not only about these nodes."
+        claims = dict.fromkeys(answer.claim for answer in answers)
+        about = " ".join(f"This is {claim}." for claim in claims)
     varying = [
-        f"{percent(answer.variability)} in {subject(answer)}"
+        f"{variability(answer)} in {subject(answer)}"
         for answer in answers
         if answer.variability is not None and len(answer.draws) >= LEAST_DRAWS
     ]

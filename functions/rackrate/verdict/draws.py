@@ -15,16 +15,19 @@ docs/statistics.md explains the method; benchmarks/draws.py measures its error r
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
+import mpmath
 import numpy as np
 
 from rackrate.plan.looks import look_level, looks
 from rackrate.tools import Better
+from rackrate.verdict.drift import LEAST_CHANGE
 from rackrate.verdict.estimate import (
     CONFIDENCE,
     ERROR,
@@ -51,6 +54,8 @@ MOST_DRAWS = 60
 REACH = 0.15
 #: The share of the error that Student's test gets. The rest is for skewed luck.
 _SHARE = 0.5
+#: The same for a single new draw, whose own tail counts: heavy tails take the rest.
+_SHARE_OF_NEWEST = 0.08
 
 
 class Draw(NamedTuple):
@@ -91,6 +96,9 @@ class DrawsFinding:
         prediction95: 95 % prediction interval of the next draw's ratio.
         variability: standard deviation of the logarithm between draws beyond what the runs' own
             errors explain; None with fewer than two draws.
+        variability_at_most: its one-sided 95 % upper bound; None with fewer than two draws.
+        trend: how many times the first draw's level the last one's is, along a line through all
+            draws, if that trend is significant; None if it is not.
         verdict: the word.
         reason: why it is inconclusive, or None.
         more_draws: about how many more draws would settle it; None when it is settled, or when no
@@ -106,6 +114,8 @@ class DrawsFinding:
     confidence_simultaneous: float = CONFIDENCE
     prediction95: Ends | None = None
     variability: float | None = None
+    variability_at_most: float | None = None
+    trend: float | None = None
     verdict: Word = "inconclusive"
     reason: str | None = None
     more_draws: int | None = None
@@ -150,9 +160,16 @@ def answer_draws(
     )
     means = [_mean(question.draws, near) for question in questions]
     words = settle(means, outlook.edge, error)
+    slopes = [_slope(question.draws) for question in questions]
+    trends = settle(slopes, math.log1p(LEAST_CHANGE), _SHARE * ERROR)
     return [
-        _finding(question, mean, settled, outlook)
-        for question, mean, settled in zip(questions, means, words, strict=True)
+        replace(
+            _finding(question, mean, settled, outlook),
+            trend=math.exp(slope.log_ratio) if slope is not None and trend == "beyond" else None,
+        )
+        for question, mean, settled, slope, trend in zip(
+            questions, means, words, slopes, trends, strict=True
+        )
     ]
 
 
@@ -187,14 +204,15 @@ def has_changed(questions: Sequence[DrawsQuestion]) -> list[bool | None]:
     """Whether the newest draw differs from the draws before it.
 
     It differs if it lies outside the prediction interval of the draws before. All questions
-    together have an error of 5 % (Holm), of which Student's test gets half.
+    together have an error of 5 % (Holm). Student's test gets little of it, so that it also holds
+    with tails as heavy as those of t with three degrees of freedom.
 
     Returns:
         For each question whether it differs; None with fewer than `LEAST_DRAWS` draws before.
     """
     steps = [_step(question.draws) for question in questions]
     asked = [step for step in steps if step is not None]
-    found = iter(settle(asked, 0.0, _SHARE * ERROR))
+    found = iter(settle(asked, 0.0, _SHARE_OF_NEWEST * ERROR))
     return [None if step is None else next(found) == "beyond" for step in steps]
 
 
@@ -259,6 +277,37 @@ def _step(draws: Sequence[Draw]) -> Estimate | None:
     )
 
 
+def _slope(draws: Sequence[Draw]) -> Estimate | None:
+    """The change from the first draw to the last along the line of least squares; None of few."""
+    if len(draws) < LEAST_DRAWS:
+        return None
+    logs = np.log([draw.ratio for draw in draws])
+    line = np.linspace(-0.5, 0.5, logs.size)
+    squares, freedom = float(line @ line), logs.size - 2.0
+    slope = float(line @ logs) / squares
+    left = logs - logs.mean() - slope * line
+    return Estimate(
+        slope,
+        float(left @ left) / freedom / squares,
+        freedom,
+        least=_own_error(draws) / math.sqrt(squares),
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _variance_at_most(freedom: int) -> float:
+    """The one-sided 95 % upper bound of a variance, divided by its estimate (chi-squared).
+
+    Bisection between 0 and the mean of chi-squared, at which more than half lie below.
+    """
+    low, high = 0.0, float(freedom)
+    while high - low > TINY * high:
+        middle = (low + high) / 2
+        below = mpmath.gammainc(freedom / 2, 0, middle / 2, regularized=True)
+        low, high = (middle, high) if below < ERROR else (low, middle)
+    return freedom / low
+
+
 def _own_error(draws: Sequence[Draw]) -> float:
     """The standard error of a single draw within its run, over the runs that can tell."""
     known = [draw.error**2 for draw in draws if draw.error is not None]
@@ -288,6 +337,10 @@ def _finding(
         ci_simultaneous=mean.interval(outlook.confidence),
         prediction95=next_draw.interval(CONFIDENCE),
         variability=math.sqrt(between),
+        variability_at_most=max(
+            _own_error(question.draws),
+            math.sqrt(mean.of_blocks * draws * _variance_at_most(draws - 1)),
+        ),
     )
     if draws < LEAST_DRAWS:
         return replace(found, reason=_too_few(draws), more_draws=LEAST_DRAWS - draws)

@@ -102,7 +102,7 @@ def test_an_answer_has_its_medians_its_average_its_prediction_and_its_variabilit
         "better",
         "+84.6 % +69 to +102 %",
         "treatment 9.43 Gbit/s baseline 4.95 Gbit/s",
-        "+47 to +132 % draws vary by 8.3 %",
+        "+47 to +132 % draws vary by 8.3 % (at most 20.4 %)",
     ]
     assert "They apply to the placement group, 6 draws." in words(campaign(answers=(answer(),)))
 
@@ -125,7 +125,7 @@ def test_each_answer_has_a_tile_with_its_change_both_medians_its_word_and_its_sc
     [
         ((answer(),), "The interval of the average is about the placement group"),
         ((open_answer(),), "too few for an answer about the placement group"),
-        ((answer(), open_answer()), "the others only about their draws"),
+        ((answer(), open_answer()), "The interval of the average is about the placement group"),
     ],
 )
 def test_the_scope_is_about_the_placement_group_only_with_enough_draws(answers, scope):

@@ -22,11 +22,14 @@ RATIOS = (1.94, 1.72, 1.99, 1.88)
 
 
 def run(number: int, ratio: float = 1.9, *, nodes: int | None = None, **changes: Any) -> Results:
-    """The results of a run on nodes of its own, or on those of another number."""
+    """The results of a run on nodes of its own, or on those of another number, on its own day."""
     arms = tuple(on_nodes(arm, number if nodes is None else nodes) for arm in samples.arms())
     told = samples.verdict(ratio=ratio, ci95=(ratio * 0.99, ratio * 1.01))
     found = samples.results(verdicts=(told,), **changes)
-    facts_of_run = found.run.model_copy(update={"id": campaigns.run_id(number)})
+    started_at = f"2026-11-{number:02d}T08:00:00.000Z"
+    facts_of_run = found.run.model_copy(
+        update={"id": campaigns.run_id(number), "started_at": started_at}
+    )
     return found.model_copy(update={"run": facts_of_run, "arms": arms})
 
 
@@ -67,7 +70,7 @@ def test_each_run_is_a_draw_of_one_answer():
     (answer,) = built().answers
     assert [draw.ratio for draw in answer.draws] == list(RATIOS)
     assert [draw.run_id for draw in answer.draws] == [campaigns.run_id(n) for n in range(1, 5)]
-    assert all(draw.started_at == samples.TIMES.started_at for draw in answer.draws)
+    assert [draw.started_at for draw in answer.draws] == [each.run.started_at for each in RUNS]
     assert answer.scope == "the placement group"
     assert answer.threshold == RUNS[0].plan.threshold
 
@@ -87,16 +90,21 @@ def test_a_test_with_other_parameters_than_the_newest_runs_is_left_out():
 
 def test_pooled_runs_on_the_same_nodes_are_one_draw_with_both_names():
     runs = (*RUNS, run(5, 1.96, nodes=1))
-    (answer,) = built(runs, kind="pool").answers
+    found = built(runs, kind="pool")
+    (answer,) = found.answers
     assert len(answer.draws) == 4
+    assert found.pooling.startswith("5 runs count as 4 draws")
+    assert found.pooling in found.conclusion
+    assert "in these" in answer.claim and answer.scope == "these stacks"
     assert answer.draws[0].run_ids == [campaigns.run_id(1), campaigns.run_id(5)]
 
 
-def test_a_pool_tells_what_differed_but_not_that_the_nodes_did():
+def test_a_pool_tells_what_differed_with_the_nodes_as_a_comparison_does():
     versions = RUNS[0].versions.model_copy(update={"image": "example.test/tools:0"})
     runs = (RUNS[0].model_copy(update={"versions": versions}), *RUNS[1:])
-    (difference,) = built(runs, kind="pool").differences
-    assert difference.what == "image of the tools"
+    found = built(runs, kind="pool")
+    assert {each.what.split(" of ")[0] for each in found.differences} == {"image", "nodes"}
+    assert "nothing that rackrate records differed" not in built(RUNS, kind="pool").conclusion
     assert built(runs).differences == ()
 
 

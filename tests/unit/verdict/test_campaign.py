@@ -16,7 +16,9 @@ from rackrate.verdict.campaign import (
     conclusion,
     draws_of_runs,
     line,
+    placed,
     stop,
+    why_one_draw,
 )
 from rackrate.verdict.model import Difference
 from tests.unit.builders import verdict
@@ -129,6 +131,81 @@ def test_a_run_that_shares_nodes_with_two_draws_joins_them():
     assert [draw.run_id for draw in found] == ["a, b, d", "c"]
 
 
+def at(run_id, ratio, stack, time, *nodes):
+    run = on_nodes(run_id, ratio, *(nodes or (run_id,)))
+    return run._replace(stack=stack, started_at=f"{time}:00Z", seconds=600.0)
+
+
+FOUR_OF_TWO = [
+    at(f"{stack}{number}", 2.0, stack, f"2026-11-2{day}T0{number}:00")
+    for stack, day in (("a", 1), ("b", 4))
+    for number in (1, 2)
+]
+
+
+def test_runs_of_one_stack_in_the_same_hours_are_one_draw_and_this_is_said():
+    assert [draw.run_id for draw in draws_of_runs(FOUR_OF_TWO)] == ["a1, a2", "b1, b2"]
+    said = why_one_draw(FOUR_OF_TWO)
+    assert said.startswith("4 runs count as 2 draws: a1 and a2 are of one stack within 12 h;")
+    later = at("a3", 2.0, "a", "2026-11-22T09:00")
+    assert len(draws_of_runs([*FOUR_OF_TWO, later])) == 3
+
+
+def test_runs_that_are_all_of_one_stack_in_the_same_hours_count_as_a_campaigns_draws_do():
+    runs = [at(f"r{n}", 2.0, "a", f"2026-11-21T08:{10 * n:02d}") for n in range(4)]
+    assert len(draws_of_runs(runs)) == 4
+    found = claim_of(runs, pooled=True)
+    assert found.scope == "these stacks"
+    assert "of this stack, in these 40 min 00 s" in found.claim
+
+
+def test_of_four_stacks_each_is_one_draw_on_however_many_days():
+    runs = [at(f"{stack}{day}", 2.0, stack, f"2026-11-2{day}T08:00")
+            for stack in "abcd" for day in (1, 3)]  # fmt: skip
+    assert len(draws_of_runs(runs)) == 4
+    assert len(draws_of_runs([run for run in runs if run.stack != "d"])) == 6
+
+
+def test_why_runs_are_one_draw_names_their_nodes():
+    runs = [
+        at("x", 2.0, "a", "2026-11-21T08:00", "i-1"),
+        at("y", 2.0, "b", "2026-11-28T08:00", "i-1"),
+    ]
+    assert why_one_draw(runs) == "2 runs count as 1 draw: x and y are on the same nodes."
+    alone = [runs[0], at("z", 2.0, "b", "2026-11-21T08:00")]
+    assert why_one_draw(alone).startswith("2 runs count as 2 draws: no two are on the same nodes")
+
+
+def claim_of(runs, *, pooled):
+    told = draws_of_runs(runs) if pooled else [(run.run_id, run.verdicts) for run in runs]
+    (found,) = answers(told)
+    return placed(found, {run.run_id: run for run in runs}, pooled=pooled)
+
+
+def test_a_claim_names_its_time_and_what_would_widen_it():
+    runs = [at(f"r{n}", 2.0, "a", f"2026-11-21T08:{10 * n:02d}") for n in range(4)]
+    found = claim_of(runs, pooled=False)
+    assert (found.scope, found.time) == ("the placement group", "in these 40 min 00 s")
+    assert found.claim == (
+        "about the placement group of this stack, in these 40 min 00 s: it rests on 4 draws;"
+        " draws on more days and more stacks would widen it"
+    )
+    assert found.draws[0].started_at == "2026-11-21T08:00:00Z"
+    assert "over 4 draws in these 40 min 00 s, against baseline" in conclusion((found,))
+
+
+def test_a_pool_of_fewer_than_four_stacks_is_about_these_stacks():
+    runs = [at(f"{stack}{day}", 2.0, stack, f"2026-11-2{day}T08:00")
+            for stack in "abcd" for day in (1, 3)]  # fmt: skip
+    two = claim_of(runs[:4], pooled=True)
+    assert (two.scope, two.time) == ("these stacks", "in these 2 days")
+    assert two.claim.startswith("about the placement group of these stacks, in these 2 days")
+    assert "next deployment" not in conclusion((two,))
+    four = claim_of(runs, pooled=True)
+    assert four.scope == "the placement group"
+    assert "4 stacks" in four.claim and "more stacks" not in four.claim
+
+
 def test_a_lost_run_on_the_same_nodes_changes_nothing():
     found = draws_of_runs([on_nodes("a", None, "i-1"), on_nodes("b", 2.0, "i-1")])
     assert found[0].verdicts[0].ratio == 2.0
@@ -194,8 +271,27 @@ def test_the_conclusion_says_the_average_the_next_deployment_and_the_luck():
         "On average over 6 draws, against baseline, treatment is better in tcp-1 throughput"
     )
     assert "Your next deployment will get +89.7 to +114 % in tcp-1 throughput" in said
-    assert "This is about the placement group, not only about these nodes." in said
-    assert "From draw to draw the change varies by 2.1 % in tcp-1 throughput." in said
+    assert "tcp-1 throughput (with 95 %)." in said
+    assert "This is about the placement group: it rests on 6 draws." in said
+    told = "From draw to draw the change varies by 2.1 % (at most 4.47 %) in tcp-1 throughput."
+    assert told in said
+
+
+def test_predictions_of_several_answers_hold_each_by_itself():
+    more = of_run(1 / 5, test="rtt", metric="rtt", unit="s", better="lower")
+    said = conclusion(answers([(run_id, [*told, more]) for run_id, told in draws(TWICE)]))
+    assert "in rtt (each by itself with 95 %, all together less surely)." in said
+
+
+def test_a_variability_of_zero_is_said_by_its_bound():
+    alike = draws([2.0, 2.001, 2.0, 2.001])
+    said = conclusion(answers(alike))
+    assert "varies by at most 0.389 %" in said
+
+
+def test_a_trend_is_said():
+    said = conclusion(answers(draws([2.0 * 1.03**n for n in range(6)])))
+    assert "the draws have a trend, +15.9 % from the first draw to the last" in said
 
 
 def test_the_conclusion_of_few_draws_does_not_speak_of_the_next_deployment():
@@ -205,14 +301,19 @@ def test_the_conclusion_of_few_draws_does_not_speak_of_the_next_deployment():
     assert "This is about these nodes; an answer about the placement group needs 4 draws." in said
 
 
-def test_a_pool_begins_with_what_differed_besides_the_nodes():
+def test_a_pool_begins_with_what_differed_and_which_runs_are_one_draw():
     differences = [
         Difference(what="kernel", run="6.12", other="6.1"),
         Difference(what="nodes of treatment", run="i-1", other="i-2"),
     ]
-    said = conclusion(answers(draws(TWICE)), pooled_differences=differences)
-    assert said.startswith("What differed between these runs: kernel (6.12 instead of 6.1).")
-    nothing = conclusion(answers(draws(TWICE)), pooled_differences=differences[1:])
+    said = conclusion(
+        answers(draws(TWICE)), pooled_differences=differences, pooling="6 runs count as 6 draws."
+    )
+    assert said.startswith(
+        "What differed between these runs: kernel (6.12 instead of 6.1);"
+        " nodes of treatment (i-1 instead of i-2). 6 runs count as 6 draws."
+    )
+    nothing = conclusion(answers(draws(TWICE)), pooled_differences=())
     assert nothing.startswith("Between these runs, nothing that rackrate records differed.")
 
 

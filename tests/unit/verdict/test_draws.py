@@ -60,6 +60,30 @@ def test_the_variability_leaves_out_what_the_runs_own_errors_explain():
     assert answer(EQUAL, error=0.01).variability == 0
 
 
+@pytest.mark.parametrize(
+    # The quantiles of 5 % of chi-squared with 3, 5 and 11 degrees of freedom, from a table.
+    ("draws", "quantile"), [(4, 0.35185), (6, 1.14548), (12, 4.57481)]
+)  # fmt: skip
+def test_the_variability_has_an_upper_bound_also_where_its_estimate_is_zero(draws, quantile):
+    ratios = [1.0, 1.02] * (draws // 2)
+    logs = [math.log(ratio) for ratio in ratios]
+    squares = sum((each - sum(logs) / draws) ** 2 for each in logs)
+    found = answer(ratios, error=0.012)
+    assert found.variability == 0
+    assert found.variability_at_most == pytest.approx(math.sqrt(squares / quantile), rel=1e-4)
+
+
+def test_a_trend_over_the_draws_is_found_with_its_size():
+    risen = answer([1.5 * 1.02**n * luck for n, luck in enumerate((1, 1.001, 0.999, 1, 1.001, 1))])
+    assert risen.trend == pytest.approx(1.02**5, rel=0.01)
+    assert answer(TWICE).trend is None
+    assert answer([2.0 * 1.001**n for n in range(6)], error=None).trend is None
+
+
+def test_a_trend_that_the_runs_own_errors_explain_is_none():
+    assert answer([1.0, 1.01, 1.02, 1.03, 1.04], error=0.05).trend is None
+
+
 def test_draws_that_agree_by_chance_keep_the_error_of_their_runs():
     found = answer([2.0, 2.0, 2.0, 2.0], error=0.02)
     assert found.ci95 == pytest.approx((2 * math.exp(-0.01), 2 * math.exp(0.01)))
@@ -191,7 +215,7 @@ def test_no_change_is_sought_with_fewer_than_four_draws_before():
 
 
 def test_a_change_among_many_questions_has_to_be_clearer():
-    near = question([*TWICE, 2.32])
+    near = question([*TWICE, 2.6])
     calm = question([*TWICE, 2.0])
     assert has_changed([near]) == [True]
     assert has_changed([near, *[calm] * 9]) == [False] * 10

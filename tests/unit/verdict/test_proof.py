@@ -35,6 +35,9 @@ CASES = {
     "false words over draws": lambda: draws.false_words(RUNS, [(6, 6), (4, 12)]),
     "power over draws": lambda: draws.power(RUNS),
     "changes over draws": lambda: draws.changes(RUNS),
+    "draws over a day": lambda: draws.over_a_day(RUNS),
+    "the bound of the variability": lambda: draws.bounds(RUNS),
+    "pools of stacks and days": lambda: draws.pools(RUNS),
 }
 
 

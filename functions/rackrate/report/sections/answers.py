@@ -56,7 +56,7 @@ def answers_section(page: CampaignMaterial) -> str:
         heads=(
             "average change, and its 95 % CI",
             "medians of the draws",
-            "next deployment (95 % prediction)",
+            "next deployment (95 % prediction each)",
             *([] if scope else ["applies to"]),
         ),
         name="answers",
@@ -69,7 +69,8 @@ def answers_section(page: CampaignMaterial) -> str:
 
 def scope_of(answer: Answer) -> str:
     """What an answer applies to, with the draws on which it rests."""
-    return f"{answer.scope}, {counted(len(answer.draws), 'draw')}"
+    scope = f"{answer.scope} {answer.time}".rstrip()
+    return f"{scope}, {counted(len(answer.draws), 'draw')}"
 
 
 def _average(answer: Answer) -> intervals.Ratio | None:
@@ -92,7 +93,7 @@ def _average_cell(answer: Answer) -> str:
 def _next_cell(answer: Answer) -> str:
     if answer.prediction95 is None:
         return UNKNOWN
-    varies = f"draws vary by {percent(answer.variability)}"
+    varies = f"draws vary by {wording.variability(answer)}"
     return (
         f'<span class="figures-of">{text(changes(answer.prediction95))}</span>'
         f'<br><span class="quiet">{text(varies)}</span>'
@@ -143,9 +144,7 @@ def _explained(page: CampaignMaterial, answer: Answer, index: int) -> str:
         text(_sentence(answer.claim)) if answer.claim else "",
         text(_sentence(answer.reason)) if answer.reason else "",
         text(_sentence(more)) if (more := wording.more_needed(answer)) else "",
-        "The newest draw differs from the draws before it by more than they vary."
-        if answer.changed
-        else "",
+        *(text(_sentence(drift)) for drift in wording.drifts(answer)),
         f"The runs' own 95 % intervals: {inside} of {told} contain the average. A run's interval is"
         " about its nodes, so it says nothing of other placements."
         if told > 1 and answer.ratio is not None

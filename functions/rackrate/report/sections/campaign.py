@@ -40,13 +40,14 @@ _WORDS = (
     ),
     (
         "prediction",
-        "the range in which the ratio of one more deployment lies with 95 %. It stays wide however"
-        " many draws there are, because placements differ.",
+        "the range in which the ratio of one more deployment lies with 95 %, for each answer by"
+        " itself and for the time of the draws. It stays wide however many draws there are, because"
+        " placements differ.",
     ),
     (
         "variability between draws",
         "how much placements differ from each other, beyond what the runs' own uncertainty"
-        " explains. 0 % means that no difference between placements is visible.",
+        " explains. Few draws know it badly, so its 95 % upper bound is beside it.",
     ),
     ("a run's own interval", "the range of the true ratio on the nodes of that run, and no other."),
 )
@@ -144,16 +145,14 @@ def scope(page: CampaignMaterial) -> str:
         return ""
     draws = max(len(answer.draws) for answer in answers)
     runs = f"These runs are about {counted(draws, 'placement')}, each about its own"
-    if all(answer.scope == "the placement group" for answer in answers):
-        return (
-            f"{runs}. The interval of the average is about the placement group; the prediction is"
-            " about the next deployment of the same kind."
-        )
+    if page.results.pooling:
+        runs = page.results.pooling.rstrip(".")
     if all(answer.scope == "these draws" for answer in answers):
         return f"{runs}. They are too few for an answer about the placement group."
+    claims = dict.fromkeys(a.claim for a in answers if a.scope != "these draws")
     return (
-        f"{runs}. The answers with enough draws are about the placement group; the others only"
-        " about their draws, as the table says."
+        f"{runs}. The interval of the average is {'. Or it is '.join(claims)}. The prediction is"
+        " about the next deployment of the same kind."
     )
 
 
