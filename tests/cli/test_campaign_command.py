@@ -100,7 +100,7 @@ def test_the_time_of_the_draws_and_a_trend_are_printed(
 ) -> None:
     answers = [answer(time="in these 40 min 00 s", trend=1.159)]
     measured.put_campaign(CAMPAIGN, "campaign.json", campaign(answers=answers))
-    told = run(rackrate, measured, tmp_path).stdout
+    told = " ".join(run(rackrate, measured, tmp_path).stdout.split())
     assert "for the placement group, over 4 draws in these 40 min 00 s" in told
     assert "tcp-1 throughput has a trend: +15.9 % from the first draw to the last." in told
 
