@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackrate_text.words import listed
+from rackrate_text.words import listed, nearest
 
 from .errors import Refusal
 from .plan import CAMPAIGN, PLAN, Json, as_input, read_object
@@ -88,8 +88,8 @@ def parse_sweep(text: str) -> Json:
     name = name.strip()
     if name not in SWEEPS:
         raise Refusal(
-            f'--sweep is "{text}"; write what changes and its values, such as nodes=15,60, with'
-            f" {listed(SWEEPS, 'or')} before the equals sign."
+            f'--sweep is "{text}"{nearest(name, SWEEPS)}; write what changes and its'
+            f" values, such as nodes=15,60, with {listed(SWEEPS, 'or')} before the equals sign."
         )
     found = [value.strip() for value in values.split(",") if value.strip()]
     if len(found) < 2 or len(set(found)) < len(found):

@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 from botocore.exceptions import ClientError
 
-from rackrate_text.words import counted, listed
+from rackrate_text.words import counted, listed, nearest
 
 from .errors import CONNECTION_ERRORS, EXIT_FAILED, Refusal, error_message
 from .progress import Display
@@ -123,8 +123,8 @@ class Deployment:
         names = {each["ParameterKey"] for each in summary["Parameters"]}
         if unknown := sorted(given.keys() - names):
             raise Refusal(
-                f"The stack has no parameter {listed(unknown)}; its parameters are"
-                f" {', '.join(sorted(names))}."
+                f"The stack has no parameter {listed(f'{n}{nearest(n, names)}' for n in unknown)};"
+                f" its parameters are {', '.join(sorted(names))}."
             )
         return names
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 
@@ -24,6 +25,13 @@ def listed(names: Iterable[object], last: str = "and", *, most: int | None = Non
         shown = [*shown[:most], f"{len(shown) - most} more"]
     *others, end = shown or [""]
     return f"{', '.join(others)} {last} {end}" if others else end
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """` (did you mean tcp-1?)` after the mention of an unknown name; empty if no known is near."""
+    by_lower = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name[:60].lower(), by_lower, n=1)
+    return f" (did you mean {by_lower[close[0]]}?)" if close else ""
 
 
 def span(least: str, most: str) -> str:

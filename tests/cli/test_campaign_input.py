@@ -36,3 +36,8 @@ def test_numbers_of_nodes_are_numbers(nodes: list[int]) -> None:
 def test_every_sweep_needs_values(name: str) -> None:
     with pytest.raises(Refusal, match="at least two different values"):
         parse_sweep(f"{name}=")
+
+
+def test_a_misspelt_sweep_names_the_nearest_right_one():
+    with pytest.raises(Refusal, match=r"did you mean kube_proxy\?"):
+        parse_sweep("kube-proxy=iptables,nftables")

@@ -18,11 +18,11 @@ from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.campaign_fields import LEAST_DRAWS, MAX_SWEEP_VALUES, CampaignInput, Draws
 from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.check import MAX_PLAN_BYTES, check_plan
-from rackrate.plan.faults import check_name, faults_of, kind_of, shown
+from rackrate.plan.faults import check_name, faults_of, kind_of, shown, whole_numbers
 from rackrate.plan.fields import STARTED_BY
 from rackrate.plan.model import Plan
 from rackrate.settings import Settings
-from rackrate_text.words import listed
+from rackrate_text.words import listed, nearest
 
 #: The fields that say what a campaign does. They exclude each other.
 _KINDS = ("draws", "sweep", "pool")
@@ -147,11 +147,11 @@ def read_campaign(
     given = _without_kinship(raw)
     if isinstance(given, dict) and before is not None:
         anew = {name for name in _ANEW if name in given}
-        for name in sorted(given.keys() - {*_ANEW, "continue"}):
+        for name in sorted(given.keys() - {*_ANEW, "continue", "$schema"}):
             problem = "is taken over from the campaign that this one continues"
             faults.append(Fault(name, problem, f"remove it; {listed(_ANEW)} may be given"))
         given = {**before, "dry_run": False, **{name: given[name] for name in (*anew, "continue")}}
-    model = _read_fields(given, faults)
+    model = _read_fields(given := whole_numbers(given), faults)
     _check_id(campaign_id, faults)
     sweep = _read_sweep(model, sweeps, faults)
     pool = _read_pool(model, faults)
@@ -250,7 +250,8 @@ def _read_sweep(model: CampaignInput, sweeps: Collection[str], faults: list[Faul
     unknown = sorted(model.sweep.keys() - set(sweeps))
     for name in unknown:
         path = f"sweep.{name}" if len(name) <= 60 else "sweep"
-        faults.append(Fault(path, "is nothing that a campaign can change", f"use one of {known}"))
+        problem = f"is nothing that a campaign can change{nearest(name, sweeps)}"
+        faults.append(Fault(path, problem, f"use one of {known}"))
     chosen = [name for name in model.sweep if name in sweeps]
     if not chosen and not unknown:
         faults.append(Fault("sweep", "is empty", f"use one of {known}"))

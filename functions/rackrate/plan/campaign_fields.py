@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from rackrate.document import Document
-from rackrate.plan.fields import LeastMost
+from rackrate.plan.fields import JsonSchemaField, LeastMost
 from rackrate.tools.base import NAME_PATTERN
 
 #: Fewer draws say nothing of the placement group.
@@ -166,3 +166,4 @@ class CampaignInput(Document):
             examples=[True],
         ),
     ] = False
+    json_schema: JsonSchemaField = None

@@ -14,7 +14,7 @@ from rackrate import tools
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.arms import ArmChoice, Network, PairZones, Via
 from rackrate.plan.capacity import LEAST_NODES
-from rackrate.plan.faults import check_name, faults_of, kind_of, shown
+from rackrate.plan.faults import check_name, faults_of, kind_of, shown, whole_numbers
 from rackrate.plan.fields import MAX_TRIALS, STARTED_BY, Blocks, PlanInput
 from rackrate.plan.images import programs_lacking
 from rackrate.plan.model import CATALOGUE, Plan, names_of
@@ -31,7 +31,7 @@ from rackrate.settings import StackArm
 from rackrate.tools import TestBase
 from rackrate.workloads.base import WorkloadTest
 from rackrate_text.units import duration
-from rackrate_text.words import counted, listed
+from rackrate_text.words import counted, listed, nearest
 
 #: Limits of a plan. The state machine stops a run after two days; a plan may ask for one.
 MAX_PLAN_BYTES = 32 * 1024
@@ -65,6 +65,7 @@ def check_plan(
     """
     faults: list[Fault] = []
     check_name(run_id, faults)
+    raw = whole_numbers(raw)
     model = _read_fields(raw, faults)
     given = raw if isinstance(raw, dict) else {}
     arms = _read_arms(model, given, stack_arms, faults)
@@ -191,7 +192,11 @@ def _read_arm(
         if entry in by_name:
             return ArmChoice(name=entry, nodes=entry)
         faults.append(
-            Fault(path, f"there is no arm {shown(entry)}", f"use one of {listed(by_name, 'or')}")
+            Fault(
+                path,
+                f"there is no arm {shown(entry)}{nearest(entry, by_name)}",
+                f"use one of {listed(by_name, 'or')}",
+            )
         )
         return None
     if not isinstance(entry, dict):
@@ -212,7 +217,7 @@ def _read_arm(
         faults.append(
             Fault(
                 f"{path}.nodes",
-                f"the stack has no arm {shown(model.nodes)}",
+                f"the stack has no arm {shown(model.nodes)}{nearest(model.nodes, by_name)}",
                 f"use one of {listed(by_name, 'or')}",
             )
         )
@@ -318,7 +323,8 @@ def _choose_baseline(
         faults.append(
             Fault(
                 "baseline",
-                f"{shown(model.baseline)} is not among the arms of the plan",
+                f"{shown(model.baseline)} is not among the arms of the plan"
+                + nearest(model.baseline, known),
                 f"use one of {listed(known, 'or')}",
             )
         )
@@ -368,7 +374,7 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
         faults.append(
             Fault(
                 path,
-                f"there is no test {shown(entry)}",
+                f"there is no test {shown(entry)}{nearest(entry, CATALOGUE)}",
                 f"use one of {listed(CATALOGUE, 'or')}, or an object with a name and a tool",
             )
         )
@@ -391,7 +397,8 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
         faults.append(
             Fault(
                 f"{path}.tool",
-                "is missing, and the name is none of the catalogue's",
+                "is missing, and the name is none of the catalogue's"
+                + nearest(name or "", CATALOGUE),
                 f"use one of {listed(tools.names(), 'or')}, or a name of the catalogue:"
                 f" {listed(CATALOGUE, 'or')}",
             )
@@ -401,7 +408,7 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
         faults.append(
             Fault(
                 f"{path}.tool",
-                f"there is no tool {shown(tool)}",
+                f"there is no tool {shown(tool)}{nearest(str(tool), tools.names())}",
                 f"use one of {listed(tools.names(), 'or')}",
             )
         )

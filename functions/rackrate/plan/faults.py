@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,9 +13,9 @@ from rackrate.errors import Fault
 from rackrate.plan.campaign_fields import CampaignInput, Draws
 from rackrate.plan.fields import Blocks, PlanInput, RandomPairs
 from rackrate_text.names import ID_WORDS, is_id
-from rackrate_text.words import listed
+from rackrate_text.words import listed, nearest
 
-_PLAIN_KEY = re.compile(r"[\w-]{1,60}")
+_PLAIN_KEY = re.compile(r"\$?[\w-]{1,60}")
 #: The fields of each input that take values of several kinds, with the model of the kind that is an
 #: object.
 _UNIONS: Mapping[type[BaseModel], Mapping[str, type[BaseModel] | None]] = {
@@ -57,7 +58,7 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
             case "rule":  # a tool's own message about options that conflict
                 problem, remedy = context["problem"], context["remedy"]
             case "extra_forbidden":
-                problem = "is not a field here"
+                problem = "is not a field here" + nearest(str(location[-1]), fields)
                 remedy = f"remove it, or use one of {listed(fields, 'or')}"
             case "missing":
                 problem, remedy = "is missing", _REMEDIES[found]
@@ -97,6 +98,18 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
                 remedy = _REMEDIES.get(found, "correct it")
         faults.append(Fault(path, problem, remedy))
     return faults
+
+
+def whole_numbers(value: Any) -> Any:
+    """A JSON value whose whole numbers are integers: `6.0` is one to JSON and its schemas."""
+    match value:
+        case dict():
+            return {name: whole_numbers(each) for name, each in value.items()}
+        case list():
+            return [whole_numbers(each) for each in value]
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+    return value
 
 
 def names_of_fields(model: type[BaseModel]) -> list[str]:

@@ -139,6 +139,16 @@ RunNames = Annotated[
 ]
 
 
+JsonSchemaField = Annotated[
+    str | None,
+    Field(
+        alias="$schema",
+        description="Where editors find the schema of the input. It changes nothing.",
+        examples=["./plan.schema.json"],
+    ),
+]
+
+
 class PlanInput(Document):
     """What one run measures. Every field has a default, so `{}` is a valid plan."""
 
@@ -293,6 +303,7 @@ class PlanInput(Document):
             examples=["campaign-20261122-060003-9c1e"],
         ),
     ] = None
+    json_schema: JsonSchemaField = None
 
 
 #: The field that Step Functions adds to the input of an execution that another one starts (Step

@@ -31,6 +31,15 @@ def read(raw, *, before=None, owns_nodes=True, campaign_id="camp"):
     return campaign, [str(fault) for fault in faults]
 
 
+def test_the_schemas_name_and_whole_numbers_with_a_fraction_are_read():
+    campaign, faults = read({"$schema": "x.json", "draws": 6.0, "plan": {"blocks": 7.0}})
+    assert faults == []
+    assert (campaign.least, campaign.plan) == (6, {"blocks": 7})
+    continuing = {"$schema": "x.json", "continue": "before"}
+    assert read(continuing, before={"draws": {"least": 5.0, "most": 6.0}})[1] == []
+    assert read({"sweep": {"nodes": [2.0, 4.0]}})[0].sweep.values == (2, 4)
+
+
 def test_an_empty_input_is_a_campaign_of_four_to_twelve_draws():
     campaign, faults = read({})
     assert faults == []
@@ -43,11 +52,16 @@ def test_an_empty_input_is_a_campaign_of_four_to_twelve_draws():
     ("raw", "fault"),
     [
         ([], "$: must be an object, not a list; write {} or an object of fields"),
-        ({"draw": 1}, "draw: is not a field here"),
+        ({"draw": 1}, "draw: is not a field here (did you mean draws?)"),
         ({"draws": 0}, "draws: must be at least 1, not 0"),
         ({"draws": MAX_DRAWS + 1}, "draws: must be at most 60, not 61"),
         ({"draws": {"least": 5, "most": 4}}, "draws.most: must be no less than draws.least, 5"),
-        ({"draws": {"last": 5, "most": 4}}, "draws.last: is not a field here; remove it, or use"),
+        (
+            {"draws": {"last": 5, "most": 4}},
+            "draws.last: is not a field here (did you mean least?)",
+        ),
+        ({"sweep": {"nods": [2, 4]}}, "sweep.nods: is nothing that a campaign can change (did you"),
+        ({"$schema": 1}, "$schema: must be a valid string"),
         ({"draws": 4, "pool": ["a"]}, "pool: excludes draws: a campaign does one of draws, sweep"),
         ({"draws": 4, "sweep": {"nodes": [2, 4]}}, "sweep: excludes draws"),
         ({"draws": "x", "sweep": {"nodes": [2, 4]}}, "sweep: excludes draws"),

@@ -56,6 +56,29 @@ def test_an_empty_plan_is_the_documented_default():
     assert {(arm.client_network, arm.server_network) for arm in plan.arms} == {("pod", "pod")}
 
 
+@pytest.mark.parametrize(
+    ("raw", "path", "near"),
+    [
+        ({"blocs": 6}, "blocs", "blocks"),
+        ({"Threshold": 0.1}, "Threshold", "threshold"),
+        ({"blocks": {"leest": 6, "most": 7}}, "blocks.leest", "least"),
+        ({"tests": ["tcp1"]}, "tests[0]", "tcp-1"),
+        ({"tests": [{"name": "x", "tool": "iperf_3"}]}, "tests[0].tool", "iperf3"),
+        ({"tests": [{"name": "tcp-1", "stream": 2}]}, "tests[0].stream", "streams"),
+        ({"tests": [{"name": "tcp1", "streams": 2}]}, "tests[0].tool", "tcp-1"),
+        ({"arms": ["treatment", "baselin"]}, "arms[1]", "baseline"),
+        ({"arms": ["baseline", {"name": "x", "nodes": "traetment"}]}, "arms[1].nodes", "treatment"),
+        ({"baseline": "base-line"}, "baseline", "baseline"),
+    ],
+)
+def test_a_misspelt_name_is_told_with_the_nearest_right_one(raw, path, near):
+    assert f"(did you mean {near}?)" in faults(raw)[path]
+
+
+def test_a_name_that_is_near_none_suggests_none():
+    assert "did you mean" not in faults({"colour": 1})["colour"]
+
+
 def test_the_demo_plan_is_valid_and_takes_three_seconds_a_test():
     plan = check(json.loads((ROOT / "docs" / "plans" / "demo.json").read_text()))
     assert [round(test.expected_seconds) for test in plan.tests] == [3, 3, 3]

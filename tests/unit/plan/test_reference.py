@@ -13,6 +13,7 @@ from rackrate import tools
 from rackrate.errors import InvalidPlan
 from rackrate.plan.arms import ArmChoice
 from rackrate.plan.check import check_plan
+from rackrate.plan.faults import names_of_fields
 from rackrate.plan.fields import PlanInput
 from rackrate.plan.model import CATALOGUE
 from scripts import plan_reference
@@ -122,6 +123,18 @@ scalars = (
 )
 
 
+def as_floats(value):
+    """The same JSON value with every whole number written with a fraction of zero."""
+    match value:
+        case dict():
+            return {name: as_floats(each) for name, each in value.items()}
+        case list():
+            return [as_floats(each) for each in value]
+        case int() if not isinstance(value, bool):
+            return float(value)
+    return value
+
+
 def objects(names):
     return st.dictionaries(st.sampled_from(sorted(names)), scalars, max_size=5)
 
@@ -132,7 +145,7 @@ test_entries = scalars | objects({*test_fields, "colour"})
 wild_plans = st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(PlanInput.model_fields, scalars),
+        **dict.fromkeys(names_of_fields(PlanInput), scalars),
         "arms": st.lists(arm_entries, max_size=3) | scalars,
         "tests": st.lists(test_entries, max_size=3) | scalars,
         "pairing": scalars | objects({"random", "seed"}),
@@ -141,7 +154,7 @@ wild_plans = st.fixed_dictionaries(
 )
 # Plans with only one field are often valid, so that both answers occur.
 simple_plans = st.one_of(
-    *(st.fixed_dictionaries({name: scalars}) for name in PlanInput.model_fields),
+    *(st.fixed_dictionaries({name: scalars}) for name in names_of_fields(PlanInput)),
     st.fixed_dictionaries({"tests": st.lists(test_entries, min_size=1, max_size=1)}),
     st.fixed_dictionaries({"arms": st.tuples(st.just("baseline"), arm_entries).map(list)}),
 )
@@ -149,7 +162,8 @@ simple_plans = st.one_of(
 
 @settings(max_examples=400)
 @given(wild_plans | simple_plans)
-@example({"blocks": 6.0})
+@example({"blocks": 6.0, "seed": 42.0})
+@example({"$schema": 5})
 @example({"tests": [{"name": "tcp-1", "tool": "ping"}]})
 def test_what_the_schema_refuses_the_stack_refuses_too(raw):
     if not VALIDATOR.is_valid(raw):
@@ -204,3 +218,34 @@ def test_what_the_stack_takes_the_schema_takes_and_its_warm_up_can_be_read_again
     warm_up = checked.warm_up()
     assert tools.load_test(warm_up.model_dump()) == warm_up
     assert warm_up.expected_seconds <= 2.5
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"blocks": 6.0, "seed": 42.0},
+        {"$schema": "./plan.schema.json", "blocks": 6},
+        {"blocks": {"least": 6.0, "most": 8.0}, "pairing": {"random": 1.0}},
+        {"tests": [{"name": "tcp-1", "streams": 2.0, "seconds": 3.0}]},
+    ],
+)
+def test_a_whole_number_is_an_integer_and_the_schemas_name_may_stand_in_the_plan(raw):
+    VALIDATOR.validate(raw)
+    assert is_taken(raw)
+
+
+@settings(max_examples=200)
+@given(wild_plans | simple_plans | tool_tests().map(lambda test: {"tests": [test]}))
+def test_how_a_whole_number_is_written_changes_neither_answer(raw):
+    written = as_floats(raw)
+    assert VALIDATOR.is_valid(written) == VALIDATOR.is_valid(raw)
+    assert is_taken(written) == is_taken(raw)
+
+
+@settings(max_examples=200)
+@given(simple_plans)
+def test_one_field_is_valid_for_both_or_for_neither(raw):
+    """What the schema cannot know is left out: the stack's arms, and options that conflict."""
+    if {"arms", "baseline", "tests", "compare_with", "campaign"} & raw.keys():
+        return
+    assert VALIDATOR.is_valid(raw) == is_taken(raw)
