@@ -102,7 +102,7 @@ def _answer_table(answers: Sequence[Answer], sides: Sequence[tuple[str, str]], w
     table = plain_table(width)
     table.add_column("Test", min_width=10, overflow="fold")
     table.add_column("Change on\naverage", justify="right", min_width=9)
-    table.add_column("95 % CI", min_width=10)
+    table.add_column("95 % CI,\nadjusted", min_width=10)
     table.add_column("Next deployment\n(95 % each)", min_width=10)
     table.add_column("Verdict", min_width=13)
     for answer in answers:

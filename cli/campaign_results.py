@@ -22,7 +22,7 @@ class Answer:
     """An arm against the baseline on one metric, over draws. None means not known.
 
     `ratio` is what the arm has on average as a multiple of the baseline, and `interval` its 95 %
-    interval alone. The verdict depends on one that is adjusted for all answers and looks.
+    interval, adjusted for all answers and looks, to which the verdict belongs.
     `prediction` is the 95 % interval of the ratio that the next deployment gets. `changed` says
     whether the newest draw differs from those before it, `trend` how many times the first draw's
     ratio the last one's is, if the draws have a trend.
@@ -192,7 +192,7 @@ def _answer(document: Mapping[str, Any]) -> Answer:
         arm_median=document["arm_median"],
         baseline_median=document["baseline_median"],
         ratio=document["ratio"],
-        interval=read_interval(document["ci95"]),
+        interval=read_interval(document["ci_simultaneous"]),
         prediction=read_interval(document["prediction95"]),
         verdict=document["verdict"],
         reason=document["reason"],
@@ -216,7 +216,8 @@ def _cell(document: Mapping[str, Any]) -> Cell:
         total=document["total"],
         share_of_nominal=document["share_of_nominal"],
         ratio=document["ratio"],
-        interval=read_interval(document["ci95"]),
+        # Results of earlier versions lack the adjusted one.
+        interval=read_interval(document.get("ci_simultaneous") or document["ci95"]),
         verdict=document["verdict"],
     )
 

@@ -83,7 +83,6 @@ class Verdict:
     baseline_median: float | None
     ratio: float | None
     interval: Interval | None
-    is_simultaneous: bool
     verdict: str
     reason: str | None
     scope: str | None
@@ -202,7 +201,6 @@ class Results:
 
 
 def _verdict(document: Mapping[str, Any]) -> Verdict:
-    simultaneous = read_interval(document["ci_simultaneous"])
     return Verdict(
         test=document["test"],
         metric=document["metric"],
@@ -213,8 +211,7 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         arm_median=document["arm_median"],
         baseline_median=document["baseline_median"],
         ratio=document["ratio"],
-        interval=simultaneous or read_interval(document["ci95"]),
-        is_simultaneous=simultaneous is not None,
+        interval=read_interval(document["ci_simultaneous"]),
         verdict=document["verdict"],
         reason=document["reason"],
         scope=document["scope"],

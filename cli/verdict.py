@@ -14,10 +14,8 @@ from rich.text import Text
 
 from rackrate_text.units import UNKNOWN, change, changes, duration, percent, quantity, shift
 from rackrate_text.words import (
-    WHY_WIDE,
     counted,
     interval_title,
-    is_wide,
     listed,
     names_by_reason,
 )
@@ -63,14 +61,6 @@ def print_results(console: Console, results: Results, *, verbose: bool = False) 
                 if verdict.verdict == "inconclusive" and not verdict.lacks
             ):
                 say(console, line)
-            wide = [
-                verdict.name
-                for verdict in verdicts
-                if verdict.is_simultaneous and is_wide(verdict.verdict, verdict.interval)
-            ]
-            if wide:
-                decided = "decided although the interval includes no difference."
-                say(console, f"Wide, {listed(wide)}: {decided} {WHY_WIDE}")
             if verbose:
                 _print_details(console, verdicts)
     if not results.verdicts and not results.regressions:
@@ -176,7 +166,7 @@ def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width:
 
 def interval_head(verdicts: Sequence[Verdict], family: Sequence[Verdict]) -> str:
     """What the intervals of a comparison are called; they are adjusted for the `family`."""
-    is_adjusted = any(verdict.is_simultaneous for verdict in verdicts)
+    is_adjusted = any(verdict.interval is not None for verdict in verdicts)
     return interval_title(len(family) if is_adjusted else 0)
 
 

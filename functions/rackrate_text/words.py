@@ -86,21 +86,6 @@ def names_by_reason(reasons: Iterable[tuple[str, str | None]]) -> dict[str, list
     return found
 
 
-#: Why a difference can be decided though its adjusted interval includes none.
-WHY_WIDE = (
-    "The clearest tests are decided first, with less adjustment for the rest; intervals are"
-    " adjusted for all at once."
-)
-
-
-def is_wide(verdict: str, adjusted: tuple[float, float] | None) -> bool:
-    """Whether a verdict says that there is a difference, and its adjusted interval does not."""
-    if verdict not in ("better", "worse") or adjusted is None:
-        return False
-    low, high = adjusted
-    return low <= 1 <= high
-
-
 #: With these a spreadsheet takes a cell for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

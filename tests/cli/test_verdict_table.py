@@ -59,15 +59,6 @@ def test_the_interval_says_for_how_many_tests_it_is_adjusted() -> None:
     assert "adjusted" not in printed(results("r", verdicts=[verdict()]))
 
 
-def test_a_decided_verdict_whose_adjusted_interval_includes_no_difference_says_why() -> None:
-    wide = verdict(
-        test="rtt", metric="rtt", ratio=0.1, ci95=[0.03, 0.4], ci_simultaneous=[0.01, 1.1]
-    )
-    words = " ".join(printed(results("r", verdicts=[verdict(), wide])).split())
-    assert "Wide, rtt: decided although the interval includes no difference." in words
-    assert "Wide" not in printed(results("r", verdicts=[verdict()]))
-
-
 def test_a_row_that_cannot_say_what_it_lacks_is_followed_by_its_reason() -> None:
     open_ones = [
         verdict(test=test, verdict="inconclusive", reason="the threshold is too near")

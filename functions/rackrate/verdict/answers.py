@@ -56,7 +56,8 @@ class Answer(Document):
     ci95: Ends | None
     """The 95 % interval of that mean alone; null with one draw."""
     ci_simultaneous: Ends | None
-    """The same, adjusted for all answers and looks of the campaign."""
+    """The same, adjusted for all answers and looks of the campaign, and cut to what the word says;
+    null with fewer than four draws."""
     confidence_simultaneous: float | None
     prediction95: Ends | None
     """The 95 % prediction interval: the ratio that the next deployment will get."""
@@ -86,8 +87,8 @@ class Answer(Document):
 
     @property
     def shown_interval(self) -> Ends | None:
-        """The interval of the mean to show: as sure as the prediction interval beside it."""
-        return self.ci95
+        """The interval that the word belongs to."""
+        return self.ci_simultaneous
 
     @property
     def is_decided(self) -> bool:
@@ -113,12 +114,19 @@ class SweepCell(Document):
     ratio: float | None
     """The mean divided by that of the sweep's first value; null for the first."""
     ci95: Ends | None
-    """The 95 % interval of the ratio; null with one run per value."""
+    """The 95 % interval of the ratio alone; null with one run per value."""
+    ci_simultaneous: Ends | None = None
+    """The same, adjusted for all words of the sweep, and cut to what the word says."""
     verdict: Word | None
     """Against the first value; null for the first."""
     reason: str | None
     total: float | None = None
     """For a sweep over nodes: the sum over all pairs that were measured at the same time."""
+
+    @property
+    def shown_interval(self) -> Ends | None:
+        """The interval that the word belongs to; results of earlier versions have no such."""
+        return self.ci_simultaneous or self.ci95
 
 
 class CampaignStopped(Document):

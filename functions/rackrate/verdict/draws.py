@@ -90,8 +90,8 @@ class DrawsFinding:
         draws: number of draws.
         ratio: geometric mean of the ratios; None without a draw.
         ci95: 95 % interval of that mean; None with fewer than two draws.
-        ci_simultaneous: the same, adjusted for all answers and looks of the campaign; the words
-            are decided by it, or more sharply (Holm).
+        ci_simultaneous: the same, adjusted for all answers and looks of the campaign, and cut to
+            what the word says (`Estimate.shown`); None with fewer than `LEAST_DRAWS`.
         confidence_simultaneous: the confidence of that interval alone.
         prediction95: 95 % prediction interval of the next draw's ratio.
         variability: standard deviation of the logarithm between draws beyond what the runs' own
@@ -334,7 +334,6 @@ def _finding(
         found,
         ratio=ratios((mean.log_ratio,) * 2)[0],
         ci95=mean.interval(CONFIDENCE),
-        ci_simultaneous=mean.interval(outlook.confidence),
         prediction95=next_draw.interval(CONFIDENCE),
         variability=math.sqrt(between),
         variability_at_most=max(
@@ -344,6 +343,7 @@ def _finding(
     )
     if draws < LEAST_DRAWS:
         return replace(found, reason=_too_few(draws), more_draws=LEAST_DRAWS - draws)
+    found = replace(found, ci_simultaneous=mean.shown(outlook, settled))
     if settled is not None:
         return replace(found, verdict=mean.word(settled, question.better))
     return replace(

@@ -86,6 +86,27 @@ class Estimate:
         # Two one-sided tests, each of them with this error.
         return "within" if beyond + self.half_width(1 - 2 * error) < TINY else None
 
+    def shown(self, outlook: Outlook, settled: Settled | None) -> Ends:
+        """The adjusted interval of the ratio, cut to what its word says.
+
+        A decided word excludes a side of the threshold (Strassburger and Bretz 2008, doi
+        10.1002/sim.3338), so the interval ends there. It misses the truth only if the interval that
+        is not cut misses it, or if the word is false. The interval of an open one crosses the
+        threshold, also after rounding: what its word lacks may be more than width.
+        """
+        low, high = self.interval(outlook.confidence)
+        least, most = 1 / (1 + outlook.threshold), 1 + outlook.threshold
+        if settled == "within":
+            return max(low, least), min(high, most)
+        if settled == "beyond":
+            return (max(low, most), high) if self.log_ratio > 0 else (low, min(high, least))
+        # More than the last digit of a printed change.
+        step = 0.0011 if outlook.threshold < 0.99 else 0.011
+        low, high = min(low, most - step), max(high, least + step)
+        if low > least - step and high < most + step:
+            return (low, most + step) if most / high < low / least else (least - step, high)
+        return low, high
+
     def word(self, settled: Settled | None, better: Better) -> Word:
         """The verdict's word."""
         if settled is None:
@@ -93,6 +114,24 @@ class Estimate:
         if settled == "within":
             return "no meaningful difference"
         return "better" if (self.log_ratio > 0) == (better == "higher") else "worse"
+
+
+@dataclass(frozen=True)
+class Wider(Estimate):
+    """An estimate for a wider scope: no surer than that for the narrower one.
+
+    Attributes:
+        narrower: the estimate for the narrower scope, of the same ratio.
+    """
+
+    narrower: Estimate | None = None
+
+    def half_width(self, confidence: float, *, blocks: float = 1.0, units: float = 1.0) -> float:
+        """Half the width of Student's interval, of the narrower scope if that is wider."""
+        half = super().half_width(confidence, blocks=blocks, units=units)
+        if self.narrower is None:
+            return half
+        return max(half, self.narrower.half_width(confidence, blocks=blocks))
 
 
 def settle(estimates: Sequence[Estimate | None], edge: float, error: float) -> list[Settled | None]:

@@ -34,6 +34,7 @@ from rackrate.verdict.estimate import (
     Estimate,
     Outlook,
     Settled,
+    Wider,
     further,
     prospect,
     ratios,
@@ -119,9 +120,9 @@ class Finding:
         left_out: number of values without a logarithm, which no figure contains.
         ratio: ratio of the geometric means, arm to baseline; None when there is none.
         ci95: 95 % interval of the ratio on these nodes; None with fewer than two blocks.
-        ci_simultaneous: the same, adjusted so that all intervals of the run, at all of its looks,
-            jointly cover their ratios with 95 %.
-        confidence_simultaneous: the confidence of that interval alone.
+        ci_simultaneous: the same, adjusted for all intervals of the run at all of its looks, and
+            cut to what the word says (`Estimate.shown`); None with fewer than six blocks.
+        confidence_simultaneous: the confidence of that interval alone, before it is cut.
         verdict: the verdict's word.
         reason: why the verdict is inconclusive, or None.
         scope: the widest scope to which the word applies.
@@ -184,14 +185,12 @@ def answer(
     for question, study, word, wider in zip(questions, studies, of_nodes, of_stack, strict=True):
         outlook = Outlook(threshold, confidence, most_blocks)
         finding = _finding(study, question.better, word, outlook)
-        if finding.ci95 is not None and study.stack is not None:
-            # What is not settled on these nodes is not settled for more than these.
-            settled = wider if word is not None else None
+        if finding.ci_simultaneous is not None and study.stack is not None:
             finding = replace(
                 finding,
-                stack=_claim(study.stack, question.better, settled, outlook),
-                scope=finding.scope if settled is None else _PLACEMENT,
-                more_pairs=_more_units(study.stack, outlook) if settled is None else None,
+                stack=_claim(study.stack, question.better, wider, outlook),
+                scope=finding.scope if wider is None else _PLACEMENT,
+                more_pairs=_more_units(study.stack, outlook) if wider is None else None,
             )
         found.append(finding)
     return found
@@ -357,12 +356,15 @@ def _of_units(
     blocks = _of_blocks(level, effects, parts or layouts[0].parts, least)
     # Both components contain the noise of single trials, so subtract it from one of them.
     twice = sum(layout.noise_of_level for layout in layouts)
-    return replace(
-        blocks,
-        of_blocks=max(0.0, blocks.of_blocks - twice),
+    return Wider(
+        level,
+        max(0.0, blocks.of_blocks - twice),
+        blocks.block_freedom,
         of_units=sum(variance for variance, _ in of_units),
         unit_freedom=satterthwaite(*of_units),
         units=min(layout.units.size for layout in layouts),
+        least=least,
+        narrower=blocks,
     )
 
 
@@ -405,17 +407,14 @@ def _finding(study: _Study, better: Better, settled: Settled | None, outlook: Ou
             reason=f"one block; an interval of 95 % needs {LEAST_BLOCKS}",
             more_blocks=LEAST_BLOCKS - 1,
         )
-    found = replace(
-        found,
-        ci95=estimate.interval(CONFIDENCE),
-        ci_simultaneous=estimate.interval(outlook.confidence),
-    )
+    found = replace(found, ci95=estimate.interval(CONFIDENCE))
     if few:
         return replace(
             found,
             reason=f"{found.blocks} blocks; an interval of 95 % needs {LEAST_BLOCKS}",
             more_blocks=LEAST_BLOCKS - found.blocks,
         )
+    found = replace(found, ci_simultaneous=estimate.shown(outlook, settled))
     if settled is not None:
         return replace(found, verdict=estimate.word(settled, better))
     return replace(
@@ -429,7 +428,7 @@ def _finding(study: _Study, better: Better, settled: Settled | None, outlook: Ou
 def _claim(estimate: Estimate, better: Better, settled: Settled | None, outlook: Outlook) -> Claim:
     return Claim(
         ci95=estimate.interval(CONFIDENCE),
-        ci_simultaneous=estimate.interval(outlook.confidence),
+        ci_simultaneous=estimate.shown(outlook, settled),
         verdict=estimate.word(settled, better),
         reason=None if settled is not None else why_inconclusive(estimate, outlook),
     )

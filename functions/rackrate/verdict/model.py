@@ -100,7 +100,7 @@ class Claim(Document):
     ci95: Ends
     """The 95 % interval of the ratio alone."""
     ci_simultaneous: Ends
-    """The interval adjusted for all verdicts and looks of the run."""
+    """The interval adjusted for all verdicts and looks of the run, cut to what the word says."""
     verdict: Word
     reason: str | None
     """Why it is inconclusive."""
@@ -149,7 +149,8 @@ class Verdict(Document):
     ci95: Ends | None
     """The 95 % interval of the ratio on these nodes alone."""
     ci_simultaneous: Ends | None
-    """The same, adjusted so that all intervals of the run, at all of its looks, have 95 %."""
+    """The same, adjusted for all verdicts and looks of the run, and cut to what the word says; null
+    with fewer than six blocks."""
     confidence_simultaneous: float | None
     verdict: Word
     reason: str | None
@@ -187,7 +188,7 @@ class Verdict(Document):
         """The adjusted interval of the verdict's scope."""
         if self.stack is not None and self.scope != "these nodes":
             return self.stack.ci_simultaneous
-        return self.ci_simultaneous or self.ci95
+        return self.ci_simultaneous
 
     @property
     def is_decided(self) -> bool:

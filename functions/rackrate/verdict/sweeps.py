@@ -97,7 +97,9 @@ def sweep_cells(
             cell = _against_first(cell, found[key], estimate, outlook)
         if estimate is not None and settled is not None:
             word = estimate.word(settled, cell.better)
-            cell = cell.model_copy(update={"verdict": word, "reason": None})
+            shown = estimate.shown(outlook, settled)
+            decided = {"verdict": word, "reason": None, "ci_simultaneous": shown}
+            cell = cell.model_copy(update=decided)
         cells.append(cell)
     return tuple(cells)
 
@@ -123,7 +125,7 @@ def conclusion(
 def line(cell: SweepCell) -> str:
     """A cell in one line, such as `treatment at 60: tcp-1 9.50 Gbit/s, +3 % (95 % CI ...)`."""
     said = f"{cell.arm} at {cell.value}: {_subject(cell)} {quantity(cell.mean, cell.unit)}"
-    if figures := change_with_interval(cell.ratio, cell.ci95):
+    if figures := change_with_interval(cell.ratio, cell.shown_interval):
         said += f", {figures}"
     if cell.verdict is not None:
         said += f": {cell.verdict}"
@@ -153,8 +155,8 @@ def growth(cells: Sequence[SweepCell], times: Sequence[SweepCell] = ()) -> str:
         return f"Whether {of_what} with the nodes is near-linear is not known."
     least = min(others, key=lambda cell: math.inf if cell.ratio is None else cell.ratio)
     efficiency = f"efficiency per node {percent(least.ratio)}"
-    if least.ci95 is not None:
-        efficiency += f" ({percent(least.ci95[0])} to {percent(least.ci95[1])})"
+    if (ends := least.shown_interval) is not None:
+        efficiency += f" ({percent(ends[0])} to {percent(ends[1])})"
     efficiency += f" at {least.value} nodes, the lowest"
     known = [cell for cell in times if cell.mean is not None]
     if len(known) > 1:
@@ -289,6 +291,7 @@ def _against_first(
         update={
             **found,
             "ci95": estimate.interval(CONFIDENCE),
+            "ci_simultaneous": estimate.shown(outlook, None),
             "reason": why_inconclusive(estimate, outlook),
         }
     )
@@ -321,7 +324,7 @@ def _of_metric(cells: Sequence[SweepCell], title: Callable[[Value], str]) -> str
     told = [f"{quantity(first.mean, first.unit)}{_share(first)} with {title(first.value)}"]
     for cell in others:
         said = f"{quantity(cell.mean, cell.unit)}{_share(cell)} with {title(cell.value)}"
-        if figures := change_with_interval(cell.ratio, cell.ci95):
+        if figures := change_with_interval(cell.ratio, cell.shown_interval):
             said += f", {figures}"
         told.append(f"{said}, {cell.verdict}{f' ({cell.reason})' if cell.reason else ''}")
     return f"{_subject(first)} of {first.arm}: {'; '.join(told)}."

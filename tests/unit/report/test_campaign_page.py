@@ -100,7 +100,7 @@ def test_an_answer_has_its_medians_its_average_its_prediction_and_its_variabilit
     assert row == [
         "tcp-1 throughput treatment against baseline",
         "better",
-        "+84.6 % +69 to +102 %",
+        "+84.6 % +66 to +106 %",
         "treatment 9.43 Gbit/s baseline 4.95 Gbit/s",
         "+47 to +132 % draws vary by 8.3 % (at most 20.4 %)",
     ]
@@ -142,7 +142,7 @@ def test_the_opening_tells_the_next_deployment_only_with_enough_draws():
 def test_the_first_runs_own_interval_stands_beside_the_campaigns():
     document = campaign(answers=(answer(),))
     assert rows(document, "Changes: treatment against baseline") == [
-        ["tcp-1 throughput", "+94 % +92.1 to +95.9 %", "+84.6 % +69 to +102 %", "+47 to +132 %"]
+        ["tcp-1 throughput", "+94 % +92.1 to +95.9 %", "+84.6 % +66 to +106 %", "+47 to +132 %"]
     ]
     text = words(document)
     assert "0 of 6 contain the average" in text

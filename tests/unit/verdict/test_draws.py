@@ -18,6 +18,7 @@ from rackrate.verdict.draws import (
     draws_needed,
     has_changed,
 )
+from tests.unit.verdict.agreement import assert_agree
 
 ERROR = 0.003
 #: Four placements in which the arm is twice as fast, with luck of about 3 %.
@@ -273,6 +274,8 @@ def test_the_same_draws_once_more_never_widen_an_interval(draws, error):
     twice = answer(draws * 2, error=error, least=30)
     for name in ("ci95", "ci_simultaneous", "prediction95"):
         wide, narrow = getattr(one, name), getattr(twice, name)
+        if wide is None:  # too few draws
+            continue
         assert narrow[0] >= wide[0] * (1 - 1e-9)
         assert narrow[1] <= wide[1] * (1 + 1e-9)
 
@@ -299,5 +302,4 @@ def test_any_draws_get_a_word_and_figures_that_agree(draws, error, least, furthe
     assert (found.verdict == "inconclusive") == (found.reason is not None)
     if found.prospect is not None:
         assert 0 <= found.prospect <= 1
-    if found.verdict in ("better", "worse"):
-        assert found.ci95[0] > 1.05 or found.ci95[1] < 1 / 1.05
+    assert_agree(found.verdict, found.ci_simultaneous, 0.05)

@@ -17,6 +17,7 @@ from rackrate.verdict.layout import Value
 from rackrate.verdict.percentiles import percentiles
 from rackrate.verdict.steadiness import compare_steadiness, spread
 from rackrate.verdict.student import student_t
+from tests.unit.verdict.agreement import assert_agree
 
 
 def one_pair(values, nodes="ab"):
@@ -431,13 +432,13 @@ def test_any_values_get_a_word_and_consistent_figures(cells, data):
     cut = data.draw(st.integers(0, len(values)))
     found = estimate(values[:cut], values[cut:])
     assert found.verdict in ("better", "worse", "no meaningful difference", "inconclusive")
-    if found.ci95 is not None:
-        assert found.ci_simultaneous[0] <= found.ci95[0] * (1 + 1e-9)
-        assert found.ci95[0] <= found.ratio * (1 + 1e-9)
-        assert found.ratio <= found.ci95[1] * (1 + 1e-9)
-    if found.verdict in ("better", "worse"):
-        low, high = found.ci_simultaneous
-        assert low > 1.05 or high < 1 / 1.05
+    for ends in (found.ci95, found.ci_simultaneous):
+        if ends is not None:
+            assert ends[0] <= found.ratio * (1 + 1e-9)
+            assert found.ratio <= ends[1] * (1 + 1e-9)
+    assert_agree(found.verdict, found.ci_simultaneous, 0.05)
+    if found.stack is not None:
+        assert_agree(found.stack.verdict, found.stack.ci_simultaneous, 0.05)
     assert (found.reason is None) == (found.verdict != "inconclusive")
     compare_steadiness(values[:cut], values[cut:])
     spread(values)

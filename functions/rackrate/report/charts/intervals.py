@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROW = (220, 30)
-#: The width of the line of an interval; within it, that of the unadjusted one.
-_THIN, _THICK = 1.6, 4.5
+#: The width of the line of an interval.
+_THIN = 1.6
 _SCALE = (220, 24)
 _ALONE = (canvas.WIDTH, 74)
 #: The room beside an axis.
@@ -43,18 +43,16 @@ _STEPS = (
 
 @dataclass(frozen=True)
 class Ratio:
-    """A ratio of two arms with its intervals.
+    """A ratio of two arms with its interval.
 
     Attributes:
         value: the ratio; 1 means no difference.
-        alone: its own 95 % interval; in a row of a table the one that the row tells.
-        wider: the interval adjusted for the number of verdicts, if both are drawn.
+        interval: its interval.
         threshold: a ratio between 1 / (1 + threshold) and 1 + threshold does not matter.
     """
 
     value: float
-    alone: tuple[float, float]
-    wider: tuple[float, float] | None
+    interval: tuple[float, float]
     threshold: float
 
     @property
@@ -75,12 +73,12 @@ class Ratio:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The logarithms of the ends of the wider interval."""
-        low, high = self.wider or self.alone
+        """The logarithms of the ends of the interval."""
+        low, high = self.interval
         return math.log(min(low, self.value)), math.log(max(high, self.value))
 
     def _values(self) -> tuple[float, ...]:
-        return (self.value, *self.alone, *(self.wider or ()), 1 + self.threshold)
+        return (self.value, *self.interval, 1 + self.threshold)
 
 
 def common_reach(ratios: Iterable[Ratio]) -> float:
@@ -115,7 +113,7 @@ def ratio_scale(reach: float, *, name: str) -> str:
 
 
 def interval_alone(ratio: Ratio, *, name: str, title: str, description: str) -> str:
-    """Draw a ratio on its own axis, with its intervals as large as possible."""
+    """Draw a ratio on its own axis, with its interval as large as possible."""
     low, high = ratio.ends
     half = math.log(1 + ratio.threshold)
     if ratio.shows_one:
@@ -164,24 +162,22 @@ def _one(ax: Axes, ratio: Ratio) -> None:
         ax.add_patch(Rectangle((band[0], 0), width, 1, facecolor=BAND, lw=0, clip_on=False))
     if first < 0 < last:
         ax.plot([0, 0], [0, 1], color=QUIET, lw=1, clip_on=False)
-    _span(ax, ratio.wider or ratio.alone, _THIN)
-    if ratio.wider is not None:
-        _span(ax, ratio.alone, _THICK)
+    _span(ax, ratio.interval)
     middle = math.log(ratio.value)
     if first <= middle <= last:
         ax.plot([middle], [0.5], "o", color=INK, markersize=6, clip_on=False, zorder=4)
 
 
-def _span(ax: Axes, interval: Sequence[float], width: float) -> None:
+def _span(ax: Axes, interval: Sequence[float]) -> None:
     """Draw an interval as a line; an end beyond the axis is an arrow."""
     first, last = ax.get_xlim()
     low, high = (math.log(end) for end in interval)
     ends = [max(low, first), min(high, last)]
     if ends[0] <= ends[1]:
-        ax.plot(ends, [0.5, 0.5], color=INK, lw=width, clip_on=False, zorder=3)
+        ax.plot(ends, [0.5, 0.5], color=INK, lw=_THIN, clip_on=False, zorder=3)
     for end, inside in ((low, low >= first), (high, high <= last)):
-        if inside and width == _THIN:
-            ax.plot([end, end], [0.28, 0.72], color=INK, lw=width, clip_on=False, zorder=3)
+        if inside:
+            ax.plot([end, end], [0.28, 0.72], color=INK, lw=_THIN, clip_on=False, zorder=3)
     if low < first:
         ax.plot([first], [0.5], "<", color=INK, markersize=7, clip_on=False)
     if high > last:

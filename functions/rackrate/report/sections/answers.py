@@ -21,7 +21,7 @@ from rackrate.verdict import campaign as wording
 from rackrate.verdict.answers import Answer, DrawRatio
 from rackrate.verdict.model import Ends
 from rackrate_text.units import UNKNOWN, change, changes, metric_column, moment, percent, quantity
-from rackrate_text.words import capitalized, counted
+from rackrate_text.words import capitalized, counted, interval_title
 
 _REST = "campaign.json lists"
 
@@ -54,7 +54,7 @@ def answers_section(page: CampaignMaterial) -> str:
     shown = comparisons.table(
         rows,
         heads=(
-            "average change, and its 95 % CI",
+            f"average change, and its {interval_title(len(answers))}",
             "medians of the draws",
             "next deployment (95 % prediction each)",
             *([] if scope else ["applies to"]),
@@ -77,7 +77,7 @@ def _average(answer: Answer) -> intervals.Ratio | None:
     """The drawable average of an answer, or None."""
     if answer.ratio is None or answer.shown_interval is None:
         return None
-    found = intervals.Ratio(answer.ratio, answer.shown_interval, None, answer.threshold)
+    found = intervals.Ratio(answer.ratio, answer.shown_interval, answer.threshold)
     return found if found.drawable else None
 
 
@@ -102,10 +102,8 @@ def _next_cell(answer: Answer) -> str:
 
 def _in_words(answer: Answer) -> str:
     said = f"Average change {change(answer.ratio)}"
-    if answer.ci95:
-        said += f", 95 % CI {changes(answer.ci95)}"
-    if answer.ci_simultaneous:
-        said += f", adjusted for all answers {changes(answer.ci_simultaneous)}"
+    if answer.shown_interval:
+        said += f", 95 % CI adjusted for all answers {changes(answer.shown_interval)}"
     if answer.prediction95:
         said += f"; the next deployment {changes(answer.prediction95)}"
     return said
@@ -127,13 +125,13 @@ def _levels(page: CampaignMaterial, answer: Answer, index: int) -> str:
 
 def _about(answers: Sequence[Answer]) -> str:
     """A sentence that tells the interval of the average from the prediction."""
-    if not any(answer.ci95 for answer in answers):
+    if not any(answer.shown_interval for answer in answers):
         return ""
     return (
         '<p class="quiet">The average is what the group buys over many deployments; its interval'
         " shrinks with every draw. The prediction is what one deployment will get; it stays as wide"
-        " as placements differ. The verdict rests on an interval that is adjusted for all answers,"
-        " which is with each answer below.</p>"
+        " as placements differ. The interval is adjusted for all answers, and cut to what the"
+        " verdict says.</p>"
     )
 
 

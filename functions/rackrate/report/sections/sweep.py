@@ -62,7 +62,7 @@ def _columns(metric: SweptMetric, each: SweepCell) -> dict[str, str]:
         "total": text(quantity(each.total, each.unit)),
         **_median_time(metric, each),
         _change_head(metric): text(_change(metric, each)),
-        "95 % CI": text(_ends(metric, each)),
+        "95 % CI, adjusted": text(_ends(metric, each)),
         "verdict": word,
     }
 
@@ -91,9 +91,9 @@ def _change(metric: SweptMetric, each: SweepCell) -> str:
 
 
 def _ends(metric: SweptMetric, each: SweepCell) -> str:
-    if each.ci95 is None or not _adds_up(metric):
-        return changes(each.ci95)
-    low, high = map(percent, each.ci95)
+    if each.shown_interval is None or not _adds_up(metric):
+        return changes(each.shown_interval)
+    low, high = map(percent, each.shown_interval)
     return f"{low} to {high}"
 
 
@@ -123,8 +123,8 @@ def _figure(metric: SweptMetric) -> str:
             continue
         first = firsts.get(each.arm)
         ends = (
-            (each.ci95[0] * first, each.ci95[1] * first)
-            if each.ci95 is not None and first is not None
+            (each.shown_interval[0] * first, each.shown_interval[1] * first)
+            if each.shown_interval is not None and first is not None
             else None
         )
         tip = f"{each.value}, {each.arm}: {quantity(each.mean, each.unit)}"
@@ -168,8 +168,8 @@ def _figure(metric: SweptMetric) -> str:
                 "runs": each.runs,
                 metric_column(f"{metric.metric}_mean", each.unit): each.mean,
                 "ratio": each.ratio,
-                "ci95_low": each.ci95[0] if each.ci95 else None,
-                "ci95_high": each.ci95[1] if each.ci95 else None,
+                "ci_simultaneous_low": (each.shown_interval or (None, None))[0],
+                "ci_simultaneous_high": (each.shown_interval or (None, None))[1],
                 "verdict": each.verdict,
                 "share_of_nominal": each.share_of_nominal,
             }
@@ -191,8 +191,8 @@ def _how_to_read(shown: tiers.Tiers) -> list[str]:
     said = []
     if any(tier.ends for tier in shown.tiers):
         said.append(
-            "Lines through dots: the 95 % interval of the ratio to the first value, as multiples of"
-            " its mean."
+            "Lines through dots: the adjusted 95 % interval of the ratio to the first value, as"
+            " multiples of its mean."
         )
     if shown.limit is not None:
         said.append("Dashed: the documented peak bandwidth of the instance type.")

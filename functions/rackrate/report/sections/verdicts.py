@@ -16,7 +16,7 @@ from rackrate.report.values import Value, by_column
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
 from rackrate_text.units import UNKNOWN, change, changes, percent, quantity
-from rackrate_text.words import WHY_WIDE, capitalized, counted, interval_title, is_wide, listed
+from rackrate_text.words import capitalized, counted, interval_title, listed
 
 _STEADINESS: Mapping[Word, str] = {
     "better": "steadier than the baseline",
@@ -86,7 +86,7 @@ def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, cap
             subject=wording.subject(verdict),
             sides=wording.heading(verdict),
             word=verdict.verdict,
-            ratio=_ratio_of(verdict, both=False),
+            ratio=_ratio_of(verdict),
             intervals=_intervals_in_words(verdict),
             cells=(
                 _intervals_cell(verdict),
@@ -113,14 +113,11 @@ def _adjusted_for(verdicts: Sequence[Verdict]) -> int:
     return len(verdicts) if any(verdict.ci_simultaneous for verdict in verdicts) else 0
 
 
-def _ratio_of(verdict: Verdict, *, both: bool) -> intervals.Ratio | None:
-    """The drawable ratio of a verdict, with both intervals or the adjusted one; or None."""
-    if verdict.ratio is None or verdict.ci95 is None:
+def _ratio_of(verdict: Verdict) -> intervals.Ratio | None:
+    """The drawable ratio of a verdict with its interval, or None."""
+    if verdict.ratio is None or verdict.ci_simultaneous is None:
         return None
-    ends, wider = verdict.ci95, verdict.ci_simultaneous
-    if not both:
-        ends, wider = wider or ends, None
-    found = intervals.Ratio(verdict.ratio, ends, wider, verdict.threshold)
+    found = intervals.Ratio(verdict.ratio, verdict.ci_simultaneous, verdict.threshold)
     return found if found.drawable else None
 
 
@@ -128,8 +125,8 @@ def _intervals_cell(verdict: Verdict) -> str:
     if verdict.ratio is None:
         return UNKNOWN
     lines = [f"<strong>{text(change(verdict.ratio))}</strong>"]
-    if verdict.ci_simultaneous or verdict.ci95:
-        lines.append(text(changes(verdict.ci_simultaneous or verdict.ci95)))
+    if verdict.ci_simultaneous:
+        lines.append(text(changes(verdict.ci_simultaneous)))
     if verdict.stack is not None:
         stack = changes(verdict.stack.ci_simultaneous)
         lines.append(f"{text(stack)} for this stack's placement")
@@ -137,12 +134,10 @@ def _intervals_cell(verdict: Verdict) -> str:
 
 
 def _intervals_in_words(verdict: Verdict) -> str:
-    """The change with all its intervals; the details have the one that the table leaves out."""
+    """The change with its intervals."""
     said = f"Change {change(verdict.ratio)}"
-    if verdict.ci95:
-        said += f", 95 % CI {changes(verdict.ci95)}"
     if verdict.ci_simultaneous:
-        said += f", adjusted {changes(verdict.ci_simultaneous)}"
+        said += f", adjusted 95 % CI {changes(verdict.ci_simultaneous)}"
     if verdict.stack is not None:
         said += f", for this stack's placement {changes(verdict.stack.ci_simultaneous)}"
     return said
@@ -182,19 +177,10 @@ def about_intervals(verdicts: Sequence[Verdict]) -> str:
     """A sentence that explains the adjusted interval."""
     if _adjusted_for(verdicts) < 2:
         return ""
-    wide = [
-        wording.subject(verdict)
-        for verdict in verdicts
-        if is_wide(verdict.verdict, verdict.ci_simultaneous)
-    ]
-    decided = (
-        f" <strong>{text(capitalized(listed(wide)))}</strong> {'is' if len(wide) == 1 else 'are'}"
-        f" decided although the adjusted interval includes no difference. {WHY_WIDE}"
-    )
     return (
-        '<p class="quiet">An adjusted interval is wider than a 95 % interval of one test alone: in'
-        " 95 of 100 runs like this one, all intervals of the table contain the true change. The"
-        f" unadjusted ones are with each test below.{decided if wide else ''}</p>"
+        '<p class="quiet">An adjusted interval is wider than a 95 % interval of one test alone,'
+        " so that in 95 of 100 runs like this one all of them contain the true change. It ends at"
+        " the threshold where the verdict excludes the other side.</p>"
     )
 
 
@@ -223,25 +209,25 @@ def explained(page: Material, verdict: Verdict, *, name: str) -> str:
 
 
 def _figure(page: Material, verdict: Verdict, name: str) -> str:
-    found = _ratio_of(verdict, both=True)
+    found = _ratio_of(verdict)
     if found is None:
         return ""
     compared = f"{wording.subject(verdict)}, {wording.heading(verdict)}"
-    words = f"{_intervals_in_words(verdict)}{' (the thin line)' if found.wider else ''}."
+    words = f"{_intervals_in_words(verdict)}."
     notes = f"Band: differences below {percent(found.threshold)}, which do not matter."
     if not found.shows_one:
         notes = "0 %, which is no difference, is far out of the picture."
     chart = intervals.interval_alone(
         found,
         name=f"ratio-{name}",
-        title=f"{compared}: the change with its intervals.",
+        title=f"{compared}: the change with its interval.",
         description=f"{words} {notes}",
     )
     return figure(
         "interval",
         f"ratio-{name}",
         chart,
-        title="The change with its intervals.",
+        title="The change with its interval.",
         text=words,
         notes=notes,
         page=page,

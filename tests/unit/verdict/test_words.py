@@ -1,0 +1,122 @@
+"""A word and its interval never contradict: in runs, over draws and in sweeps."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackrate.verdict.draws import Draw, DrawsQuestion, answer_draws
+from rackrate.verdict.estimate import ERROR, Estimate, Outlook, Wider, settle
+from rackrate.verdict.estimator import Question, RunsQuestion, answer, answer_runs
+from rackrate.verdict.layout import Value
+from tests.unit.verdict.agreement import assert_agree
+from tests.unit.verdict.test_sweeps import cells, run
+
+thresholds = st.floats(0.001, 1.0)
+estimates = st.builds(
+    Estimate,
+    log_ratio=st.floats(-3, 3) | st.floats(-0.1, 0.1),
+    of_blocks=st.floats(1e-12, 0.1),
+    block_freedom=st.integers(1, 30).map(float),
+    of_units=st.floats(0, 0.01),
+    unit_freedom=st.integers(1, 30).map(float),
+    least=st.floats(0, 0.01),
+)
+
+
+@settings(max_examples=500)
+@given(st.lists(estimates, min_size=1, max_size=8), thresholds, st.floats(0.001, ERROR))
+def test_the_words_of_any_family_agree_with_their_intervals(family, threshold, error):
+    outlook = Outlook(threshold, 1 - error / len(family))
+    for found, settled in zip(family, settle(family, outlook.edge, error), strict=True):
+        low, high = found.shown(outlook, settled)
+        assert_agree(found.word(settled, "higher"), (low, high), threshold)
+        assert low <= math.exp(found.log_ratio) * (1 + 1e-9)
+        assert math.exp(found.log_ratio) <= high * (1 + 1e-9)
+
+
+@given(estimates, st.floats(-1e-4, 1e-4), st.booleans(), thresholds)
+def test_ends_at_the_threshold_are_printed_on_their_side(found, distance, above, threshold):
+    """The end that is next to the threshold is a rounding error away from it."""
+    outlook = Outlook(threshold, 0.99)
+    half = found.half_width(0.99)
+    shift = outlook.edge + distance + (half if above else -half)
+    near = Estimate(shift, found.of_blocks, found.block_freedom, least=half)
+    (settled,) = settle([near], outlook.edge, 0.01)
+    assert_agree(near.word(settled, "higher"), near.shown(outlook, settled), threshold)
+
+
+@given(estimates, estimates, st.floats(0.5, 0.999))
+def test_a_wider_scope_is_never_surer_than_these_nodes(one, other, confidence):
+    wider = Wider(one.log_ratio, other.of_blocks, other.block_freedom, narrower=one)
+    assert wider.half_width(confidence) >= one.half_width(confidence)
+
+
+logs = st.floats(-0.3, 0.3)
+series = st.lists(logs, min_size=2, max_size=9)
+
+
+def values(found, name="ab"):
+    return [Value(block, *name, math.exp(log)) for block, log in enumerate(found, 1)]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(series, logs), min_size=1, max_size=4), thresholds)
+def test_the_words_of_a_run_agree_with_their_intervals(tests, threshold):
+    questions = [
+        Question(values([level + each / 20 for each in found]), values([0.0] * 9, "cd"), "higher")
+        for found, level in tests
+    ]
+    for found in answer(questions, threshold=threshold):
+        assert_agree(found.verdict, found.ci_simultaneous, threshold)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(series, logs), min_size=1, max_size=4), thresholds)
+def test_the_words_against_earlier_runs_agree_with_their_intervals(tests, threshold):
+    questions = [
+        RunsQuestion(values([level] * 6), [values([each / 20] * 6) for each in found], "higher")
+        for found, level in tests
+    ]
+    for found in answer_runs(questions, threshold=threshold):
+        assert_agree(found.verdict, found.ci_simultaneous, threshold)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(series, logs), min_size=1, max_size=4), thresholds, st.integers(1, 12))
+def test_the_words_over_draws_agree_with_their_intervals(tests, threshold, least):
+    questions = [
+        DrawsQuestion([Draw(math.exp(level + each / 20), 0.003) for each in found], "higher")
+        for found, level in tests
+    ]
+    for found in answer_draws(questions, threshold=threshold, least=least, most=12):
+        assert_agree(found.verdict, found.ci_simultaneous, threshold)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(series, logs), min_size=2, max_size=3), thresholds)
+def test_the_words_of_a_sweep_agree_with_their_intervals(steps, threshold):
+    runs = [
+        run(f"v{number}", 1e9 * math.exp(level + each / 20))
+        for number, (found, level) in enumerate(steps)
+        for each in found
+    ]
+    for found in cells(*runs, threshold=threshold):
+        if found.verdict is not None:
+            assert_agree(found.verdict, found.ci_simultaneous, threshold)
+
+
+def test_a_difference_that_holm_decides_has_an_interval_beyond_the_threshold():
+    """The default plan printed `p99 -82.4 %, -97.3 to +14 %, better` beside two clear tests."""
+    clear = Estimate(1.0, 1e-6, 5.0)
+    near = Estimate(-1.74, 0.39, 5.0)
+    family = [clear, clear, near]
+    outlook = Outlook(0.05, 1 - ERROR / 3)
+    settled = settle(family, outlook.edge, ERROR)
+    assert settled == ["beyond"] * 3
+    assert near.interval(outlook.confidence)[1] > 1.0
+    low, high = near.shown(outlook, settled[2])
+    assert (low, high) == (near.interval(outlook.confidence)[0], pytest.approx(1 / 1.05))
