@@ -300,6 +300,31 @@ def false_verdicts(runs: int, worlds: Sequence[World], blocks: Sequence[int]) ->
             yield Line(said, count / (runs // 2), seed, high=0.05, asked=asked)
 
 
+def joint(runs: int) -> Iterator[Line]:
+    """Whether all intervals of a run that looks contain their truth, each cut to its word.
+
+    A truth next to the threshold beside clear ones is the worst case: there a word is false with
+    the whole error of the run, and the other intervals are wrong besides.
+    """
+    edge = 1 + THRESHOLD
+    cases: tuple[tuple[str, float, float], ...] = (
+        ("10 % more", 1.1, ERROR),
+        ("a hair within the threshold", edge * (1 - 1e-6), 2 * ERROR),
+        ("a hair beyond the threshold", edge * (1 + 1e-6), 2 * ERROR),
+    )
+    for (text, near, most), ends in itertools.product(cases, ((6, 6), (6, 12))):
+        truths = [near, 2.0, 2.0]
+        said = f"{text}, two clear, {ends[0]} to {ends[1]} blocks: an interval misses its truth"
+        seed = zlib.crc32(said.encode())
+        missed = 0
+        for number in range(runs // 4):
+            found = until_enough(truths, 0.06, 0.0, ends, seed + number)[1]
+            shown = [each.ci_simultaneous for each in found]
+            missed += not all(map(covers, shown, truths))
+        slack = 3 * math.sqrt(most / (runs // 4))
+        yield Line(said, missed / (runs // 4), seed, high=most + slack)
+
+
 def best_possible(pairs: int, blocks: int = 6) -> float:
     """The power of a test that knows the noise exactly. No method has more at this confidence.
 
@@ -682,6 +707,8 @@ def further(runs: int) -> Iterator[str | Line]:
     yield from power(runs)
     yield "The words, six blocks"
     yield from words(runs)
+    yield "All printed intervals of a run together; asked: 5 %, next to the threshold 10 %"
+    yield from joint(runs)
     yield "Arms on the same nodes; asked: 95 %"
     yield from same_nodes(runs)
     yield "Alternating directions, the arm is 3 % better one way; asked: at most 5 %, 90 %"

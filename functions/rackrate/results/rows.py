@@ -101,7 +101,7 @@ VERDICTS = (
     Column("ratio", "double", "the arm's geometric mean divided by the baseline's"),
     Column("ci95_low", "double", "lower end of the 95 % interval of this ratio alone"),
     Column("ci95_high", "double", "upper end of that interval"),
-    Column("ci_simultaneous_low", "double", "lower end of the interval adjusted for all verdicts"),
+    Column("ci_simultaneous_low", "double", "lower end of the adjusted interval, cut to the word"),
     Column("ci_simultaneous_high", "double", "upper end of that interval"),
     Column("confidence_simultaneous", "double", "the confidence of that interval"),
     Column("threshold", "double", "differences below this share do not matter"),

@@ -142,7 +142,7 @@ def test_the_opening_tells_the_next_deployment_only_with_enough_draws():
 def test_the_first_runs_own_interval_stands_beside_the_campaigns():
     document = campaign(answers=(answer(),))
     assert rows(document, "Changes: treatment against baseline") == [
-        ["tcp-1 throughput", "+94 % +92.1 to +95.9 %", "+84.6 % +66 to +106 %", "+47 to +132 %"]
+        ["tcp-1 throughput", "+94 % +92.1 to +95.9 %", "+84.6 % +69 to +102 %", "+47 to +132 %"]
     ]
     text = words(document)
     assert "0 of 6 contain the average" in text

@@ -22,6 +22,7 @@ CASES = {
     "false verdicts": lambda: proof.false_verdicts(RUNS, WORLDS[:4], (6,)),
     "power": lambda: proof.power(RUNS // 2),
     "words": lambda: proof.words(RUNS // 2),
+    "joint": lambda: proof.joint(RUNS // 2),
     "arms on the same nodes": lambda: proof.same_nodes(RUNS),
     "directions": lambda: proof.directions(RUNS),
     "placements": lambda: proof.placements(RUNS),
