@@ -349,7 +349,7 @@ def test_a_failed_campaign_names_its_error_and_shows_what_it_has(
     assert done.exit_code == 1
     assert f"Campaign {CAMPAIGN} failed." in done.stderr
     assert "NodesUnavailable: the node group has no capacity in us-east-1a" in done.stderr
-    assert "+69 to +102 %" in done.stdout
+    assert "+66 to +106 %" in done.stdout
     assert "Step 4 (new nodes" in done.stdout and "lost: the node group" in done.stdout
     assert (tmp_path / CAMPAIGN / "report.html").exists()
 
@@ -458,7 +458,7 @@ def test_watch_of_a_campaign_that_is_over_prints_its_answers(
     measured.record_campaign(CAMPAIGN, status="degraded")
     done = rackrate("campaign", "watch", "latest", "--stack", measured.name, "--out", tmp_path)
     assert done.exit_code == 0, done.output
-    assert "+69 to +102 %" in done.stdout
+    assert "+66 to +106 %" in done.stdout
     assert (tmp_path / run_of(4) / "report.html").exists()
 
 
