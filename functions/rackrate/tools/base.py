@@ -77,6 +77,7 @@ class Metric:
             if they do not.
         samples: the key of the raw values for pooled percentiles in `Measurement.samples`, or of
             their histogram in `Measurement.histograms`; None when there are none.
+        share: of a percentile the share of the raw values up to it; None for other metrics.
 
     Raises:
         ValueError: there is no such unit, or the step is not positive.
@@ -89,6 +90,7 @@ class Metric:
     step: float
     digits: int | None = None
     samples: str | None = None
+    share: float | None = None
 
     def __post_init__(self) -> None:
         unit_of(self.unit)
@@ -306,14 +308,19 @@ class Measurement:
 #: The percentiles of raw values that may be metrics, and the share of the values up to each.
 PERCENTILES = {"p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 PercentileName = Literal["p90", "p95", "p99", "p99.9"]
-#: So many values have to lie beyond a percentile; so many are needed for a median.
-_BEYOND, _FOR_A_MEDIAN = 2, 20
+#: So many values have to be expected beyond a percentile; so many are needed for a median. With
+#: fewer, a block has or has not a burst beyond its percentile, and six blocks tell too little.
+_BEYOND, _FOR_A_MEDIAN = 5, 20
+
+
+def least_for(share: float) -> int:
+    """The fewest raw values for a verdict or an interval of the percentile above this share."""
+    return round(_BEYOND / (1 - share))
 
 
 def least_values(percentiles: Sequence[PercentileName]) -> int:
     """The fewest raw values that a trial needs for a median and these percentiles."""
-    beyond = [round(_BEYOND / (1 - PERCENTILES[name])) for name in percentiles]
-    return max([_FOR_A_MEDIAN, *beyond])
+    return max([_FOR_A_MEDIAN, *(least_for(PERCENTILES[name]) for name in percentiles)])
 
 
 def nearest_rank(ordered: Sequence[float], quantile: float) -> float:
@@ -462,7 +469,7 @@ class LatencyTest(TestBase):
         tuple[PercentileName, ...], Field(strict=False, max_length=len(PERCENTILES))
     ] = ("p99",)
     """Percentiles that are metrics besides the median: `p90`, `p95`, `p99`, `p99.9`. Each needs
-    enough raw values in a trial: two beyond it."""
+    enough raw values in a trial: five beyond it, such as 500 for `p99`."""
 
     @field_validator("percentiles")
     @classmethod
@@ -484,6 +491,7 @@ class LatencyTest(TestBase):
                 step=self.latency_step,
                 digits=self.latency_digits,
                 samples="latency",
+                share=PERCENTILES[self.percentile_metrics[name]] if name != "latency" else None,
             )
             for name, which in named.items()
         )

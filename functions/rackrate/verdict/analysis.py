@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from rackrate.plan.arms import Arm
 from rackrate.plan.ceilings import ceiling, limit_for
 from rackrate.plan.looks import look_level, looks
 from rackrate.tools import Metric, TestBase
+from rackrate.tools.base import least_for
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unshared
 from rackrate.verdict.kinds import partition_pairs, partitions_in_words, zones_in_words
@@ -83,6 +85,7 @@ def analyze_run(
             evidence.values(test, metric, plan.baseline),
             metric.better,
             metric.resolution_at,
+            _unfit(test, metric, Side(evidence, arm), Side(evidence, plan.baseline)),
         )
         for test, metric, arm in chosen
     ]
@@ -210,6 +213,7 @@ def cross_verdicts(
             [run.values(test, metric, arm) for run in before],
             metric.better,
             metric.resolution_at,
+            _unfit(test, metric, *(Side(run, arm) for run in (after, *before))),
         )
         for test, metric, arm in chosen
     ]
@@ -315,6 +319,21 @@ def _verdict(
         marks=marks,
         drift=_drift(found, metric, names),
         steadiness=steadiness,
+    )
+
+
+def _unfit(test: TestBase, metric: Metric, *sides: Side) -> str | None:
+    """Why a percentile's values cannot be compared; None if they can."""
+    if metric.share is None:
+        return None
+    trials = [trial for side in sides for trial in side.trials(test)]
+    counts = [trial.samples.get(metric.samples or "", trial.detail("requests")) for trial in trials]
+    fewest = min((count for count in counts if count is not None), default=math.inf)
+    if fewest >= (least := least_for(metric.share)):
+        return None
+    return (
+        f"a trial has only {fewest:.0f} values, and the {metric.statistic} takes {least}: raise the"
+        " test's seconds, rate or number"
     )
 
 

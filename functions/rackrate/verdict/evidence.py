@@ -69,8 +69,9 @@ class Evidence:
         from rackrate.verdict.layout import Value  # importing numpy is slow; few functions do
 
         return [
-            Value(trial.block, trial.client, trial.server, trial.values[metric.name])
+            Value(trial.block, trial.client, trial.server, value)
             for trial in self.by_test_and_arm.get((test.name, arm), [])
+            if (value := trial.values.get(metric.name)) is not None
         ]
 
 

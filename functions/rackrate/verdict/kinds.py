@@ -30,7 +30,7 @@ def partition_pairs(arm: Arm, trials: Sequence[Trial], metric: str) -> Partition
         shares = nodes[trial.client].shares_partition(nodes[trial.server])
         if shares is None:
             return None
-        values[shares].append(trial.values[metric])
+        values[shares] += [trial.values[metric]] if metric in trial.values else []
         pairs[shares].add(trial.nodes)
     if not pairs:
         return None

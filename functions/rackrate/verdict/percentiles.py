@@ -9,6 +9,7 @@ import numpy as np
 
 from rackrate.histograms import Histogram, merged
 from rackrate.plan.fields import LEAST_BLOCKS
+from rackrate.tools.base import least_for
 from rackrate.verdict.layout import Floats
 from rackrate.verdict.model import Ends, Percentiles
 from rackrate.verdict.student import student_t
@@ -28,8 +29,8 @@ def percentiles(blocks: Sequence[Sequence[float] | Floats | Histogram]) -> Perce
 
     Returns:
         The percentiles in the unit of the values; None where there are too few values for at least
-        one to lie beyond the percentile. A percentile has an interval if every block of at least
-        six has enough values for it.
+        one to lie beyond the percentile. A percentile has an interval if there are six blocks, each
+        with five values or more expected on either side of it.
     """
     counted = [block for block in blocks if isinstance(block, Histogram)]
     sections: Sequence[Floats | Histogram] = counted or [
@@ -40,7 +41,9 @@ def percentiles(blocks: Sequence[Sequence[float] | Floats | Histogram]) -> Perce
     intervals = {
         name: interval
         for name, share in SHARES.items()
-        if (interval := _interval(found[name], [_at(section, share) for section in sections]))
+        if len(sections) >= LEAST_BLOCKS
+        and min(map(len, sections)) >= least_for(max(share, 1 - share))
+        and (interval := _interval(found[name], [_at(section, share) for section in sections]))
     }
     return Percentiles(**found, intervals=intervals, samples=len(pooled))
 
@@ -58,7 +61,7 @@ def _at(values: Floats | Histogram, share: float) -> float | None:
 
 def _interval(pooled: float | None, sections: Sequence[float | None]) -> Ends | None:
     known = [value for value in sections if value is not None and value > 0]
-    if not pooled or pooled <= 0 or len(known) < max(LEAST_BLOCKS, len(sections)):
+    if not pooled or pooled <= 0 or len(known) < len(sections):
         return None
     error = float(np.std(np.log(np.array(known) / pooled), ddof=1)) / math.sqrt(len(known))
     half = student_t(0.95, len(known) - 1) * error

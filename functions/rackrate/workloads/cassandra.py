@@ -431,7 +431,7 @@ def _measurement(report: dict[str, Any], test: Test) -> Measurement:
     if requests < least_values(test.percentiles):
         raise ParseError(
             f"{requests} requests were answered, and its percentiles need "
-            f"{least_values(test.percentiles)}"
+            f"{least_values(test.percentiles)}: raise seconds, or ask for lower percentiles"
         )
     by_function = result["cycle_latency_by_fn"]
     reads = decoded(by_function["read"]["histogram"], 1.0).total if "read" in by_function else 0

@@ -131,7 +131,10 @@ class Test(WorkloadTest):
         what = "of the time until replicas have acknowledged a write"
         return (
             Metric("latency", "s", "lower", f"median {what}", _STEP, _DIGITS),
-            Metric("latency_p99", "s", "lower", f"99th percentile {what}", _STEP, _DIGITS),
+            Metric(
+                *("latency_p99", "s", "lower", f"99th percentile {what}", _STEP, _DIGITS),
+                share=0.99,
+            ),
             Metric(
                 "operations",
                 "operations/s",

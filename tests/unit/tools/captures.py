@@ -19,11 +19,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from rackrate import tools
 from rackrate.tools import ParseError, TestBase
+from rackrate.tools.base import LatencyTest
 from rackrate_text.units import quantity
 
 DATA = Path(__file__).parents[1] / "data"
@@ -107,6 +109,15 @@ def captures() -> Iterator[Capture]:
         raise ValueError(f"captures without {INDEX} beside them: {sorted(map(str, strays))}")
 
 
+def load_short(tool: str, **fields: Any) -> TestBase:
+    """A test as short as those captured. No plan may ask for a p99 of so few values."""
+    asked = tuple(fields.pop("percentiles", ("p99",)))
+    if not issubclass(tools.test_class(tool), LatencyTest):
+        return tools.load_test({"name": "captured", "tool": tool, **fields})
+    test = tools.load_test({"name": "captured", "tool": tool, **fields, "percentiles": ()})
+    return test.model_copy(update={"percentiles": asked})
+
+
 def _of_version(index: Path) -> Iterator[Capture]:
     tool, version = index.parts[-3:-1]
     files = {path.stem: path for path in index.parent.iterdir() if path != index}
@@ -118,7 +129,7 @@ def _of_version(index: Path) -> Iterator[Capture]:
             *("test", "printed", "refused")
         }:
             raise ValueError(f"{index}: {situation} needs test, and either printed or refused")
-        test = tools.load_test({"name": "captured", "tool": tool, **said["test"]})
+        test = load_short(tool, **said["test"])
         printed = {name: Printed.read(text) for name, text in said.get("printed", {}).items()}
         path = files[situation]
         yield Capture(tool, version, situation, test, printed, said.get("refused"), path)

@@ -25,7 +25,7 @@ from rackrate.tools import (
     ping,
 )
 from rackrate.tools.base import LOG_BYTES, interval_seconds, merged_remainder
-from tests.unit.tools.captures import DATA
+from tests.unit.tools.captures import DATA, load_short
 
 ONE = iperf3.Test(name="tcp-1", streams=1, seconds=2)
 EIGHT = iperf3.Test(name="tcp-8", streams=8, seconds=1)
@@ -196,7 +196,7 @@ def test_a_tool_is_given_plain_arguments(tool, fields, expected):
             "fortio",
             {"requests_per_second": 100, "percentiles": ["p90", "p99.9"]},
             "requests_per_second",
-            "1000 requests.*too few for p90, p99.9, which takes 2000",
+            "1000 requests.*too few for p90, p99.9, which takes 5000",
         ),
         (
             "dnsperf",
@@ -213,9 +213,9 @@ def test_a_tool_is_given_plain_arguments(tool, fields, expected):
         ("fortio", {"percentiles": ["p99", "p99"]}, "percentiles", "twice; name each once"),
         (
             "fortio",
-            {"requests_per_second": 20, "connections": 101},
+            {"requests_per_second": 50, "connections": 251},
             "connections",
-            "101 for 200 requests.*lower it",
+            "251 for 500 requests.*lower it",
         ),
     ],
 )
@@ -398,7 +398,7 @@ def test_no_measurement_holds_an_impossible_number(number):
 
 
 def test_a_lost_lookup_counts_with_the_time_after_which_a_resolver_asks_again():
-    test = made("dnsperf", seconds=2, queries_per_second=100)
+    test = load_short("dnsperf", seconds=2, queries_per_second=100)
     found = tools.parse(test, read("dnsperf", "2.14.0/server-died.txt"))
     assert found.samples["latency"].count(5.0) == round(found.details["loss_ratio"] * 200) > 2
     assert found.values["latency_p99"] == 5.0
@@ -510,7 +510,7 @@ def test_ping_that_failed_is_no_measurement(name, reason):
 
 def captured(tool, version, name, **fields):
     (path,) = (DATA / tool / version).glob(f"{name}.*")
-    return made(tool, **fields), path.read_text()
+    return load_short(tool, **fields), path.read_text()
 
 
 def test_the_two_directions_of_a_bidirectional_test_are_kept_apart():

@@ -19,6 +19,7 @@ from tests.unit import builders
 
 TCP = tools.load_test({"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10})
 RTT = tools.load_test({"name": "rtt", "tool": "ping", "count": 30, "interval_seconds": 0.2})
+LATENCY = tools.load_test({"name": "latency", "tool": "sockperf", "seconds": 10})
 NETWORK = InstanceNetwork(baseline_bits_per_second=0.75e9, peak_bits_per_second=10e9)
 NODES = {"treatment": ("node-a", "node-b"), "baseline": ("node-c", "node-d")}
 
@@ -103,6 +104,13 @@ def test_failed_trials_are_left_out_and_never_zero():
     found = verdict_on(analyze_run(evidence(values)), "tcp-1")
     assert found.blocks == 5
     assert found.arm_median == pytest.approx(9.5e9)
+
+
+def test_a_trial_without_one_of_the_metrics_leaves_the_others_decided():
+    run = evidence({("latency", "treatment"): NEAR, ("latency", "baseline"): FAR}, tests=(LATENCY,))
+    median, p99 = analyze_run(run).verdicts
+    assert (median.verdict, p99.verdict) == ("better", "inconclusive")
+    assert p99.reason
 
 
 def test_warm_up_trials_are_in_no_figure():
@@ -196,6 +204,31 @@ def test_a_comparison_with_earlier_runs_that_fails_leaves_the_others_decided():
     assert {(v.test, v.verdict, v.reason) for v in found} == {
         ("tcp-1", "inconclusive", "no values"),
         ("rtt", "no meaningful difference", None),
+    }
+
+
+@pytest.mark.parametrize(("count", "is_decided"), [(499, False), (500, True)])
+def test_a_percentile_of_few_values_has_no_verdict_and_says_what_to_change(count, is_decided):
+    run = evidence({("latency", "treatment"): NEAR, ("latency", "baseline"): FAR}, tests=(LATENCY,))
+    first = min(run.trials)
+    trials = {
+        key: trial.model_copy(
+            update={
+                "values": dict.fromkeys(("latency", "latency_p99"), trial.value),
+                "samples": {"latency": count if key == first else 900},
+            }
+        )
+        for key, trial in run.trials.items()
+    }
+    run = replace(run, trials=trials)
+    median, p99 = analyze_run(run).verdicts
+    assert (median.is_decided, p99.is_decided) == (True, is_decided)
+    if not is_decided:
+        assert "raise the test's seconds" in p99.reason
+        assert (p99.ci95, p99.ci_simultaneous) == (None, None)
+    earlier = against_earlier_runs(run, {f"run-{n}": run for n in range(4)}, name="main").verdicts
+    assert {v.is_decided for v in earlier if v.metric == "latency_p99"} == {
+        is_decided or (v.arm != first.arm) for v in earlier if v.metric == "latency_p99"
     }
 
 

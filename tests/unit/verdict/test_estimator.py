@@ -391,11 +391,18 @@ def test_percentiles_are_of_pooled_raw_values_and_only_where_there_are_enough():
 
 def test_percentiles_have_intervals_where_every_block_has_enough_values():
     chance = np.random.default_rng(7)
-    found = percentiles([chance.lognormal(0, 1, 150) for _ in range(6)])
+    found = percentiles([chance.lognormal(0, 1, 500) for _ in range(6)])
     assert set(found.intervals) == {"p50", "p90", "p99"}
     low, high = found.intervals["p99"]
     assert low < found.p99 < high
-    assert percentiles([chance.lognormal(0, 1, 150) for _ in range(5)]).intervals == {}
+    assert percentiles([chance.lognormal(0, 1, 500) for _ in range(5)]).intervals == {}
+
+
+def test_a_percentile_with_fewer_than_five_values_beyond_it_in_one_block_has_no_interval():
+    blocks = [np.linspace(1, 2, 500)] * 5
+    assert "p99" not in percentiles([*blocks, np.linspace(1, 2, 499)]).intervals
+    assert "p99" in percentiles([*blocks, np.linspace(1, 2, 500)]).intervals
+    assert "p50" not in percentiles([*blocks, np.linspace(1, 2, 9)]).intervals
 
 
 # -- properties
