@@ -31,8 +31,9 @@ from lab import daemon, faults, stack
 from lab.aws.authorization.audit import RECORD_FILE, table_of
 from lab.errors import LabError
 from lab.fabric import truth as truths
-from lab.fabric.caps import all_places, change
+from lab.fabric.caps import all_places, change, links
 from lab.fabric.luck import Luck
+from lab.fabric.round_trips import machine_seconds
 from lab.fabric.truth import Setting
 from lab.progress import Progress
 from lab.setup import large
@@ -197,28 +198,37 @@ def truth(
         float, typer.Option(min=0.1, help="the instance's peak, Gbit/s; 10 is that of c5.large")
     ] = 10,
     within: Annotated[
-        float, typer.Option(min=1, help="a round trip in a rack on this machine, microseconds")
-    ] = Setting.within_seconds * 1e6,
+        float | None, typer.Option(min=1, help="a round trip in a rack, microseconds")
+    ] = None,
     between: Annotated[
-        float,
+        float | None,
         typer.Option(min=1, help="a round trip between racks without the spine, microseconds"),
-    ] = Setting.between_seconds * 1e6,
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="for programs")] = False,
 ) -> None:
     """Tell what is true over draws of places: caps and round trips, and their ratios.
 
-    With --json the answer also has the place of every node that the lab has launched.
+    What the machine adds to a round trip is measured if a lab is up, unless it is given. With
+    --json the answer also has the place of every node that the lab has launched.
     """
-    setting = Setting(
-        instance_gigabits * 1e9, network_scale(), nodes, within * 1e-6, between * 1e-6
-    )
-    found = truths.truth(Luck(seed), setting, draws)
+    source = "assumed, because no lab is up to measure it in"
+    parts = Setting.within_seconds, Setting.between_seconds
+    if within and between:
+        source = "as given"
+    elif daemon.keeper_pid() is not None:
+        source = "measured between idle nodes; it takes more between the pods of a run"
+        parts = machine_seconds(links())
+    given = (within and within * 1e-6, between and between * 1e-6)
+    machine = [one or other for one, other in zip(given, parts, strict=True)]
+    setting = Setting(instance_gigabits * 1e9, network_scale(), nodes, *machine)
+    found = {**truths.truth(Luck(seed), setting, draws), "machine": source}
     if as_json:
         print(json.dumps({**found, "places": [asdict(link) for link in all_places()]}, indent=2))
         return
     console.print(
         f"{truths.METHOD}: {draws} draws of {nodes} nodes in each arm. A round trip takes"
-        f" {within:g} µs within a rack, and between racks {between:g} µs and the spine's delay.",
+        f" {machine[0] * 1e6:.0f} µs within a rack, and between racks {machine[1] * 1e6:.0f} µs and"
+        f" the spine's delay: {source}.",
         soft_wrap=True,
     )
     for title, rows in (("over draws", "placements"), ("ratio to no group", "ratios")):
