@@ -46,6 +46,7 @@ from rackrate.verdict.draws import (
 )
 from rackrate.verdict.enough import LEAST_PROSPECT
 from rackrate.verdict.model import Baseline, Verdict
+from rackrate.verdict.sweeps import against_first
 
 RUNS = 4000
 DRAWS = (4, 6, 12)
@@ -502,6 +503,37 @@ def _runs(logs: Floats) -> Iterator[RunOnNodes]:
         yield RunOnNodes(name, [verdict], frozenset([name]), str(stack), at)
 
 
+#: The pairs of nodes of the tiers.
+TIERS = (1, 4, 16)
+
+
+def sweeps(runs: int) -> Iterator[Bounded]:
+    """The efficiency of tiers of a sweep whose pairs differ by 5 % and whose runs by 1 %.
+
+    Before, the last tier was measured twice on the same nodes, and one variance was for all tiers.
+    """
+    for of_each, before in itertools.product((2, 3, 4), (True, False)):
+        seed, chance = generator("sweeps", of_each)
+        held = np.zeros(len(TIERS) - 1)
+        for _ in range(runs):
+            logs: dict[str | int, list[float]] = {}
+            for pairs in TIERS:
+                luck = chance.normal(0.0, 0.05 / math.sqrt(pairs), of_each)
+                if before and pairs == TIERS[-1]:
+                    luck[1] = luck[0]
+                logs[pairs] = list(luck + chance.normal(0.0, 0.01, of_each))
+            for place, pairs in enumerate(TIERS[1:]):
+                found = against_first(logs, pairs, alike=before)
+                held[place] += found is not None and covers(found.interval(0.95), 1.0)
+        for pairs, figure in zip(TIERS[1:], held / runs, strict=True):
+            text = f"{of_each} runs, {pairs} pairs against 1"
+            if before:
+                limit = "as before: one variance, the last tier twice on the same nodes"
+                yield Bounded(f"{text}: before", figure, seed, limit=limit)
+            else:
+                yield Bounded(text, figure, seed, 0.92 - slack(runs))
+
+
 def report(runs: int) -> Iterator[str | Bounded]:
     """The titles and the lines of the report."""
     yield "Coverage of the 95 % intervals; asked: 93 to 97 %, and two standard errors"
@@ -520,6 +552,8 @@ def report(runs: int) -> Iterator[str | Bounded]:
     yield from bounds(runs)
     yield "Pools: a draw is a stack and a day, of four stacks or more a stack"
     yield from pools(runs)
+    yield "Sweeps over nodes: coverage of a tier's efficiency"
+    yield from sweeps(runs)
 
 
 def main() -> int:

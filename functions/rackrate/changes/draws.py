@@ -17,6 +17,28 @@ from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.resources import Resources
 
 
+def draw_anew(title: str, count: int, progress: Json, resources: Resources) -> Made:
+    """Empty all node groups, then give each arm so many new nodes.
+
+    Args:
+        title: the step's title.
+        count: the number of nodes of each arm.
+        progress: what the last call returned; empty at the first call.
+        resources: the stack's resources.
+
+    Raises:
+        NodesUnavailable: nodes stay, or do not come.
+    """
+    coming = progress.get("coming")
+    if coming is None:
+        leaving = resize_arms(0, progress.get("leaving", {}), resources)
+        if not leaving.done:
+            return Made(False, {"leaving": leaving.progress}, f"{title}: {leaving.phase}")
+        coming = {}
+    made = resize_arms(count, coming, resources)
+    return Made(made.done, {"coming": made.progress}, f"{title}: {made.phase}")
+
+
 class NewNodes(Change):
     """New nodes in all arms before each run."""
 
@@ -42,14 +64,7 @@ class NewNodes(Change):
         Raises:
             NodesUnavailable: nodes stay, or do not come back.
         """
-        coming = progress.get("coming")
-        if coming is None:
-            leaving = resize_arms(0, progress.get("leaving", {}), resources)
-            if not leaving.done:
-                return Made(False, {"leaving": leaving.progress}, f"new nodes: {leaving.phase}")
-            coming = {}
-        made = resize_arms(resources.settings.node_count, coming, resources)
-        return Made(made.done, {"coming": made.progress}, f"new nodes: {made.phase}")
+        return draw_anew("new nodes", resources.settings.node_count, progress, resources)
 
     def undo(self, before: Json, resources: Resources) -> Made:
         """Put the sizes of the node groups back."""

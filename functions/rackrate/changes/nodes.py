@@ -1,4 +1,8 @@
-"""A sweep over the number of nodes: the node groups of all arms are scaled together."""
+"""A sweep over the number of nodes: each run has new nodes in all arms, as a draw has.
+
+Otherwise two runs of one number, or the nodes that a number shares with the one before it, would
+share their placement, and their differences would be too small.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,13 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from rackrate.changes.base import Change, Made, Value
-from rackrate.changes.scaling import put_back, resize_arms, sizes_before
+from rackrate.changes.draws import draw_anew
+from rackrate.changes.scaling import put_back, sizes_before
 from rackrate.document import Json
 from rackrate.errors import Fault, NodesUnavailable, translated
 from rackrate.measure.launch_templates import instance_type_of
 from rackrate.measure.node_groups import groups_of
+from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.plan.capacity import LoadRoom, Room, addresses_per_node, faults_of_node_counts
 from rackrate.plan.faults import kind_of
 from rackrate.resources import Resources
@@ -25,8 +31,7 @@ class NodeCount(Change):
 
     name = "nodes"
     needs_nodes = False
-    #: Only second-hand sources have figures for AWS.
-    seconds = (120.0, 240.0)
+    seconds = DRAW_SECONDS
 
     def faults(self, values: Sequence[Value], resources: Resources) -> list[Fault]:
         """Numbers for which quotas, addresses or the placement group have no room."""
@@ -55,13 +60,13 @@ class NodeCount(Change):
         return sizes_before(resources)
 
     def make(self, value: Value | None, progress: Json, resources: Resources) -> Made:
-        """Scale all node groups, and wait until all nodes are Ready.
+        """Empty all node groups, then fill them with so many nodes.
 
         Raises:
             NodesUnavailable: a node group reports a new health issue, or its nodes take too long.
         """
         count = self.node_count(value, resources.settings.node_count)
-        return resize_arms(count, progress, resources)
+        return draw_anew(self.title(value), count, progress, resources)
 
     def undo(self, before: Json, resources: Resources) -> Made:
         """Put the sizes of the node groups back."""

@@ -21,7 +21,7 @@ from rackrate.plan.campaign_estimate import (
 from rackrate.plan.campaign_fields import MAX_POOL
 from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.estimate import Estimates
-from rackrate.plan.fields import STARTED_BY
+from rackrate.plan.fields import LEAST_PAIRS, STARTED_BY
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.plan.planned_campaign import PlannedCampaign
@@ -33,11 +33,14 @@ from rackrate.stages.plan import check_earlier_runs, compared_metrics, lay_out, 
 from rackrate.store import now
 from rackrate.verdict.draws import draws_needed
 from rackrate_text.names import is_id
+from rackrate_text.words import counted
 
 #: The figures of a dry run: how many draws answer for these true ratios ...
 _EFFECTS = (2.0, 1.3, 1.1, 1.0)
 #: ... if draws differ as much as this.
 _VARIABILITIES = (0.02, 0.05, 0.1)
+#: With fewer runs of each number of nodes, a number's own variance has one degree of freedom.
+LEAST_RUNS_OF_A_TIER = 3
 #: The guard about nodes that do not exist yet says nothing here: each run plans with its own.
 _OF_NODES_TO_COME = "placeholder_nodes"
 
@@ -201,6 +204,8 @@ def _plan_steps(
         guards=_guards(estimates.values()),
     )
     warnings = check_budget(campaign, estimate, faults)
+    if campaign.sweep is not None and campaign.sweep.change == "nodes":
+        warnings += _few_pairs(campaign.sweep.runs_per_step, plan, counts[values[0]])
     return PlannedCampaign(
         campaign_id=campaign_id,
         execution_arn=execution_arn,
@@ -252,6 +257,21 @@ def _guards(estimates: Iterable[Estimates]) -> list[str]:
             if guard.would_trip and guard.guard != _OF_NODES_TO_COME
         )
     )
+
+
+def _few_pairs(runs: int, plan: Plan, nodes: int) -> list[str]:
+    """A warning if the intervals of a sweep over nodes will rest on few runs or few pairs."""
+    pairs = {"one": 1, "ring": nodes if nodes > 2 else 1, "mesh": nodes * (nodes - 1) // 2}
+    pairing = plan.pairing
+    least = pairs[pairing] if isinstance(pairing, str) else pairing.random
+    if runs >= LEAST_RUNS_OF_A_TIER and least >= LEAST_PAIRS:
+        return []
+    return [
+        f"each number of nodes has {counted(runs, 'run')}, and the first, {nodes} nodes,"
+        f" {counted(least, 'pair')} in each run: the intervals will be wide; ask for runs_per_step"
+        f" of at least {LEAST_RUNS_OF_A_TIER}, and for {LEAST_PAIRS} pairs or more by the pairing"
+        " and the first number"
+    ]
 
 
 def _power(campaign: Campaign, plan: Plan, answers: int) -> list[Power]:

@@ -1,7 +1,8 @@
 """A sweep: each value against the first, and whether growth is near-linear. Pure.
 
 Runs are the replicates: each gives the logarithm of a median. All values of a sweep share one
-variance within values, so that two runs of each are enough for an interval.
+variance within values, so that two runs of each are enough for an interval. Numbers of nodes do
+not: few pairs vary more than many, so each number has a variance of its own (Welch, Satterthwaite).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from rackrate.verdict.estimate import (
     why_inconclusive,
 )
 from rackrate.verdict.model import Summary
+from rackrate.verdict.student import satterthwaite
 from rackrate_text.units import change_with_interval, percent, quantity
 from rackrate_text.words import metric_of_test
 
@@ -36,7 +38,8 @@ Value = str | int
 METHOD = (
     "Each run gives one median of each metric, as a logarithm. A value's mean over its runs is"
     " compared with that of the first value. The interval is Student's, with the variance between"
-    " runs of the same value, pooled over all values. Better and worse are decided by a test"
+    " runs of the same value, pooled over all values; each number of nodes has its own variance"
+    " (Welch, Satterthwaite). Better and worse are decided by a test"
     " against the threshold, no meaningful difference by two one-sided tests, all values, arms and"
     " metrics together with an error of 5 % (Holm). The efficiency of nodes is a value's rate per"
     " pair of nodes, or per member of a workload, divided by that of the first. Growth is"
@@ -83,7 +86,7 @@ def sweep_cells(
         )
     }
     keys = [(key, value) for key in found for value in values]
-    estimates = [_estimate(found[key], value) for key, value in keys]
+    estimates = [against_first(found[key], value, alike=not grows) for key, value in keys]
     compared = [
         None if value == values[0] else estimate
         for (_, value), estimate in zip(keys, estimates, strict=True)
@@ -193,15 +196,31 @@ def _logs(runs: Iterable[SweepRun], key: _Key, value: Value) -> list[float]:
     ]
 
 
-def _estimate(logs: Mapping[Value, Sequence[float]], value: Value) -> Estimate | None:
-    """The logarithm of a value's ratio to the first; None without an interval."""
+def against_first(
+    logs: Mapping[Value, Sequence[float]], value: Value, *, alike: bool
+) -> Estimate | None:
+    """The logarithm of a value's ratio to the first; None without an interval.
+
+    Args:
+        logs: the logarithms of the runs' medians by value, the first value first.
+        value: the value.
+        alike: whether all values share one variance; otherwise each has its own.
+    """
     first, ours = next(iter(logs.values())), logs[value]
-    freedom = sum(max(0, len(each) - 1) for each in logs.values())
-    if not first or not ours or freedom == 0:
+    if not first or not ours:
+        return None
+    level = float(np.mean(ours) - np.mean(first))
+    if not alike:
+        if min(len(first), len(ours)) < 2:
+            return None
+        variances = [float(np.var(each, ddof=1)) / len(each) for each in (first, ours)]
+        freedom = satterthwaite(*zip(variances, (len(first) - 1.0, len(ours) - 1.0), strict=True))
+        return Estimate(level, sum(variances), freedom)
+    freedom = float(sum(max(0, len(each) - 1) for each in logs.values()))
+    if freedom == 0:
         return None
     squares = sum(float(np.var(each)) * len(each) for each in logs.values() if each)
-    variance = squares / freedom * (1 / len(ours) + 1 / len(first))
-    return Estimate(float(np.mean(ours) - np.mean(first)), variance, float(freedom))
+    return Estimate(level, squares / freedom * (1 / len(ours) + 1 / len(first)), freedom)
 
 
 def _plain(
@@ -285,7 +304,7 @@ def _against_first(
     level = float(np.mean(ours) - np.mean(first))
     found = {"ratio": ratios((level, level))[0], "verdict": "inconclusive"}
     if estimate is None:
-        reason = "one run per value; an interval needs two"
+        reason = "one run of a value; an interval needs two of each"
         return cell.model_copy(update={**found, "reason": reason})
     return cell.model_copy(
         update={

@@ -159,19 +159,24 @@ class TestFaults:
 
 
 class TestMake:
-    def test_all_arms_are_scaled_together_and_all_nodes_waited_for(self, resources, eks):
+    def test_all_arms_are_emptied_then_scaled_together_and_all_nodes_waited_for(
+        self, resources, eks
+    ):
         made = NodeCount().make(3, {}, resources)
+        assert {group["scalingConfig"]["desiredSize"] for group in eks.groups.values()} == {0}
+        had = list(resources.cluster.nodes)
+        resources.cluster.nodes = []
+        made = NodeCount().make(3, made.progress, resources)
         assert not made.done
         sizes = [group["scalingConfig"] for group in eks.groups.values()]
         assert sizes == [{"minSize": 0, "desiredSize": 3, "maxSize": 3}] * 2
         cluster = resources.cluster
-        cluster.nodes += [node(f"node-{name}", name) for name in GROUPS]
+        cluster.nodes = had + [node(f"node-{name}", name) for name in GROUPS]
         assert NodeCount().make(3, made.progress, resources).done
 
-    def test_a_repeated_call_is_done_at_once(self, resources):
-        made = NodeCount().make(2, {}, resources)
-        assert NodeCount().make(2, made.progress, resources).done
-        assert NodeCount().make(2, {}, resources).done
+    def test_a_number_that_stays_gets_new_nodes_too(self, resources, eks):
+        assert not NodeCount().make(2, {}, resources).done
+        assert {group["scalingConfig"]["desiredSize"] for group in eks.groups.values()} == {0}
 
     def test_the_sizes_are_put_back_as_they_were(self, resources, eks):
         before = NodeCount().before(resources)

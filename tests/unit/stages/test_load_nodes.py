@@ -92,7 +92,8 @@ def test_a_sweep_over_nodes_scales_them_in_proportion_and_puts_them_back(resourc
 
 def test_a_step_waits_for_its_load_nodes(resources, eks, cluster):
     begin(resources, STORE, sweep={"nodes": [6, 5]})
-    change(CAMPAIGN, resources)
+    for _ in ("empty", "fill"):
+        change(CAMPAIGN, resources)
     cluster.nodes = [n for n in cluster.nodes if not n["metadata"]["name"].startswith("load-1-")]
     assert not change(CAMPAIGN, resources).ready
     assert "load nodes: 0 of 3 nodes are Ready" in resources.campaigns.get(CAMPAIGN).phase

@@ -38,6 +38,7 @@ CASES = {
     "changes over draws": lambda: draws.changes(RUNS),
     "draws over a day": lambda: draws.over_a_day(RUNS),
     "the bound of the variability": lambda: draws.bounds(RUNS),
+    "sweeps over nodes": lambda: draws.sweeps(RUNS),
     "pools of stacks and days": lambda: draws.pools(RUNS),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import pytest
 from hypothesis import given
@@ -68,6 +69,18 @@ def test_all_values_share_one_variance_within_values():
     calm = {"third": [9.0e9, 9.0e9], "fourth": [9.0e9, 9.0e9]}
     alone, beside = cells(*medians(told))[1], cells(*medians(told | calm))[1]
     assert beside.ci95[1] - beside.ci95[0] < alone.ci95[1] - alone.ci95[0]
+
+
+def test_a_number_of_nodes_has_a_variance_of_its_own():
+    told = {2: [9.0e9, 9.1e9, 9.2e9], 4: [9.0e9, 9.1e9, 9.2e9]}
+    calm = {8: [9.1e9] * 3, 16: [9.1e9] * 3}
+    alone = cells(*medians(told), grows=True)[1]
+    beside = cells(*medians(told | calm), grows=True)
+    assert beside[1].ci95 == alone.ci95
+    # Welch's: 2 to 4 degrees of freedom; all of the variance is the first number's.
+    log = math.log(beside[2].ci95[1] / beside[2].ci95[0]) / 2
+    logs = [math.log(each) for each in told[2]]
+    assert log == pytest.approx(4.3027 * statistics.stdev(logs) / math.sqrt(3), rel=1e-3)
 
 
 def test_one_run_of_each_value_has_a_ratio_but_no_interval():
