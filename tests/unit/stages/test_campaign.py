@@ -341,13 +341,6 @@ class TestPlan:
         assert machine.record.status == "dry_run"
         assert eks.updates == [] and store.leases() == {}
 
-    def test_a_sweep_over_nodes_with_few_runs_and_pairs_is_warned_of_before_the_start(
-        self, machine
-    ):
-        asked = {"plan": PLAN, "sweep": {"nodes": [2, 3]}, "dry_run": True}
-        (warning,) = [w for w in machine.plan(asked).warnings if "runs_per_step" in w]
-        assert "has 2 runs, and the first, 2 nodes, 1 pair in each run" in warning
-
     def test_a_dry_run_tells_how_many_draws_answer(self, machine):
         power = machine.plan({"dry_run": True}).estimate.power
         found = {(each.ratio, each.variability): each.draws for each in power}

@@ -90,6 +90,19 @@ def test_a_sweep_over_nodes_scales_them_in_proportion_and_puts_them_back(resourc
     assert desired(eks) == USUAL
 
 
+def test_a_sweep_over_nodes_with_few_runs_and_pairs_is_warned_of_before_the_start(resources):
+    def warnings(plan, **given):
+        raw = {"plan": {"tests": ["rtt"], **plan}, "sweep": {"nodes": [6, 5]}, "dry_run": True}
+        made = plan_campaign(
+            raw | given, resources, campaign_id=CAMPAIGN, execution_arn=CAMPAIGN_ARN
+        )
+        return [each for each in made.warnings if "runs_per_step" in each]
+
+    (warning,) = warnings({})
+    assert "has 2 runs, and the first, 6 nodes, 1 pair in each run" in warning
+    assert warnings({"pairing": "ring"}, runs_per_step=3) == []
+
+
 def test_a_step_waits_for_its_load_nodes(resources, eks, cluster):
     begin(resources, STORE, sweep={"nodes": [6, 5]})
     for _ in ("empty", "fill"):
