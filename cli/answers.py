@@ -173,7 +173,9 @@ def _failed(step: Step) -> str:
 def _summary(results: CampaignResults) -> str:
     """Such as `6 steps in 42 min 10 s, about $1.26 of $5.00.`"""
     noun = "run" if results.kind == "pool" else "step"
-    said = f"{counted(len(results.steps), noun)} in {duration(results.seconds)}"
+    said = counted(len(results.steps), noun)
+    if results.kind != "pool":  # which measures nothing itself
+        said += f" in {duration(results.seconds)}"
     if results.dollars is not None:
         said += f", about {dollars(results.dollars)}"
         if results.budget_dollars is not None:

@@ -56,6 +56,7 @@ class CampaignEstimate:
     power: tuple[Power, ...]
     guards: tuple[str, ...]
     warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
 
     @classmethod
     def read(cls, text: bytes, campaign_id: str) -> Self:
@@ -74,6 +75,7 @@ class CampaignEstimate:
                 ),
                 guards=tuple(estimate["guards_that_would_trip"]),
                 warnings=tuple(document["warnings"]),
+                assumptions=tuple(estimate["assumptions"]),
             )
             return typed(read)
         except UNREADABLE as error:
@@ -102,6 +104,8 @@ def print_campaign_estimate(
         f"Dry run {campaign.campaign_id}: {steps} {_NOUNS.get(campaign.kind, 'steps')} in about"
         f" {takes}; nothing was changed or measured.",
     )
+    if estimate.assumptions:
+        say(console, f"The estimate assumes that {'; '.join(estimate.assumptions)}.")
     if estimate.usd is None:
         say(console, "Cost: unknown, because a price is missing.")
     else:

@@ -21,7 +21,7 @@ from .outcome import Wanted, check_plan_of, checks_of, complain_of_unmet, parsed
 from .output import Output
 from .progress import Late, Left, TimeLeft, display_for, missing_of, pace_of, part_of
 from .requirements import Checked, Requirement
-from .runs import Run
+from .runs import AFTER_BLOCKS, Run
 from .stack import Stack
 from .watch import Interruption, Outcome, Watch
 
@@ -62,7 +62,10 @@ class FollowedCampaign:
             if self.run.block > 0 and self.run.blocks > 0:
                 run = part_of("block", pace_of(self.run))
                 run += missing_of(self.run, run)
-        return describe_campaign(record, run), self._left.estimate(record.pace, elapsed)
+        left = None
+        if record.stopped_after is None and record.phase not in AFTER_BLOCKS:
+            left = self._left.estimate(record.pace, elapsed)
+        return describe_campaign(record, run), left
 
     def news(self) -> list[str]:
         """The losses since the last call."""

@@ -22,7 +22,7 @@ from .runs import Run
 
 #: How much longer than expected a part may take at least before it is called late.
 OVERDUE_SECONDS = 30.0
-#: How much longer than expected the last part may take, after which nothing is left.
+#: How much longer than expected the start, or the last part, may take before it is called late.
 _LATE_SECONDS = 5.0
 #: A log is told that something is late, and again each time when that has doubled since.
 _FIRST_REMINDER_SECONDS = 60.0
@@ -85,7 +85,7 @@ class TimeLeft:
         if pace.now < 1 or pace.planned < 1 or pace.part_seconds is None:
             skipped = (pace.planned - pace.least) * (each + pause)
             left = pace.expected_seconds - elapsed
-            if left < 0:
+            if left < -_LATE_SECONDS:
                 return Late(-left)
             return Left(max(0.0, left - skipped), max(0.0, left))
         if self._first_part_began is None:
@@ -248,7 +248,7 @@ def display_for(console: Console) -> Display:
 def describe(run: Run) -> str:
     """The phase, with the block if the phase does not name it; below it the nodes it misses."""
     phase = run.phase or run.status
-    if run.block < 1 or run.blocks < 1:
+    if run.block < 1 or run.blocks < 1 or run.has_measured:
         return phase
     if "block" not in phase:
         phase = f"{phase}, {part_of('block', pace_of(run))}"

@@ -86,6 +86,7 @@ class Verdict:
     verdict: str
     reason: str | None
     scope: str | None
+    span_seconds: float | None
     claim: str | None
     more_blocks: int | None
     more_runs: int | None
@@ -215,6 +216,7 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         verdict=document["verdict"],
         reason=document["reason"],
         scope=document["scope"],
+        span_seconds=document.get("span_seconds"),
         claim=document["claim"],
         more_blocks=document["more_blocks"],
         more_runs=document.get("more_runs"),  # results of earlier versions lack it

@@ -12,6 +12,11 @@ from rackrate_text.failures import CONTINUABLE
 GOOD = frozenset({"succeeded", "degraded", "dry_run"})
 TERMINAL = GOOD | CONTINUABLE | {"invalid"}
 
+AFTER_BLOCKS = frozenset(
+    {"analyzing", "reporting", "putting nodes to rest", "putting back what was changed"}
+)
+"""The phases after the last block of a run, or the last step of a campaign."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -31,6 +36,8 @@ class Run:
     started_at: str
     finished_at: str | None
     seconds: float | None
+    waited_seconds: float | None
+    """How long it was until its servers were ready, which `seconds` leaves out."""
     expected_seconds: float | None
     expected_block_seconds: float | None
     trials_planned: int | None
@@ -53,6 +60,11 @@ class Run:
     def is_cleaned_up(self) -> bool:
         """The same: the stack removes the pods before it writes the final status."""
         return self.is_over
+
+    @property
+    def has_measured(self) -> bool:
+        """Whether its blocks are over. The stack estimates no time for what is left then."""
+        return self.stopped_after is not None or self.phase in AFTER_BLOCKS
 
     @property
     def least_blocks(self) -> int:
@@ -79,6 +91,7 @@ class Run:
             started_at=str(item.get("started_at") or ""),
             finished_at=text_of(item.get("finished_at")),
             seconds=number_of(item.get("seconds")),
+            waited_seconds=number_of(item.get("waited_seconds")),
             expected_seconds=number_of(item.get("expected_seconds")),
             expected_block_seconds=number_of(item.get("expected_block_seconds")),
             trials_planned=whole_of(item.get("trials_planned")),

@@ -126,8 +126,8 @@ def scope_line(results: Results, verdicts: Sequence[Verdict]) -> str:
     for about, names in tests.items():
         said += f", {about}" + ("" if len(tests) == 1 else f" ({listed(names)})")
     # A comparison with other runs is about more than the time of this one.
-    if results.seconds is not None and _short(first) == first.baseline:
-        said += f", {duration(results.seconds)}"
+    if first.span_seconds is not None and _short(first) == first.baseline:
+        said += f", {duration(first.span_seconds)}"
     return said
 
 

@@ -147,7 +147,8 @@ class FollowedRun:
 
     def describe(self, record: Run, elapsed: float) -> tuple[str, Left | Late | None]:
         """The phase and the block."""
-        return describe(record), self._left.estimate(pace_of(record), elapsed)
+        left = None if record.has_measured else self._left.estimate(pace_of(record), elapsed)
+        return describe(record), left
 
     def news(self) -> list[str]:
         """The losses since the last call."""

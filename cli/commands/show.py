@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from rackrate_text.units import took
+
 from ..errors import EXIT_FAILED
 from ..failures import explain_end
 from ..guard import one_sentence
@@ -60,7 +62,9 @@ def show(
 
 
 def _print_state(output: Output, record: Run) -> None:
-    output.say(f"Run {record.run_id}: {record.status.replace('_', ' ')}")
+    said = took(record.seconds, record.waited_seconds) if record.is_over else ""
+    state = f"{record.status.replace('_', ' ')}{said and f', {said}'}"
+    output.say(f"Run {record.run_id}: {state}")
     if not record.is_over:
         output.say(f"Now: {describe(record).replace('\n', ', ')}")
         output.say(f"`rackrate watch {record.run_id}` follows it to its end.")

@@ -22,6 +22,9 @@ CAMPAIGNS = "campaigns"
 MAX_SERIES = 60
 _KEYS_OF_ITEMS = ("pk", "sk", "campaign_id")
 
+#: How many of the last changes of a kind tell how long the next one takes.
+MOST_CHANGES = 20
+
 
 class CampaignRecord(Document):
     """A campaign's item in the table. A field that is not known yet is null."""
@@ -34,7 +37,7 @@ class CampaignRecord(Document):
     updated_at: str | None = None
     finished_at: str | None = None
     seconds: float | None = None
-    """How long it took."""
+    """How long it took: from the time it held its nodes until its results were written."""
     execution_arn: str = ""
     phase: str = ""
     """What it is doing, in words."""
@@ -269,7 +272,9 @@ class CampaignStore:
         time = now()
         found = self.campaign(campaign_id)
         started_at = time if found is None else found.started_at
-        seconds = seconds_between(started_at, time)
+        began = started_at if found is None else found.leased_at or started_at
+        known = None if found is None else found.seconds
+        seconds = seconds_between(began, time) if known is None else known
         written = self._table.update(
             *_keys(campaign_id),
             set_={
@@ -345,6 +350,22 @@ class CampaignStore:
             condition="NOT contains(#run_ids, :run)",
             values={":run": run_id},
         )
+
+    # -- how long changes took
+
+    def change_seconds(self, name: str) -> tuple[float, ...]:
+        """How long this stack's last changes of a kind took, the newest last."""
+        found = self._table.get(*_change_keys(name)) or {}
+        return tuple(map(float, found.get("seconds", ())[-MOST_CHANGES:]))
+
+    def note_change(self, name: str, seconds: float) -> None:
+        """Note how long a change took, for the estimates of later campaigns."""
+        set_ = {"name": name, "updated_at": now()}
+        self._table.update(*_change_keys(name), set_=set_, append={"seconds": [seconds]})
+
+
+def _change_keys(name: str) -> tuple[str, str]:
+    return f"change#{name}", "change"
 
 
 def _keys(campaign_id: str) -> tuple[str, str]:

@@ -120,7 +120,9 @@ class RunRecord(Document):
     updated_at: str | None = None
     finished_at: str | None = None
     seconds: float | None = None
-    """How long it took."""
+    """How long it took: from the time its servers were ready until its results were written."""
+    waited_seconds: float | None = None
+    """How long it was from its start until its servers were ready."""
     execution_arn: str = ""
     phase: str = ""
     """What it is doing, in words."""
@@ -510,6 +512,14 @@ class Store:
         written = self._update(run_id, set_={**attributes, "updated_at": now()})
         return None if "status" not in written else _run_record(written)
 
+    def begin(self, run: RunRecord) -> None:
+        """Record how long a run waited until its servers were ready, the first time that they are.
+
+        Nodes that wake, another run's lease and servers that start are not what it measures.
+        """
+        waited = {"waited_seconds": seconds_between(run.started_at, now())}
+        self._update(run.run_id, set_={"updated_at": now()}, set_once=waited)
+
     def count_heal(self, run_id: str) -> int:
         """Count that a run asks to have its access made again. Returns how often it did."""
         return int(self._update(run_id, set_={"updated_at": now()}, add={"heals": 1})["heals"])
@@ -574,7 +584,10 @@ class Store:
         time = now()
         found = self.run(run_id)
         started_at = time if found is None else found.started_at
-        seconds = seconds_between(started_at, time)
+        seconds = None if found is None else found.seconds
+        if seconds is None:
+            waited = 0.0 if found is None else found.waited_seconds or 0.0
+            seconds = max(0.0, seconds_between(started_at, time) - waited)
         written = self._table.update(
             f"run#{run_id}",
             "run",

@@ -175,6 +175,17 @@ def duration(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def took(seconds: float | None, waited: float | None = None) -> str:
+    """How long a run took, and what it waited first: `took 42 s, after 3 min 01 s of waiting`.
+
+    Empty if it is not known, and for what measures nothing.
+    """
+    if not seconds:
+        return ""
+    waiting = f", after {duration(waited)} of waiting" if waited and waited >= 1 else ""
+    return f"took {duration(seconds)}{waiting}"
+
+
 def moment(time: str) -> str:
     """An ISO 8601 time in UTC without its fraction, such as `2026-11-22T06:00:03Z`."""
     return f"{time[:19]}Z"

@@ -49,7 +49,7 @@ def test_what_differed_is_told_before_the_answers(
     assert pooling.input_of(pooling.campaigns()[0]) == {"pool": ["r1", "main"]}
     assert done.stdout.index("6.12.1") < done.stdout.index("+66 to +106 %")
     assert done.stdout.index("3 runs count as 2 draws.") < done.stdout.index("+66 to +106 %")
-    assert "2 runs in " in done.stdout
+    assert "\n2 runs" in done.stdout and "2 runs in" not in done.stdout
     assert (tmp_path / POOL / "report.html").read_bytes() == b"page"
     for run_id in ("r1", "m1", "m2"):
         assert (tmp_path / run_id / "report.html").exists(), "runs of one draw have a page each"

@@ -104,6 +104,14 @@ def test_a_wide_terminal_also_shows_what_the_runs_found(
         assert max(map(len, shown.splitlines())) <= columns
 
 
+def test_show_tells_how_long_a_run_took_apart_from_what_it_waited(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.record("r1", status="succeeded", seconds=Decimal(42), waited_seconds=Decimal(181))
+    shown = rackrate("show", "r1", "--stack", stack.name).output
+    assert "Run r1: succeeded, took 42 s, after 3 min 01 s of waiting" in shown
+
+
 def test_show_tells_a_stop_without_the_name_of_an_error(
     stack: DeployedStack, rackrate: Rackrate
 ) -> None:

@@ -19,7 +19,10 @@ from rackrate_cli.progress import (
     time_left,
 )
 from rackrate_cli.runs import Run
+from rackrate_cli.watch import FollowedRun
 from rich.console import Console
+
+STOPPED = {"after_blocks": 6, "text": "Stopped."}
 
 
 def run(block: int = 0, expected: str | None = "100", **more: Any) -> Run:
@@ -89,16 +92,34 @@ def test_a_start_that_took_the_time_of_the_whole_run_is_late() -> None:
     assert TimeLeft().estimate(pace(), 500) == Late(400)
 
 
+def test_a_start_is_not_late_by_a_difference_that_rounds_to_nothing() -> None:
+    for elapsed in (100.1, 104):
+        left = TimeLeft().estimate(pace(), elapsed)
+        assert left is not None and time_left(left) == "seconds left"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"phase": "reporting"}, {"phase": "stopped after 6 blocks", "stopped": STOPPED}]
+)
+def test_no_time_is_estimated_for_what_is_left_after_the_blocks(fields: dict[str, Any]) -> None:
+    # The stack's estimate does not say how much of it is for the time after the blocks.
+    over = run(block=6, **fields)
+    followed = FollowedRun.__new__(FollowedRun)
+    followed._left = TimeLeft()
+    assert followed.describe(over, 60) == (fields["phase"], None)
+    assert followed.describe(run(block=6), 60)[1] is not None
+
+
 def test_a_log_is_told_of_a_delay_at_its_begin_and_each_time_it_has_doubled() -> None:
     console = Console(file=StringIO(), width=80)
     display = LineDisplay(console)
     display.show("block 6 of 6", 90, just(60))
-    for late in range(300):
+    for late in range(6, 300):
         display.show("block 6 of 6", 150 + late, Late(late))
     lines = console.file.getvalue().splitlines()
     assert [line.partition("] ")[2] for line in lines] == [
         "block 6 of 6, about 1 min 00 s left",
-        "block 6 of 6, 0 s longer than estimated",
+        "block 6 of 6, 6 s longer than estimated",
         "block 6 of 6, 1 min 00 s longer than estimated",
         "block 6 of 6, 2 min 00 s longer than estimated",
         "block 6 of 6, 4 min 00 s longer than estimated",
@@ -157,7 +178,6 @@ def test_the_time_left_is_told_with_both_ends_where_they_differ() -> None:
 def test_a_block_is_one_of_at_most_so_many_until_the_run_has_decided() -> None:
     assert describe(run(block=3, next_look=4)) == "measuring, block 3 of at most 6"
     assert describe(run(block=5, next_look=6)) == "measuring, block 5 of 6"
-    assert describe(run(block=4, stopped={"after_blocks": 4})) == "measuring, block 4 of 4"
 
 
 def test_the_node_that_a_run_waits_for_is_named_once() -> None:

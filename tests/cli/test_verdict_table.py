@@ -48,6 +48,13 @@ def test_a_run_s_details_are_printed_on_demand_only() -> None:
         assert part not in printed(found), part
 
 
+def test_the_first_line_has_the_time_of_the_claim_and_not_that_of_the_run() -> None:
+    told = printed(results("r", verdicts=[verdict(scope="these nodes", span_seconds=26.0)]))
+    assert "on these nodes, 26 s" in " ".join(told.split())
+    old = printed(results("r", verdicts=[verdict(scope="these nodes", span_seconds=None)]))
+    assert "1 min 24 s" not in told + old  # the run's 84.2 s
+
+
 def test_nothing_is_said_to_explain_a_difference_that_is_not_settled() -> None:
     one_block = verdict(verdict="inconclusive", ci95=None, ci_simultaneous=None, more_blocks=5)
     text = printed(results("r", verdicts=[one_block]), verbose=True)
@@ -81,7 +88,7 @@ def test_every_figure_of_a_verdict_is_shown() -> None:
     for figure in (
         "tcp-1", "throughput", "493 → 987 Mbit/s", "1.00 Gbit/s", "500 Mbit/s",
         "+100 %", "+99.4 to +101 %", "better", "single-flow", "457 → 155 µs", "−66.9 to −64.8 %",
-        "treatment (cluster) against baseline (none), on these nodes, 1 min 24 s",
+        "treatment (cluster) against baseline (none), on these nodes",
     ):  # fmt: skip
         assert figure in text, figure
 

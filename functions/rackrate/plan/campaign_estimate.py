@@ -9,7 +9,8 @@ from rackrate.errors import Fault
 from rackrate.plan.campaign import USUAL_DRAWS, Campaign
 from rackrate.plan.costs import Cost
 from rackrate.plan.estimate import Estimates
-from rackrate_text.units import dollars
+from rackrate_text.units import dollars, duration
+from rackrate_text.words import span
 
 #: State transitions of a step of a campaign in statemachine/campaign.asl.yaml: the judge, about
 #: thirty questions whether the change is made, and the run's start.
@@ -110,6 +111,14 @@ class CampaignEstimate(Document):
         return next(each for each in self.step_estimates if each.value == value)
 
 
+def change_span(measured: Sequence[float]) -> tuple[float, float] | None:
+    """How long a change takes by those that the stack has made; None if it has made fewer than two.
+
+    The longest of a few is often surpassed, so the most is half as long again.
+    """
+    return (min(measured), 1.5 * max(measured)) if len(measured) > 1 else None
+
+
 def step_estimate(
     value: str | int | None, nodes: int, change_seconds: tuple[float, float], run: Estimates
 ) -> StepEstimate:
@@ -172,6 +181,7 @@ def campaign_estimate(
     done: Sequence[str | int | None],
     power: Sequence[Power],
     guards: Sequence[str],
+    changes: int = 0,
 ) -> CampaignEstimate:
     """The estimate of a campaign.
 
@@ -181,6 +191,8 @@ def campaign_estimate(
         done: the values of finished steps that it takes over.
         power: how many draws may be needed.
         guards: what may go wrong in each run.
+        changes: how many earlier changes of this stack their time is from; with fewer than two it
+            is assumed.
     """
     most = _steps_left(campaign, steps, done, campaign.most)
     least = _steps_left(campaign, steps, done, campaign.least)
@@ -200,14 +212,20 @@ def campaign_estimate(
         step_estimates=tuple(steps),
         power=tuple(power),
         guards_that_would_trip=tuple(guards),
-        assumptions=_ASSUMPTIONS,
+        assumptions=(_change_assumption(steps, changes), _COST_ASSUMPTION),
     )
 
 
-_ASSUMPTIONS = (
-    "replacing or scaling nodes takes two to four minutes each way, a roll-out one to five",
-    "nodes cost as long as they are up, from the first change to the last run's end",
-)
+_COST_ASSUMPTION = "nodes cost as long as they are up, from the first change to the last run's end"
+
+
+def _change_assumption(steps: Sequence[StepEstimate], changes: int) -> str:
+    least = min(step.change_seconds.least for step in steps)
+    most = max(step.change_seconds.most for step in steps)
+    takes = f"a change takes {span(duration(least), duration(most))}"
+    if changes > 1:
+        return f"{takes}, by the last {changes} on this stack"
+    return f"{takes}, as on AWS; this stack has not measured its own yet"
 
 
 def _steps_left(

@@ -142,16 +142,18 @@ def campaign_status(failure: RunFailure | None, *, lost: int) -> CampaignStatus:
 
 @dataclass(frozen=True)
 class RunTimes:
-    """When a run started and when its results were written, ISO 8601."""
+    """When a run started and when its results were written, ISO 8601; how long it waited first."""
 
     started_at: str
     written_at: str
+    waited_seconds: float | None = None
 
     @property
     def seconds(self) -> float:
-        """The time between the two, in seconds."""
+        """How long it took, in seconds: the time between the two without what it waited."""
         parse = datetime.datetime.fromisoformat
-        return (parse(self.written_at) - parse(self.started_at)).total_seconds()
+        whole = (parse(self.written_at) - parse(self.started_at)).total_seconds()
+        return whole - (self.waited_seconds or 0.0)
 
 
 def build_results(
@@ -193,6 +195,7 @@ def build_results(
             status=final_status(failure, lost=counts.failed),
             started_at=times.started_at,
             seconds=times.seconds,
+            waited_seconds=times.waited_seconds,
             lab_scale=lab_scale,
             seed=planned.plan.seed,
             execution_arn=planned.execution_arn,

@@ -44,7 +44,7 @@ class CampaignFacts(Document):
     started_at: str
     """ISO 8601, UTC."""
     seconds: float
-    """Seconds from the start until these results were written."""
+    """How long it took: from the time it held its nodes until these results were written."""
     execution_arn: str
     lab_scale: float | None
     """Factor by which the lab scaled the nodes' network; null on AWS."""
@@ -81,6 +81,8 @@ class Step(Document):
     change_seconds: float | None
     """How long the change took."""
     run_seconds: float | None
+    """How long its run held the nodes, with the start of its servers and its clean-up; of a pooled
+    run, how long it took."""
     dollars: float | None
     nodes: dict[str, tuple[str, ...]]
     """The names of the nodes of each arm."""

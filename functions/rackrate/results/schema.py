@@ -48,7 +48,9 @@ class RunFacts(Document):
     started_at: str
     """ISO 8601, UTC."""
     seconds: float
-    """Seconds from the start until the results were written."""
+    """How long it took: from the time its servers were ready until the results were written."""
+    waited_seconds: float | None = None
+    """Seconds from its start until its servers were ready; null if they never were."""
     lab_scale: float | None
     """Factor by which the lab scaled the nodes' network; null on AWS."""
     seed: int

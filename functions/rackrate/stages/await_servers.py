@@ -90,7 +90,10 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
         ServersNotReady: `servers_seconds` are over, or the image lacks a server's program.
     """
     try:
-        return _await(run_id, resources)
+        readiness = _await(run_id, resources)
+        if readiness.ready and (run := resources.store.run(run_id)) is not None:
+            resources.store.begin(run)
+        return readiness
     except ClusterUnreachable as error:
         ask_to_heal(run_id, error, resources.store)
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS, access_lost=True)

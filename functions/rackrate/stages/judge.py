@@ -75,6 +75,8 @@ def judge(
         # The step last: a call that is repeated looks only at a step that is still open.
         if outcome.has_result and record.series is not None:
             campaigns.add_to_series(record.series, outcome.run_id)
+        if outcome.has_result and outcome.change_seconds is not None:
+            campaigns.note_change(change_of(planned.campaign).name, outcome.change_seconds)
         campaigns.put_step(campaign_id, outcome)
     runs = results_of(record, steps, resources)
     answers = _answers(record, planned, runs)
@@ -145,7 +147,7 @@ def _outcome(
         known = {
             "status": run.status,
             "started_at": run.started_at,
-            "run_seconds": run.seconds,
+            "run_seconds": seconds_between(run.started_at, run.finished_at or now()),
         }
         if run.error is not None:
             known["reason"] = RunFailure(run.error, run.cause or "").text
@@ -298,7 +300,7 @@ def facts_of(
         kind=record.kind,
         status=campaign_status(failure, lost=lost),
         started_at=record.started_at,
-        seconds=seconds_between(record.started_at, now()),
+        seconds=seconds_between(record.leased_at or record.started_at, now()),
         execution_arn=record.execution_arn,
         lab_scale=record.lab_scale,
         budget_dollars=record.budget_dollars,

@@ -15,6 +15,7 @@ from rackrate.plan.campaign_estimate import (
     CampaignEstimate,
     Power,
     campaign_estimate,
+    change_span,
     check_budget,
     step_estimate,
 )
@@ -196,9 +197,12 @@ def _plan_steps(
     }
     plan = plans[counts[values[0]]]
     metrics = compared_metrics(plan)
+    measured = resources.campaigns.change_seconds(change.name)
+    seconds = change_span(measured) or change.seconds
     estimate = campaign_estimate(
         campaign,
-        [step_estimate(v, counts[v], change.seconds, estimates[kinds[v]]) for v in values],
+        [step_estimate(v, counts[v], seconds, estimates[kinds[v]]) for v in values],
+        changes=len(measured),
         done=done,
         power=_power(campaign, plan, len(metrics) * (len(plan.arms) - 1)),
         guards=_guards(estimates.values()),

@@ -43,7 +43,7 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         store.get(run_id, "analysis.json", Analysis),
         trials_planned=run.trials_planned,
         stopped=run.stopped,
-        times=RunTimes(run.started_at, now()),
+        times=RunTimes(run.started_at, now(), run.waited_seconds),
         lab_scale=run.lab_scale,
         warnings=run.warnings,
         failure=None if failure is None else RunFailure(failure.error, sentence_of(failure, run)),
@@ -53,6 +53,7 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         if workloads(planned.plan.tests)
         else None,
     )
+    store.update_run(run_id, seconds=results.run.seconds)  # list and show tell the same
     store.put(run_id, "results.json", results)
     store.put_text(run_id, "trials.csv", trials_csv(trials, results, planned.nodes), "text/csv")
     rows = trials_parquet(trials, results, planned.nodes)

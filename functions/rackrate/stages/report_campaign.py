@@ -62,6 +62,7 @@ def report_campaign(
         campaign_id,
         conclusion=results.conclusion,
         lab_scale=results.campaign.lab_scale,
+        seconds=results.campaign.seconds,
     )
     campaigns.put(campaign_id, "campaign.json", results)
     page = campaigns.put_page(campaign_id, render_campaign(results))

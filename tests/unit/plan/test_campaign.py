@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.plan.campaign import Campaign, Sweep, check_plans, read_campaign
-from rackrate.plan.campaign_estimate import campaign_estimate, check_budget, step_estimate
+from rackrate.plan.campaign_estimate import (
+    campaign_estimate,
+    change_span,
+    check_budget,
+    step_estimate,
+)
 from rackrate.plan.campaign_fields import MAX_DRAWS, Draws
 from tests.unit.builders import estimates
 from tests.unit.samples import SETTINGS
@@ -196,6 +201,16 @@ def test_an_estimate_is_of_the_steps_that_are_left():
     found = estimate_of(campaign)
     assert found.seconds.most == 12 * (480 + 600)
     assert found.seconds.least == 4 * (240 + 600)
+
+
+def test_an_estimate_says_whether_its_change_was_measured_or_is_assumed():
+    assert change_span([]) is change_span([11.0]) is None
+    assert change_span([11.0, 14.0, 12.0]) == (11.0, 21.0)
+    step = step_estimate(None, 2, (11.0, 21.0), estimates(seconds=600.0))
+    for changes, words in ((3, "11 s to 21 s, by the last 3 on this stack"), (1, "as on AWS")):
+        campaign = campaign_of()
+        found = campaign_estimate(campaign, [step], done=(), power=(), guards=(), changes=changes)
+        assert words in found.assumptions[0]
 
 
 def test_a_sweep_is_estimated_value_by_value():

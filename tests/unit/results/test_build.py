@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from rackrate_cli.verdict import print_results
 from rich.console import Console
 
 from rackrate.measure.counters import Counters
+from rackrate.report.page import render_page
 from rackrate.results.build import RunFailure, final_status
 from rackrate.verdict.enough import stop
 from tests.unit import builders
@@ -47,6 +49,13 @@ def test_the_open_comparisons_with_earlier_runs_stand_beside_why_the_run_stopped
     stopped = stop([since], blocks=6, most=12)
     text = samples.results(stopped=stopped, regressions=(still_open,)).stopped.text
     assert "1 of 1 comparison with earlier runs is open" in text
+
+
+def test_what_the_run_waited_is_no_part_of_what_it_took():
+    found = samples.results(times=replace(samples.TIMES, waited_seconds=60.0))
+    assert (found.run.seconds, found.run.waited_seconds) == (30, 60)
+    page = render_page(found, samples.trials(), {})
+    assert "took 30 s, after 1 min 00 s of waiting" in page
 
 
 @pytest.mark.parametrize(("status", "is_stop"), [("ABORTED", True), ("FAILED", False)])

@@ -39,6 +39,7 @@ SINCE = {
     "replacements",
     "stopped",
     "together",
+    "waited_seconds",
     "workloads",
 }
 SINCE_OF = {

@@ -341,6 +341,22 @@ class TestPlan:
         assert machine.record.status == "dry_run"
         assert eks.updates == [] and store.leases() == {}
 
+    def test_later_campaigns_are_estimated_from_the_changes_that_were_made(self, machine):
+        before = machine.plan({"dry_run": True}).estimate
+        for seconds in (11.0, 14.0):
+            machine.resources.campaigns.note_change("draws", seconds)
+        after = machine.plan({"dry_run": True}).estimate
+        assert "as on AWS" in before.assumptions[0]
+        change = after.step_estimates[0].change_seconds
+        assert (change.least, change.most) == (11.0, 21.0)
+        assert after.seconds.most < before.seconds.most
+
+    def test_a_change_that_was_made_tells_how_long_the_next_takes(self, machine):
+        machine.begin(draws(2))
+        machine.step()
+        machine.judge()
+        assert len(machine.resources.campaigns.change_seconds("draws")) == 1
+
     def test_a_dry_run_tells_how_many_draws_answer(self, machine):
         power = machine.plan({"dry_run": True}).estimate.power
         found = {(each.ratio, each.variability): each.draws for each in power}

@@ -8,6 +8,7 @@ import pytest
 
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import finish
+from rackrate.store import later, now
 from tests.unit.given import Given
 from tests.unit.report.samples import analysis
 
@@ -102,6 +103,21 @@ def test_the_end_is_written_once(ended, store):
     assert ended().ended.seconds is not None
     assert ended(failure=RunFailure("Late", "too late")).ended.seconds is None
     assert store.run(RUN).status == "succeeded"
+
+
+def test_a_run_took_as_long_as_its_report_says(ended, store):
+    store.update_run(RUN, seconds=39.0)
+    assert ended().ended.seconds == store.run(RUN).seconds == 39.0
+
+
+def test_what_a_run_waited_for_nodes_and_servers_is_told_apart(store):
+    store.start_run(RUN, "running", later(now(), -200))
+    store.begin(store.run(RUN))
+    store.begin(store.run(RUN).model_copy(update={"started_at": "2026-11-20T08:00:00Z"}))
+    finish(RUN, Given(store=store), execution_arn=ARN, failure=None, report_key=None)
+    run = store.run(RUN)
+    assert run.waited_seconds == pytest.approx(200, abs=30), "the first time counts"
+    assert 0 <= run.seconds < 30
 
 
 def test_an_invalid_plan_is_recorded_although_nothing_was_planned(store):

@@ -21,7 +21,7 @@ from rackrate.verdict import sweeps
 from rackrate.verdict.campaign import following, headlines, more_needed, subject
 from rackrate.verdict.headline import counts, headline
 from rackrate.verdict.wording import levels
-from rackrate_text.units import change, dollars, duration
+from rackrate_text.units import change, dollars, took
 from rackrate_text.words import capitalized, counted
 
 _KINDS: Mapping[CampaignKind, str] = {
@@ -65,12 +65,12 @@ def header(page: CampaignMaterial) -> str:
         _KINDS[facts.kind],
         text(facts.status),
         f"started {moment(facts.started_at)}",
-        duration(facts.seconds),
+        "" if page.is_pool else took(facts.seconds),
         f"{len(page.useful_steps)} of {counted(len(steps), 'step')} with results",
         *([f"series {text(facts.series)}"] if facts.series else []),
         *([f"about {text(dollars(facts.dollars))}"] if facts.dollars is not None else []),
     )
-    return f"<h1>{escape(title(page))}</h1>" + paragraph(" · ".join(said), "quiet")
+    return f"<h1>{escape(title(page))}</h1>" + paragraph(" · ".join(filter(None, said)), "quiet")
 
 
 def opening(page: CampaignMaterial) -> str:

@@ -116,7 +116,7 @@ def _estimates(results: Findings) -> str:
     sent = max((traffic.sent for traffic in found.bytes_per_node.values()), default=0)
     rows = [
         (
-            "duration",
+            "took",
             span(duration(least_seconds), duration(found.seconds)),
             duration(results.run.seconds),
         ),

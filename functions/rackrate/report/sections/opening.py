@@ -20,7 +20,7 @@ from rackrate.verdict import wording
 from rackrate.verdict.headline import headline
 from rackrate.verdict.model import Difference
 from rackrate_text.failures import lines_of
-from rackrate_text.units import change, duration
+from rackrate_text.units import change, took
 from rackrate_text.words import counted, listed
 
 #: The most differences between runs in the headline.
@@ -40,11 +40,11 @@ def header(page: Material) -> str:
     facts = (
         text(run.status),
         f"started {moment(run.started_at)}",
-        duration(run.seconds),
+        "" if page.comparison else took(run.seconds, run.waited_seconds),
         f"{counts.measured} of {counted(counts.planned, 'trial')} measured",
         f"seed {run.seed}",
     )
-    return f"<h1>{escape(title(page))}</h1>" + paragraph(" · ".join(facts), "quiet")
+    return f"<h1>{escape(title(page))}</h1>" + paragraph(" · ".join(filter(None, facts)), "quiet")
 
 
 def moment(iso: str) -> str:

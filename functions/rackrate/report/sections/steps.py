@@ -25,7 +25,9 @@ from rackrate_text.words import listed
 _MOST_NODES = 2
 #: The columns that are not plain text: figures and names that no line breaks, and lists.
 _CELLS: Mapping[str, Callable[[str], str]] = {
-    **dict.fromkeys(("run", "run id", "started", "change took", "run took", "cost"), number),
+    **dict.fromkeys(
+        ("run", "run id", "started", "change took", "run took", "nodes held", "cost"), number
+    ),
     "why it has no result": listed_cell,
 }
 
@@ -65,7 +67,7 @@ def _columns(page: CampaignMaterial, step: Step) -> dict[str, str]:
         "status": text(step.status),
         "started": UNKNOWN if step.started_at is None else moment(step.started_at),
         "change took": text(duration(step.change_seconds)),
-        "run took": text(duration(step.run_seconds)),
+        "run took" if page.is_pool else "nodes held": text(duration(step.run_seconds)),
         "cost": text(dollars(step.dollars)),
         "nodes": _nodes(step.nodes.items()),
         "why it has no result": text(step.reason),
