@@ -192,7 +192,9 @@ class Layout:
         if not logs.size:
             return np.array([])
         sizes = np.isfinite(logs).sum(axis=1)
-        away = np.abs(logs - np.nanmedian(logs, axis=1)[:, None])
+        ordered, each = np.sort(logs, axis=1), np.arange(len(logs))  # NaN comes last
+        medians = (ordered[each, (sizes - 1) // 2] + ordered[each, sizes // 2]) / 2
+        away = np.abs(logs - medians[:, None])
         away *= np.sqrt(sizes / (sizes - 1))[:, None]
         odd = np.flatnonzero(sizes % 2)
         away[odd, np.nanargmin(away[odd], axis=1)] = np.nan

@@ -63,16 +63,19 @@ def spread(values: Sequence[Value]) -> Spread:
 
 
 def compare_steadiness(
-    arm: Sequence[Value], baseline: Sequence[Value], *, error: float = ERROR
+    arm: Sequence[Value] | Layout, baseline: Sequence[Value] | Layout, *, error: float = ERROR
 ) -> Steadiness:
     """Compare the variability of two arms between blocks.
 
     Args:
-        arm: the arm's values.
-        baseline: the baseline's values.
+        arm: the arm's values, or their layout.
+        baseline: the baseline's values, or their layout.
         error: error of this comparison.
     """
-    layouts = [Layout.of([v for v in side if v.has_logarithm]) for side in (arm, baseline)]
+    layouts = [
+        side if isinstance(side, Layout) else Layout.of(v for v in side if v.has_logarithm)
+        for side in (arm, baseline)
+    ]
     ours, theirs = (layout.block_deviations for layout in layouts)
     spreads = (_variability(ours), _variability(theirs))
     if None in spreads:
