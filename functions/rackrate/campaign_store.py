@@ -122,6 +122,8 @@ class CampaignProgress(TypedDict, total=False):
 class CampaignStep(Step):
     """A step's item in the table. Its status is `changing` or `running` before its run's."""
 
+    begins_at: str | None = None
+    """The end of the pause before it; null without one."""
     change_started_at: str | None = None
     progress: Json = {}  # noqa: RUF012 (pydantic copies it)
     """What the change needs to go on."""

@@ -12,10 +12,13 @@ import uuid
 
 import boto3
 import pytest
+import yaml
 from moto import mock_aws
 from moto.awslambda_simple.models import LambdaSimpleBackend
 
 from lab.aws.step_functions import nested_executions
+from rackrate.plan.campaign_estimate import MOST_SECONDS
+from rackrate.stages.take_lease import PATIENCE_SECONDS
 from tests.statemachine.definition import CAMPAIGN, definition, placeholders
 from tests.statemachine.test_flow import (
     REGION,
@@ -201,6 +204,19 @@ def test_a_sweep_waits_until_each_value_is_made_and_runs_with_it(run, functions,
     assert runs_of(states, machine, functions) == [(first, {"seed": 1})]
     told = functions.events("Judge")[2]["state"]["step"]
     assert (told["run_id"], told["failure"]["Error"]) == (second, "ChangeFailed")
+
+
+def test_a_pause_before_a_draw_is_waited_for_and_the_draw_is_made(run, functions, states, machine):
+    ready, pausing = {"ready": True, "wait_seconds": 0}, {"ready": False, "wait_seconds": 1}
+    functions.answers["Change"] = [ready, pausing, ready]
+    assert run({"draws": 2, "pause_minutes": 1})["status"] == "SUCCEEDED"
+    assert functions.names == [*START, *STEP, "Change", *STEP, *ENDING]
+    assert [name for name, _ in runs_of(states, machine, functions)] == functions.runs
+
+
+def test_no_campaign_is_planned_that_outlasts_its_state_machine():
+    filled = yaml.safe_load(CAMPAIGN.read_text())
+    assert filled["TimeoutSeconds"] - PATIENCE_SECONDS == MOST_SECONDS
 
 
 def test_a_dry_run_stops_after_the_estimate(run, functions):

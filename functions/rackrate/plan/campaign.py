@@ -68,6 +68,7 @@ class Campaign(Document):
     draws: Draws | None
     sweep: Sweep | None
     pool: tuple[str | Uploaded, ...] | None
+    pause_minutes: int = 0
     series: str | None
     budget_dollars: float
     continues: str | None
@@ -177,6 +178,7 @@ def read_campaign(
         draws=draws,
         sweep=sweep,
         pool=pool,
+        pause_minutes=model.pause_minutes,
         series=model.series,
         budget_dollars=model.budget_dollars,
         continues=model.continues,
@@ -235,6 +237,8 @@ def _check_kinds(model: CampaignInput, given: object, faults: list[Fault]) -> No
         faults.append(Fault("runs_per_step", problem, "remove it; draws says how many draws"))
     if model.series is not None and (model.sweep is not None or model.pool is not None):
         faults.append(Fault("series", "is only for draws", "remove it"))
+    if model.pause_minutes and (model.sweep is not None or model.pool is not None):
+        faults.append(Fault("pause_minutes", "is only for draws", "remove it"))
     if model.pool is not None:
         faults += [
             Fault(name, "is not for a pool, which measures nothing", "remove it")

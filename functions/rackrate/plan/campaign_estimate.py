@@ -20,6 +20,10 @@ STEP_TRANSITIONS = 100
 DRAW_SECONDS = (240.0, 480.0)
 
 
+#: The state machine's time-out, less half a day of waiting for the nodes.
+MOST_SECONDS = 604800 - 12 * 3600
+
+
 class Span(Document):
     """The least and the most of a figure."""
 
@@ -196,17 +200,20 @@ def campaign_estimate(
     """
     most = _steps_left(campaign, steps, done, campaign.most)
     least = _steps_left(campaign, steps, done, campaign.least)
+    pauses = [60 * campaign.pause_minutes * max(0, len(each) - 1) for each in (least, most)]
     usd = None
     if all(step.usd_per_hour is not None for step in steps):
+        waits = [(steps[0].usd_per_hour or 0.0) * pause / 3600 for pause in pauses]
         usd = Span(
-            least=round(sum(step.least_usd or 0.0 for step in least), 4),
-            most=round(sum(step.most_usd or 0.0 for step in most), 4),
+            least=round(sum(step.least_usd or 0.0 for step in least) + waits[0], 4),
+            most=round(sum(step.most_usd or 0.0 for step in most) + waits[1], 4),
         )
     return CampaignEstimate(
         steps=Steps(least=len(least), most=len(most)),
         seconds=Span(
-            least=sum(each.change_seconds.least + each.run_seconds.least for each in least),
-            most=sum(each.most_seconds for each in most),
+            least=sum(each.change_seconds.least + each.run_seconds.least for each in least)
+            + pauses[0],
+            most=sum(each.most_seconds for each in most) + pauses[1],
         ),
         usd=usd,
         step_estimates=tuple(steps),
@@ -252,6 +259,14 @@ def check_budget(campaign: Campaign, estimate: CampaignEstimate, faults: list[Fa
         estimate: its estimate.
         faults: where faults are added.
     """
+    if campaign.pause_minutes and estimate.seconds.most > MOST_SECONDS:
+        faults.append(
+            Fault(
+                "pause_minutes",
+                f"makes the campaign longer than the {MOST_SECONDS / 86400:.1f} days it may take",
+                "ask for shorter pauses, or for fewer draws and continue the campaign later",
+            )
+        )
     budget = campaign.budget_dollars
     costs = [step.most_usd for step in estimate.step_estimates]
     known = [cost for cost in costs if cost is not None]

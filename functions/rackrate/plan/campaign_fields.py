@@ -19,6 +19,7 @@ MAX_DRAWS = 60
 MAX_SWEEP_VALUES = 20
 MAX_RUNS_PER_STEP = 12
 MAX_POOL = 60
+MAX_PAUSE_MINUTES = 24 * 60
 DEFAULT_BUDGET_DOLLARS = 5.0
 
 
@@ -89,6 +90,17 @@ class CampaignInput(Document):
             examples=[{"least": 4, "most": 12}, 6],
         ),
     ] = None
+    pause_minutes: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=MAX_PAUSE_MINUTES,
+            description="How long a campaign waits after each draw before it makes the next."
+            " Its answers hold for the time of its draws; pauses make that time longer. The nodes"
+            " stay up, and cost, meanwhile.",
+            examples=[120],
+        ),
+    ] = 0
     sweep: Annotated[
         dict[str, list[Any]] | None,
         Field(

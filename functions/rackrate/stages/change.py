@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rackrate.campaign_store import CampaignRecord, CampaignStep
 from rackrate.changes import change_of
 from rackrate.changes.base import Change, Made
@@ -9,10 +11,12 @@ from rackrate.changes.scaling import put_back, resize_arms, resize_nodes, sizes_
 from rackrate.document import Document, Json
 from rackrate.errors import CampaignEnded
 from rackrate.plan.capacity import load_nodes_for
+from rackrate.plan.fields import MAX_PAUSE_SECONDS
 from rackrate.resources import Resources
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.take_lease import keep_campaign_lease
 from rackrate.store import now, seconds_between
+from rackrate_text.units import moment
 
 #: The shortest and the longest time between two questions whether a change is made. With the
 #: longest, the history of sixty steps stays below Step Functions' limit of 25 000 events.
@@ -44,6 +48,11 @@ def change(campaign_id: str, resources: Resources) -> Changed:
         raise LookupError(f"the campaign {campaign_id} has no step {record.step}")
     if step.status != "changing":
         return Changed(ready=True, wait_seconds=0)
+    if step.begins_at is not None and (left := seconds_between(now(), step.begins_at)) > 0:
+        pause = f"{progress_of(record, step)}: pausing until {moment(step.begins_at)}"
+        campaigns.note(campaign_id, phase=pause)
+        # The lease, which this call has renewed, outlasts the longest pause of a run.
+        return Changed(ready=False, wait_seconds=math.ceil(min(left, MAX_PAUSE_SECONDS)))
     what = change_of(campaigns.plan(campaign_id).campaign)
     load = resources.settings.load if LOAD in record.stack_arms else None
     before = record.changed

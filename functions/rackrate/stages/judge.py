@@ -18,7 +18,7 @@ from rackrate.results.build_campaign import answers_of_runs
 from rackrate.results.campaign import CampaignFacts
 from rackrate.results.schema import Results
 from rackrate.stages.change import going_on, progress_of
-from rackrate.store import now, seconds_between
+from rackrate.store import later, now, seconds_between
 from rackrate.verdict import campaign as verdict
 from rackrate.verdict.answers import Answer, CampaignStopped
 from rackrate_text.failures import grouped
@@ -103,6 +103,9 @@ def judge(
         run_seconds=None,
         dollars=None,
         nodes={},
+        begins_at=later(now(), 60 * pause)
+        if (pause := planned.campaign.pause_minutes) and any(each.source is None for each in steps)
+        else None,
     )
     campaigns.put_step(campaign_id, step)
     return _named(step, record, planned, resources)
@@ -156,6 +159,8 @@ def _outcome(
             known["nodes"] = {arm.name: arm.node_names for arm in arms}
     if planned.estimate is not None:
         seconds = (step.change_seconds or 0.0) + (known.get("run_seconds") or 0.0)
+        if step.begins_at is not None:
+            seconds += 60 * planned.campaign.pause_minutes
         known["dollars"] = planned.estimate.of_step(step.value).usd(seconds)
     return step.model_copy(update=known)
 
@@ -226,9 +231,15 @@ def _over_budget(
     measured = [
         step.dollars
         for step in steps
-        if step.has_result and step.value == value and step.dollars is not None
+        if step.has_result
+        and step.value == value
+        and step.dollars is not None
+        # The first draw has no pause before it, which the next one has.
+        and (step.begins_at is not None or not campaign.pause_minutes)
     ]
-    following = max(measured) if measured else estimate.of_step(value).most_usd
+    of_step = estimate.of_step(value)
+    most = of_step.usd(of_step.most_seconds + 60 * campaign.pause_minutes)
+    following = max(measured) if measured else most
     if following is None or spent + following <= campaign.budget_dollars:
         return None
     called = "draws" if campaign.sweep is None else "steps"
@@ -259,7 +270,8 @@ def _progress(
         for step in own
         if step.has_result and step.change_seconds is not None and step.run_seconds is not None
     ]
-    step_seconds = sum(times) / len(times) if times else record.expected_step_seconds
+    pause = 60 * campaign.pause_minutes
+    step_seconds = sum(times) / len(times) + pause if times else record.expected_step_seconds
     elapsed = seconds_between(record.started_at, now())
     made = len(steps) if campaign.sweep is None else sum(step.has_result for step in steps)
     at = looks(campaign.least, campaign.most)

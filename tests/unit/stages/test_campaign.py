@@ -150,6 +150,36 @@ def draws(number, **more):
     return {"plan": PLAN, "draws": number, **more}
 
 
+class TestPauses:
+    def test_each_draw_but_the_first_waits_with_a_lease_that_outlasts_the_wait(
+        self, machine, eks, store
+    ):
+        machine.begin(draws(2, pause_minutes=90))
+        machine.step()
+        machine.judge()
+        before = list(eks.updates)
+        made = change(CAMPAIGN, machine.resources)
+        assert (made.ready, made.wait_seconds) == (False, 3600)
+        assert eks.updates == before
+        assert machine.record.phase.startswith("draw 2 of 2: pausing until ")
+        lease = store.leases()["treatment"]
+        assert lease.expires_at > later(now(), made.wait_seconds + 1200)
+        step = machine.steps[-1].model_copy(update={"begins_at": later(now(), -1)})
+        machine.resources.campaigns.put_step(CAMPAIGN, step)
+        machine.change()
+        assert eks.updates != before
+
+    def test_the_estimate_has_the_pauses_between_the_draws(self, machine):
+        plain = machine.plan(draws(4, dry_run=True)).estimate
+        paused = machine.plan(draws(4, dry_run=True, pause_minutes=60)).estimate
+        assert paused.seconds.most - plain.seconds.most == pytest.approx(3 * 3600)
+        assert paused.seconds.least - plain.seconds.least == pytest.approx(3 * 3600)
+
+    def test_a_campaign_that_would_outlast_its_state_machine_is_refused(self, machine):
+        with pytest.raises(InvalidCampaign, match="pause_minutes: makes the campaign longer"):
+            machine.plan(draws(12, pause_minutes=1440))
+
+
 class TestDraws:
     def test_each_run_gets_nodes_that_no_run_before_it_had(self, machine, eks):
         machine.begin(draws(2))
