@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import boto3
@@ -36,3 +37,12 @@ def _send_at_once(**event: Any) -> None:
     botocore would first ask S3 whether it may, which takes a round trip for each of a run's logs.
     """
     del event["request"].headers["Expect"]
+
+
+def is_ipv6(description: Mapping[str, Any]) -> bool:
+    """Whether pods and Services of a cluster, as DescribeCluster returns it, have IPv6 only.
+
+    EKS has no cluster with both (EKS user guide, "Learn about IPv6 addresses to clusters, Pods, and
+    services").
+    """
+    return bool(description.get("kubernetesNetworkConfig", {}).get("ipFamily") == "ipv6")

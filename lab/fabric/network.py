@@ -29,12 +29,14 @@ from pyroute2 import NetNS, netns
 from lab.errors import LabError
 from lab.fabric.luck import BETWEEN_ZONES_SECONDS, MEAN_RACK, Luck, RackLuck
 from lab.fabric.shaping import (
+    VPC_IPV6,
     EnaExpress,
     Limits,
     Peer,
     classifier_command,
     egress_commands,
     ingress_command,
+    ipv6_block,
 )
 
 MTU_BYTES = 9001  # EC2's jumbo frames, the VPC CNI's default
@@ -139,12 +141,13 @@ class Port:
 class Network:
     """The fabric of one VPC; `vpc` has its CIDR blocks, the primary one first. Thread-safe.
 
-    `services` is the range of the cluster's services, None where nodes need no way to them.
+    `services` is the range of the cluster's services, None where nodes need no way to them. In a
+    cluster of IPv6, nodes also have a block of IPv6 addresses, which their pods take.
     """
 
     vpc: Sequence[ipaddress.IPv4Network]
     luck: Luck
-    services: ipaddress.IPv4Network | None = None
+    services: ipaddress.IPv4Network | ipaddress.IPv6Network | None = None
     ports: dict[str, Port] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -159,7 +162,7 @@ class Network:
         self._relay: subprocess.Popen[str] | None = None
         netns.create(FABRIC)
         with namespace(FABRIC):
-            _quiet_ipv6()
+            _quiet_ipv6(is_used=False)
         self._netem = _kernel_has_netem(FABRIC)
         with NetNS(FABRIC) as fabric:
             fabric.link("set", index=fabric.link_lookup(ifname="lo")[0], state="up")
@@ -200,6 +203,18 @@ class Network:
             for cidr in self.vpc:
                 if cidr != own:
                     subprocess.run(["ip", "route", "add", str(cidr), "dev", "vpc0"], check=True)
+            if self.has_ipv6:
+                given = f"{ipv6_block(ipaddress.IPv4Network(address))[1]}/{VPC_IPV6.prefixlen}"
+                subprocess.run(["ip", "address", "add", given, "dev", "vpc0", "nodad"], check=True)
+
+    @property
+    def has_ipv6(self) -> bool:
+        """Whether pods and services have IPv6 addresses, and only these."""
+        return self.services is not None and self.services.version == 6
+
+    def _blocks(self, port: Port) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+        """A node's blocks of addresses, each with the node's own first."""
+        return [port.block, ipv6_block(port.block)] if self.has_ipv6 else [port.block]
 
     def _cidr_of(self, address: ipaddress.IPv4Address) -> ipaddress.IPv4Network:
         for cidr in self.vpc:
@@ -244,7 +259,7 @@ class Network:
             )
             netns.create(name)
             with namespace(name):
-                _quiet_ipv6()
+                _quiet_ipv6(is_used=self.has_ipv6)
                 _sysctl("net/ipv4/ip_forward", "1")
                 _sysctl("net/ipv4/conf/all/rp_filter", "0")
                 # As systemd does at boot (its sysctl.d/50-default.conf): pods in the node's own
@@ -271,18 +286,24 @@ class Network:
                 for cidr in self.vpc:
                     if cidr != own:
                         node.route("add", dst=str(cidr), oif=eth0)
+                if self.has_ipv6:
+                    mask, own6 = VPC_IPV6.prefixlen, ipv6_block(block)[1]
+                    node.addr("add", index=eth0, address=str(own6), mask=mask)
                 if self.services is not None:
                     # Instead of the default route of an instance: without any, the kernel refuses
                     # what a program on the node sends before kube-proxy's rules see it.
                     node.route("add", dst=str(self.services), oif=eth0)
                 for peer in self.ports.values():
-                    node.route("add", dst=str(peer.block), gateway=str(peer.address))
+                    for their in self._blocks(peer):
+                        node.route("add", dst=str(their), gateway=str(their[1]))
             _tc(FABRIC, [ingress_command(port.device, limits)])
             _tc(name, egress_commands("eth0", limits, ena_express=port.has_ena_express))
             for peer in self.ports.values():
                 with NetNS(peer.namespace) as other:
-                    other.route("add", dst=str(block), gateway=str(port.address))
-            subprocess.run(["ip", "route", "add", str(block), "via", str(port.address)], check=True)
+                    for its in self._blocks(port):
+                        other.route("add", dst=str(its), gateway=str(its[1]))
+            for its in self._blocks(port):
+                subprocess.run(["ip", "route", "add", str(its), "via", str(its[1])], check=True)
             self.ports[name] = port
             self._classify_again()
             return port
@@ -298,10 +319,11 @@ class Network:
                 self._racks = {key: rack for key, rack in self._racks.items() if rack != port.rack}
                 self._empty_racks.append(port.rack)
             netns.remove(name)
-            subprocess.run(["ip", "route", "del", str(port.block)], check=False)
-            for peer in self.ports.values():
-                with NetNS(peer.namespace) as other:
-                    other.route("del", dst=str(port.block), gateway=str(port.address))
+            for its in self._blocks(port):
+                subprocess.run(["ip", "route", "del", str(its)], check=False)
+                for peer in self.ports.values():
+                    with NetNS(peer.namespace) as other:
+                        other.route("del", dst=str(its), gateway=str(its[1]))
             self._classify_again()
 
     def set_link(self, name: str, *, up: bool) -> None:
@@ -452,8 +474,13 @@ def _kernel_has_netem(name: str) -> bool:
     return attempt.returncode == 0
 
 
-def _quiet_ipv6() -> None:
+def _quiet_ipv6(*, is_used: bool) -> None:
     """Keep router solicitations and duplicate address detection out of the measured traffic."""
+    if is_used:
+        _sysctl("net/ipv6/conf/default/accept_dad", "0")
+        # A router sends no solicitations.
+        _sysctl("net/ipv6/conf/all/forwarding", "1")
+        return
     with contextlib.suppress(FileNotFoundError):
         _sysctl("net/ipv6/conf/all/disable_ipv6", "1")
         _sysctl("net/ipv6/conf/default/disable_ipv6", "1")

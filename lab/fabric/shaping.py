@@ -19,6 +19,9 @@ FLOW_BITS_PER_SECOND = 5e9
 CLUSTER_FLOW_BITS_PER_SECOND = 10e9
 ENA_EXPRESS_FLOW_BITS_PER_SECOND = 25e9
 
+#: The IPv6 addresses of all VPCs of the lab, of the range for documentation (RFC 3849).
+VPC_IPV6 = ipaddress.IPv6Network("2001:db8::/64")
+
 LEAVES = 256
 DEFAULT_CLASS = 0x2
 OUTSIDE_BASE = 0x100  # leaves 1:100 to 1:1ff: peers outside the cluster placement group
@@ -61,6 +64,11 @@ class Limits:
             cluster_flow=self.cluster_flow * factor,
             ena_express_flow=self.ena_express_flow * factor,
         )
+
+
+def ipv6_block(block: ipaddress.IPv4Network) -> ipaddress.IPv6Network:
+    """The /96 of a node in a cluster of IPv6, whose bytes 8 to 11 are those of its IPv4 block."""
+    return ipaddress.IPv6Network((int(VPC_IPV6[0]) | int(block[0]) << 32, 96))
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,7 @@ def classifier_command(device: str, peers: Iterable[Peer]) -> str:
 
 
 # Classic BPF (linux/filter.h): operation codes that the classifier uses.
+_JA, _LDX_IMM = 0x05, 0x01
 _LDH, _LDB, _LD = 0x28, 0x30, 0x20  # load from an absolute offset: half word, byte, word
 _LDX_MSH = 0xB1  # X = the IP header's length
 _LDH_IND = 0x48  # load half word from X + offset
@@ -143,27 +152,56 @@ _AND, _XOR_X, _ADD_X = 0x54, 0xAC, 0x0C
 _JEQ = 0x15
 _RET_K, _RET_A = 0x06, 0x16
 
-_ETHERTYPE, _PROTOCOL, _DESTINATION, _IP = 12, 23, 30, 14
+_ETHERTYPE, _IP = 12, 14
 _TCP, _UDP = 6, 17
 
 
 type Step = tuple[int, int, int, int]
 
 
+@dataclass(frozen=True)
+class _Family:
+    """Where a version of IP has what the classifier reads, as offsets in the frame.
+
+    `destination` is that of the bytes that tell the node: the address of IPv4, and those bytes of
+    an IPv6 address that `ipv6_block` copies it to. `load_length` sets X to the IP header's length.
+    """
+
+    ethertype: int
+    protocol: int
+    destination: int
+    load_length: Step
+
+
+_IPV4 = _Family(0x0800, 23, 30, (_LDX_MSH, 0, 0, _IP))
+_IPV6 = _Family(0x86DD, 20, 46, (_LDX_IMM, 0, 0, 40))
+
+
 def classifier(peers: Sequence[Peer]) -> list[Step]:
     """A classic BPF program: (code, jump if true, jump if false, operand) for each step.
 
-    It returns the class of an Ethernet frame. For TCP and UDP over IPv4 it hashes (source port xor
+    It returns the class of an Ethernet frame. For TCP and UDP over IP it hashes (source port xor
     destination port). So a flow and its reverse have the same leaf, and many flows use many leaves
     whichever side has the well-known port. Everything else goes to the default class, where only
     the instance's limit applies.
     """
+    of_ipv6 = _of_family(_IPV6, peers)
+    return [
+        (_LDH, 0, 0, _ETHERTYPE),
+        (_JEQ, 1, 0, _IPV6.ethertype),
+        (_JA, 0, 0, len(of_ipv6)),
+        *of_ipv6,
+        *_of_family(_IPV4, peers),
+    ]
+
+
+def _of_family(family: _Family, peers: Sequence[Peer]) -> list[Step]:
     default = (_RET_K, 0, 0, 0x10000 | DEFAULT_CLASS)
     steps: list[Step] = [
         (_LDH, 0, 0, _ETHERTYPE),
-        (_JEQ, 1, 0, 0x0800),
+        (_JEQ, 1, 0, family.ethertype),
         default,
-        (_LDB, 0, 0, _PROTOCOL),
+        (_LDB, 0, 0, family.protocol),
         (_JEQ, 2, 0, _TCP),
         (_JEQ, 1, 0, _UDP),
         default,
@@ -173,13 +211,13 @@ def classifier(peers: Sequence[Peer]) -> list[Step]:
     ]
     for peer in peers:
         if peer.same_cluster_group:
-            steps += _for_peer(peer, CLUSTER_BASE)
+            steps += _for_peer(family, peer, CLUSTER_BASE)
         for number, used in ((_TCP, peer.ena_express.tcp), (_UDP, peer.ena_express.udp)):
             if used:
-                chosen = _for_peer(peer, ENA_EXPRESS_BASE)
-                steps += [(_LDB, 0, 0, _PROTOCOL), (_JEQ, 0, len(chosen), number), *chosen]
+                chosen = _for_peer(family, peer, ENA_EXPRESS_BASE)
+                steps += [(_LDB, 0, 0, family.protocol), (_JEQ, 0, len(chosen), number), *chosen]
     steps += [
-        (_LDX_MSH, 0, 0, _IP),
+        family.load_length,
         (_LDH_IND, 0, 0, _IP),
         (_ST, 0, 0, 1),
         (_LDH_IND, 0, 0, _IP + 2),
@@ -193,10 +231,10 @@ def classifier(peers: Sequence[Peer]) -> list[Step]:
     return steps
 
 
-def _for_peer(peer: Peer, base: int) -> list[Step]:
+def _for_peer(family: _Family, peer: Peer, base: int) -> list[Step]:
     """The steps that set M[0] to the base of the leaves when the frame is for the peer."""
     return [
-        (_LD, 0, 0, _DESTINATION),
+        (_LD, 0, 0, family.destination),
         (_AND, 0, 0, int(peer.block.netmask)),
         (_JEQ, 0, 2, int(peer.block.network_address)),
         (_LD_IMM, 0, 0, 0x10000 | base),

@@ -92,7 +92,7 @@ class RunningCluster:
         vpc = [ipaddress.IPv4Network(cidr) for cidr in vpc_cidrs]
         # EKS puts its network interfaces into the VPC; the lab's takes the last usable address.
         address = vpc[0].broadcast_address - 1
-        self.network = Network(vpc, machine.luck, ipaddress.IPv4Network(service_cidr))
+        self.network = Network(vpc, machine.luck, ipaddress.ip_network(service_cidr))
         try:
             self.network.attach_services(address)
             self.control_plane = ControlPlane(

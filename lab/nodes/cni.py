@@ -43,7 +43,7 @@ def share(version: str | None) -> float:
 
 
 def configuration(
-    block: ipaddress.IPv4Network,
+    block: ipaddress.IPv4Network | ipaddress.IPv6Network,
     *,
     directory: Path,
     mtu_bytes: int,
@@ -51,7 +51,6 @@ def configuration(
     node_bits_per_second: float,
 ) -> dict[str, Any]:
     """A node's CNI configuration: pods get routed addresses of its block, as with AWS's CNI."""
-    hosts = list(block.hosts())
     plugins: list[dict[str, Any]] = [
         {
             "type": "ptp",
@@ -64,13 +63,13 @@ def configuration(
                     [
                         {
                             "subnet": str(block),
-                            "rangeStart": str(hosts[2]),
-                            "rangeEnd": str(hosts[-1]),
-                            "gateway": str(hosts[1]),
+                            "rangeStart": str(block[3]),
+                            "rangeEnd": str(block[-2]),
+                            "gateway": str(block[2]),
                         }
                     ]
                 ],
-                "routes": [{"dst": "0.0.0.0/0"}],
+                "routes": [{"dst": "::/0" if block.version == 6 else "0.0.0.0/0"}],
             },
         }
     ]

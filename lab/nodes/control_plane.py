@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lab.fabric.shaping import ipv6_block
 from lab.nodes.pki import Authority, KeyPair
 from lab.nodes.process import Process, wait_until
 from lab.nodes.programs import Programs
@@ -88,11 +89,15 @@ class ControlPlane:
         self._api_server_flags = api_server_flags
         self._environment = environment
         self._last_error = "no answer"
-        first_service = next(ipaddress.ip_network(service_cidr).hosts())
+        services = ipaddress.ip_network(service_cidr)
+        # The Service `kubernetes` has this address behind it, so it is of the services' version.
+        self._advertised = (
+            ipv6_block(ipaddress.IPv4Network(address))[1] if services.version == 6 else address
+        )
         self._apiserver = self.authority.issue(
             "apiserver",
             "kube-apiserver",
-            addresses=["127.0.0.1", address, str(first_service)],
+            addresses=["127.0.0.1", address, self._advertised, str(services[1])],
             names=["localhost", "kubernetes", "kubernetes.default.svc"],
         )
         self._kubelet_client = self.authority.issue(
@@ -189,7 +194,7 @@ class ControlPlane:
                 f"--etcd-servers={etcd}",
                 f"--secure-port={self.port}",
                 "--bind-address=0.0.0.0",
-                f"--advertise-address={self.address}",
+                f"--advertise-address={self._advertised}",
                 f"--service-cluster-ip-range={service_cidr}",
                 "--authorization-mode=Node,RBAC",
                 "--enable-admission-plugins=NodeRestriction",

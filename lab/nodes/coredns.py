@@ -34,9 +34,9 @@ _REPLICAS = 1
 _PORTS = (("dns", 53, "UDP"), ("dns-tcp", 53, "TCP"))
 
 
-def address(service_cidr: str) -> ipaddress.IPv4Address:
+def address(service_cidr: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     """The address of the cluster's DNS: EKS takes the tenth of the services' range."""
-    return ipaddress.IPv4Network(service_cidr)[10]
+    return ipaddress.ip_network(service_cidr)[10]
 
 
 def image(version: str) -> str:

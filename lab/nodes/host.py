@@ -47,6 +47,8 @@ class Host:
                 f"The lab builds Kubernetes {built}, not {version}: give KubernetesVersion "
                 f"{'.'.join(built.split('.')[:2])}, or change lab/kubernetes/go.mod."
             )
+        if self._machine.kwok is not None and ":" in service_cidr:
+            raise ClusterLaunchError("Simulated clusters have IPv4 only: leave ipFamily out.")
         with self._lock:
             if self._cluster is not None and not self._cluster.stopped:
                 raise ClusterLaunchError(

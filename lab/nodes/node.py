@@ -15,6 +15,7 @@ from typing import Any
 from lab import control_groups
 from lab.aws.eks.infrastructure import NodeSpec
 from lab.errors import LabError
+from lab.fabric.shaping import ipv6_block
 from lab.nodes import cni, containerd, coredns, kubelet
 from lab.nodes.control_plane import ControlPlane
 from lab.nodes.process import RARE_COLLECTION, Process
@@ -46,7 +47,10 @@ class Node:
     cni_version: str | None = None
 
     def __post_init__(self) -> None:
-        self.address = next(self.spec.block.hosts())
+        # In a cluster of IPv6 the kubelet has an IPv6 address, as with amazon-eks-ami's nodeadm.
+        is_ipv6 = ":" in self.control_plane.service_cidr
+        self.block = ipv6_block(self.spec.block) if is_ipv6 else self.spec.block
+        self.address = self.block[1]
         self._running: list[Process] = []
         self._addon_images: set[str] = set()
 
@@ -223,7 +227,7 @@ class Node:
         directory = self.directory / "cni"
         directory.mkdir(exist_ok=True)
         written = cni.configuration(
-            self.spec.block,
+            self.block,
             directory=self.directory,
             mtu_bytes=self.mtu_bytes,
             version=self.cni_version,

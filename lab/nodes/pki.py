@@ -54,7 +54,7 @@ class Authority:
         common_name: str,
         *,
         organization: str | None = None,
-        addresses: Sequence[ipaddress.IPv4Address | str] = (),
+        addresses: Sequence[ipaddress.IPv4Address | ipaddress.IPv6Address | str] = (),
         names: Sequence[str] = (),
     ) -> KeyPair:
         """Issue a certificate for a client, and for a server if addresses or names are given."""

@@ -123,6 +123,8 @@ class Cluster:
         self._renew_token(configuration)
         self._api = ApiClient(configuration)
         self.version: str | None = description.get("version")
+        #: Whether pods and Services have IPv6 addresses only.
+        self.is_ipv6: bool = aws.is_ipv6(description)
 
     def _renew_token(self, configuration: Configuration) -> None:
         if time.monotonic() >= self._token_expires:

@@ -209,7 +209,7 @@ class Front:
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",
             "metadata": self._metadata(f"{service}-{short_hash(address)}", labels),
-            "addressType": "IPv4",
+            "addressType": "IPv6" if ":" in address else "IPv4",
             "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
             "ports": self._ports,
         }

@@ -47,6 +47,7 @@ def check_plan(
     run_id: str,
     image: str = "",
     load_nodes: int = 0,
+    is_ipv6: bool = False,
 ) -> Plan:
     """Read and check a plan.
 
@@ -59,6 +60,7 @@ def check_plan(
             same plan.
         image: the image of the pods; empty if it is not known.
         load_nodes: number of Ready load nodes.
+        is_ipv6: whether the pods have IPv6 addresses only.
 
     Raises:
         InvalidPlan: the plan has mistakes; the error lists every one.
@@ -73,7 +75,7 @@ def check_plan(
     _check_networks(arms, host_network, faults)
     _check_differences(arms, faults)
     baseline = _choose_baseline(model, list(arms.values()), stack_arms, faults)
-    tests = _read_tests(model.tests, image, faults)
+    tests = _read_tests(model.tests, image, faults, is_ipv6=is_ipv6)
     _check_ways(arms, tests, faults)
     pairing = Pairing.of(model.pairing)
     earlier = names_of(model.compare_with)
@@ -331,7 +333,25 @@ def _choose_baseline(
     return model.baseline
 
 
-def _read_tests(entries: Sequence[Any], image: str, faults: list[Fault]) -> list[TestBase]:
+def ipv6_faults(raw: object) -> list[Fault]:
+    """The tests of a plan that do not measure between IPv6 addresses; see `check_plan`."""
+    faults: list[Fault] = []
+    model = _read_fields(raw, [])
+    for index, entry in enumerate(model.tests):
+        if (test := _read_test(entry, "", [])) is not None:
+            faults += _ipv6_faults(test, f"tests[{index}]")
+    return faults
+
+
+def _ipv6_faults(test: TestBase, path: str) -> Iterable[Fault]:
+    if test.no_ipv6 is not None:
+        why, remedy = test.no_ipv6
+        yield Fault(path, f"the cluster's pods have IPv6 addresses, and {why}", remedy)
+
+
+def _read_tests(
+    entries: Sequence[Any], image: str, faults: list[Fault], *, is_ipv6: bool
+) -> list[TestBase]:
     tests: list[TestBase] = []
     names: set[str] = set()
     for index, entry in enumerate(entries):
@@ -350,6 +370,8 @@ def _read_tests(entries: Sequence[Any], image: str, faults: list[Fault]) -> list
             names.add(name)
         if test is not None:
             tests.append(test)
+            if is_ipv6:
+                faults.extend(_ipv6_faults(test, path))
             if lacking := programs_lacking(image, test):
                 faults.append(
                     Fault(

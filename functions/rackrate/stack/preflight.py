@@ -5,14 +5,18 @@ The facts have the shapes of boto3's responses to the Describe actions of EC2 an
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import ipaddress
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rackrate.aws import is_ipv6
 from rackrate.errors import Fault
 from rackrate.plan.capacity import LEAST_NODES, SPREAD_INSTANCES, addresses_per_node
+from rackrate.plan.check import ipv6_faults
 from rackrate.selectors import Selector, Unparsable, parse_tolerations
 from rackrate.stack.quotas import Quotas, network_faults, node_group_faults, vcpu_faults
 from rackrate_text.words import listed
@@ -91,6 +95,7 @@ class Request:
     load_node_count: int = 0
     load_instance_type: str = ""
     load_selector: str = ""
+    run_on_create: str = ""
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Request:
@@ -137,6 +142,7 @@ class Request:
             load_node_count=int(properties.get("LoadNodeCount", 0)),
             load_instance_type=properties.get("LoadInstanceType", ""),
             load_selector=properties.get("LoadNodeSelector", ""),
+            run_on_create=properties.get("RunOnCreate", ""),
         )
 
     @property
@@ -677,12 +683,21 @@ def check_existing_cluster(
                 " --access-config authenticationMode=API_AND_CONFIG_MAP",
             )
         )
+    if is_ipv6(cluster):
+        faults += _ipv6_faults(request)
     network = cluster["resourcesVpcConfig"]
     if request.public_endpoint:
         faults += _public_endpoint_faults(network)
     else:
         faults += _private_endpoint_faults(request, network, subnets)
     return faults
+
+
+def _ipv6_faults(request: Request) -> Iterator[Fault]:
+    """The tests of the first run that a cluster of IPv6 cannot have. The run checks the rest."""
+    with contextlib.suppress(ValueError):
+        for fault in ipv6_faults(json.loads(request.run_on_create)):
+            yield Fault(f"RunOnCreate {fault.path}", fault.problem, fault.remedy)
 
 
 def _selection_faults(request: Request) -> Iterator[Fault]:

@@ -117,6 +117,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
             run_id=run_id,
             image=settings.tool_image,
             load_nodes=len(nodes.get(LOAD, ())),
+            is_ipv6=resources.cluster.is_ipv6,
         )
     except InvalidPlan as invalid:
         _blame_nodes(invalid, counts, resources)

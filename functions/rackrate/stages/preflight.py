@@ -10,6 +10,8 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
+from rackrate import tools
+from rackrate.aws import is_ipv6
 from rackrate.errors import Fault
 from rackrate.stack.custom_resource import Answer
 from rackrate.stack.patience import Patience
@@ -46,6 +48,11 @@ logger = Logger(child=True)
 
 #: The attribute `Warnings` when there is none: an output of a stack is not empty.
 _NO_WARNING = "none"
+_IPV6_WARNING = (
+    "The cluster's pods have IPv6 addresses. Plans with tests of"
+    f" {listed([name for name in tools.names() if tools.test_class(name).no_ipv6], 'or')} are"
+    " refused."
+)
 #: States of NAT gateways that count (Amazon VPC user guide, "Amazon VPC quotas").
 _COUNTED_GATEWAYS = ["pending", "available", "deleting"]
 
@@ -375,6 +382,6 @@ def _of_existing(cluster: Json | None) -> Answer:
             "ClusterSecurityGroupId": network.get("clusterSecurityGroupId", ""),
             "VpcId": network["vpcId"],
             "NodesOfGroups": "",
-            "Warnings": _NO_WARNING,
+            "Warnings": _IPV6_WARNING if is_ipv6(cluster) else _NO_WARNING,
         },
     )

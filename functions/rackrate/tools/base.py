@@ -391,6 +391,10 @@ class TestBase(BaseModel, ABC):
     through_service: ClassVar[bool] = True
     #: Whether its pods look up names by the cluster's DNS.
     uses_cluster_dns: ClassVar[bool] = False
+    #: Why the tool does not measure between IPv6 addresses, and a remedy; None if it does. A tool
+    #: is said to do so once it has run in an IPv6 cluster (tests/lab/test_ipv6.py). Its server
+    #: listens on both families, so that its command line is the same.
+    no_ipv6: ClassVar[tuple[str, str] | None] = None
     #: Kernel settings that the tool needs in the pod's own network namespace.
     sysctls: ClassVar[Mapping[str, str]] = {}
 

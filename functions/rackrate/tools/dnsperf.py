@@ -55,7 +55,7 @@ from rackrate.tools.base import (
 #: (resolv.conf(5), `timeout`).
 LOST_SECONDS = 5
 #: A query's line at a rate, without its name.
-_LINE_BYTES = len("> NOERROR  A 0.000000\n")
+_LINE_BYTES = len("> NOERROR  AAAA 0.000000\n")
 _MOST_OUTSTANDING = 65_536
 _QUERIES = "/tmp/queries"
 #: Writes the queries, finds the name server, and becomes dnsperf. The shell reads none of the
@@ -68,8 +68,8 @@ _ASK = (
 
 _VERSION = re.compile(r"^Version (\d[0-9.]{0,20})$", re.MULTILINE)
 _COMMAND = re.compile(r"^\[Status\] Command line: (.{1,400}) -s (\S{1,253})$", re.MULTILINE)
-_ANSWER = re.compile(r"^> ([A-Z0-9]{1,20}) (\S{1,253}) A (\d{1,4}\.\d{6})$", re.ASCII)
-_LOST = re.compile(r"^> T (\S{1,253}) A$")
+_ANSWER = re.compile(r"^> ([A-Z0-9]{1,20}) (\S{1,253}) A(?:AAA)? (\d{1,4}\.\d{6})$", re.ASCII)
+_LOST = re.compile(r"^> T (\S{1,253}) A(?:AAA)?$")
 _END = "[Status] Testing complete (time limit)"
 _COUNT = re.compile(r"^  Queries (sent|completed|lost): +(\d{1,12})(?: |$)", re.MULTILINE)
 _CODES = re.compile(r"^  Response codes: {7}(.*)$", re.MULTILINE)
@@ -126,7 +126,7 @@ class Test(LatencyTest):
     names: Annotated[tuple[Name, ...], Field(strict=False, min_length=1, max_length=100)] = (
         "kubernetes.default.svc.cluster.local",
     )
-    """Full names whose IPv4 addresses it looks up, in turn."""
+    """Full names whose addresses it looks up, in turn; IPv6 addresses if the pods have such."""
     queries_per_second: Annotated[int | None, Field(ge=1, le=50_000, validate_default=True)] = 1000
     """Rate of the queries (`-Q`). `null`: as many as are answered."""
     outstanding: Annotated[int, Field(ge=1, le=10_000)] = 100
@@ -165,7 +165,9 @@ class Test(LatencyTest):
 
     def argv(self, server: str) -> list[str]:
         """The client's command line. The cluster's DNS answers, and not a server of the run."""
-        return ["sh", "-c", _ASK, "".join(f"{name} A\n" for name in self.names), *self.command]
+        kind = "AAAA" if ":" in server else "A"
+        queries = "".join(f"{name} {kind}\n" for name in self.names)
+        return ["sh", "-c", _ASK, queries, *self.command]
 
     @property
     def command(self) -> list[str]:

@@ -129,8 +129,9 @@ class Test(TestBase):
 
     @property
     def server(self) -> Server:
-        """A server for any number of simultaneous clients."""
-        return Server("iperf", ("iperf", "--server", "--port", str(PORT)), (Port(PORT),))
+        """A server for any number of simultaneous clients, of both IPv4 and IPv6."""
+        argv = ("iperf", "--server", "--ipv6_domain", "--port", str(PORT))
+        return Server("iperf", argv, (Port(PORT),))
 
     def warm_up(self) -> Self:
         """One second."""

@@ -9,8 +9,8 @@ Project: [ping of iputils](https://github.com/iputils/iputils).
 - **Losses**: `loss_ratio` is the share of packets without an answer. After the last packet, ping
   waits one interval or twice the longest round-trip time, whichever is longer. An answer that comes
   later counts as lost.
-- A packet is 28 bytes larger than its payload. A payload of 8972 bytes makes a packet of 9000, one
-  byte less than the jumbo frame's 9001.
+- A packet is 28 bytes larger than its payload, and 48 by IPv6. A payload of 8972 bytes makes a
+  packet of 9000, one byte less than the jumbo frame's 9001.
 - **Resolution**: ping prints three digits, but no less than 1 µs
   ([`gather_statistics`](https://github.com/iputils/iputils/blob/master/ping/ping_common.c)). So a
   time of 12.3 ms is known to 0.1 ms.

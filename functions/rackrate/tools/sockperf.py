@@ -106,6 +106,11 @@ class Test(LatencyTest):
         },
     }
 
+    no_ipv6: ClassVar[tuple[str, str] | None] = (
+        "sockperf takes no IPv6 addresses before 3.8",
+        "use fortio, such as the tests 'requests' and 'requests-loaded'",
+    )
+
     tool: Literal["sockperf"] = "sockperf"
     mode: Literal["ping-pong", "under-load"] = "ping-pong"
     """`ping-pong` waits for each response before the next request; `under-load` does not."""

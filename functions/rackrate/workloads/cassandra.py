@@ -168,6 +168,11 @@ class Test(LatencyTest, WorkloadTest):
         "cassandra-loaded": {"concurrency": 64},
     }
 
+    no_ipv6: ClassVar[tuple[str, str] | None] = (
+        "Cassandra and latte have not been tried with IPv6 addresses",
+        "use another workload, such as 'etcd' or 'valkey'",
+    )
+
     tool: Literal["cassandra"] = "cassandra"
     memory_mib: Annotated[int, Field(ge=_LEAST_MIB, le=1_048_576)] = 2048
     """Memory that each member reserves and may use, in MiB. Half of it is Java's heap."""

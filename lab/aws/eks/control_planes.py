@@ -68,10 +68,15 @@ class ControlPlanes:
                 "endpointPrivateAccess": vpc.get("endpointPrivateAccess", False),
                 "publicAccessCidrs": vpc.get("publicAccessCidrs") or ["0.0.0.0/0"],
             },
-            "kubernetesNetworkConfig": {
-                "serviceIpv4Cidr": network.get("serviceIpv4Cidr") or default_services,
-                "ipFamily": network.get("ipFamily") or "ipv4",
-            },
+            "kubernetesNetworkConfig": (
+                # EKS chooses a unique local range, and takes no other.
+                {"serviceIpv6Cidr": "fd30:1c53:5f8a::/108", "ipFamily": "ipv6"}
+                if network.get("ipFamily") == "ipv6"
+                else {
+                    "serviceIpv4Cidr": network.get("serviceIpv4Cidr") or default_services,
+                    "ipFamily": "ipv4",
+                }
+            ),
             "logging": validation.logging(request.get("logging")),
             "identity": {
                 "oidc": {
@@ -112,13 +117,13 @@ class ControlPlanes:
 
     def _start(self, cluster: Cluster) -> None:
         description = cluster.description
-        name = description["name"]
+        name, services = description["name"], description["kubernetesNetworkConfig"]
         try:
             plane = self._infrastructure.create_cluster(
                 name=name,
                 version=description["version"],
                 vpc_cidrs=cluster.vpc_cidrs,
-                service_cidr=description["kubernetesNetworkConfig"]["serviceIpv4Cidr"],
+                service_cidr=services.get("serviceIpv6Cidr") or services["serviceIpv4Cidr"],
                 authentication_webhook_url=(
                     f"{self._clients.endpoint_url}/_lab/eks/{name}/token-review"
                 ),

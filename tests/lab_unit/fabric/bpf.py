@@ -38,6 +38,8 @@ def run(program: Program, packet: bytes) -> int:
             a = k
         elif code == 0x60:  # ld mem
             a = memory[k]
+        elif code == 0x01:  # ldx imm
+            x = k
         elif code == 0x61:  # ldx mem
             x = memory[k]
         elif code == 0xB1:  # ldx msh
@@ -53,6 +55,8 @@ def run(program: Program, packet: bytes) -> int:
             a ^= x
         elif code == 0x0C:  # add x
             a = (a + x) & 0xFFFFFFFF
+        elif code == 0x05:  # ja
+            position += k
         elif code == 0x15:  # jeq k
             position += true if a == k else false
         elif code == 0x06:  # ret k

@@ -18,6 +18,7 @@ from lab.fabric.shaping import (
     classifier,
     classifier_command,
     egress_commands,
+    ipv6_block,
 )
 from tests.lab_unit.fabric.bpf import run
 
@@ -51,6 +52,18 @@ def frame(
     )
     transport = struct.pack(">HH", from_port, to_port) + bytes(16)
     return bytes(12) + b"\x08\x00" + header + extra + transport
+
+
+def frame_of_ipv6(
+    source: ipaddress.IPv6Address,
+    destination: ipaddress.IPv6Address,
+    protocol: int,
+    from_port: int,
+    to_port: int,
+) -> bytes:
+    """An Ethernet frame with an IPv6 packet without extension headers."""
+    header = struct.pack(">IHBB", 6 << 28, 20, protocol, 64) + source.packed + destination.packed
+    return bytes(12) + b"\x86\xdd" + header + struct.pack(">HH", from_port, to_port) + bytes(16)
 
 
 def leaf(class_id: int) -> tuple[int, int]:
@@ -91,6 +104,26 @@ def test_frames_to_peers_of_the_group_take_the_groups_leaves(
     assert 0 <= number < shaping.LEAVES
     # Without the group the same flow is in the leaf of the same number with the other cap.
     assert leaf(run(classifier([]), sent)) == (shaping.OUTSIDE_BASE, number)
+
+
+@given(st.sampled_from(BLOCKS), st.integers(1, 2**32 - 1), protocols, ports, ports)
+def test_a_flow_of_ipv6_takes_the_leaf_that_it_would_take_by_ipv4(
+    block: ipaddress.IPv4Network, number: int, protocol: int, from_port: int, to_port: int
+) -> None:
+    elsewhere = ipaddress.IPv4Network("10.0.50.0/26")
+    for source, destination in ((elsewhere, block), (block, elsewhere)):
+        by_ipv6 = frame_of_ipv6(
+            ipv6_block(source)[number],
+            ipv6_block(destination)[number],
+            protocol,
+            from_port,
+            to_port,
+        )
+        by_ipv4 = frame(source[1], destination[1], protocol, from_port, to_port)
+        assert run(PROGRAM, by_ipv6) == run(PROGRAM, by_ipv4)
+    assert run(PROGRAM, frame_of_ipv6(ipv6_block(block)[1], ipv6_block(block)[2], 58, 0, 0)) == (
+        DEFAULT
+    )
 
 
 @pytest.mark.parametrize("same_group", [True, False])

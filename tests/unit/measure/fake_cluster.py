@@ -47,6 +47,7 @@ class FakeCluster:
     """A cluster that answers as `rackrate.measure.cluster.Cluster` does."""
 
     version = "1.36"
+    is_ipv6 = False
 
     def __init__(self) -> None:
         self.nodes = [

@@ -155,6 +155,16 @@ def cluster(api, certificate):
     return Cluster("house", Session(api.url, certificate[1]))
 
 
+@pytest.mark.parametrize(
+    ("network", "is_ipv6"),
+    [({}, False), ({"ipFamily": "ipv4"}, False), ({"ipFamily": "ipv6"}, True)],
+)
+def test_a_cluster_knows_whether_its_pods_have_ipv6_addresses(api, certificate, network, is_ipv6):
+    session = Session(api.url, certificate[1])
+    session.description["kubernetesNetworkConfig"] = network
+    assert Cluster("house", session).is_ipv6 is is_ipv6
+
+
 def test_the_token_is_a_presigned_regional_call_that_names_the_cluster():
     token = eks_token(REAL, "house")
     prefix, _, encoded = token.rpartition(".")

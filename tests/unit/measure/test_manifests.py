@@ -209,6 +209,14 @@ def test_two_servers_that_want_one_name_are_refused_before_kubernetes_does():
         servers(serving(TCP, other))
 
 
+@pytest.mark.parametrize(
+    ("address", "kind"), [("10.0.0.9", "IPv4"), ("2001:db8::a00:100:0:3", "IPv6")]
+)
+def test_the_endpoint_of_a_service_is_of_its_servers_address_family(address, kind):
+    slice_ = manifests.Front("run-1", "uid-1", [Port(5201)]).endpoint_slice("node-a", address)
+    assert (slice_["addressType"], slice_["endpoints"][0]["addresses"]) == (kind, [address])
+
+
 def test_servers_of_the_same_nodes_in_two_networks_do_not_collide():
     made = [servers(), servers(network="host"), servers(stack_arm="baseline")]
     assert len({thing["metadata"]["name"] for thing in made}) == 3

@@ -22,9 +22,15 @@ from tests.unit.samples import ARMS
 NODES = {"treatment": 2, "baseline": 2}
 
 
-def check(raw, nodes=NODES, run_id="r", host_network=True, image=""):
+def check(raw, nodes=NODES, run_id="r", host_network=True, image="", is_ipv6=False):
     return check_plan(
-        raw, stack_arms=ARMS, nodes=nodes, host_network=host_network, run_id=run_id, image=image
+        raw,
+        stack_arms=ARMS,
+        nodes=nodes,
+        host_network=host_network,
+        run_id=run_id,
+        image=image,
+        is_ipv6=is_ipv6,
     )
 
 
@@ -118,6 +124,18 @@ def test_a_test_whose_program_the_image_lacks_is_refused_with_the_parameter_to_s
     assert fault.path == "tests[1]"
     assert "sockperf" in fault.problem and image in fault.problem
     assert "ToolImage=build" in fault.remedy
+
+
+def test_a_tool_that_takes_no_ipv6_addresses_is_refused_in_a_cluster_of_them():
+    plan = {"tests": ["rtt", SOCKPERF, "tcp-1", "iperf2-32", "tcp-rr", "requests", "cassandra"]}
+    assert len(check({"tests": plan["tests"][:-1]}).tests) == 6
+    with pytest.raises(InvalidPlan) as caught:
+        check(plan, is_ipv6=True)
+    quick, cassandra = caught.value.faults
+    assert (quick.path, cassandra.path) == ("tests[1]", "tests[6]")
+    assert "IPv6" in quick.problem and "sockperf" in quick.problem and "fortio" in quick.remedy
+    assert "Cassandra" in cassandra.problem and "'etcd'" in cassandra.remedy
+    assert check({}, is_ipv6=True).tests == check({}).tests
 
 
 @pytest.mark.parametrize("image", ["", "registry.corp:5000/netshoot", "registry.corp/tools:1"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+import json
 import re
 from dataclasses import replace
 
@@ -66,6 +67,7 @@ PROPERTIES = {
     "Egress": "nat",
     "HostNetwork": "false",
     "ToolImage": "build",
+    "RunOnCreate": "",
     "PublicEndpoint": "true",
     "KubernetesVersion": "1.36",
     "AuthenticationMode": "API",
@@ -564,6 +566,19 @@ def test_a_cluster_that_cannot_be_used_is_refused_with_the_remedy(cluster, prope
     assert words in fault
 
 
+IPV6 = {**CLUSTER, "kubernetesNetworkConfig": {"ipFamily": "ipv6"}}
+
+
+def test_tests_that_a_cluster_of_ipv6_cannot_have_are_refused_in_the_first_run():
+    plan = json.dumps({"tests": ["rtt", "latency", "cassandra", "misspelt", {"name": "requests"}]})
+    first, second = existing(IPV6, RunOnCreate=plan)
+    assert first.startswith("RunOnCreate tests[1]: the cluster's pods have IPv6 addresses, and")
+    assert second.startswith("RunOnCreate tests[2]: ")
+    assert existing(RunOnCreate=plan) == []
+    for other in ("", "{}", "{", "[]", json.dumps({"tests": 5})):
+        assert existing(IPV6, RunOnCreate=other) == []
+
+
 @pytest.mark.parametrize(
     ("properties", "words"),
     [
@@ -994,7 +1009,7 @@ def test_the_named_placement_group_is_looked_up():
     assert asked == [{"Name": "group-name", "Values": ["theirs"]}]
 
 
-def test_an_existing_cluster_is_described_to_the_stack(clients):
+def test_an_existing_cluster_is_described_to_the_stack(clients, monkeypatch):
     ec2, eks = clients["ec2"], clients["eks"]
     vpc = ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
     subnets = [s["SubnetId"] for s in ec2.describe_subnets()["Subnets"] if s["VpcId"] == vpc][:2]
@@ -1028,6 +1043,10 @@ def test_an_existing_cluster_is_described_to_the_stack(clients):
     assert answer.data["ClusterArn"] == made["arn"]
     assert (answer.data["VpcId"], answer.data["AvailabilityZone"]) == (vpc, "")
     assert answer.data["ClusterSecurityGroupId"] == "sg-1"
+    assert answer.data["Warnings"] == "none"
+    monkeypatch.setitem(CLUSTER, "kubernetesNetworkConfig", IPV6["kubernetesNetworkConfig"])
+    warning = ask(both, changes=private).data["Warnings"]
+    assert "IPv6" in warning and "cassandra or sockperf" in warning
     eks.delete_cluster(name="house")
     with pytest.raises(PreflightFailed, match="no such cluster"):
         ask(both, changes=private)
