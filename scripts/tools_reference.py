@@ -71,9 +71,10 @@ def _table(tried: tuple[Capture, ...]) -> str:
                 ", ".join(f"`{metric.name}`" for metric in tests[0].metrics),
                 ", ".join(f"`{program}`" for program in tools.test_class(tool).programs),
                 ", ".join(f"{port.number} {port.protocol}" for port in sorted(ports)) or "none",
+                "yes" if tools.test_class(tool).no_ipv6 is None else "no",
             )
         )
-    titles = ("tool", "what it is", "metrics by default", "programs", "server's ports")
+    titles = ("tool", "what it is", "metrics by default", "programs", "server's ports", "IPv6")
     return table(titles, rows)
 
 
