@@ -16,6 +16,7 @@ from rackrate import tools
 from rackrate.measure import counters
 from rackrate.tools import Metric
 from rackrate_text.units import quantity
+from rackrate_text.words import listed
 from scripts.markdown import ROOT, table, with_part
 from tests.unit.tools.captures import Capture, captures, outcome
 
@@ -71,11 +72,12 @@ def _table(tried: tuple[Capture, ...]) -> str:
                 ", ".join(f"`{metric.name}`" for metric in tests[0].metrics),
                 ", ".join(f"`{program}`" for program in tools.test_class(tool).programs),
                 ", ".join(f"{port.number} {port.protocol}" for port in sorted(ports)) or "none",
-                "yes" if tools.test_class(tool).no_ipv6 is None else "no",
             )
         )
-    titles = ("tool", "what it is", "metrics by default", "programs", "server's ports", "IPv6")
-    return table(titles, rows)
+    titles = ("tool", "what it is", "metrics by default", "programs", "server's ports")
+    refused = [f"`{tool}`" for tool in tools.names() if tools.test_class(tool).no_ipv6]
+    note = f"Pods with IPv6 addresses can be measured with all but {listed(refused)}."
+    return f"{table(titles, rows)}\n\n{note}"
 
 
 def _text(tool: str) -> str:

@@ -22,6 +22,7 @@ Project: [dnsperf of DNS-OARC](https://www.dns-oarc.net/tools/dnsperf).
   any response there is no measurement, nor if a response is an error, such as for an unknown name.
 - **Sockets**: kube-proxy chooses a pod of CoreDNS for each socket, and keeps to it. So `sockets`
   has to be a few times the number of these pods.
+- It asks for IPv4 addresses (`A`), and in a cluster of IPv6 for these (`AAAA`).
 - dnsperf reads queries from a file only. A shell writes it into the pod's `/tmp`.
 """
 
@@ -126,7 +127,7 @@ class Test(LatencyTest):
     names: Annotated[tuple[Name, ...], Field(strict=False, min_length=1, max_length=100)] = (
         "kubernetes.default.svc.cluster.local",
     )
-    """Full names whose addresses it looks up, in turn; IPv6 addresses if the pods have such."""
+    """Full names whose addresses it looks up, in turn."""
     queries_per_second: Annotated[int | None, Field(ge=1, le=50_000, validate_default=True)] = 1000
     """Rate of the queries (`-Q`). `null`: as many as are answered."""
     outstanding: Annotated[int, Field(ge=1, le=10_000)] = 100
