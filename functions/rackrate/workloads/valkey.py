@@ -90,6 +90,11 @@ class Test(WorkloadTest):
         "valkey-loaded": {"clients": 32},
     }
 
+    no_ipv6: ClassVar[tuple[str, str] | None] = (
+        "Valkey has not been tried in a cluster with IPv6 addresses",
+        "leave the test out",
+    )
+
     tool: Literal["valkey"] = "valkey"
     acknowledgements: Annotated[int | None, Field(ge=1, le=49, validate_default=True)] = None
     """How many replicas have to acknowledge each write. `null`: all."""
