@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -31,8 +32,44 @@ MOST = 1e18  # an exabit or an exabyte
 _MOST_VALUES, _MOST_INTERVALS, _MOST_CHARACTERS = 100_000, 10_000, 253
 
 
+#: The share of a rate that a client may miss.
+_MISSING = 0.1
+_USAGE = re.compile(r"^(?:\S+ ){0,2}usage\b", re.MULTILINE | re.IGNORECASE)
+
+
 class ParseError(ValueError):
     """A tool's output has no complete measurement; the message says why."""
+
+
+def without_summary(tool: str, text: str) -> str:
+    """Why output has no summary, if the tool gives no reason that its parser knows."""
+    if _USAGE.search(text):
+        return f"{tool} does not know one of its arguments: it printed its usage"
+    last = text.rstrip().rpartition("\n")[2].strip()
+    return f"{tool}'s output is truncated: it has no summary and ends with {last!r:.100}"
+
+
+def require_rate(
+    tool: str, sent: float, planned: float, counted: str, remedy: str, *, beyond: float = 1.0
+) -> None:
+    """Check that a client kept its rate. What it did not send is in none of its figures.
+
+    Args:
+        tool: the program.
+        sent: how much it sent.
+        planned: how much the rate makes in the time of the test.
+        counted: what is counted, such as `requests`.
+        remedy: what to change in the plan.
+        beyond: the share of values beyond the highest percentile. A tenth of these may be missing.
+
+    Raises:
+        ParseError: it sent too little, or more than one percent too much.
+    """
+    if not planned * (1 - _MISSING * beyond) - 1 <= sent <= planned * 1.01 + 1:
+        raise ParseError(
+            f"{tool} did not keep the rate: it sent {sent:.0f} {counted} instead of {planned:.0f};"
+            f" {remedy}"
+        )
 
 
 def refusal(problem: str, remedy: str) -> PydanticCustomError:

@@ -50,6 +50,8 @@ from rackrate.tools.base import (
     ParseError,
     least_values,
     refusal,
+    require_rate,
+    without_summary,
 )
 
 #: After so long a query is lost (`-t`). It is the time after which glibc's resolver asks again
@@ -227,14 +229,14 @@ def parse(text: str, test: Test) -> Measurement:
         raise ParseError("dnsperf printed nothing")
     version, command = _VERSION.search(text), _COMMAND.search(text)
     if version is None or command is None:
-        raise ParseError(_complaint(text) or "dnsperf's output is truncated, or another program's")
+        raise ParseError(_complaint(text) or without_summary("dnsperf", text))
     if command[1] != " ".join(test.command):
         raise ParseError("dnsperf's output is of another test: its arguments differ")
     lines, end, summary = text.partition(f"\n{_END}\n")
     if not end:
         if "[Status] Testing complete (interruption)" in text:
             raise ParseError("dnsperf was interrupted")
-        raise ParseError(_complaint(text) or "dnsperf's output is truncated: it has no summary")
+        raise ParseError(_complaint(text) or without_summary("dnsperf", text))
     counts = {name: int(number) for name, number in _COUNT.findall(summary)}
     if counts.keys() != {"sent", "completed", "lost"}:
         raise ParseError("dnsperf's summary is truncated or garbled")
@@ -262,7 +264,8 @@ def parse(text: str, test: Test) -> Measurement:
         raise ParseError("dnsperf: the times of the responses contradict each other")
     samples = _samples(lines, test) if test.queries_per_second is not None else ()
     if test.queries_per_second is not None:
-        _require_rate(sent, seconds, test.queries_per_second)
+        planned = test.queries_per_second * seconds
+        require_rate("dnsperf", sent, planned, "queries", "lower queries_per_second")
         found = [each for each in samples if each is not None]
         if len(found) != answered or len(samples) != sent:
             raise ParseError(
@@ -321,15 +324,6 @@ def _require_answers(codes: str, answered: int) -> None:
         told = ", ".join(f"{code} {number}" for code, number in sorted(errors.items()))
         remedy = ": name full names that exist" if "NXDOMAIN" in errors else ""
         raise ParseError(f"dnsperf: of {answered} responses some are errors ({told}){remedy}")
-
-
-def _require_rate(sent: int, seconds: float, rate: int) -> None:
-    """Check that the client kept the rate, within a query at each end."""
-    if not rate * seconds * 0.9 - 1 <= sent <= rate * seconds * 1.01 + 1:
-        raise ParseError(
-            f"dnsperf sent {sent / seconds:.0f} queries a second instead of {rate}: lower "
-            "queries_per_second"
-        )
 
 
 def _compare(what: str, found: float, told: float) -> None:

@@ -12,7 +12,12 @@ three protocols.
   request (`-access-log-file`) with Fortio's own summary.
 - **Resolution**: Fortio logs each request's time to the microsecond. Its histogram is coarser, and
   is not used.
-- **Rate**: the connections share the requests evenly and take turns (`-uniform`).
+- **Rate**: the connections share the requests evenly and take turns (`-uniform`). With 16
+  connections and 1000 requests per second each sends every 16 ms, so a response may take that
+  long. If responses take longer, or a stall lasts until the end, Fortio sends fewer requests than
+  planned. Such a test has no value, because the missing requests would be the slowest.
+- `requests`, `http` and `grpc` have the same rate and connections, so that they differ in nothing
+  but the protocol.
 - **Number of samples**: `seconds` times `requests_per_second` may be at most 50 000, because a
   container's log is limited. Two have to lie beyond each percentile: p99 needs 200, p99.9 2000.
 - A test in which a request failed has no value, because the failed request's time is unknown.
@@ -34,6 +39,7 @@ from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_va
 
 from rackrate.tools.base import (
     EXTREMES_AND_MEAN,
+    PERCENTILES,
     REQUESTS,
     SECONDS,
     Detail,
@@ -44,6 +50,8 @@ from rackrate.tools.base import (
     Server,
     least_values,
     refusal,
+    require_rate,
+    without_summary,
 )
 
 #: Fortio's own ports.
@@ -62,7 +70,7 @@ _REQUEST = re.compile(
 _COMPLAINT = re.compile(
     r'"level":"(?:err|crit|fatal|warn)[a-z]*",.{0,200}?"msg":"((?:[^"\\\n]|\\.){1,400})', re.ASCII
 )
-_WRONG_OPTION = re.compile(r"flag provided but not defined[^\n]{0,200}")
+_WRONG_OPTION = re.compile(r"(?:flag provided but not defined|invalid value |At most )[^\n]{0,200}")
 _SHORT_REASON = 200
 # Fortio logs a request's time rounded to the microsecond.
 _ROUNDING = 0.6e-6
@@ -84,8 +92,8 @@ class Test(LatencyTest):
         *EXTREMES_AND_MEAN,
     )
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "requests": {"protocol": "tcp", "connections": 1, "requests_per_second": 1000},
-        "requests-loaded": {"protocol": "tcp", "connections": 16, "requests_per_second": 2000},
+        "requests": {"protocol": "tcp", "connections": 16, "requests_per_second": 1000},
+        "requests-loaded": {"protocol": "tcp", "connections": 32, "requests_per_second": 2000},
         "http": {"protocol": "http", "connections": 16, "requests_per_second": 1000},
         "grpc": {"protocol": "grpc", "connections": 16, "requests_per_second": 1000},
     }
@@ -99,7 +107,7 @@ class Test(LatencyTest):
     """Size of a request's payload, which the response repeats (`-payload-size`)."""
     requests_per_second: Annotated[int, Field(ge=1, le=50_000, validate_default=True)] = 1000
     """Rate of the requests, all connections together (`-qps`)."""
-    connections: Annotated[int, Field(ge=1, le=1000, validate_default=True)] = 1
+    connections: Annotated[int, Field(ge=1, le=1000, validate_default=True)] = 16
     """Number of connections, each with one request at a time (`-c`)."""
 
     @field_validator("requests_per_second")
@@ -218,7 +226,8 @@ def parse(text: str, test: Test) -> Measurement:
 
     Raises:
         ParseError: the output is empty, truncated, from another program or of another test, a
-            request failed, the test ended early, or the log does not match the summary.
+            request failed, the test ended early, the rate was not kept, or the log does not match
+            the summary.
     """
     if not text.strip():
         raise ParseError("fortio printed nothing")
@@ -253,6 +262,11 @@ def parse(text: str, test: Test) -> Measurement:
     if seconds < test.seconds * 0.9:
         raise ParseError(f"fortio: the test ended after {seconds:.1f} s of {test.seconds} s")
     _compare([each.latency for each in requests], summary.DurationHistogram)
+    require_rate(
+        *("fortio", len(requests), test.connections * _requests_of_connection(test), "requests"),
+        "raise connections or lower requests_per_second",
+        beyond=min((1 - PERCENTILES[name] for name in test.percentiles), default=1.0),
+    )
     delays = _delays(requests, test)
     times = [each.latency + delay for each, delay in zip(requests, delays, strict=True)]
     ordered = sorted(times)
@@ -279,9 +293,7 @@ def _summary(lines: Sequence[str]) -> _Summary:
         first = lines.index("{")
         last = lines.index("}", first)
     except ValueError:
-        raise ParseError(
-            _complaint(lines) or "fortio's output is truncated: it has no summary"
-        ) from None
+        raise ParseError(_complaint(lines) or without_summary("fortio", "\n".join(lines))) from None
     # A container's log has the lines of both outputs as they come. Fortio indents its summary.
     within = [line for line in lines[first + 1 : last] if line.startswith("  ")]
     try:
@@ -304,6 +316,10 @@ def _compare(latencies: Sequence[float], told: _Histogram) -> None:
             raise ParseError(f"fortio's summary and its log do not agree on the {what} time")
 
 
+def _requests_of_connection(test: Test) -> int:
+    return test.requests_per_second * test.seconds // test.connections
+
+
 def _delays(requests: Sequence[_Request], test: Test) -> list[float]:
     """How long each request waited for the response before it on its connection, in seconds.
 
@@ -312,7 +328,7 @@ def _delays(requests: Sequence[_Request], test: Test) -> list[float]:
     sends before that, so the most punctual request tells the start. After a wait it sends at once.
     A timer that fires late is the client's matter, and no delay.
     """
-    each = test.requests_per_second * test.seconds // test.connections
+    each = _requests_of_connection(test)
     interval = test.connections / test.requests_per_second * 1e9 * (1 + 1 / (each - 1))
     started: dict[int, float] = {}
     for request in requests:

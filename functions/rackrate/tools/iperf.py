@@ -42,6 +42,7 @@ from rackrate.tools.base import (
     Throughput,
     interval_seconds,
     merged_remainder,
+    without_summary,
 )
 
 PORT = 5001
@@ -62,7 +63,10 @@ _ENHANCED = re.compile(
     r"(?: +(?:\d+K\(\d+\)/)?(?P<window>\d{1,15})K(?:\(\d+\))?/(?P<rtt>\d{1,15})(?:\(\d+\))? us)?",
     re.ASCII,
 )
-_COMPLAINT = re.compile(r"^.*\b(?:failed|refused|unreachable|timed out)\b.*$", re.MULTILINE)
+_COMPLAINT = re.compile(
+    r"^.*\b(?:failed|refused|unreachable|timed out|Unknown host|unrecognized option|ERROR)\b.*$",
+    re.MULTILINE,
+)
 _SHORT_REASON = 200
 
 
@@ -168,7 +172,7 @@ def parse(text: str, test: Test) -> Measurement:
     for line in _LINE.finditer(text):
         (sums if line["id"].startswith("SUM") else streams[line["id"]]).append(_report(line))
     if not streams:
-        raise ParseError(_complaint(text) or "iperf's output holds no report")
+        raise ParseError(_complaint(text) or without_summary("iperf", text))
     totals = [_total(reports) for reports in streams.values()]
     total = _total(sums) if test.streams > 1 else totals[0]
     if len(streams) < test.streams:
@@ -177,7 +181,7 @@ def parse(text: str, test: Test) -> Measurement:
     if len(streams) > test.streams:
         raise ParseError(f"iperf: {len(streams)} streams where the test asks for {test.streams}")
     if total is None or None in totals:
-        raise ParseError(_complaint(text) or "iperf's output is truncated: it has no summary")
+        raise ParseError(_complaint(text) or without_summary("iperf", text))
     for each in (total, *(found for found in totals if found is not None)):
         if each.end < test.seconds * 0.9:
             raise ParseError(f"iperf: the test ended after {each.end:.1f} s of {test.seconds} s")

@@ -13,7 +13,13 @@ Project: [iperf3](https://software.es.net/iperf/).
   merged into the one before.
 - `--interval` is a second. It is longer if the report would exceed a container's log (10 MiB).
 - `bits_per_second` is the rate of all streams together. iperf3's own argument is the share of one
-  stream.
+  stream. A client that sends UDP at less than nine tenths of it has no value. For TCP it is a
+  maximum: TCP sends less where the network takes less, and that is the value.
+- **UDP**: `out_of_order_packets` is what the client received out of order, since iperf3 does not
+  send the server's count back ([issue 469](https://github.com/esnet/iperf/issues/469)). Losses are
+  absent where iperf3 does not know them: with `omit_seconds`, before 3.14 those of the client's
+  datagrams include the omitted time, and late datagrams of that time can make more arrivals than
+  were sent ([issue 412](https://github.com/esnet/iperf/issues/412)).
 - **Versions**: since 3.16 each stream has its own thread. From 3.10 on the server takes
   `--rcv-timeout`. 3.9 does not report what the receiver got by UDP or in the second direction, so
   such tests are refused. Figures that iperf3 could not determine are absent.
@@ -50,6 +56,7 @@ from rackrate.tools.base import (
     interval_seconds,
     merged_remainder,
     refusal,
+    require_rate,
 )
 
 PORT = 5201
@@ -61,6 +68,8 @@ _LOG_BYTES_PER_INTERVAL = 1300
 _LONGEST_INTERVAL_SECONDS = 60  # iperf3's own limit
 _LEAST_BITS_PER_SECOND = 1000
 _STREAMS_IN_THREADS_SINCE = (3, 16)
+# Since then the receiver tells the sender what it lost in the omitted time.
+_LOSSES_WITHOUT_OMITTED = (3, 14)
 _SHORT_REASON = 200
 # iperf3 prints warnings to standard error, such as for datagrams larger than a packet.
 _WARNING = re.compile(r"\s*warning: [^\n]*\n", re.IGNORECASE)
@@ -90,7 +99,7 @@ class Test(TestBase):
         Detail("tcp_congestion_control", str, "TCP's congestion control, such as `cubic`"),
         Detail("packets", int, "datagrams sent"),
         Detail("lost_packets", int, "datagrams lost"),
-        Detail("out_of_order_packets", int, "datagrams out of order"),
+        Detail("out_of_order_packets", int, "datagrams that the client received out of order"),
         Detail("jitter_seconds", float, "jitter of datagrams, mean over the streams"),
         LOSS_RATIO,
         Detail("client_cpu_percent", float, "the client's CPU time; 100 % is one CPU"),
@@ -260,8 +269,8 @@ class Test(TestBase):
 
         Source: its release notes, https://github.com/esnet/iperf/releases/tag/3.16.
         """
-        number = re.search(r"(\d+)\.(\d+)", version or "")
-        if number is None or (int(number[1]), int(number[2])) >= _STREAMS_IN_THREADS_SINCE:
+        known = _version(version)
+        if known is None or known >= _STREAMS_IN_THREADS_SINCE:
             return self._reported_streams
         return 1
 
@@ -296,6 +305,11 @@ class Test(TestBase):
     def warm_up(self) -> Self:
         """The test shortened to one second, with nothing omitted."""
         return self.model_copy(update={"seconds": 1, "omit_seconds": 0})
+
+
+def _version(text: str | None) -> tuple[int, int] | None:
+    number = re.search(r"(\d+)\.(\d+)", text or "")
+    return None if number is None else (int(number[1]), int(number[2]))
 
 
 @dataclass(frozen=True)
@@ -344,6 +358,8 @@ def parse(text: str, test: Test) -> Measurement:
     streams = _items(report, "end", "streams")
     if len(streams) != test._reported_streams:
         raise ParseError(f"iperf3: {len(streams)} of {test._reported_streams} streams reported")
+    if test.protocol == "udp":
+        _require_rate(report, test, directions)
     series = _series(report, directions)
     return Measurement(
         {"throughput": sum(received)},
@@ -360,14 +376,19 @@ def _load(text: str) -> dict[str, Any]:
     start = 0
     while (warning := _WARNING.match(text, start)) is not None:
         start = warning.end()
+    text = text[start:].strip()
     try:
-        report = json.loads(text[start:])
+        report, end = json.JSONDecoder().raw_decode(text)
     except RecursionError:
         raise ParseError("iperf3's report is not one: it is nested too deeply") from None
     except ValueError as error:
         if (complaint := _COMPLAINT.search(text)) is not None:
             raise ParseError(complaint[0][:_SHORT_REASON]) from None
         raise ParseError(f"iperf3's report is truncated or is not JSON: {error}") from None
+    # Some versions print the report twice (https://github.com/esnet/iperf/issues/1688).
+    if (rest := text[end:].strip()) and rest != text[:end]:
+        words = _COMPLAINT.search(rest)
+        raise ParseError(words[0] if words else f"iperf3 printed more than a report: {rest!r:.200}")
     if not isinstance(report, dict):
         raise ParseError("iperf3's report is not a JSON object")
     return report
@@ -437,7 +458,10 @@ def _details(
         "client_cpu_percent": _optional(report, "end", "cpu_utilization_percent", "host_total"),
         "server_cpu_percent": _optional(report, "end", "cpu_utilization_percent", "remote_total"),
         "tcp_congestion_control": _text(report, "end", "sender_tcp_congestion"),
-        "mss_bytes": _whole(_optional(report, "start", "tcp_mss_default")),
+        # `tcp_mss` is what `--set-mss` asked for.
+        "mss_bytes": _whole(
+            _optional(report, "start", "tcp_mss_default") or _optional(report, "start", "tcp_mss")
+        ),
     }
     if test.bidirectional:
         for each in directions:
@@ -452,16 +476,45 @@ def _udp_details(report: Mapping[str, Any], test: Test) -> dict[str, float | int
     """Loss and jitter as the receiver counted them, from each stream's summary."""
     streams = [_get(each, "udp") for each in _items(report, "end", "streams")]
     packets = sum(_number(each, "packets") for each in streams)
-    lost = sum(_number(each, "lost_packets") for each in streams)
-    if not 0 <= lost <= packets or not packets:
-        raise ParseError(f"iperf3: {lost:.0f} of {packets:.0f} packets cannot have been lost")
+    lost = _lost(report, streams, test)
+    if not packets or (lost or 0) > packets:
+        raise ParseError(f"iperf3: {lost} of {packets:.0f} packets cannot have been lost")
+    reordered = [
+        _optional(each, "out_of_order")
+        for each in streams
+        if _get(each, "sender") is False or test.reverse
+    ]
     return {
         "packets": int(packets),
-        "lost_packets": int(lost),
-        "loss_ratio": lost / packets,
-        "out_of_order_packets": _whole(_sum(_optional(each, "out_of_order") for each in streams)),
+        "lost_packets": lost,
+        "loss_ratio": None if lost is None else lost / packets,
+        "out_of_order_packets": _whole(_sum(reordered)) if reordered else None,
         "jitter_seconds": statistics.fmean(_number(each, "jitter_ms") for each in streams) / 1000,
     }
+
+
+def _lost(report: Any, streams: Sequence[Any], test: Test) -> int | None:
+    """The datagrams lost in all streams, of which one may have a negative number; None if unknown."""
+    version = _version(_text(report, "start", "version"))
+    if test.omit_seconds and not test.reverse and (version or (0, 0)) < _LOSSES_WITHOUT_OMITTED:
+        return None
+    numbers = [_get(each, "lost_packets") for each in streams]
+    if not all(isinstance(each, int) and abs(each) <= MOST for each in numbers):
+        raise ParseError("iperf3's report has no number in lost_packets")
+    lost = sum(numbers)
+    if lost < 0 and not test.omit_seconds:
+        raise ParseError(f"iperf3: {lost} packets cannot have been lost")
+    return lost if lost >= 0 else None
+
+
+def _require_rate(report: Any, test: Test, directions: Sequence[_Way]) -> None:
+    """Check that each sender kept the rate of UDP."""
+    size = _number(report, "start", "test_start", "blksize")
+    rate = (test.bits_per_second or 0) // test.streams * test.streams
+    for each in directions:
+        sent = _number(report, "end", each.sent, "bytes") / size
+        planned = rate * _number(report, "end", each.sent, "seconds") / 8 / size
+        require_rate("iperf3", sent, planned, "datagrams", "lower bits_per_second")
 
 
 def _get(report: Any, *path: str) -> Any:

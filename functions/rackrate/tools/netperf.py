@@ -42,6 +42,7 @@ from rackrate.tools.base import (
     Port,
     Server,
     TestBase,
+    without_summary,
 )
 
 CONTROL_PORT = 12865
@@ -157,7 +158,7 @@ def parse(text: str, test: Test) -> Measurement:
         raise ParseError("netperf printed nothing")
     lines = _LINE.findall(text)
     if tuple(name for name, _ in lines) != SELECTORS:
-        raise ParseError(_complaint(text) or "netperf's output is truncated, or another program's")
+        raise ParseError(_complaint(text) or without_summary("netperf", text))
     printed = dict(lines)
     _require_test(printed.pop("COMMAND_LINE"), test)
     found = {name: _number(name, figure) for name, figure in printed.items()}

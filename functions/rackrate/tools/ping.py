@@ -34,6 +34,7 @@ from rackrate.tools.base import (
     Metric,
     ParseError,
     TestBase,
+    without_summary,
 )
 
 _REPLY = re.compile(
@@ -45,8 +46,12 @@ _SUMMARY = re.compile(r"^(\d{1,9}) packets transmitted, (\d{1,9}) received", re.
 _EXTREMES = re.compile(
     r"^rtt min/avg/max/mdev = (\d{1,12}\.\d+)/[0-9.]+/(\d{1,12}\.\d+)/[0-9.]+ ms", re.ASCII
 )
+# Besides its errors, a reply that ping marks: `(BAD CHECKSUM!)`, `(DIFFERENT ADDRESS!)`.
+_MARKED = " bytes from "
 _COMPLAINT = re.compile(
-    r"^(?:\[\d+\.\d+\] )?((?:ping: |From .* icmp_seq=\d+ ).*)$", re.ASCII | re.MULTILINE
+    r"^(?:\[\d+\.\d+\] )?((?:ping: |From .* icmp_seq=\d+ ).*"
+    rf"|\d+{_MARKED}.*\((?!DUP!)[A-Za-z ]+!?\))$",
+    re.ASCII | re.MULTILINE,
 )
 _SHORT_REASON = 200
 #: Part of iputils' message if the kernel does not let this user send echo requests.
@@ -165,14 +170,18 @@ def parse(text: str, test: Test) -> Measurement:
         elif (found := _EXTREMES.match(line)) is not None:
             extremes = found
     if summary is None:
-        raise ParseError(_complaint(text) or "ping's output is truncated: it has no summary")
+        raise ParseError(_complaint(text) or without_summary("ping", text))
     transmitted, received = int(summary[1]), int(summary[2])
     if transmitted == 0 or received == 0:
         words = f"ping: none of {transmitted} packets was answered"
-        raise ParseError(": ".join(filter(None, (words, _complaint(text)))))
+        if (complaint := _complaint(text)) and _MARKED in complaint:
+            words = f"ping: none of {transmitted} packets has a valid reply"
+        raise ParseError(": ".join(filter(None, (words, complaint))))
     if transmitted < test.count:
         raise ParseError(f"ping was interrupted after {transmitted} of {test.count} packets")
     if len(seconds_of) != received or received > transmitted or transmitted > test.count:
+        if (complaint := _complaint(text)) and _MARKED in complaint:
+            raise ParseError(f"ping does not vouch for a reply: {complaint}")
         raise ParseError(
             f"ping's summary tells of {received} replies to {transmitted} packets, "
             f"but there are {len(seconds_of)} replies to {test.count}"

@@ -24,7 +24,7 @@ from rackrate.tools import (
     netperf,
     ping,
 )
-from rackrate.tools.base import LOG_BYTES, interval_seconds, merged_remainder
+from rackrate.tools.base import LOG_BYTES, interval_seconds, merged_remainder, require_rate
 from tests.unit.tools.captures import DATA, load_short
 
 ONE = iperf3.Test(name="tcp-1", streams=1, seconds=2)
@@ -114,7 +114,7 @@ def made(tool, **fields):
         (
             "fortio",
             {},
-            "fortio load -quiet -uniform -c 1 -qps 1000 -t 10s -payload-size 64"
+            "fortio load -quiet -uniform -c 16 -qps 1000 -t 10s -payload-size 64"
             " -access-log-file /dev/stdout -json - tcp://10.0.0.9:8078",
         ),
         (
@@ -539,22 +539,121 @@ def test_iperf3s_omitted_intervals_are_left_out_of_the_series():
     assert [round(each.end_seconds) for each in found.series] == [1, 2]
 
 
+RELAYED = {"protocol": "udp", "seconds": 2, "length_bytes": 1000, "bits_per_second": 8_000_000}
+
+
 def test_udps_value_is_what_arrived_and_its_loss_is_kept():
-    test, text = captured(
-        "iperf3",
-        "3.18",
-        "udp-more-than-fits",
-        protocol="udp",
-        seconds=2,
-        bits_per_second=2 * 10**9,
-        length_bytes=1400,
-    )
+    test, text = captured("iperf3", "3.12", "udp-reordered", **RELAYED)
     found = tools.parse(test, text)
     end = json.loads(text)["end"]
     assert found.values["throughput"] == end["sum_received"]["bits_per_second"]
     assert found.values["throughput"] < end["sum_sent"]["bits_per_second"]
-    lost, packets = found.details["lost_packets"], found.details["packets"]
-    assert found.details["loss_ratio"] == lost / packets == pytest.approx(0.2015, abs=1e-4)
+    assert (found.details["lost_packets"], found.details["loss_ratio"]) == (5, 5 / 2000)
+
+
+@pytest.mark.parametrize(
+    ("version", "situation", "options", "known"),
+    [
+        # The server counted 484 out of order, and the client's report says 0.
+        ("3.12", "udp-reordered", RELAYED, False),
+        ("3.18", "udp-two-streams-reverse", {"streams": 2, "reverse": True}, True),
+        ("3.18", "udp-bidirectional", {"bidirectional": True}, True),
+    ],
+)
+def test_udps_reordered_datagrams_are_known_only_where_the_client_receives(
+    version, situation, options, known
+):
+    fifty = {"protocol": "udp", "seconds": 2, "bits_per_second": 50_000_000}
+    test, text = captured("iperf3", version, situation, **{**fifty, **options})
+    assert ("out_of_order_packets" in tools.parse(test, text).details) == known
+
+
+@pytest.mark.parametrize(
+    ("version", "situation", "options"),
+    [
+        ("3.18", "udp-omit-reordered", RELAYED),
+        ("3.12", "udp-omit", {"protocol": "udp", "seconds": 2, "bits_per_second": 50_000_000}),
+    ],
+)
+def test_udps_losses_are_absent_where_the_omitted_time_makes_them_unknown(
+    version, situation, options
+):
+    test, text = captured("iperf3", version, situation, omit_seconds=1, **options)
+    found = tools.parse(test, text)
+    assert found.values["throughput"] > 0 and found.details["packets"] > 0
+    assert not {"lost_packets", "loss_ratio"} & found.details.keys()
+
+
+@pytest.mark.parametrize(("lost", "reason"), [((5, -3), None), ((3, -5), "cannot have been lost")])
+def test_udps_losses_are_summed_before_they_are_judged(lost, reason):
+    options = {"seconds": 2, "streams": 2, "reverse": True, "bits_per_second": 50_000_000}
+    test, text = captured("iperf3", "3.18", "udp-two-streams-reverse", protocol="udp", **options)
+    report = json.loads(text)
+    for stream, number in zip(report["end"]["streams"], lost, strict=True):
+        stream["udp"]["lost_packets"] = number
+    if reason is None:
+        assert tools.parse(test, json.dumps(report)).details["lost_packets"] == sum(lost)
+    else:
+        with pytest.raises(ParseError, match=reason):
+            tools.parse(test, json.dumps(report))
+
+
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [
+        ("iperf3: getsockopt - Permission denied\n", "^iperf3: getsockopt - Permission denied$"),
+        ("{}", "more than a report: '{}'"),
+    ],
+)
+def test_text_after_iperf3s_report_is_told_as_it_is(after, reason):
+    with pytest.raises(ParseError, match=reason):
+        tools.parse(ONE, read("iperf3", "one-stream.json") + after)
+
+
+@pytest.mark.parametrize(
+    ("tool", "printed", "reason"),
+    [
+        ("iperf", "no-such-host.invalid: Unknown host\n", "no-such-host.invalid: Unknown host"),
+        ("iperf", "ERROR: -t value of 'abc' not recognized\n", "-t value of 'abc' not recognized"),
+        ("sockperf", "sockperf: '-i' Invalid address: 300.1.2.3\n", "Invalid address: 300.1.2.3"),
+        (
+            "sockperf",
+            "sockperf: No valid observations found. Try tune parameters: --time/--mps\n",
+            "No valid observations found",
+        ),
+        ("fortio", 'invalid value "abc" for flag -c: parse error\n', 'invalid value "abc"'),
+        ("netperf", "\nUsage: netperf [global options]\n", "does not know one of its arguments"),
+        ("ping", "Segmentation fault\n", "ends with 'Segmentation fault'"),
+    ],
+)
+def test_a_tool_that_measured_nothing_is_quoted(tool, printed, reason):
+    with pytest.raises(ParseError, match=re.escape(reason)):
+        tools.parse(made(tool), printed)
+
+
+def test_every_test_of_the_catalogue_keeps_its_rate_to_a_peer_five_milliseconds_away():
+    """A connection of fortio has one request at a time. The others at a rate wait for nothing."""
+    for test in map(tools.load_test, ({"name": n, **t} for n, t in tools.catalogue().items())):
+        if test.tool == "fortio":
+            assert test.connections / test.requests_per_second >= 3 * 0.005, test.name
+        if test.tool == "sockperf" and "messages_per_second" in test.catalogue[test.name]:
+            assert test.mode == "under-load", test.name
+
+
+def test_a_rate_that_lacks_what_lies_beyond_a_percentile_is_not_kept():
+    """With a p99, a tenth of the slowest hundredth may be missing; without, a tenth of all."""
+    require_rate("made", 9989, 10_000, "requests", "lower it", beyond=0.01)
+    for sent, beyond in ((9988, 0.01), (8998, 1.0), (10_102, 1.0)):
+        with pytest.raises(ParseError, match=f"sent {sent} requests instead of 10000; lower it"):
+            require_rate("made", sent, 10_000, "requests", "lower it", beyond=beyond)
+
+
+def test_sockperfs_responses_have_to_suffice_for_the_percentiles():
+    """A ping-pong with a far peer gets fewer than its maximum rate would make."""
+    options = {"seconds": 2, "percentiles": ["p99.9"], "messages_per_second": 2000}
+    test, text = captured("sockperf", "3.7", "tcp-ping-pong", **options)
+    with pytest.raises(ParseError, match=r"\d+ responses came, too few for p99\.9.*raise seconds"):
+        tools.parse(test, text)
 
 
 def test_a_warning_before_iperf3s_report_does_not_spoil_it():
@@ -636,7 +735,7 @@ def test_sockperfs_values_come_from_its_raw_values_whole_round_trips():
 @pytest.mark.parametrize(
     ("tool", "version", "situation", "options"),
     [
-        ("fortio", "1.66.0", "tcp", {"seconds": 1, "requests_per_second": 201}),
+        ("fortio", "1.66.0", "tcp", {"seconds": 1, "requests_per_second": 201, "connections": 1}),
         ("sockperf", "3.7", "tcp-ping-pong", {"seconds": 2, "messages_per_second": 200}),
     ],
 )
@@ -714,7 +813,9 @@ def test_fortios_log_that_is_not_whole_is_no_measurement(changed, by, reason):
 
 def test_a_message_in_the_middle_of_fortios_summary_costs_nothing():
     """Fortio writes both outputs at the same time, as seen in a pod's log."""
-    test, text = captured("fortio", "1.66.0", "tcp", seconds=1, requests_per_second=201)
+    test, text = captured(
+        "fortio", "1.66.0", "tcp", seconds=1, requests_per_second=201, connections=1
+    )
     message = "Successfully wrote 1562 bytes of Json data to stdout\n"
     assert message[:19] in text
     place = text.index('  "DurationHistogram"')
