@@ -133,7 +133,7 @@ def test_links_that_are_down_are_named_one_by_one(
     stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:
     lines = [
-        "2 of 4 pairs could not talk when they were warmed up:",
+        "2 of 4 pairs could not be measured in the warm-up:",
         "arm treatment, node-a to node-b: Connection refused",
         "Let the security groups of the nodes pass the tests' traffic",
     ]

@@ -401,7 +401,7 @@ def test_a_pair_that_cannot_talk_is_named_before_anything_is_measured(lab: Lab) 
         execution = lab.ended("cut-off")
     assert (execution["status"], execution["error"]) == ("FAILED", "LinksDown")
     told = explained(execution)
-    assert told.startswith("1 of 2 pairs could not talk when they were warmed up:\n")
+    assert told.startswith("1 of 2 pairs could not be measured in the warm-up:\n")
     assert f"arm treatment, {one} to {other}: " in told
     assert "unable to connect" in told, "the tool's own words"
     assert "arm baseline" not in told

@@ -1,4 +1,4 @@
-"""The check of what arms claim: placement, and zones of pairs. Pure.
+"""The check of what arms claim: placement, zones of pairs, and what their nodes can run. Pure.
 
 An arm whose nodes are not where it says would give a verdict about something else. Facts that EC2
 did not tell are not judged here; the guard `placements` says that they are unknown.
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from rackrate.errors import Fault
 from rackrate.plan.arms import Arm, InstancePlacement, Node
 from rackrate.plan.schedule import Pairing
+from rackrate.tools import TestBase
 from rackrate_text.words import counted, listed
 
 #: How many nodes of an arm a fault names.
@@ -152,6 +153,21 @@ def _some(found: Sequence[_Placed], arm: Arm) -> str:
     names = listed([node.name for node, _ in found], most=_MOST_NAMED)
     verb = "is" if len(found) == 1 else "are"
     return f"{len(found)} of its {counted(len(arm.nodes), 'node')} ({names}) {verb}"
+
+
+def architecture_faults(arms: Sequence[Arm], tests: Sequence[TestBase]) -> list[Fault]:
+    """The tests whose tool does not work on the architecture of an arm's nodes."""
+    found = {node.architecture: arm.name for arm in arms for node in arm.nodes}
+    return [
+        Fault(
+            f"tests[{index}]",
+            f"{test.name} cannot run on the {architecture} nodes of the arm {arm!r}: {why}",
+            remedy,
+        )
+        for index, test in enumerate(tests)
+        for architecture, (why, remedy) in test.no_architecture.items()
+        if (arm := found.get(architecture)) is not None
+    ]
 
 
 def scale_faults(arms: Sequence[Arm]) -> list[Fault]:

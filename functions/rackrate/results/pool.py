@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from rackrate.errors import Fault
 from rackrate.results.schema import RESULTS, Results
+from rackrate.verdict.evidence import changed_options
 from rackrate_text.units import ratio
 from rackrate_text.words import listed
 
@@ -141,10 +142,15 @@ def notes_of(runs: Sequence[PooledRun]) -> list[str]:
         if run.results.run.status != "succeeded"
     ]
     shared = {test for test, *_ in common(runs)}
-    left_out = dict.fromkeys(
+    newest = in_order(runs)[-1]
+    ours = {test.name: test for test in newest.results.plan.tests}
+    for run in runs:
+        for test in run.results.plan.tests:
+            if test.name in ours and test != ours[test.name]:
+                fields = changed_options(test, ours[test.name])
+                notes.append(f"The test {test.name} differs in the run {run.name}: {fields}.")
+    if left_out := dict.fromkeys(
         test.name for run in runs for test in run.results.plan.tests if test.name not in shared
-    )
-    if left_out:
-        told = listed(left_out)
-        notes.append(f"Not all of the runs have {told} with the same parameters.")
+    ):
+        notes.append(f"Not compared, because not all runs have them alike: {listed(left_out)}.")
     return notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from rackrate.document import Document
@@ -13,10 +14,18 @@ from rackrate.resources import Resources
 #: How many links the message names. The table has all of them.
 _NAMED = 40
 _REASON_LENGTH = 300
-REMEDY = (
+_NO_CONNECTION = re.compile(
+    r"refused|reset|unreachable|no route|timed out|connect(?!ions)|answered|deadline|never tried",
+    re.I,
+)
+_OPEN_LINKS = (
     "Let the security groups of the nodes and the network policies of the pods' namespaces pass the"
     " tests' traffic between these nodes. A tool that the image lacks is in the one the stack"
     " builds: ToolImage=build"
+)
+_TOOLS_FAILED = (
+    "The links may be open: these are the tools' own errors. Correct the tests, or leave them out."
+    " A tool that the image lacks is in the one the stack builds: ToolImage=build"
 )
 
 
@@ -74,8 +83,9 @@ def _reason(state: TrialState | None) -> str:
 
 
 def _message(down: Sequence[str], tried: int) -> str:
-    lines = [f"{len(down)} of {tried} pairs could not talk when they were warmed up:"]
+    lines = [f"{len(down)} of {tried} pairs could not be measured in the warm-up:"]
     lines += down[:_NAMED]
     if len(down) > _NAMED:
         lines.append(f"and {len(down) - _NAMED} more, in the table as trials of block 0")
-    return "\n".join([*lines, REMEDY])
+    remedy = _OPEN_LINKS if any(map(_NO_CONNECTION.search, down)) else _TOOLS_FAILED
+    return "\n".join([*lines, remedy])

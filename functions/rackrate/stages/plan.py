@@ -29,7 +29,7 @@ from rackrate.plan.arms import Arm, ArmChoice, Node
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
 from rackrate.plan.check import check_plan, earlier_path
-from rackrate.plan.claims import pair_faults, placement_faults, scale_faults
+from rackrate.plan.claims import architecture_faults, pair_faults, placement_faults, scale_faults
 from rackrate.plan.estimate import Estimates, EstimateSummary, estimate
 from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.plan.model import Plan
@@ -49,6 +49,7 @@ from rackrate.resources import Resources
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.take_lease import held_by_campaign
 from rackrate.store import RunProgress, RunRecord, RunStatus, Store, now, seconds_between
+from rackrate.verdict.evidence import changed_options
 from rackrate.workloads.base import Volume, WorkloadTest
 from rackrate_text.words import counted, listed
 
@@ -288,7 +289,7 @@ def lay_out(
     arms = _arms(plan, nodes, resources, placeholders=placeholders)
     whereabouts = {arm.name: arm.whereabouts for arm in resources.settings.arms}
     faults = placement_faults(arms, whereabouts)
-    faults = [*scale_faults(arms), *faults]
+    faults = [*scale_faults(arms), *architecture_faults(arms, plan.tests), *faults]
     if faults := [*faults, *pair_faults(arms, Pairing.of(plan.pairing), whereabouts)]:
         raise InvalidPlan(faults)
     uses_load_nodes = resources.settings.load in plan.node_sets(resources.settings)
@@ -416,14 +417,11 @@ def _faults_of_earlier(plan: Plan, earlier: PlannedRun, path: str) -> list[Fault
             )
         )
     for test in ours:
-        options, before = test.model_dump(), tests[test.name].model_dump()
-        changed = sorted(o for o in before | options if before.get(o) != options.get(o))
-        if changed:
+        if fields := changed_options(tests[test.name], test):
             faults.append(
                 Fault(
                     path,
-                    f"the run {earlier.run_id!r} had the test {test.name!r} with other"
-                    f" {', '.join(changed)}",
+                    f"the run {earlier.run_id!r} had the test {test.name!r} with {fields}",
                     "give the test the same options, or another name",
                 )
             )

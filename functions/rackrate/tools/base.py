@@ -432,6 +432,9 @@ class TestBase(BaseModel, ABC):
     #: is said to do so once it has run in an IPv6 cluster (tests/lab/test_ipv6.py). Its server
     #: listens on both families, so that its command line is the same.
     no_ipv6: ClassVar[tuple[str, str] | None] = None
+    #: The nodes' architectures (`kubernetes.io/arch`) on which the tool does not measure what the
+    #: test says, each with the reason and a remedy.
+    no_architecture: ClassVar[Mapping[str, tuple[str, str]]] = {}
     #: Kernel settings that the tool needs in the pod's own network namespace.
     sysctls: ClassVar[Mapping[str, str]] = {}
 

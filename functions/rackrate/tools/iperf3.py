@@ -494,7 +494,7 @@ def _udp_details(report: Mapping[str, Any], test: Test) -> dict[str, float | int
 
 
 def _lost(report: Any, streams: Sequence[Any], test: Test) -> int | None:
-    """The datagrams lost in all streams, of which one may have a negative number; None if unknown."""
+    """The datagrams lost in all streams, some of which may count less than 0; None if unknown."""
     version = _version(_text(report, "start", "version"))
     if test.omit_seconds and not test.reverse and (version or (0, 0)) < _LOSSES_WITHOUT_OMITTED:
         return None

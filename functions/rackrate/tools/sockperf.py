@@ -15,8 +15,8 @@ Project: [sockperf](https://github.com/Mellanox/sockperf).
   test has no value. In `ping-pong` each request waits for the response before, so the rate is a
   maximum: a peer 5 ms away gets 200 requests a second. A stall then counts for one request.
 - **arm64**: before 3.9 sockperf does not keep to `--mps` there
-  ([issue 155](https://github.com/Mellanox/sockperf/issues/155)), and Debian has 3.7. So a plan
-  with such nodes and the stack's own image is refused.
+  ([issue 155](https://github.com/Mellanox/sockperf/issues/155)), and Debian has 3.7. So the plan
+  is refused if an arm has such nodes.
 - **Number of samples**: `seconds` times `messages_per_second`, divided by `reply_every`, may be at
   most 50 000, because a container's log is limited. Two have to lie beyond each percentile: p99
   needs 200, p99.9 2000.
@@ -123,6 +123,9 @@ class Test(LatencyTest):
         "sockperf takes no IPv6 addresses before 3.8",
         "use fortio, such as the tests 'requests' and 'requests-loaded'",
     )
+    no_architecture: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "arm64": (UNPACED, "use fortio, such as the tests 'requests' and 'requests-loaded'")
+    }
 
     tool: Literal["sockperf"] = "sockperf"
     mode: Literal["ping-pong", "under-load"] = "ping-pong"

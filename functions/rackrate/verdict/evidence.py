@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -93,8 +94,21 @@ def unshared(after: Evidence, before: Evidence, other: str) -> list[str]:
         before: the other run.
         other: the other run's name in the sentences.
     """
+    theirs = {test.name: test for test in before.tests}
     return [
-        f"the test {test.name} is not in {other} with the same parameters"
+        f"the test {test.name} is not in {other}"
+        if test.name not in theirs
+        else f"the test {test.name} differs in {other}: {changed_options(theirs[test.name], test)}"
         for test in after.tests
         if test not in before.tests
     ] + [f"the arm {arm} is not in {other}" for arm in after.arms if arm not in before.arms]
+
+
+def changed_options(theirs: TestBase, ours: TestBase) -> str:
+    """The fields in which two tests of one name differ: `connections 1 instead of 16`."""
+    one, other = (test.model_dump(mode="json") for test in (theirs, ours))
+    return ", ".join(
+        f"{field} {json.dumps(one.get(field))} instead of {json.dumps(other.get(field))}"
+        for field in dict.fromkeys((*other, *one))
+        if one.get(field) != other.get(field)
+    )

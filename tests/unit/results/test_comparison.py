@@ -300,7 +300,7 @@ def test_what_could_not_be_compared_is_said_and_left_out():
     assert {v.test for v in document.verdicts} == {"tcp-1"} == {t.test for t in compared.trials}
     assert document.plan.tests == (TCP,)
     assert (
-        "Not compared: the test rtt is not in the run run-1 with the same parameters."
+        "Not compared: the test rtt differs in the run run-1: count 30 instead of 60."
         in document.warnings
     )
     assert Difference(what="count of the test rtt", run="60", other="30") in (

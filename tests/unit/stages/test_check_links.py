@@ -27,12 +27,12 @@ def test_links_that_are_up_warn_of_nothing(deploy, measure, store, resources):
     assert store.run(RUN).warnings == ()
 
 
-def break_one(cluster):
-    """Let the baseline's clients find no server."""
+def break_one(cluster, error="no route to host"):
+    """Let the baseline's clients fail, as if they found no server."""
 
     def client(pod):
         if pod["metadata"]["labels"][manifests.ARM] == "baseline":
-            cluster.logs[pod["metadata"]["name"], "tcp-1"] = '{"error": "no route to host"}'
+            cluster.logs[pod["metadata"]["name"], "tcp-1"] = f'{{"error": "{error}"}}'
         cluster.succeed(pod)
 
     cluster.on_client = client
@@ -48,10 +48,31 @@ def test_a_pair_that_cannot_talk_is_named_with_its_arm_the_reason_and_a_remedy(
     with pytest.raises(LinksDown) as caught:
         check_links(RUN, resources)
     told = str(caught.value)
-    assert told.startswith("1 of 2 pairs could not talk")
+    assert told.startswith("1 of 2 pairs could not be measured")
     assert re.search(r"arm baseline, node-[cd] to node-[cd]: .*no route to host", told)
     assert "arm treatment" not in told
     assert all(word in told for word in ("security groups", "network policies", "ToolImage"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "parameter error - bad congestion control",
+        "did not keep the rate: it sent 7 requests instead of 9; raise connections",
+    ],
+)
+def test_a_tool_that_fails_of_itself_does_not_blame_the_security_groups(
+    deploy, measure, cluster, store, resources, error
+):
+    deploy()
+    break_one(cluster, error)
+    for item in warm_up(store):
+        measure(item)
+    with pytest.raises(LinksDown) as caught:
+        check_links(RUN, resources)
+    message = str(caught.value)
+    assert error in message and "the tools' own errors" in message
+    assert "security groups" not in message
 
 
 def test_links_that_the_plan_tolerates_to_be_down_are_noted(

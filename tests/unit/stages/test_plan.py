@@ -489,6 +489,18 @@ def test_a_cni_that_is_just_being_updated_is_not_known():
     assert (cni(aws_node()), cni(updating)) == ("amazon-k8s-cni:v1.20.4", None)
 
 
+def test_a_tool_that_does_not_keep_its_rate_on_arm64_is_refused_there(plan, cluster):
+    for node in cluster.nodes:
+        node["metadata"]["labels"]["kubernetes.io/arch"] = "arm64"
+    with pytest.raises(InvalidPlan) as caught:
+        plan({**PLAN, "tests": ["rtt", "latency"]})
+    (fault,) = caught.value.faults
+    assert fault.path == "tests[1]"
+    assert "arm64 nodes" in fault.problem and "--mps" in fault.problem
+    assert "'requests'" in fault.remedy
+    plan({**PLAN, "tests": ["rtt", "requests"]})
+
+
 @pytest.mark.parametrize("scale", ["0.1", "1"])
 def test_a_node_that_alone_claims_a_scaled_network_is_refused_by_name(plan, cluster, scale):
     labelled = cluster.nodes[0]["metadata"]

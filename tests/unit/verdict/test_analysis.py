@@ -301,7 +301,7 @@ def test_what_runs_do_not_share_is_named_and_not_compared():
     earlier = against_earlier_runs(evidence(VALUES), runs, name="main")
     assert {v.test for v in earlier.verdicts} == {"rtt"}
     assert earlier.warnings == [
-        "compare_with: the test tcp-1 is not in the run run-5 with the same parameters"
+        "compare_with: the test tcp-1 differs in the run run-5: seconds 20 instead of 10"
     ]
 
 
