@@ -91,7 +91,7 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
     """
     try:
         readiness = _await(run_id, resources)
-        if readiness.ready and (run := resources.store.run(run_id)) is not None:
+        if readiness.ready and (run := resources.store.update_run(run_id)) is not None:
             resources.store.begin(run)
         return readiness
     except ClusterUnreachable as error:
