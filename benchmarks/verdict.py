@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rackrate.plan.looks import look_level, looks
-from rackrate.verdict.drift import drift_of_one_arm
+from rackrate.verdict.drift import Series, drift_of_one_arm
 from rackrate.verdict.enough import LEAST_PROSPECT
 from rackrate.verdict.estimate import ERROR
 from rackrate.verdict.estimator import (
@@ -586,6 +586,29 @@ def one_arm(runs: int) -> Iterator[Line]:
             yield Line(text, marked / number, seed, asked=False, before="never")
 
 
+def equal_arms_marked(runs: int) -> Iterator[Line]:
+    """How often a run is marked in which no arm drifts."""
+    for comparisons, blocks in ((3, 6), (8, 6), (24, 6), (8, 12)):
+        seed, chance = generator("no drift", comparisons, blocks)
+
+        def one(n: int = comparisons, m: int = blocks, c: np.random.Generator = chance) -> bool:
+            arms = 0.02 * c.normal(size=(n, 2, m))
+            return any(
+                drift_of_one_arm(
+                    Series(range(1, m + 1), x - y, np.exp(x), np.exp(y)),
+                    arm="x",
+                    baseline="y",
+                    family=n,
+                )
+                for x, y in arms
+            )
+
+        text = f"no drift, {comparisons} comparisons, {blocks} blocks: marked"
+        # 5 %, with three standard errors of the simulation.
+        most = 0.05 + 3 * math.sqrt(0.05 / (runs // 4))
+        yield Line(text, share(runs // 4, one), seed, high=most)
+
+
 def lost_trials(runs: int) -> Iterator[Line]:
     """Lost trials under a ramp of 10 % that both arms share."""
     ramp = np.linspace(0, 0.1, 6)
@@ -788,11 +811,13 @@ def parts(runs: int) -> list[tuple[str, Callable[[], Iterator[Line]]]]:
             ("Variability of two and three times found among three tests", steadiness),
             ("Power: 10 % under 3 % noise, six blocks; asked of six pairs: 95 %", power),
             ("The words, six blocks", words),
+            ("All intervals of a run together; asked: 5 %, next to the threshold 10 %", joint),
             ("Arms on the same nodes; asked: 95 %", same_nodes),
             ("Alternating directions, 3 % better one way; asked: at most 5 %, 90 %", directions),
             ("The placement; asked: 93 to 97 %", placements),
             ("Earlier runs; asked: at most 5 %, from four runs on 93 to 97 %", earlier_runs),
             ("One arm alone dips or drifts; nothing is asked, six values cannot tell", one_arm),
+            ("No arm drifts; asked: a mark in at most 5 % of runs", equal_arms_marked),
             ("Lost trials under a shared ramp of 10 %; asked: 95 %, 0.1 %", lost_trials),
             ("Rounded values; asked: at least 93 %", resolution),
             (

@@ -115,8 +115,9 @@ def _problem(case: ET.Element, tag: str, kind: str, message: str, text: str) -> 
 def _finding(verdict: Verdict) -> str:
     """The verdict and its figures on one line."""
     found = [
-        f"{verdict.verdict}: {shift(verdict.baseline_median, verdict.arm_median, verdict.unit)}",
+        f"{verdict.verdict}: {shift(verdict.baseline_level, verdict.arm_level, verdict.unit)}",
         change_with_interval(verdict.ratio, verdict.interval),
+        verdict.drift and f"drift: {verdict.drift}",
     ]
     return ", ".join(filter(None, found))
 

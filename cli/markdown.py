@@ -14,7 +14,7 @@ from rackrate_text.units import change, changes, shift
 
 from .failures import RunFailure
 from .results import Results, Verdict
-from .verdict import by_comparison, interval_head, scope_line, word
+from .verdict import by_comparison, drifts, interval_head, marked_word, scope_line
 
 _SIGNS = {"better": "▲", "worse": "▼", "no meaningful difference": "=", "inconclusive": "?"}
 # What Markdown or a forge gives a meaning.
@@ -48,21 +48,22 @@ def _tables(results: Results) -> list[str]:
     for family in (results.verdicts, results.regressions):
         for verdicts in by_comparison(family):
             found += [_escaped(scope_line(results, verdicts)), _table(verdicts, family)]
+            found += [f"⚠ {_escaped(drift)}" for drift in drifts(verdicts)]
     return found or [_escaped(results.conclusion)]
 
 
 def _table(verdicts: Sequence[Verdict], family: Sequence[Verdict]) -> str:
     interval = interval_head(verdicts, family)
     rows = [
-        ["test", "change", "medians", interval, "verdict"],
+        ["test", "change", "baseline → arm", interval, "verdict"],
         ["---"] * 5,
         *(
             [
                 _escaped(verdict.name),
                 f"**{change(verdict.ratio)}**",
-                shift(verdict.baseline_median, verdict.arm_median, verdict.unit),
+                shift(verdict.baseline_level, verdict.arm_level, verdict.unit),
                 changes(verdict.interval),
-                _sign(verdict) + _escaped(word(verdict.verdict, verdict.lacks)),
+                _sign(verdict) + _escaped(marked_word(verdict)),
             ]
             for verdict in verdicts
         ),

@@ -79,8 +79,8 @@ class Verdict:
     arm: str
     baseline: str
     earlier_runs: tuple[str, ...]
-    arm_median: float | None
-    baseline_median: float | None
+    arm_level: float | None
+    baseline_level: float | None
     ratio: float | None
     interval: Interval | None
     verdict: str
@@ -95,6 +95,7 @@ class Verdict:
     partitions: Mapping[str, KindOfPairs]
     ceiling: Ceiling | None
     steadiness: Steadiness | None
+    drift: str | None
 
     @property
     def name(self) -> str:
@@ -202,6 +203,11 @@ class Results:
 
 
 def _verdict(document: Mapping[str, Any]) -> Verdict:
+    # The means are what the ratio is the quotient of; results of earlier versions have none.
+    names = ("arm_mean", "baseline_mean")
+    levels = [document.get(name) for name in names]
+    if None in levels:
+        levels = [document[name.replace("mean", "median")] for name in names]
     return Verdict(
         test=document["test"],
         metric=document["metric"],
@@ -209,8 +215,8 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         arm=document["arm"],
         baseline=document["baseline"],
         earlier_runs=_earlier_runs(document["baseline"]),
-        arm_median=document["arm_median"],
-        baseline_median=document["baseline_median"],
+        arm_level=levels[0],
+        baseline_level=levels[1],
         ratio=document["ratio"],
         interval=read_interval(document["ci_simultaneous"]),
         verdict=document["verdict"],
@@ -225,6 +231,7 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
         partitions=_partitions(document.get("partitions")),
         ceiling=_ceiling(document["ceiling"]),
         steadiness=_steadiness(document["steadiness"]),
+        drift=document.get("drift"),
     )
 
 

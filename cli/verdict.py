@@ -61,6 +61,8 @@ def print_results(console: Console, results: Results, *, verbose: bool = False) 
                 if verdict.verdict == "inconclusive" and not verdict.lacks
             ):
                 say(console, line)
+            for line in drifts(verdicts):
+                say(console, line, style="yellow")
             if verbose:
                 _print_details(console, verdicts)
     if not results.verdicts and not results.regressions:
@@ -154,12 +156,9 @@ def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width:
         table.add_row(
             Text(verdict.name),
             change(verdict.ratio),
-            shift(verdict.baseline_median, verdict.arm_median, verdict.unit),
+            shift(verdict.baseline_level, verdict.arm_level, verdict.unit),
             changes(verdict.interval),
-            Text(
-                word(verdict.verdict, verdict.lacks),
-                style=STYLES.get(verdict.verdict, ""),
-            ),
+            Text(marked_word(verdict), style=STYLES.get(verdict.verdict, "")),
         )
     return table
 
@@ -186,6 +185,16 @@ def _short(verdict: Verdict) -> str:
 def word(verdict: str, lacks: str) -> str:
     """The verdict. For an inconclusive one, also what a clear verdict needs, if it is known."""
     return f"{verdict}, {lacks}" if verdict == "inconclusive" and lacks else verdict
+
+
+def marked_word(verdict: Verdict) -> str:
+    """The verdict of a run, and whether one arm drifted alone."""
+    return word(verdict.verdict, verdict.lacks) + (", drift" if verdict.drift else "")
+
+
+def drifts(verdicts: Iterable[Verdict]) -> list[str]:
+    """A sentence on each drift of one arm alone."""
+    return [f"Drift, {verdict.name}: {verdict.drift}." for verdict in verdicts if verdict.drift]
 
 
 def why_open(reasons: Iterable[tuple[str, str | None]]) -> list[str]:

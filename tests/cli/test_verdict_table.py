@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from rackrate_cli.errors import Refusal
+from rackrate_cli.junit import junit_xml
+from rackrate_cli.markdown import markdown
 from rackrate_cli.results import Results
 from rackrate_cli.verdict import print_results
 from rich.console import Console
@@ -238,3 +240,31 @@ def test_no_verdict_is_said_in_words() -> None:
 def test_results_of_another_schema_are_refused_not_guessed(content: bytes) -> None:
     with pytest.raises(Refusal):
         Results.read(content, "r")
+
+
+def test_the_figures_beside_a_change_are_those_whose_quotient_it_is() -> None:
+    """A run printed `+2.3 %  629 → 600 µs`."""
+    found = verdict(
+        test="rtt", metric="rtt", unit="s", ratio=1.023, arm_median=600e-6, baseline_median=629e-6
+    )
+    means = {"arm_mean": 635e-6, "baseline_mean": 621e-6}
+    read = Results.read(results("r", verdicts=[{**found, **means}]), "r")
+    for text in (printed_of(read), markdown("r", read).decode(), junit_xml("r", read).decode()):
+        assert "621 → 635 µs" in text and "629" not in text
+    older = Results.read(results("r", verdicts=[found]), "r")
+    assert "629 → 600 µs" in printed_of(older)
+
+
+def test_a_drift_of_one_arm_is_marked_in_its_row_and_told_below() -> None:
+    drift = "treatment fell by 12 % from block 4 on, while baseline did not"
+    read = Results.read(results("r", verdicts=[verdict(drift=drift), verdict(test="tcp-8")]), "r")
+    for text in (printed_of(read), markdown("r", read).decode()):
+        assert text.count("better, drift") == 1
+        assert drift in " ".join(text.split())
+    assert drift in junit_xml("r", read).decode()
+
+
+def printed_of(found: Results) -> str:
+    console = Console(file=io.StringIO(), width=80)
+    print_results(console, found)
+    return console.file.getvalue()

@@ -75,7 +75,7 @@ class Ceiling(Document):
     baseline: float
     source: str
     arm_share: float | None
-    """The arm's median as a share of its limit."""
+    """The arm's level as a share of its limit."""
     baseline_share: float | None
     explains: bool
     """Whether the limits explain how the arms compare."""
@@ -218,8 +218,8 @@ def ceiling(
     arm: Limit | None,
     baseline: Limit | None,
     *,
-    arm_median: float | None = None,
-    baseline_median: float | None = None,
+    arm_level: float | None = None,
+    baseline_level: float | None = None,
     names: tuple[str, str] = ("arm", "baseline"),
     alike: float = ALIKE,
     decided: bool = True,
@@ -229,11 +229,11 @@ def ceiling(
     Args:
         arm: the arm's limit, None for a metric other than throughput.
         baseline: the baseline's limit.
-        arm_median: the arm's median, in bit/s; None when nothing was measured.
-        baseline_median: the baseline's median.
+        arm_level: the arm's level, in bit/s; None when nothing was measured.
+        baseline_level: the baseline's level.
         names: the names of the two arms in the text. The same name twice means that an arm is
             compared with itself in an earlier run.
-        alike: the largest relative difference of the medians that does not matter.
+        alike: the largest relative difference of the levels that does not matter.
         decided: whether the verdict is settled. Of an open one nothing is known that limits could
             explain.
     """
@@ -242,22 +242,22 @@ def ceiling(
     if names[0] == names[1]:
         names = (f"{names[0]} now", f"{names[1]} before")
     found = explain(
-        arm, baseline, arm_median, baseline_median, names=names, alike=alike, decided=decided
+        arm, baseline, arm_level, baseline_level, names=names, alike=alike, decided=decided
     )
     return Ceiling(
         name=arm.name,
         arm=arm.bits_per_second,
         baseline=baseline.bits_per_second,
         source=arm.source,
-        arm_share=_share(arm_median, arm),
-        baseline_share=_share(baseline_median, baseline),
+        arm_share=_share(arm_level, arm),
+        baseline_share=_share(baseline_level, baseline),
         explains=found.explains,
         text=found.text,
     )
 
 
-def _share(median: float | None, bound: Limit) -> float | None:
-    return None if median is None else median / bound.bits_per_second
+def _share(level: float | None, bound: Limit) -> float | None:
+    return None if level is None else level / bound.bits_per_second
 
 
 @dataclass(frozen=True)
@@ -265,12 +265,12 @@ class _Side:
     """An arm with the limit that applies to it; after a burst this is the instance baseline."""
 
     name: str
-    median: float
+    level: float
     limit: Limit
 
     @property
     def share(self) -> float:
-        return self.median / self.limit.bits_per_second
+        return self.level / self.limit.bits_per_second
 
     @property
     def at_limit(self) -> bool:
@@ -286,19 +286,19 @@ class _Side:
         return f"{self.name} came to {percent(self.share)} of its {self.limit.name} limit of {size}"
 
 
-def _side(name: str, median: float, bound: Limit) -> _Side:
+def _side(name: str, level: float, bound: Limit) -> _Side:
     sustained = bound.sustained_bits_per_second
-    spent = sustained is not None and abs(median / sustained - 1) <= NEAR
-    if sustained is not None and spent and median < bound.bits_per_second * (1 - NEAR):
-        return _Side(name, median, Limit("sustained instance baseline", sustained, GUIDE))
-    return _Side(name, median, bound)
+    spent = sustained is not None and abs(level / sustained - 1) <= NEAR
+    if sustained is not None and spent and level < bound.bits_per_second * (1 - NEAR):
+        return _Side(name, level, Limit("sustained instance baseline", sustained, GUIDE))
+    return _Side(name, level, bound)
 
 
 def explain(
     arm_limit: Limit,
     baseline_limit: Limit,
-    arm_median: float | None,
-    baseline_median: float | None,
+    arm_level: float | None,
+    baseline_level: float | None,
     *,
     names: tuple[str, str] = ("arm", "baseline"),
     alike: float = ALIKE,
@@ -308,22 +308,22 @@ def explain(
 
     Limits explain a difference if the slower arm is at a limit that the faster arm does not have.
     They explain a missing difference if both arms are at the same limit. An arm is at a limit if
-    its median is within `NEAR` of it. An arm at its instance's baseline has used up its burst, so
+    its level is within `NEAR` of it. An arm at its instance's baseline has used up its burst, so
     it is compared with the baseline.
 
     Args:
         arm_limit: the arm's limit.
         baseline_limit: the baseline's limit.
-        arm_median: the arm's median, in bit/s; None when nothing was measured.
-        baseline_median: the baseline's median.
+        arm_level: the arm's level, in bit/s; None when nothing was measured.
+        baseline_level: the baseline's level.
         names: the names of the two arms in the text.
-        alike: the largest relative difference of the medians that does not matter.
+        alike: the largest relative difference of the levels that does not matter.
         decided: whether the verdict is settled.
     """
-    if not arm_median or not baseline_median:
+    if not arm_level or not baseline_level:
         return Explanation(False, "one of the arms was not measured, so its limit explains nothing")
-    arm = _side(f"the {names[0]}", arm_median, arm_limit)
-    baseline = _side(f"the {names[1]}", baseline_median, baseline_limit)
+    arm = _side(f"the {names[0]}", arm_level, arm_limit)
+    baseline = _side(f"the {names[1]}", baseline_level, baseline_limit)
     shares = f"{arm.told} and {baseline.told}"
     if not decided:
         return Explanation(False, shares)
@@ -332,8 +332,8 @@ def explain(
             return Explanation(
                 False, f"{shares}: {side.name} was not held by that limit, so it explains nothing"
             )
-    slower, faster = sorted((arm, baseline), key=lambda side: side.median)
-    if faster.median <= slower.median * (1 + alike):
+    slower, faster = sorted((arm, baseline), key=lambda side: side.level)
+    if faster.level <= slower.level * (1 + alike):
         return _explain_alike(shares, arm, baseline)
     if not slower.at_limit:
         if faster.at_limit:

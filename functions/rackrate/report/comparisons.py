@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 from rackrate.report.charts import intervals
@@ -22,6 +22,7 @@ class Row:
         subject: the test and the metric.
         sides: the two sides that are compared.
         word: the verdict.
+        drifted: whether one arm drifted alone.
         ratio: the ratio to draw in the first cell, or None.
         intervals: the ratio and its intervals in words.
         cells: the markup of the cells after the word; the first is below the drawn ratio.
@@ -31,6 +32,7 @@ class Row:
     subject: str
     sides: str
     word: Word
+    drifted: bool = field(default=False, kw_only=True)
     ratio: intervals.Ratio | None
     intervals: str
     cells: Sequence[str]
@@ -94,7 +96,11 @@ def _row(row: Row, heads: Sequence[str], reach: float, name: str, scale: str) ->
         # Rows shown as cards have no header, so they contain the scale themselves.
         narrow = scale.replace(f"scale-{name.rsplit('-', 1)[0]}", f"scale-{name}")
     first, *others = row.cells
-    contents = (word(row.word), f'<div class="narrow">{narrow}</div>{drawn}{first}', *others)
+    contents = (
+        word(row.word, drifted=row.drifted),
+        f'<div class="narrow">{narrow}</div>{drawn}{first}',
+        *others,
+    )
     columns = "".join(
         f'<td role="cell" data-label="{escape(label, quote=True)}">{content}</td>'
         for label, content in zip(("verdict", *heads), contents, strict=True)
@@ -106,9 +112,9 @@ def _row(row: Row, heads: Sequence[str], reach: float, name: str, scale: str) ->
     )
 
 
-def word(found: Word) -> str:
-    """A verdict's word, with its color and sign."""
-    return f'<span class="{found.split()[0]}">{found}</span>'
+def word(found: Word, *, drifted: bool = False) -> str:
+    """A verdict's word, with its color and sign, and whether one arm drifted alone."""
+    return f'<span class="{found.split()[0]}">{found}{", drift" if drifted else ""}</span>'
 
 
 @dataclass(frozen=True)
@@ -118,23 +124,23 @@ class Side:
     Attributes:
         name: its name.
         number: its index among the page's arms, which determines its color.
-        median: its median, in the metric's unit.
+        level: its geometric mean, in the metric's unit.
         limit: its documented limit, in the same unit.
-        share: the median as a share of the limit.
+        share: the level as a share of the limit.
     """
 
     name: str
     number: int
-    median: float | None
+    level: float | None
     limit: float | None = None
     share: float | None = None
 
 
 def levels(sides: Sequence[Side], unit: str, *, name: str, title: str) -> str:
-    """The medians of both sides as bars and in figures, with their documented limits."""
+    """The levels of both sides as bars and in figures, with their documented limits."""
     said = []
     for side in sides:
-        figures = text(quantity(side.median, unit))
+        figures = text(quantity(side.level, unit))
         if side.limit is not None:
             of = f"{text(percent(side.share))} of " if side.share is not None else "limit "
             figures += f" <span class=quiet>{of}{text(quantity(side.limit, unit))}</span>"
@@ -142,14 +148,14 @@ def levels(sides: Sequence[Side], unit: str, *, name: str, title: str) -> str:
         said.append(f"{named} <span class=level>{figures}</span>")
     told = "<br>".join(said)
     found = [
-        intervals.Level(side.number, side.median, side.limit)
+        intervals.Level(side.number, side.level, side.limit)
         for side in sides
-        if side.median is not None
+        if side.level is not None
     ]
     if len(found) < len(sides):
         return told
     words = "; ".join(
-        f"{side.name}: {quantity(side.median, unit)}"
+        f"{side.name}: {quantity(side.level, unit)}"
         + (f", limit {quantity(side.limit, unit)}" if side.limit is not None else "")
         for side in sides
     )

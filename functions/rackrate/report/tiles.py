@@ -24,10 +24,11 @@ class Tile:
         subject: the test and the metric.
         sides: the two sides; empty if all tiles have the same, which the headline names.
         change: the change against the baseline, such as `+101 %`.
-        levels: both medians, such as `488 → 980 Mbit/s`; None if one is unknown.
+        levels: the levels of both, such as `488 → 980 Mbit/s`; None if one is unknown.
         word: the verdict.
         lacks: what an inconclusive one lacks; None if that is not known.
         scope: what it applies to.
+        drifted: whether one arm drifted alone.
     """
 
     anchor: str
@@ -38,6 +39,7 @@ class Tile:
     word: Word
     lacks: str | None
     scope: str
+    drifted: bool = False
 
 
 def strip(tiles: Sequence[Tile], table: str) -> str:
@@ -65,7 +67,7 @@ def _tile(tile: Tile) -> str:
         f'<span class="quiet">{text(tile.sides)}</span>' if tile.sides else "",
         f'<span class="change">{text(tile.change)}</span>',
         f'<span class="level">{text(tile.levels)}</span>' if tile.levels else "",
-        word(tile.word),
+        word(tile.word, drifted=tile.drifted),
         f'<span class="quiet">{text(tile.lacks)}</span>' if tile.lacks else "",
         f'<span class="quiet">{text(tile.scope)}</span>',
     ]

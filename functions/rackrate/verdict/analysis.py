@@ -107,6 +107,7 @@ def analyze_run(
                 called=Baseline(plan.baseline),
                 marks=_marked(marks, test.name, (arm, plan.baseline)),
                 steadiness=_steadiness(question.arm, question.baseline, len(chosen)),
+                family=len(chosen),
             )
             for (test, metric, arm), question, finding in zip(chosen, questions, found, strict=True)
         ),
@@ -260,6 +261,7 @@ def _verdict(
     called: Baseline,
     marks: dict[str, int],
     steadiness: Steadiness | None,
+    family: int = 1,
 ) -> Verdict:
     """The verdict on one metric.
 
@@ -272,6 +274,7 @@ def _verdict(
         called: the name of the reference in the verdict.
         marks: the number of trials with each mark.
         steadiness: the comparison of the arms' variability, or None.
+        family: number of comparisons among which a drift is looked for.
     """
     threshold = side.evidence.planned_run.plan.threshold
     partitions = partition_pairs(side.its_arm, side.trials(test), metric.name)
@@ -286,6 +289,8 @@ def _verdict(
         baseline=called,
         arm_median=found.arm_median,
         baseline_median=found.baseline_median,
+        arm_mean=found.arm_mean,
+        baseline_mean=found.baseline_mean,
         left_out=found.left_out,
         ratio=found.ratio,
         ci95=found.ci95,
@@ -308,8 +313,8 @@ def _verdict(
         ceiling=ceiling(
             limit_for(side.its_arm, test),
             limit_for(reference.its_arm, test),
-            arm_median=found.arm_median,
-            baseline_median=found.baseline_median,
+            arm_level=found.arm_mean or found.arm_median,
+            baseline_level=found.baseline_mean or found.baseline_median,
             names=names,
             alike=threshold,
             decided=found.verdict != "inconclusive",
@@ -317,7 +322,7 @@ def _verdict(
         if metric.unit == "bit/s"
         else None,
         marks=marks,
-        drift=_drift(found, metric, names),
+        drift=_drift(found, metric, names, family),
         steadiness=steadiness,
     )
 
@@ -348,7 +353,7 @@ def _kinds(side: Side, reference: Side, test: TestBase, partitions: PartitionPai
     )
 
 
-def _drift(found: Finding, metric: Metric, arms: tuple[str, str]) -> str | None:
+def _drift(found: Finding, metric: Metric, arms: tuple[str, str], family: int) -> str | None:
     """A sentence on a trend, a step or a dip of one arm alone."""
     from rackrate.verdict.drift import drift_of_one_arm
 
@@ -360,6 +365,7 @@ def _drift(found: Finding, metric: Metric, arms: tuple[str, str]) -> str | None:
         arm=arm,
         baseline=baseline,
         resolution=metric.resolution_at(found.arm_median) / found.arm_median,
+        family=family,
     )
     return None if drift is None else drift.text
 

@@ -26,6 +26,9 @@ class DrawRatio(Document):
     """The 95 % interval of that run alone; null if it measured too little for one."""
     arm_median: float | None
     baseline_median: float | None
+    arm_mean: float | None = None
+    """The arm's geometric mean, of which `ratio` is the quotient; null in older files."""
+    baseline_mean: float | None = None
     started_at: str | None = None
     """When its first run started. ISO 8601, UTC."""
 
@@ -51,6 +54,10 @@ class Answer(Document):
     arm_median: float | None
     """The median of the draws' medians, in the metric's unit."""
     baseline_median: float | None
+    arm_mean: float | None = None
+    """The geometric mean of the draws' means, of which `ratio` is the quotient; null if a draw has
+    none, as in older files."""
+    baseline_mean: float | None = None
     ratio: float | None
     """The geometric mean of the draws' ratios: what the group buys on average."""
     ci95: Ends | None

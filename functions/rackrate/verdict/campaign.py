@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Literal, NamedTuple
 
 from rackrate.plan.looks import looks
@@ -326,7 +326,7 @@ def following(answers: Sequence[Answer]) -> str:
 
 
 def line(answer: Answer) -> str:
-    """An answer in one line: the subject, the average change, both medians, the word, the next.
+    """An answer in one line: the subject, the average change, both levels, the word, the next.
 
     Such as `rtt -85.2 %, 573 → 84.5 µs (95 % CI ...): better, treatment against baseline, ...`.
     """
@@ -411,8 +411,17 @@ def _mean_verdict(verdicts: Sequence[Verdict]) -> Verdict:
             "blocks": blocks,
             "arm_median": _median(verdict.arm_median for verdict in with_ratio),
             "baseline_median": _median(verdict.baseline_median for verdict in with_ratio),
+            "arm_mean": _mean(verdict.arm_mean for verdict in with_ratio),
+            "baseline_mean": _mean(verdict.baseline_mean for verdict in with_ratio),
         }
     )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """The geometric mean of values of which none is missing."""
+    found = list(values)
+    known = [value for value in found if value]
+    return geometric_mean(known) if known and len(known) == len(found) else None
 
 
 def _median(values: Iterable[float | None]) -> float | None:
@@ -454,6 +463,8 @@ def _answer(
                 ci95=verdict.ci95,
                 arm_median=verdict.arm_median,
                 baseline_median=verdict.baseline_median,
+                arm_mean=verdict.arm_mean,
+                baseline_mean=verdict.baseline_mean,
             )
             for run_id, verdict in draws
             if verdict.ratio is not None
@@ -461,6 +472,8 @@ def _answer(
         left_out=left_out,
         arm_median=_median(verdict.arm_median for _, verdict in draws),
         baseline_median=_median(verdict.baseline_median for _, verdict in draws),
+        arm_mean=_mean(v.arm_mean for _, v in draws if v.ratio is not None),
+        baseline_mean=_mean(v.baseline_mean for _, v in draws if v.ratio is not None),
         ratio=found.ratio,
         ci95=found.ci95,
         ci_simultaneous=found.ci_simultaneous,

@@ -118,6 +118,9 @@ class Finding:
         arm_median: median of the arm's values; None without values.
         baseline_median: median of the baseline's values; None without values.
         left_out: number of values without a logarithm, which no figure contains.
+        arm_mean: geometric mean of the arm, the level of its pairs over the common blocks; None
+            when there is no ratio.
+        baseline_mean: the same of the baseline; `ratio` is the quotient of both.
         ratio: ratio of the geometric means, arm to baseline; None when there is none.
         ci95: 95 % interval of the ratio on these nodes; None with fewer than two blocks.
         ci_simultaneous: the same, adjusted for all intervals of the run at all of its looks, and
@@ -142,6 +145,8 @@ class Finding:
     arm_median: float | None
     baseline_median: float | None
     left_out: int
+    arm_mean: float | None = None
+    baseline_mean: float | None = None
     ratio: float | None = None
     ci95: Ends | None = None
     ci_simultaneous: Ends | None = None
@@ -269,13 +274,16 @@ def _study(found: Finding, question: Question) -> _Study:
     if set(arm.pairs) == set(baseline.pairs):
         shared = arm.minus(baseline)
         if shared.numbers == arm.numbers and set(shared.pairs) == set(arm.pairs):
+            series = _series(arm, baseline, shared.block_effects + shared.level)
+            found = _with_means(found, arm.level, baseline.level, shared.level)
             return _Study(
-                replace(found, series=_series(arm, baseline, shared.block_effects + shared.level)),
+                replace(found, series=series),
                 _of_blocks(shared.level, shared.block_effects, shared.parts, least),
                 _of_units(shared.level, shared.block_effects, [shared], least),
             )
     level, effects = arm.level - baseline.level, arm.block_effects - baseline.block_effects
     parts = max(arm.parts, baseline.parts, key=len)
+    found = _with_means(found, arm.level, baseline.level, level)
     return _Study(
         replace(found, series=_series(arm, baseline, effects + level)),
         _of_blocks(level, effects, parts, least),
@@ -294,6 +302,7 @@ def _study_of_runs(found: Finding, question: RunsQuestion) -> _Study:
     found = replace(found, blocks=min(len(layout.numbers) for layout in (ours, *theirs)))
     levels = np.array([layout.level for layout in theirs])
     difference, runs = ours.level - float(levels.mean()), levels.size
+    found = _with_means(found, ours.level, float(levels.mean()), difference)
     if runs < LEAST_RUNS:
         reason = f"{counted(runs, 'earlier run')}: how much runs differ from each other is unknown"
         return _Study(
@@ -324,6 +333,13 @@ def _plain(arm: Sequence[Value], baseline: Sequence[Value]) -> Finding:
 def _series(arm: Layout, baseline: Layout, differences: Floats) -> Series:
     ours, theirs = (side.block_effects + side.level for side in (arm, baseline))
     return Series(arm.numbers, differences, np.exp(ours), np.exp(theirs))
+
+
+def _with_means(found: Finding, arm: float, baseline: float, difference: float) -> Finding:
+    """With the geometric means of two levels, moved as little as this difference takes."""
+    middle = (arm + baseline) / 2
+    ours, theirs = ratios((middle + difference / 2, middle - difference / 2))
+    return replace(found, arm_mean=ours, baseline_mean=theirs)
 
 
 def _least(found: Finding, resolution: Callable[[float], float]) -> float:

@@ -142,6 +142,10 @@ class Verdict(Document):
     """The baseline's name; `run <id>` for an earlier run, `<name>: <id>, <id>` for several."""
     arm_median: float | None
     baseline_median: float | None
+    arm_mean: float | None = None
+    """The arm's geometric mean over the blocks of both, of which `ratio` is the quotient; null if
+    there is no ratio, and in older files."""
+    baseline_mean: float | None = None
     left_out: int = 0
     """Number of values that are not positive and finite. No figure contains them."""
     ratio: float | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def percentiles(blocks: Sequence[Sequence[float] | Floats | Histogram]) -> Perce
     """Percentiles of the pooled raw values of all blocks, not percentiles of trials.
 
     The 95 % interval treats the percentiles of the blocks as replicates, with their center at that
-    of the pooled values (sectioning; Nakayama 2014, doi 10.1145/2558328).
+    of the pooled values (sectioning; Nakayama 2014, doi 10.1145/2558328). No end contradicts the order of percentiles.
 
     Args:
         blocks: the raw values of each block, positive, or in all blocks their histogram.
@@ -45,7 +46,15 @@ def percentiles(blocks: Sequence[Sequence[float] | Floats | Histogram]) -> Perce
         and min(map(len, sections)) >= least_for(max(share, 1 - share))
         and (interval := _interval(found[name], [_at(section, share) for section in sections]))
     }
-    return Percentiles(**found, intervals=intervals, samples=len(pooled))
+    return Percentiles(**found, intervals=_in_order(intervals), samples=len(pooled))
+
+
+def _in_order(intervals: Mapping[str, Ends]) -> dict[str, Ends]:
+    """Intervals cut to what the order of percentiles leaves: none is below the median's own."""
+    ends = list(intervals.values())
+    lows = accumulate((low for low, _ in ends), max)
+    highs = [*accumulate((high for _, high in reversed(ends)), min)][::-1]
+    return dict(zip(intervals, zip(lows, highs, strict=True), strict=True))
 
 
 def _at(values: Floats | Histogram, share: float) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.plan.schedule import TrialKey
-from rackrate.verdict.answers import Answer
+from rackrate.verdict.answers import Answer, DrawRatio
 from rackrate.verdict.headline import headline
 from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict
 from rackrate_text.failures import Loss, grouped
@@ -72,9 +72,14 @@ def sentence(
     said += still_open((subject(v), more_needed(v) or v.reason) for v in every if not v.is_decided)
     said += [_explained_by_limits(verdicts)]
     said += [_steadiness(verdict) for verdict in every]
-    said += [f"{subject(verdict)}: {verdict.drift}." for verdict in verdicts if verdict.drift]
+    said += drifts(verdicts)
     said += mark_notes(marks, measured, least_share=MANY_MARKED)
     return " ".join(part for part in said if part)
+
+
+def drifts(verdicts: Iterable[Verdict]) -> list[str]:
+    """A sentence on each drift of one arm alone."""
+    return [f"{subject(verdict)}: {verdict.drift}." for verdict in verdicts if verdict.drift]
 
 
 def mark_notes(marks: Sequence[Mark], measured: int, *, least_share: float = 0.0) -> list[str]:
@@ -189,7 +194,7 @@ def with_scale(said: str, scale: float | None) -> str:
 
 
 def line(verdict: Verdict) -> str:
-    """A verdict in one line: the subject, the change, both medians, the word and the two sides.
+    """A verdict in one line: the subject, the change, both levels, the word and the two sides.
 
     Such as `rtt -85.2 %, 573 → 84.5 µs (95 % CI ...): better, treatment against baseline`.
     """
@@ -205,11 +210,20 @@ def line(verdict: Verdict) -> str:
     return f"{said}: {because}" if because and not verdict.is_decided else said
 
 
+def sides(of: Verdict | Answer | DrawRatio) -> tuple[float | None, float | None]:
+    """The levels of the arm and the baseline whose quotient is the change: geometric means.
+
+    They are medians if there is no change, and in results of earlier versions.
+    """
+    if of.arm_mean is None or of.baseline_mean is None:
+        return of.arm_median, of.baseline_median
+    return of.arm_mean, of.baseline_mean
+
+
 def levels(of: Verdict | Answer) -> str | None:
-    """The medians of the baseline and of the arm, such as `573 → 84.5 µs`; None without one."""
-    if of.baseline_median is None or of.arm_median is None:
-        return None
-    return shift(of.baseline_median, of.arm_median, of.unit)
+    """The levels of the baseline and of the arm, such as `573 → 84.5 µs`; None without one."""
+    arm, baseline = sides(of)
+    return None if arm is None or baseline is None else shift(baseline, arm, of.unit)
 
 
 def _claim(verdict: Verdict) -> str:

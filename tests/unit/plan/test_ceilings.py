@@ -197,7 +197,7 @@ class TestWhatArmsAndTestsBring:
 
 class TestTheCeilingOfAVerdict:
     def test_it_names_its_source_and_how_close_each_arm_came(self):
-        found = ceiling(of(1, "cluster"), of(1, "none"), arm_median=9.5e9, baseline_median=4.94e9)
+        found = ceiling(of(1, "cluster"), of(1, "none"), arm_level=9.5e9, baseline_level=4.94e9)
         assert (found.name, found.source) == ("single-flow", GUIDE)
         assert (found.arm, found.baseline) == (10e9, 5e9)
         assert found.arm_share == pytest.approx(0.95)
@@ -205,21 +205,21 @@ class TestTheCeilingOfAVerdict:
         assert found.explains is True
 
     def test_it_stands_without_measurements_but_explains_nothing(self):
-        found = ceiling(of(1, "cluster"), of(1, "none"), arm_median=9e9)
+        found = ceiling(of(1, "cluster"), of(1, "none"), arm_level=9e9)
         assert found.arm_share == 0.9
         assert found.baseline_share is None
         assert found.explains is False
 
     def test_of_an_open_verdict_it_tells_the_shares_and_explains_nothing(self):
-        medians = {"arm_median": 9.5e9, "baseline_median": 4.94e9}
-        found = ceiling(of(1, "cluster"), of(1, "none"), **medians, decided=False)
+        levels = {"arm_level": 9.5e9, "baseline_level": 4.94e9}
+        found = ceiling(of(1, "cluster"), of(1, "none"), **levels, decided=False)
         assert found.explains is False
         assert "95 %" in found.text and "explain" not in found.text
 
     def test_one_arm_in_two_runs_is_told_as_now_and_before(self):
         one = of(1, "none")
-        medians = {"arm_median": 3e9, "baseline_median": 4.9e9}
-        found = ceiling(one, one, **medians, names=("treatment", "treatment"))
+        levels = {"arm_level": 3e9, "baseline_level": 4.9e9}
+        found = ceiling(one, one, **levels, names=("treatment", "treatment"))
         assert found.text.startswith("the treatment now came to 60 %")
         assert "the treatment before came to 98 %" in found.text
 
@@ -236,9 +236,9 @@ PEAK = Limit("instance peak", 10e9, GUIDE, 0.75e9)
 OFFERED = Limit("offered rate", 1e9, PLAN)
 
 
-def explained(arm, baseline, arm_median, baseline_median, **more):
+def explained(arm, baseline, arm_level, baseline_level, **more):
     return explain(
-        arm, baseline, arm_median, baseline_median, names=("treatment", "baseline"), **more
+        arm, baseline, arm_level, baseline_level, names=("treatment", "baseline"), **more
     )
 
 
@@ -260,7 +260,7 @@ class TestWhatTheLimitsExplain:
         )
 
     @pytest.mark.parametrize(
-        ("limits", "medians", "explains", "said"),
+        ("limits", "levels", "explains", "said"),
         [
             ((OFFERED, OFFERED), (1e9, 0.999e9), True, "same offered rate limit of 1.00 Gbit/s"),
             ((TEN, FIVE), (3e9, 2e9), False, "something else made the difference"),
@@ -301,8 +301,8 @@ class TestWhatTheLimitsExplain:
             "one burst over",
         ],
     )
-    def test_what_limits_explain_and_what_they_do_not(self, limits, medians, explains, said):
-        found = explained(*limits, *medians)
+    def test_what_limits_explain_and_what_they_do_not(self, limits, levels, explains, said):
+        found = explained(*limits, *levels)
         assert found.explains is explains
         assert said in found.text
 

@@ -29,6 +29,7 @@ CASES = {
     "placements": lambda: proof.placements(RUNS),
     "earlier runs": lambda: proof.earlier_runs(RUNS // 2),
     "one arm": lambda: proof.one_arm(RUNS),
+    "no drift": lambda: proof.equal_arms_marked(RUNS),
     "lost trials": lambda: proof.lost_trials(RUNS),
     "resolution": lambda: proof.resolution(RUNS),
     "percentiles": lambda: proof.of_percentiles(RUNS),

@@ -12,7 +12,8 @@ from rackrate.verdict.draws import Draw, DrawsQuestion, answer_draws
 from rackrate.verdict.estimate import ERROR, Estimate, Outlook, Wider, settle
 from rackrate.verdict.estimator import Question, RunsQuestion, answer, answer_runs
 from rackrate.verdict.layout import Value
-from tests.unit.verdict.agreement import assert_agree
+from rackrate_text.units import NARROW_SPACE, shift
+from tests.unit.verdict.agreement import assert_agree, printed
 from tests.unit.verdict.test_sweeps import cells, run
 
 thresholds = st.floats(0.001, 1.0)
@@ -107,6 +108,49 @@ def test_the_words_of_a_sweep_agree_with_their_intervals(steps, threshold):
     for found in cells(*runs, threshold=threshold):
         if found.verdict is not None:
             assert_agree(found.verdict, found.ci_simultaneous, threshold)
+
+
+def assert_quotient(found):
+    """Assert that the figures printed beside a change are those whose quotient it is."""
+    if found.ratio is None:
+        return
+    arm, baseline = found.arm_mean, found.baseline_mean
+    assert arm / baseline == pytest.approx(found.ratio, rel=1e-9)
+    figures = shift(baseline, arm, "s").replace(NARROW_SPACE, "").split(" → ")
+    before, after = (sizes(figure, figures[1]) for figure in figures)
+    assert (after - before) * printed(found.ratio) >= 0
+
+
+def sizes(figure, other):
+    """A printed time in seconds; `other` has the unit if this one has none."""
+    number, _, unit = figure.partition(" ")
+    unit = unit or other.partition(" ")[2]
+    return float(number) * {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
+
+
+times = st.lists(st.floats(1e-5, 1e-2), min_size=1, max_size=9)
+
+
+@settings(max_examples=200)
+@given(times, times, st.sampled_from(["ab", "cd"]))
+def test_the_figures_beside_a_change_have_it_as_their_quotient(ours, theirs, name):
+    sides = (
+        [Value(block, *nodes, value) for block, value in enumerate(found, 1)]
+        for nodes, found in (("ab", ours), (name, theirs))
+    )
+    arm, baseline = sides
+    assert_quotient(answer([Question(arm, baseline, "lower")], threshold=0.05)[0])
+    runs = RunsQuestion(arm, [baseline, arm, baseline, arm], "lower")
+    assert_quotient(answer_runs([runs], threshold=0.05)[0])
+
+
+def test_a_change_whose_medians_fall_is_not_printed_beside_medians():
+    """A run printed `+2.3 %  629 → 600 µs`: the change of the means beside the medians."""
+    arm = [Value(block, "a", "b", value) for block, value in enumerate([600e-6] * 4 + [900e-6] * 2)]
+    baseline = [Value(block, "c", "d", 629e-6) for block in range(6)]
+    (found,) = answer([Question(arm, baseline, "lower")], threshold=0.05)
+    assert found.ratio > 1 and found.arm_median < found.baseline_median
+    assert_quotient(found)
 
 
 def test_a_difference_that_holm_decides_has_an_interval_beyond_the_threshold():

@@ -20,6 +20,7 @@ from rackrate.report.values import Columns, Value, by_column
 from rackrate.verdict import campaign as wording
 from rackrate.verdict.answers import Answer, DrawRatio
 from rackrate.verdict.model import Ends
+from rackrate.verdict.wording import sides as levels_of
 from rackrate_text.units import UNKNOWN, change, changes, metric_column, moment, percent, quantity
 from rackrate_text.words import capitalized, counted, interval_title
 
@@ -55,7 +56,7 @@ def answers_section(page: CampaignMaterial) -> str:
         rows,
         heads=(
             f"average change, and its {interval_title(len(answers))}",
-            "medians of the draws",
+            "geometric means" if all(answer.arm_mean for answer in answers) else "medians",
             "next deployment (95 % prediction each)",
             *([] if scope else ["applies to"]),
         ),
@@ -111,15 +112,13 @@ def _in_words(answer: Answer) -> str:
 
 def _levels(page: CampaignMaterial, answer: Answer, index: int) -> str:
     return comparisons.levels(
-        (
-            comparisons.Side(answer.arm, page.arm_number(answer.arm), answer.arm_median),
-            comparisons.Side(
-                answer.baseline, page.arm_number(answer.baseline), answer.baseline_median
-            ),
-        ),
+        [
+            comparisons.Side(name, page.arm_number(name), level)
+            for name, level in zip((answer.arm, answer.baseline), levels_of(answer), strict=True)
+        ],
         answer.unit,
         name=f"levels-answers-{index}",
-        title=f"{wording.subject(answer)}, {sides_of(answer)}: medians.",
+        title=f"{wording.subject(answer)}, {sides_of(answer)}: geometric means.",
     )
 
 
@@ -256,8 +255,7 @@ def _data(page: CampaignMaterial, answer: Answer) -> str:
             cell(text(draw.started_at and moment(draw.started_at))),
             number(text(change(draw.ratio))),
             number(text(changes(draw.ci95))),
-            number(text(quantity(draw.arm_median, answer.unit))),
-            number(text(quantity(draw.baseline_median, answer.unit))),
+            *(number(text(quantity(level, answer.unit))) for level in levels_of(draw)),
         ]
         for place, draw in enumerate(answer.draws, 1)
     )

@@ -64,6 +64,10 @@ def opening(page: Material) -> str:
                 failure(page.results.run.error, page.results.run.cause),
                 paragraph(escape(conclusion(page)), "headline"),
                 strip(_tiles(page), "verdicts"),
+                *(
+                    paragraph(escape(drift), "warning")
+                    for drift in wording.drifts(page.results.verdicts)
+                ),
                 paragraph(escape(page.stopped.text), "quiet") if page.stopped else "",
                 *(
                     paragraph(escape(warning), "warning")
@@ -128,6 +132,7 @@ def _tiles(page: Material) -> list[Tile]:
             word=verdict.verdict,
             lacks=wording.more_needed(verdict),
             scope=page.scope_of(verdict),
+            drifted=verdict.drift is not None,
         )
         for verdict in verdicts
     ]

@@ -27,7 +27,7 @@ _STEADINESS: Mapping[Word, str] = {
 
 
 def verdicts_section(page: Material) -> str:
-    """The verdicts of the run, with charts of their intervals and medians."""
+    """The verdicts of the run, with charts of their intervals and levels."""
     verdicts = page.results.verdicts
     return section(
         "verdicts",
@@ -86,6 +86,7 @@ def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, cap
             subject=wording.subject(verdict),
             sides=wording.heading(verdict),
             word=verdict.verdict,
+            drifted=verdict.drift is not None,
             ratio=_ratio_of(verdict),
             intervals=_intervals_in_words(verdict),
             cells=(
@@ -100,7 +101,7 @@ def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, cap
         rows,
         heads=(
             f"change, and its {interval_title(_adjusted_for(verdicts))}",
-            "medians, and documented limits",
+            "geometric means, and documented limits",
             *([] if scope else ["applies to"]),
         ),
         name=name,
@@ -144,20 +145,21 @@ def _intervals_in_words(verdict: Verdict) -> str:
 
 
 def _levels(page: Material, verdict: Verdict, name: str) -> str:
-    """The medians of both arms as bars, with their documented limits."""
+    """The levels of both arms as bars, with their documented limits."""
     ceiling = verdict.ceiling
+    arm, baseline = wording.sides(verdict)
     sides = (
         comparisons.Side(
             verdict.arm,
             page.arm_number(verdict.arm),
-            verdict.arm_median,
+            arm,
             None if ceiling is None else ceiling.arm,
             None if ceiling is None else ceiling.arm_share,
         ),
         comparisons.Side(
             "earlier" if verdict.baseline.is_earlier_run else verdict.baseline.name,
             page.baseline_number(verdict.baseline),
-            verdict.baseline_median,
+            baseline,
             None if ceiling is None else ceiling.baseline,
             None if ceiling is None else ceiling.baseline_share,
         ),
@@ -166,7 +168,7 @@ def _levels(page: Material, verdict: Verdict, name: str) -> str:
         sides,
         verdict.unit,
         name=f"levels-{name}",
-        title=f"{wording.subject(verdict)}, {wording.heading(verdict)}: medians.",
+        title=f"{wording.subject(verdict)}, {wording.heading(verdict)}: geometric means.",
     )
     if ceiling is None:
         return drawn
