@@ -23,7 +23,8 @@ def percentiles(blocks: Sequence[Sequence[float] | Floats | Histogram]) -> Perce
     """Percentiles of the pooled raw values of all blocks, not percentiles of trials.
 
     The 95 % interval treats the percentiles of the blocks as replicates, with their center at that
-    of the pooled values (sectioning; Nakayama 2014, doi 10.1145/2558328). No end contradicts the order of percentiles.
+    of the pooled values (sectioning; Nakayama 2014, doi 10.1145/2558328). No end
+    contradicts the order of percentiles.
 
     Args:
         blocks: the raw values of each block, positive, or in all blocks their histogram.
