@@ -100,10 +100,9 @@ def test_each_comparison_has_a_tile_with_its_change_both_medians_its_word_and_it
 
 
 @NO_DRAWING
-@NO_DRAWING
 def test_a_drift_of_one_arm_is_on_the_first_screen_and_in_its_row():
     drift = "treatment fell by 12 % from block 4 on, while baseline did not"
-    text = words(verdicts=(samples.verdict(drift=drift), samples.verdict(test="tcp-8")))
+    text = words(verdicts=(samples.verdict(drift=drift), samples.verdict()))
     opening, table = text.split("What it gives", 1)
     assert f"tcp-1 throughput: {drift}." in opening
     for part in (opening, table[: table.index("This is about these nodes")]):
@@ -118,6 +117,7 @@ def test_the_figures_beside_a_change_are_those_whose_quotient_it_is():
     assert "4.89 → 9.40 Gbit/s" in text and "treatment 9.40 Gbit/s" in text
 
 
+@NO_DRAWING
 def test_tiles_that_are_too_many_to_see_at_a_glance_are_counted():
     assert "3 more comparisons" in page(verdicts=(samples.verdict(),) * 15)
 
