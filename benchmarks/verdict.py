@@ -392,6 +392,31 @@ def steadiness(runs: int) -> Iterator[Line]:
         yield Line(text, found[3.0], seed, asked=False)
 
 
+def joint(runs: int) -> Iterator[Line]:
+    """Whether all intervals of a run that looks contain their truth, each cut to its word.
+
+    A truth next to the threshold beside clear ones is the worst case: there a word is false with
+    the whole error of the run, and the other intervals are wrong besides.
+    """
+    edge = 1 + THRESHOLD
+    cases: tuple[tuple[str, float, float], ...] = (
+        ("10 % more", 1.1, ERROR),
+        ("a hair within the threshold", edge * (1 - 1e-6), 2 * ERROR),
+        ("a hair beyond the threshold", edge * (1 + 1e-6), 2 * ERROR),
+    )
+    for (text, near, most), ends in itertools.product(cases, ((6, 6), (6, 12))):
+        truths = [near, 2.0, 2.0]
+        said = f"{text}, two clear, {ends[0]} to {ends[1]} blocks: an interval misses its truth"
+        seed = zlib.crc32(said.encode())
+        missed = 0
+        for number in range(runs // 4):
+            found = until_enough(truths, 0.06, 0.0, ends, seed + number)[1]
+            shown = [each.ci_simultaneous for each in found]
+            missed += not all(map(covers, shown, truths))
+        slack = 3 * math.sqrt(most / (runs // 4))
+        yield Line(said, missed / (runs // 4), seed, high=most + slack)
+
+
 def best_possible(pairs: int, blocks: int = 6) -> float:
     """The power of a test that knows the noise exactly. No method has more at this confidence.
 

@@ -44,6 +44,7 @@ SINCE = {
 }
 SINCE_OF = {
     ("arms", "[]"): {"pairs", "via"},
+    ("verdicts", "[]"): {"arm_mean", "baseline_mean"},
     ("verdicts", "[]", "steadiness"): {"ci_simultaneous"},
 }
 EARLIER = json.loads((ROOT / "tests" / "docs" / "data" / "demo.results.json").read_text())
