@@ -136,12 +136,11 @@ def test_a_guest_is_told_what_such_a_cluster_cannot_have(guest: Lab) -> None:
     assert guest.left_in_cluster("refused") == []
 
 
-# iperf3's server has no UDP port in a Service.
 @pytest.mark.parametrize(
     ("name", "tests", "arms"),
     [
         ("tools", TOOLS, [ARMS[0], ARMS[1], ARMS[3]]),
-        ("services", [test for test in TOOLS if "udp" not in test["name"]], [ARMS[0], ARMS[2]]),
+        ("services", TOOLS, [ARMS[0], ARMS[2]]),
     ],
 )
 def test_every_tool_that_is_said_to_work_measures_between_ipv6_addresses(

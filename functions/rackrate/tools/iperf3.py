@@ -299,7 +299,7 @@ class Test(TestBase):
         return Server(
             "iperf3",
             ("iperf3", "--server", "--port", str(PORT), "--rcv-timeout", "15000"),
-            (Port(PORT),),
+            (Port(PORT), Port(PORT, "UDP")),
         )
 
     def warm_up(self) -> Self:

@@ -76,7 +76,7 @@ def test_clients_of_such_an_arm_alone_connect_to_the_service_of_their_server(
         measure(item)
     server, address = clients["served"]
     own = cluster.objects[f"{PODS}/server-{server}"]["status"]["podIP"]
-    assert way_to(cluster, server) == (address, [own], [("TCP", 5201)])
+    assert way_to(cluster, server) == (address, [own], [("TCP", 5201), ("UDP", 5201)])
     server, address = clients["baseline"]
     assert address == cluster.objects[f"{PODS}/server-{server}"]["status"]["podIP"]
     assert {trial.arm: trial.via for trial in trials(store)} == {
