@@ -29,9 +29,9 @@ TOOLS: list[Any] = [
     {"name": "tcp-rr", "seconds": 1},
     {"name": "tcp-crr", "seconds": 1},
     {"name": "udp-rr", "seconds": 1},
-    {"name": "tcp", "tool": "fortio", "seconds": 1, "requests_per_second": 300},
-    {"name": "http", "seconds": 1, "requests_per_second": 300},
-    {"name": "grpc", "seconds": 1, "requests_per_second": 300},
+    {"name": "tcp", "tool": "fortio", "seconds": 1, "requests_per_second": 500},
+    {"name": "http", "seconds": 1, "requests_per_second": 500},
+    {"name": "grpc", "seconds": 1, "requests_per_second": 500},
 ]
 ARMS: list[Any] = [
     "treatment",
@@ -152,7 +152,7 @@ def test_every_tool_that_is_said_to_work_measures_between_ipv6_addresses(
         pods.update(pod.status.pod_ip for pod in guest.pods(name) if pod.status.pod_ip)
         return bool(guest.execution(name)["status"] != "RUNNING")
 
-    plan = {"tests": tests, "blocks": 1, "warm_up": False, "seed": 7}
+    plan = {"tests": tests, "baseline": "treatment", "blocks": 1, "warm_up": False, "seed": 7}
     guest.start(name, {**plan, "arms": arms} if arms else plan)
     eventually(ended, seconds=200, poll_seconds=1)
     trials = guest.items(name, "trial#")
