@@ -27,8 +27,8 @@ from rackrate_text.units import percent
 #: this share.
 STEADINESS_FACTOR = 1.5
 STEADY = 0.01
-#: With fewer blocks a few outliers of one arm may be half of its blocks.
-LEAST_BLOCKS_OF_STEADINESS = 8
+#: With fewer blocks two outliers of one arm may be half of its blocks of one direction.
+LEAST_BLOCKS_OF_STEADINESS = 10
 #: All ways to divide the blocks of both arms are tried if they are no more.
 _MOST_WAYS = 10_000
 #: The standard deviation of normal noise, in mean absolute deviations.

@@ -20,7 +20,7 @@ WORLDS = [world for world in proof.WORLDS if world.asked_from <= 6]
 CASES = {
     "coverage": lambda: proof.coverage(RUNS // 2, WORLDS, (6,)),
     "false verdicts": lambda: proof.false_verdicts(RUNS, WORLDS[:4], (6,)),
-    "false steadiness": lambda: proof.false_steadiness(RUNS, proof.STEADY_WORLDS[2:4], (8,)),
+    "false steadiness": lambda: proof.false_steadiness(RUNS, proof.STEADY_WORLDS[2:4], (8, 10)),
     "power": lambda: proof.power(RUNS // 2),
     "words": lambda: proof.words(RUNS // 2),
     "joint": lambda: proof.joint(RUNS // 2),

@@ -52,7 +52,7 @@ def test_two_arms_that_hardly_scatter_are_equally_steady():
 
 
 def test_pairs_with_noise_of_their_own_make_a_steadiness_verdict_more_certain():
-    noise = np.random.default_rng(6).normal(0, 0.03, (2, 8, 8))
+    noise = np.random.default_rng(6).normal(0, 0.03, (2, 8, 10))
     calm, wild = np.exp(noise[0]), np.exp(3 * noise[1])
     alone = compare_steadiness(many_pairs(calm[:1]), many_pairs(wild[:1], "y"))
     many = compare_steadiness(many_pairs(calm), many_pairs(wild, "y"))
@@ -60,7 +60,7 @@ def test_pairs_with_noise_of_their_own_make_a_steadiness_verdict_more_certain():
 
 
 def test_pairs_that_share_what_moves_a_block_make_it_no_more_certain():
-    noise = np.random.default_rng(6).normal(0, 0.03, (2, 1, 8)) * np.ones((2, 8, 1))
+    noise = np.random.default_rng(6).normal(0, 0.03, (2, 1, 10)) * np.ones((2, 8, 1))
     alone, many = (
         compare_steadiness(many_pairs(np.exp(a)), many_pairs(np.exp(3 * b), "y"))
         for a, b in (noise[:, :1], noise)
@@ -114,7 +114,7 @@ def test_the_interval_has_the_exact_ends_of_all_regroupings_of_few_blocks():
 
 
 def test_a_large_ring_has_its_steadiness_too():
-    noise = np.random.default_rng(1).normal(0, 0.05, (2, 501, 8))
+    noise = np.random.default_rng(1).normal(0, 0.05, (2, 501, 10))
     calm, wild = many_pairs(np.exp(noise[0])), many_pairs(np.exp(3 * noise[1]), "y")
     assert compare_steadiness(calm, wild, error=0.05 / 12).verdict == "better"
 
@@ -127,7 +127,7 @@ def test_lost_trials_do_not_change_the_variability():
     assert Layout.of(some).block_deviations.mean() == pytest.approx(whole.mean(), rel=0.05)
 
 
-rows = st.lists(st.floats(0.5, 2), min_size=8, max_size=14)
+rows = st.lists(st.floats(0.5, 2), min_size=10, max_size=14)
 
 
 @settings(max_examples=60, deadline=None)
