@@ -218,6 +218,8 @@ def serve(records: Records) -> http.server.ThreadingHTTPServer:
 class Nodes:
     """A stand-in for the cluster that answers the planner."""
 
+    is_ipv6 = False
+
     version = "1.36"
 
     def __init__(self, count: int) -> None:
