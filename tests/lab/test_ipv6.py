@@ -33,6 +33,11 @@ TOOLS: list[Any] = [
     {"name": "http", "seconds": 1, "requests_per_second": 500},
     {"name": "grpc", "seconds": 1, "requests_per_second": 500},
 ]
+#: Those that no Service of the run leads to.
+DIRECT: list[Any] = [
+    {"name": "rtt", "count": 3},
+    {"name": "dns", "seconds": 1},
+]
 ARMS: list[Any] = [
     "treatment",
     "baseline",
@@ -139,7 +144,7 @@ def test_a_guest_is_told_what_such_a_cluster_cannot_have(guest: Lab) -> None:
 @pytest.mark.parametrize(
     ("name", "tests", "arms"),
     [
-        ("tools", TOOLS, [ARMS[0], ARMS[1], ARMS[3]]),
+        ("tools", DIRECT + TOOLS, [ARMS[0], ARMS[1], ARMS[3]]),
         ("services", TOOLS, [ARMS[0], ARMS[2]]),
     ],
 )
@@ -153,7 +158,7 @@ def test_every_tool_that_is_said_to_work_measures_between_ipv6_addresses(
         return bool(guest.execution(name)["status"] != "RUNNING")
 
     plan = {"tests": tests, "baseline": "treatment", "blocks": 1, "warm_up": False, "seed": 7}
-    guest.start(name, {**plan, "arms": arms} if arms else plan)
+    guest.start(name, {**plan, "arms": arms})
     eventually(ended, seconds=200, poll_seconds=1)
     trials = guest.items(name, "trial#")
     assert {
@@ -161,6 +166,6 @@ def test_every_tool_that_is_said_to_work_measures_between_ipv6_addresses(
     } == {}
     assert guest.execution(name)["status"] == "SUCCEEDED", guest.execution(name).get("cause")
     measured = {(trial["test"], trial["arm"]) for trial in trials}
-    of_arms = [arm if isinstance(arm, str) else arm["name"] for arm in arms or ARMS[:2]]
+    of_arms = [arm if isinstance(arm, str) else arm["name"] for arm in arms]
     assert measured == {(test["name"], arm) for test in tests for arm in of_arms}
     assert pods and all(ipaddress.ip_address(pod).version == 6 for pod in pods)

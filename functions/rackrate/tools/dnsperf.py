@@ -123,11 +123,6 @@ class Test(LatencyTest):
     through_service: ClassVar[bool] = False  # it always goes through that of the cluster's DNS
     uses_cluster_dns: ClassVar[bool] = True
 
-    no_ipv6: ClassVar[tuple[str, str] | None] = (
-        "dnsperf has not been tried in a cluster with IPv6 addresses",
-        "leave the test out",
-    )
-
     tool: Literal["dnsperf"] = "dnsperf"
     seconds: Annotated[int, Field(ge=1, le=3600)] = 10
     """How long the test sends (`-l`)."""

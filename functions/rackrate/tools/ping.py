@@ -83,11 +83,6 @@ class Test(TestBase):
     # Lets any group send ICMP echo requests without a capability. Kubernetes lists it as safe.
     sysctls: ClassVar[Mapping[str, str]] = {"net.ipv4.ping_group_range": "0 2147483647"}
 
-    no_ipv6: ClassVar[tuple[str, str] | None] = (
-        "ping has not been tried in a cluster with IPv6 addresses",
-        "use netperf, such as 'tcp-rr', for round trips",
-    )
-
     tool: Literal["ping"] = "ping"
     # Sequence numbers have 16 bits, so more packets would repeat numbers.
     count: Annotated[int, Field(ge=1, le=65_535)] = 30

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.errors import Fault, InvalidPlan
-from rackrate.plan.check import MAX_PLAN_BYTES, check_plan
+from rackrate.plan.check import MAX_PLAN_BYTES, check_plan, ipv6_faults
 from rackrate.plan.faults import check_name
 from rackrate.plan.fields import Blocks
 from rackrate.plan.model import CATALOGUE, Plan
@@ -135,6 +135,8 @@ def test_a_tool_that_takes_no_ipv6_addresses_is_refused_in_a_cluster_of_them():
     assert (quick.path, cassandra.path) == ("tests[1]", "tests[6]")
     assert "IPv6" in quick.problem and "sockperf" in quick.problem and "fortio" in quick.remedy
     assert "Cassandra" in cassandra.problem and "leave" in cassandra.remedy
+    # Those that run in the lab's cluster of IPv6.
+    assert ipv6_faults({"tests": ["rtt", "dns"]}) == []
     assert check({}, is_ipv6=True).tests == check({}).tests
 
 
