@@ -194,7 +194,6 @@ class RunProgress(TypedDict, total=False):
     stack_arms: Sequence[str]
     waiting_since: str
     leased_at: str
-    torn_down_at: str
     campaign: str | None
     lease_ends_at: str
     block: int
@@ -519,6 +518,11 @@ class Store:
         """
         waited = {"waited_seconds": seconds_between(run.started_at, now())}
         self._update(run.run_id, set_={"updated_at": now()}, set_once=waited)
+
+    def begin_teardown(self, run_id: str) -> None:
+        """Record that the clean-up of a run began, if the run has an item."""
+        if self._table.get(f"run#{run_id}", "run") is not None:
+            self._update(run_id, set_={"updated_at": now(), "torn_down_at": now()})
 
     def count_heal(self, run_id: str) -> int:
         """Count that a run asks to have its access made again. Returns how often it did."""

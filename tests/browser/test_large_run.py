@@ -37,7 +37,8 @@ def test_a_page_of_hundreds_of_nodes_is_whole_and_small(large: Opened) -> None:
     figures = large.in_page(FIGURES)
     assert all(figure["name"] and figure["shapes"] > 2 for figure in figures)
     drawn = {(figure["kind"], re.split("[ :,]", figure["name"])[0]) for figure in figures}
-    assert drawn >= {(kind, test) for kind in ("trials", "interval", "matrix") for test in TESTS}
+    # Two blocks are too few for an interval.
+    assert drawn >= {(kind, test) for kind in ("trials", "matrix") for test in TESTS}
     assert drawn >= {("series", "tcp-1"), ("series", "tcp-8"), ("ecdf", "rtt")}
     assert large.in_page(DANGLING) == []
 

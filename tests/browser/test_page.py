@@ -163,7 +163,9 @@ def wanted_figures(run: Run) -> set[tuple[str, str]]:
     pairs = {(trial.arm, trial.nodes) for trial in run.trials}
     if len(pairs) > len(run.results.arms):
         wanted |= {("matrix", test) for _, test in wanted}
-    wanted |= {("interval", verdict.test) for verdict in run.results.verdicts if verdict.ci95}
+    wanted |= {
+        ("interval", verdict.test) for verdict in run.results.verdicts if verdict.shown_interval
+    }
     return wanted
 
 

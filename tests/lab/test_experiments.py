@@ -29,8 +29,8 @@ BLOCKS = 2
 UNMEASURED = {"baseline", "pairing", "seed"}
 #: Five times what a run takes on two cores that have nothing else to do.
 DEADLINE_SECONDS = 400
-#: What makes a plan long; nothing else of it is changed.
-SHORT = {"seconds": 1, "count": 4}
+#: What makes a plan long, and the percentiles for which so short a test has too few values.
+SHORT: dict[str, Any] = {"seconds": 1, "count": 4, "percentiles": []}
 #: Whose addresses a tool's output tells, by tool: the client's and the server's, or the server's.
 BOTH, SERVER = ("client", "server"), ("server",)
 TOLD = {

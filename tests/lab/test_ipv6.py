@@ -29,9 +29,9 @@ TOOLS: list[Any] = [
     {"name": "tcp-rr", "seconds": 1},
     {"name": "tcp-crr", "seconds": 1},
     {"name": "udp-rr", "seconds": 1},
-    {"name": "tcp", "tool": "fortio", "seconds": 1, "requests_per_second": 500},
-    {"name": "http", "seconds": 1, "requests_per_second": 500},
-    {"name": "grpc", "seconds": 1, "requests_per_second": 500},
+    {"name": "tcp", "tool": "fortio", "seconds": 1, "requests_per_second": 300, "percentiles": []},
+    {"name": "http", "seconds": 1, "requests_per_second": 300, "percentiles": []},
+    {"name": "grpc", "seconds": 1, "requests_per_second": 300, "percentiles": []},
 ]
 #: Those that no Service of the run leads to.
 DIRECT: list[Any] = [

@@ -159,7 +159,10 @@ def test_a_parameter_that_the_stack_lacks_is_named_with_those_it_has(
 ) -> None:
     done = rackrate("up", "--stack", name, "--release", release, "--set", "NodeCuont=3")
     assert done.exit_code == 2
-    assert "no parameter NodeCuont (did you mean NodeCount?); its parameters are ExistingClusterName, " in done.stderr
+    assert (
+        "no parameter NodeCuont (did you mean NodeCount?); its parameters are ExistingClusterName, "
+        in done.stderr
+    )
     assert name not in _stacks(lab)
     # What was uploaded for it goes, too.
     assert rackrate("down", "--stack", name).exit_code == 0

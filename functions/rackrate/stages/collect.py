@@ -554,7 +554,7 @@ def _put_all(
     A run that is stopped loses its pods. The trials that this cut are not stored: nothing failed.
     """
     if not all(trial.is_measured for trial in trials):
-        run = store.run(run_id)
+        run = store.update_run(run_id)
         if run is not None and (run.torn_down_at is not None or not run.is_running):
             trials = [trial for trial in trials if trial.is_measured]
     replaced = store.put_trials(run_id, trials, pool)

@@ -72,8 +72,7 @@ def teardown(run_id: str, resources: Resources) -> TornDown:
     ends them. The call can be repeated.
     """
     cluster, store = resources.cluster, resources.store
-    if store.run(run_id) is not None:
-        store.update_run(run_id, torn_down_at=now())
+    store.begin_teardown(run_id)
     labels = manifests.selector({manifests.RUN: manifests.run_label(run_id)})
     _delete_pods(labels, resources)
     delete_owners(run_id, resources)

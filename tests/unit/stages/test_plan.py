@@ -338,7 +338,7 @@ def test_tests_of_one_name_and_other_options_are_not_compared(plan, earlier):
     earlier({"tests": ["tcp-1", "rtt"]})
     tests = [{"name": "tcp-1", "seconds": 3, "streams": 2}, "rtt"]
     said = refusal(plan, {"tests": tests, "compare_with": "before"})
-    assert re.search("'tcp-1' with other seconds, streams", said)
+    assert re.search("'tcp-1' with streams 1 instead of 2, seconds 10 instead of 3", said)
     assert plan({"tests": ["rtt", "tcp-8"], "compare_with": "before"}), "one in common will do"
 
 
