@@ -49,7 +49,10 @@ def shortened(name: str) -> dict[str, Any]:
     for entry in found["tests"]:
         test = {"name": entry} if isinstance(entry, str) else entry
         options = type(complete(test)).model_fields
-        tests.append({**test, **{key: SHORT[key] for key in SHORT if key in options}})
+        shorter = {key: SHORT[key] for key in SHORT if key in options}
+        if test["name"] == "latency-loaded":
+            shorter["messages_per_second"] = 5000  # which a busy machine keeps
+        tests.append({**test, **shorter})
     return {**found, "tests": tests, "blocks": BLOCKS, "warm_up": False}
 
 
