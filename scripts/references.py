@@ -9,7 +9,6 @@ from pathlib import Path
 
 from scripts import (
     access_reference,
-    grafana,
     parameters,
     plan_reference,
     results_reference,
@@ -26,7 +25,6 @@ def documents() -> dict[Path, str]:
         plan_reference,
         results_reference,
         tools_reference,
-        grafana,
     )
     return {path: text for maker in makers for path, text in maker.documents().items()}
 

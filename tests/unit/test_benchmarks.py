@@ -21,6 +21,7 @@ from lab.errors import LabError
 from rackrate.measure.trials import Trial
 from rackrate.plan.schedule import items_from_json, planned_trials
 from rackrate.results.rows import trials_csv
+from tests.templates.cloudformation import ROOT, load
 from tests.unit import builders
 from tests.unit.report import samples
 from tests.unit.samples import DATA
@@ -293,17 +294,19 @@ def test_an_unprojected_page_holds_whole_items(measured_run: Records) -> None:
 @pytest.mark.parametrize(
     ("seconds", "peak", "holds"),
     [
-        (9.9, 999_999_999, True),
-        (10.0, 1, False),
+        (29.9, 999_999_999, True),
+        (30.0, 1, False),
         (1.0, 1_000_000_000, False),
         (0.0, 1, False),
         (1.0, 0, False),
         (math.nan, 1, False),
     ],
 )
-def test_deciding_may_cost_ten_seconds_and_a_gigabyte(
+def test_deciding_may_cost_a_tenth_of_the_functions_time_and_a_gigabyte(
     seconds: float, peak: int, holds: bool
 ) -> None:
+    function = load(ROOT / "templates" / "benchmark.yaml")["Resources"]["AnalyzeFunction"]
+    assert function["Properties"]["Timeout"] == 10 * deciding.MOST_SECONDS
     held, told = deciding.judge({"seconds": seconds, "processor_seconds": 1.0, "peak_bytes": peak})
     assert held is holds
     assert told.startswith("PASS" if holds else "FAIL")
