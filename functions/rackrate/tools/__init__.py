@@ -20,6 +20,7 @@ from pydantic import Field
 from rackrate import workloads
 from rackrate.tools.base import (
     PERCENTILES,
+    STORED,
     Better,
     Detail,
     Interval,
@@ -94,7 +95,7 @@ def test_class(tool: str) -> type[TestBase]:
 
 def load_test(value: Mapping[str, Any]) -> TestBase:
     """Read a test from the schedule, where it was stored after validation."""
-    return test_class(value["tool"]).model_validate(dict(value))
+    return test_class(value["tool"]).model_validate(dict(value), context=STORED)
 
 
 def catalogue() -> dict[str, dict[str, Any]]:

@@ -355,8 +355,18 @@ def least_for(share: float) -> int:
     return round(_BEYOND / (1 - share))
 
 
-def least_values(percentiles: Sequence[PercentileName]) -> int:
-    """The fewest raw values that a trial needs for a median and these percentiles."""
+#: The validation context of a test from a stored plan, which was valid when its run began.
+STORED = "stored"
+
+
+def least_values(percentiles: Sequence[PercentileName], context: str | None = None) -> int:
+    """The fewest raw values that a trial needs for a median and these percentiles.
+
+    A stored test needs none: its plan must stay readable when the rule changes, and its verdicts
+    have no interval if its values are too few.
+    """
+    if context == STORED:
+        return 0
     return max([_FOR_A_MEDIAN, *(least_for(PERCENTILES[name]) for name in percentiles)])
 
 

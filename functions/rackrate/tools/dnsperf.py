@@ -158,7 +158,7 @@ class Test(LatencyTest):
                 "container's log may hold",
                 "lower it or seconds",
             )
-        if queries < (least := least_values(percentiles)):
+        if queries < (least := least_values(percentiles, info.context)):
             raise refusal(
                 f"makes {queries} queries with seconds {seconds}, too few for "
                 f"{', '.join(percentiles) or 'a median'}, which takes {least}",
