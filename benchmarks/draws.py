@@ -470,7 +470,7 @@ def pools(runs: int) -> Iterator[Bounded]:
     """Pools of stacks that differ by 5 %, days of a stack by 2 %, and runs of a day by 1 %."""
     for stacks, days, each, is_of_group in POOLS:
         seed, chance = generator("pools", stacks, days, each)
-        held = alone = words = 0
+        held = words = 0
         for _ in range(runs // 4):
             of_stack = chance.normal(0.0, 0.05, (stacks, 1, 1))
             of_day = chance.normal(0.0, 0.02, (stacks, days, 1))
@@ -483,14 +483,10 @@ def pools(runs: int) -> Iterator[Bounded]:
             truth = 1.0 if is_of_group or number < 4 else math.exp(float(of_stack.mean()))
             held += covers(found.ci95, truth)
             words += found.verdict in ("better", "worse")
-            (naive,) = decided(logs.reshape(1, -1), logs.size, logs.size)
-            alone += covers(naive.ci95, 1.0)
         text = f"{stacks} stacks, {days} days, {each} runs a day"
         number = runs // 4
         yield Bounded(f"{text}: what is claimed", held / number, seed, LOW - slack(number))
         yield Bounded(f"{text}: false words", words / number, seed, high=0.05 + slack(number))
-        limit = "each run as a draw, as before"
-        yield Bounded(f"{text}: before", alone / number, seed, limit=limit)
 
 
 def _runs(logs: Floats) -> Iterator[RunOnNodes]:
@@ -509,30 +505,21 @@ TIERS = (1, 4, 16)
 
 
 def sweeps(runs: int) -> Iterator[Bounded]:
-    """The efficiency of tiers of a sweep whose pairs differ by 5 % and whose runs by 1 %.
-
-    Before, the last tier was measured twice on the same nodes, and one variance was for all tiers.
-    """
-    for of_each, before in itertools.product((2, 3, 4), (True, False)):
+    """The efficiency of tiers of a sweep whose pairs differ by 5 % and whose runs by 1 %."""
+    for of_each in (2, 3, 4):
         seed, chance = generator("sweeps", of_each)
         held = np.zeros(len(TIERS) - 1)
         for _ in range(runs):
             logs: dict[str | int, list[float]] = {}
             for pairs in TIERS:
                 luck = chance.normal(0.0, 0.05 / math.sqrt(pairs), of_each)
-                if before and pairs == TIERS[-1]:
-                    luck[1] = luck[0]
                 logs[pairs] = list(luck + chance.normal(0.0, 0.01, of_each))
             for place, pairs in enumerate(TIERS[1:]):
-                found = against_first(logs, pairs, alike=before)
+                found = against_first(logs, pairs, alike=False)
                 held[place] += found is not None and covers(found.interval(0.95), 1.0)
         for pairs, figure in zip(TIERS[1:], held / runs, strict=True):
             text = f"{of_each} runs, {pairs} pairs against 1"
-            if before:
-                limit = "as before: one variance, the last tier twice on the same nodes"
-                yield Bounded(f"{text}: before", figure, seed, limit=limit)
-            else:
-                yield Bounded(text, figure, seed, 0.92 - slack(runs))
+            yield Bounded(text, figure, seed, 0.92 - slack(runs))
 
 
 def report(runs: int) -> Iterator[str | Bounded]:
