@@ -9,11 +9,9 @@ Run as `make bench-verdict`, or `python -m benchmarks.draws [--runs N]`.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.lines import Line, main
 from benchmarks.verdict import (
     HIGH,
     LOW,
     TESTS,
     THRESHOLD,
     Floats,
-    Line,
     Noise,
     covers,
     generator,
@@ -133,31 +131,6 @@ LUCKS = (
 )
 
 
-@dataclass(frozen=True)
-class Bounded(Line):
-    """A figure with its bounds.
-
-    Attributes:
-        limit: why the bounds are not those of the other cases; empty if they are.
-    """
-
-    limit: str = ""
-
-    def __str__(self) -> str:
-        """The line with its bounds and, if it has one, its limit."""
-        percent = self.unit == "%"
-        low, high, figure = (
-            f"{value:.1%}" if percent else f"{value:g}"
-            for value in (self.low, self.high, self.figure)
-        )
-        bounds = f"[{low} to {high}]" + ("" if percent else f" {self.unit}")
-        limit = f"  limit: {self.limit}" if self.limit else ""
-        return (
-            f"  {self.text:<62}{figure:>7} {bounds:<18} seed {self.seed:<11}"
-            f"{'' if self.good else 'FAIL'}{limit}"
-        )
-
-
 def slack(runs: int, share: float = 0.05) -> float:
     """Two standard errors of a share of so many simulated campaigns."""
     return 2 * math.sqrt(max(share * (1 - share), 1 / runs) / runs)
@@ -201,7 +174,7 @@ def decided(logs: Floats, least: int, most: int) -> list[DrawsFinding]:
     )
 
 
-def coverage(runs: int, draws: Sequence[int] = DRAWS) -> Iterator[Bounded]:
+def coverage(runs: int, draws: Sequence[int] = DRAWS) -> Iterator[Line]:
     """Coverage of the mean's 95 % interval, and of the prediction interval by one more draw."""
     worlds = [(LUCKS[0], 0.0), *itertools.product(LUCKS, VARIABILITIES)]
     for (luck, variability), number in itertools.product(worlds, draws):
@@ -217,25 +190,25 @@ def coverage(runs: int, draws: Sequence[int] = DRAWS) -> Iterator[Bounded]:
         yield _of_next(luck, number, f"{text}: next draw", predicted / runs, seed, runs)
 
 
-def _of_mean(luck: Luck, draws: int, text: str, figure: float, seed: int, runs: int) -> Bounded:
+def _of_mean(luck: Luck, draws: int, text: str, figure: float, seed: int, runs: int) -> Line:
     if draws >= luck.asked_from and luck.name != "two levels, both arms":
-        return Bounded(text, figure, seed, LOW - slack(runs), HIGH + slack(runs))
+        return Line(text, figure, seed, LOW - slack(runs), HIGH + slack(runs))
     if draws >= luck.asked_from:
         limit = "the middle level is the mean, so more than 97 % may cover it"
-        return Bounded(text, figure, seed, LOW - slack(runs), 1.0, limit=limit)
+        return Line(text, figure, seed, LOW - slack(runs), 1.0, limit=limit)
     missed = luck.alike(draws)
     limit = f"all {draws} draws are on one level in {missed:.1%} of campaigns and hide the other"
-    return Bounded(text, figure, seed, 1 - missed - slack(runs, missed), 1.0, limit=limit)
+    return Line(text, figure, seed, 1 - missed - slack(runs, missed), 1.0, limit=limit)
 
 
-def _of_next(luck: Luck, draws: int, text: str, figure: float, seed: int, runs: int) -> Bounded:
+def _of_next(luck: Luck, draws: int, text: str, figure: float, seed: int, runs: int) -> Line:
     if not luck.levels:
-        return Bounded(text, figure, seed, LOW - slack(runs), HIGH + slack(runs))
+        return Line(text, figure, seed, LOW - slack(runs), HIGH + slack(runs))
     low = min(LOW, 1 - luck.unseen(draws))
     limit = "an interval that holds all levels covers every draw"
     if low < LOW:
         limit = f"draws on one level hide the other, so {low:.1%} is the most to ask"
-    return Bounded(text, figure, seed, low - slack(runs, 1 - low), 1.0, limit=limit)
+    return Line(text, figure, seed, low - slack(runs, 1 - low), 1.0, limit=limit)
 
 
 @dataclass(frozen=True)
@@ -279,7 +252,7 @@ def until_enough(logs: Floats, least: int, most: int) -> tuple[int, list[DrawsFi
 
 def false_words(
     runs: int, ends: Sequence[tuple[int, int]] = ((4, 4), (6, 6), (12, 12), (4, 12))
-) -> Iterator[Bounded]:
+) -> Iterator[Line]:
     """False words of campaigns of three tests whose true ratios lie at the threshold."""
     for case, variability, (least, most) in itertools.product(AT_THE_EDGE, VARIABILITIES, ends):
         seed, chance = generator("false words", case.luck.name, variability, least, most)
@@ -305,8 +278,8 @@ def false_words(
             seen = max(least, draws_near(TESTS))
             limit = f"{seen} draws are all on the frequent level in {case.deceiving**seen:.1%}"
         high += slack(number, high)
-        yield Bounded(f"{text}: false difference", differ / number, seed, high=high, limit=limit)
-        yield Bounded(f"{text}: false equivalence", alike / number, seed, high=high, limit=limit)
+        yield Line(f"{text}: false difference", differ / number, seed, high=high, limit=limit)
+        yield Line(f"{text}: false equivalence", alike / number, seed, high=high, limit=limit)
 
 
 #: The draws that Student's test needs alone, for an error of 5 % (issue of campaigns).
@@ -314,7 +287,7 @@ STUDENT_ALONE = {0.02: (2, 3, 4, 4), 0.05: (2, 3, 11, 14), 0.10: (3, 4, 39, 46)}
 EFFECTS = (2.0, 1.3, 1.1, 1.0)
 
 
-def power(runs: int) -> Iterator[Bounded]:
+def power(runs: int) -> Iterator[Line]:
     """The draws that one answer needs for a power of 80 %, and the power of so many."""
     for variability, plain in STUDENT_ALONE.items():
         for effect, alone in zip(EFFECTS, plain, strict=True):
@@ -328,7 +301,7 @@ def power(runs: int) -> Iterator[Bounded]:
                 (found,) = decided(logs, draws, draws)
                 right += found.verdict == ("better" if effect > 1 else "no meaningful difference")
             text = f"x{effect:g}, {variability:.0%}"
-            yield Bounded(
+            yield Line(
                 f"{text}: draws needed (Student's test alone: {alone})",
                 draws,
                 seed,
@@ -337,10 +310,10 @@ def power(runs: int) -> Iterator[Bounded]:
                 unit="draws",
             )
             low = 0.8 - slack(number, 0.2)
-            yield Bounded(f"{text}: right with so many", right / number, seed, low)
+            yield Line(f"{text}: right with so many", right / number, seed, low)
 
 
-def stopping(runs: int) -> Iterator[Bounded]:
+def stopping(runs: int) -> Iterator[Line]:
     """The draws that campaigns of 4 to 12 draws make on average, with three tests."""
     for effect, variability, most in (
         *((2.0, each, 6.0) for each in VARIABILITIES),
@@ -362,10 +335,10 @@ def stopping(runs: int) -> Iterator[Bounded]:
             f"x{effect:g}, {variability:.0%}, 4 to 12 draws: made, {share:.0%} of answers settled"
         )
         average = float(np.mean([draws for draws, _ in made]))
-        yield Bounded(text, round(average, 1), seed, 4, most, unit="draws")
+        yield Line(text, round(average, 1), seed, 4, most, unit="draws")
 
 
-def changes(runs: int) -> Iterator[Bounded]:
+def changes(runs: int) -> Iterator[Line]:
     """False alarms of three tests' newest draws, and the detection of one that changed."""
     lucks = (*LUCKS[:2], TWO_LEVELS, HEAVY, OUTLYING)
     for luck, before in itertools.product(lucks, (4, 6, 12, 30)):
@@ -384,9 +357,8 @@ def changes(runs: int) -> Iterator[Bounded]:
         elif high > 0.05:
             limit = f"the first draw on another level after {before} on one is a change"
         text = f"{luck.name}, 5 %, {before} draws before: false alarm"
-        yield Bounded(text, alarms / runs, seed, high=high + slack(runs, high), limit=limit)
+        yield Line(text, alarms / runs, seed, high=high + slack(runs, high), limit=limit)
     for variability, change, before, low in (
-        # An alarm that holds with heavy tails finds less: before, 95, 80, 90 and 75 % were asked.
         (0.02, 0.2, 6, 0.88),
         (0.02, 0.1, 12, 0.6),
         (0.02, 0.1, 30, 0.85),
@@ -400,10 +372,10 @@ def changes(runs: int) -> Iterator[Bounded]:
             logs[0, -1] -= change
             found += has_changed([question(row) for row in logs])[0] is True
         text = f"{variability:.0%}, {before} draws before: a change by {change:.0%} is found"
-        yield Bounded(text, found / number, seed, low)
+        yield Line(text, found / number, seed, low)
 
 
-def over_a_day(runs: int) -> Iterator[Bounded]:
+def over_a_day(runs: int) -> Iterator[Line]:
     """A ratio that moves by 5 % over the day, and six draws 24 minutes or four hours apart.
 
     A claim over draws names their time, so it has to cover the mean of that time.
@@ -420,16 +392,16 @@ def over_a_day(runs: int) -> Iterator[Bounded]:
             trends += found.trend is not None
         text = f"six draws {hours:g} h apart"
         low = LOW - slack(runs)
-        yield Bounded(f"{text}: the mean in these {5 * hours:g} h", held / runs, seed, low)
+        yield Line(f"{text}: the mean in these {5 * hours:g} h", held / runs, seed, low)
         limit = "not claimed before draws of four days"
-        yield Bounded(f"{text}: the mean of the day", of_day / runs, seed, limit=limit)
-        yield Bounded(f"{text}: marked as a trend", trends / runs, seed)
+        yield Line(f"{text}: the mean of the day", of_day / runs, seed, limit=limit)
+        yield Line(f"{text}: marked as a trend", trends / runs, seed)
     seed, chance = generator("trend")
     steady = np.linspace(0, 0.1, 12)
     drawn = (steady + campaign(normal, 0.02, 12, 0.0, chance) for _ in range(runs // 4))
     marked = sum(decided(logs, 12, 12)[0].trend is not None for logs in drawn)
     text = "2 %, 12 draws with a trend of 10 %: marked"
-    yield Bounded(text, marked / (runs // 4), seed, 0.8)
+    yield Line(text, marked / (runs // 4), seed, 0.8)
     for luck, number in itertools.product((*LUCKS[:3], HEAVY), (4, 6, 12)):
         seed, chance = generator("trends", luck.name, number)
         marked = 0
@@ -438,7 +410,7 @@ def over_a_day(runs: int) -> Iterator[Bounded]:
             marked += any(each.trend is not None for each in decided(logs, number, number))
         text = f"{luck.name}, 5 %, {number} draws without a trend: marked"
         high = 0.05 + slack(runs // 2)
-        yield Bounded(text, marked / (runs // 2), seed, high=high)
+        yield Line(text, marked / (runs // 2), seed, high=high)
 
 
 def _hours(hours: NDArray[Any]) -> Floats:
@@ -446,7 +418,7 @@ def _hours(hours: NDArray[Any]) -> Floats:
     return 0.025 * np.sin(2 * math.pi * hours / 24)
 
 
-def bounds(runs: int) -> Iterator[Bounded]:
+def bounds(runs: int) -> Iterator[Line]:
     """How often the bound of the variability holds, and how often its estimate is 0."""
     for number, error in itertools.product((4, 6, 12), (0.003, 0.05)):
         seed, chance = generator("bounds", number, error)
@@ -458,15 +430,15 @@ def bounds(runs: int) -> Iterator[Bounded]:
             held += (found.variability_at_most or 0.0) >= 0.055
             zero += found.variability == 0
         text = f"variability 5.5 %, {number} draws whose runs know {error:.1%}"
-        yield Bounded(f"{text}: bound holds", held / runs, seed, 0.95 - slack(runs))
-        yield Bounded(f"{text}: estimate is 0 %", zero / runs, seed)
+        yield Line(f"{text}: bound holds", held / runs, seed, 0.95 - slack(runs))
+        yield Line(f"{text}: estimate is 0 %", zero / runs, seed)
 
 
 #: Stacks, days and runs of a day, and whether their answer is about the placement group.
 POOLS = ((2, 1, 4, False), (4, 1, 2, True), (5, 3, 1, True), (2, 4, 1, False))
 
 
-def pools(runs: int) -> Iterator[Bounded]:
+def pools(runs: int) -> Iterator[Line]:
     """Pools of stacks that differ by 5 %, days of a stack by 2 %, and runs of a day by 1 %."""
     for stacks, days, each, is_of_group in POOLS:
         seed, chance = generator("pools", stacks, days, each)
@@ -485,8 +457,8 @@ def pools(runs: int) -> Iterator[Bounded]:
             words += found.verdict in ("better", "worse")
         text = f"{stacks} stacks, {days} days, {each} runs a day"
         number = runs // 4
-        yield Bounded(f"{text}: what is claimed", held / number, seed, LOW - slack(number))
-        yield Bounded(f"{text}: false words", words / number, seed, high=0.05 + slack(number))
+        yield Line(f"{text}: what is claimed", held / number, seed, LOW - slack(number))
+        yield Line(f"{text}: false words", words / number, seed, high=0.05 + slack(number))
 
 
 def _runs(logs: Floats) -> Iterator[RunOnNodes]:
@@ -504,7 +476,7 @@ def _runs(logs: Floats) -> Iterator[RunOnNodes]:
 TIERS = (1, 4, 16)
 
 
-def sweeps(runs: int) -> Iterator[Bounded]:
+def sweeps(runs: int) -> Iterator[Line]:
     """The efficiency of tiers of a sweep whose pairs differ by 5 % and whose runs by 1 %."""
     for of_each in (2, 3, 4):
         seed, chance = generator("sweeps", of_each)
@@ -519,10 +491,10 @@ def sweeps(runs: int) -> Iterator[Bounded]:
                 held[place] += found is not None and covers(found.interval(0.95), 1.0)
         for pairs, figure in zip(TIERS[1:], held / runs, strict=True):
             text = f"{of_each} runs, {pairs} pairs against 1"
-            yield Bounded(text, figure, seed, 0.92 - slack(runs))
+            yield Line(text, figure, seed, 0.92 - slack(runs))
 
 
-def report(runs: int) -> Iterator[str | Bounded]:
+def report(runs: int) -> Iterator[str | Line]:
     """The titles and the lines of the report."""
     yield "Coverage of the 95 % intervals; asked: 93 to 97 %, and two standard errors"
     yield from coverage(runs)
@@ -544,21 +516,5 @@ def report(runs: int) -> Iterator[str | Bounded]:
     yield from sweeps(runs)
 
 
-def main() -> int:
-    """Print the report. Returns 1 when a case leaves its bounds."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--runs", type=int, default=RUNS, help="simulated campaigns of each case")
-    runs = options.parse_args().runs
-    if runs < 8:
-        options.error("--runs must be at least 8, of which an eighth is for some cases")
-    started = time.monotonic()
-    failed = 0
-    for line in report(runs):
-        failed += isinstance(line, Bounded) and not line.good
-        print(line, flush=True)
-    print(f"{'PASS' if failed == 0 else f'FAIL: {failed}'} in {time.monotonic() - started:.0f} s")
-    return 0 if failed == 0 else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, report, runs=RUNS))

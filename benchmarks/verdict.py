@@ -1,20 +1,17 @@
 """Test the verdicts with simulated runs whose truth is known.
 
 Prints, with seeds, the coverage of the intervals, the rates of false verdicts and of false
-equivalence, the power, and the blocks that a run needs. Where version 0.11 decided otherwise, its
-figure is printed beside the present one. `*` marks cases that need not pass, because no method
-could decide them with so few values. They are printed to show the limits.
+equivalence, the power, and the blocks that a run needs. `*` marks cases that need not pass, because
+no method could decide them with so few values. They are printed to show the limits.
 Run as `make bench-verdict`, or `python -m benchmarks.verdict [--runs N]`.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import math
 import sys
-import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -24,6 +21,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.lines import Line, main
 from rackrate.plan.looks import look_level, looks
 from rackrate.verdict.drift import Series, drift_of_one_arm
 from rackrate.verdict.enough import LEAST_PROSPECT
@@ -224,45 +222,6 @@ def equal(finding: Finding) -> bool:
     return finding.verdict == "no meaningful difference"
 
 
-# -- the lines of the report
-
-
-@dataclass(frozen=True)
-class Line:
-    """A figure of the report.
-
-    Attributes:
-        text: what was simulated.
-        figure: the share of runs, or a number of blocks.
-        seed: the seed.
-        low, high: the limits that the figure has to keep.
-        asked: whether it has to.
-        before: the figure of version 0.11 where it was another, as text.
-    """
-
-    text: str
-    figure: float
-    seed: int
-    low: float = 0.0
-    high: float = 1.0
-    asked: bool = True
-    before: str = ""
-    unit: str = "%"
-
-    @property
-    def good(self) -> bool:
-        """Whether it keeps its limits, if it has to."""
-        return not self.asked or self.low <= self.figure <= self.high
-
-    def __str__(self) -> str:
-        value = f"{self.figure:7.1%}" if self.unit == "%" else f"{self.figure:5.1f} {self.unit}"
-        before = f"  before: {self.before}" if self.before else ""
-        return (
-            f"  {self.text:<66}{value}{'' if self.asked else '*':<2} seed {self.seed:<11}"
-            f"{before}{'' if self.good else '  FAIL'}"
-        )
-
-
 def share(runs: int, one: Callable[[], bool]) -> float:
     """The share of simulated runs for which something holds."""
     return sum(one() for _ in range(runs)) / runs
@@ -305,17 +264,16 @@ def false_verdicts(runs: int, worlds: Sequence[World], blocks: Sequence[int]) ->
         yield Line(text, differ / (runs // 2), seed, high=0.05, asked=asked)
 
 
-#: The worlds in which steadiness is tried, without noise that both arms share; and the share of
-#: runs of equal arms that the interval of F called steadier.
+#: The worlds in which steadiness is tried, without noise that both arms share.
 STEADY_BLOCKS = (6, 8, 10, 12, 20, 30)
 STEADY_WORLDS = (
-    (World("normal", normal), ""),
-    (World("log-normal", log_normal, 0.3), ""),
-    (World("heavy tails (t, 3 df)", heavy), "11 %"),
-    (World("1 block in 10 on another path", other_path, 0.02), "59 to 88 %"),
-    (World("bimodal", bimodal), ""),
-    (World("skewed", skewed), ""),
-    (World("autocorrelated 0.5", drifting(0.5)), ""),
+    World("normal", normal),
+    World("log-normal", log_normal, 0.3),
+    World("heavy tails (t, 3 df)", heavy),
+    World("1 block in 10 on another path", other_path, 0.02),
+    World("bimodal", bimodal),
+    World("skewed", skewed),
+    World("autocorrelated 0.5", drifting(0.5)),
 )
 #: Numbers of pairs, and whether their direction alternates from block to block.
 STEADY_DESIGNS = ((1, False), (1, True), (3, True), (6, False), (10, True))
@@ -336,11 +294,9 @@ def steady_layout(
     return Layout(logs, tuple(names), tuple(range(1, blocks + 1)))
 
 
-def false_steadiness(
-    runs: int, worlds: Sequence[tuple[World, str]], blocks: Sequence[int]
-) -> Iterator[Line]:
+def false_steadiness(runs: int, worlds: Sequence[World], blocks: Sequence[int]) -> Iterator[Line]:
     """False verdicts of steadiness per run of three tests: the worst of all designs."""
-    for (world, before), number in itertools.product(worlds, blocks):
+    for world, number in itertools.product(worlds, blocks):
         seed, chance = generator("unsteady", world.name, number)
 
         def one(
@@ -364,14 +320,12 @@ def false_steadiness(
         said = f"{world.name}, {number} blocks, worst: {pairs} pairs{', turning' if turns else ''}"
         # With two standard errors of the simulation.
         high = 0.05 + 2 * math.sqrt(0.05 * 0.95 / (runs // 4))
-        yield Line(said, shares[pairs, turns], seed, high=high, before=before)
+        yield Line(said, shares[pairs, turns], seed, high=high)
 
 
 def steadiness(runs: int) -> Iterator[Line]:
     """The power to find that an arm varies two and three times as much, among three tests."""
-    for (world, _), blocks, pairs in itertools.product(
-        STEADY_WORLDS[:4], STEADY_BLOCKS[2:], (1, 6)
-    ):
+    for world, blocks, pairs in itertools.product(STEADY_WORLDS[:4], STEADY_BLOCKS[2:], (1, 6)):
         seed, chance = generator("steadiness", world.name, blocks, pairs)
         found = {}
         for times in (2.0, 3.0):
@@ -461,7 +415,7 @@ def words(runs: int) -> Iterator[Line]:
         return equal(decide(*(both_arms(world, 6, r, chance) for r in (1.0, 2.0, 2.0)))[0])
 
     text = "no difference under 3 % noise, beside two clear tests"
-    yield Line(text, share(runs, one_equal), seed, low=0.45, before="10 %")
+    yield Line(text, share(runs, one_equal), seed, low=0.45)
     seed, chance = generator("words", "ten percent")
 
     def beside_clear() -> bool:
@@ -469,7 +423,7 @@ def words(runs: int) -> Iterator[Line]:
         return found[0].verdict == "better"
 
     text = "10 % under 3 % noise, beside two clear tests"
-    yield Line(text, share(runs, beside_clear), seed, low=0.45, before="25 %")
+    yield Line(text, share(runs, beside_clear), seed, low=0.45)
     for amount in (0.02, 0.06):
         seed, chance = generator("words", "edge", amount)
         at_edge = World("edge", amount=amount)
@@ -484,7 +438,7 @@ def words(runs: int) -> Iterator[Line]:
 
 def same_nodes(runs: int) -> Iterator[Line]:
     """Arms on the same nodes: the luck of the pairs cancels."""
-    for pairs, before in ((5, "100 %"), (6, "1.7 %")):
+    for pairs in (5, 6):
         seed, chance = generator("same nodes", pairs)
         world = World("same", amount=0.0, luck_amount=0.1, trial=0.01, pairs=pairs, same_nodes=True)
 
@@ -493,7 +447,7 @@ def same_nodes(runs: int) -> Iterator[Line]:
             return found.verdict == "better" and found.scope == "this stack's placement"
 
         text = f"10 % luck, 1 % noise, true +10 %, {pairs} pairs: found for the stack"
-        yield Line(text, share(runs // 4, one), seed, low=0.95, before=before)
+        yield Line(text, share(runs // 4, one), seed, low=0.95)
 
 
 def directions(runs: int) -> Iterator[Line]:
@@ -512,16 +466,16 @@ def directions(runs: int) -> Iterator[Line]:
             for of_run in arms
         )
         text = f"noise {amount:.1%}, {blocks} blocks: false verdict of steadiness"
-        yield Line(text, unsteady / len(arms), seed, high=0.05, before="60 to 98 %")
+        yield Line(text, unsteady / len(arms), seed, high=0.05)
         found = sum(all(map(equal, decide(*of_run))) for of_run in arms)
         text = f"noise {amount:.1%}, {blocks} blocks: no difference is found"
         asked = amount == 0.003
-        yield Line(text, found / len(arms), seed, low=0.9, asked=asked, before="half of it")
+        yield Line(text, found / len(arms), seed, low=0.9, asked=asked)
 
 
 def placements(runs: int) -> Iterator[Line]:
     """A luck that all nodes of a stack share: what the stack's interval covers and what not."""
-    for amount, strategy, false in ((0.02, 64, 2), (0.05, 36, 25), (0.10, 17, 58)):
+    for amount in (0.02, 0.05, 0.10):
         seed, chance = generator("placement", amount)
         world = World("stack", amount=0.01, luck_amount=0.02, trial=0.01, pairs=6)
         of_stack = of_strategy = 0
@@ -532,12 +486,9 @@ def placements(runs: int) -> Iterator[Line]:
             of_stack += covers(found.stack.ci95, luck)
             of_strategy += covers(found.stack.ci95, 1.0)
         text = f"shared luck {amount:.0%}: this stack's placement is covered"
-        yield Line(
-            text, of_stack / (runs // 2), seed, *simulated(runs), before="claimed the strategy"
-        )
+        yield Line(text, of_stack / (runs // 2), seed, *simulated(runs))
         text = f"shared luck {amount:.0%}: the strategy's effect, which is not claimed"
-        before = f"{strategy} %, claimed; {false} % false"
-        yield Line(text, of_strategy / (runs // 2), seed, asked=False, before=before)
+        yield Line(text, of_strategy / (runs // 2), seed, asked=False)
 
 
 def earlier_runs(runs: int) -> Iterator[Line]:
@@ -555,19 +506,17 @@ def earlier_runs(runs: int) -> Iterator[Line]:
         )
         return answer_runs([question], threshold=THRESHOLD)[0]
 
-    for spread, covered, false in ((0.02, 38, 1), (0.03, 28, 11), (0.05, 14, 35)):
+    for spread in (0.02, 0.03, 0.05):
         for earlier in (1, 4, 8):
             seed, chance = generator("earlier", spread, earlier)
             found = [compare(spread, 1.0, earlier, chance) for _ in range(runs)]
             text = f"spread {spread:.0%} between runs, {earlier} earlier: false verdict"
-            before = f"{false} %" if earlier == 1 else ""
-            yield Line(text, sum(map(wrong, found)) / len(found), seed, high=0.05, before=before)
+            yield Line(text, sum(map(wrong, found)) / len(found), seed, high=0.05)
             if earlier == 1:
                 continue  # it has no interval
             text = f"spread {spread:.0%} between runs, {earlier} earlier: coverage"
             held = sum(covers(each.ci95, 1.0) for each in found) / len(found)
-            before = f"{covered} % against one run"
-            yield Line(text, held, seed, *simulated(runs), before=before)
+            yield Line(text, held, seed, *simulated(runs))
     for spread, earlier in itertools.product((0.005, 0.01), (4, 8)):
         seed, chance = generator("gate", spread, earlier)
         found = [compare(spread, 0.9, earlier, chance) for _ in range(runs // 2)]
@@ -582,13 +531,13 @@ def one_arm(runs: int) -> Iterator[Line]:
     def dips(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         return np.where(chance.random(shape) < 0.2, -0.3, 0.0) + chance.normal(0, 0.005, shape)
 
-    cases: tuple[tuple[str, Noise, float, float, str], ...] = (
-        ("dips of 0.3 in one block of five", dips, 1.0, -0.06, "26 %"),
-        ("drift, autocorrelation 0.5", drifting(0.5), 0.03, 0.0, "80 to 86 %"),
-        ("drift, autocorrelation 0.8", drifting(0.8), 0.03, 0.0, "65 %"),
-        ("drift, autocorrelation 0.95", drifting(0.95), 0.03, 0.0, "40 %"),
+    cases: tuple[tuple[str, Noise, float, float], ...] = (
+        ("dips of 0.3 in one block of five", dips, 1.0, -0.06),
+        ("drift, autocorrelation 0.5", drifting(0.5), 0.03, 0.0),
+        ("drift, autocorrelation 0.8", drifting(0.8), 0.03, 0.0),
+        ("drift, autocorrelation 0.95", drifting(0.95), 0.03, 0.0),
     )
-    for name, noise, amount, truth, before in cases:
+    for name, noise, amount, truth in cases:
         for blocks in (6, 12, 24):
             seed, chance = generator("one arm", name, blocks)
             held = false = marked = 0
@@ -606,9 +555,9 @@ def one_arm(runs: int) -> Iterator[Line]:
             dip = truth != 0
             text = f"{name}, {blocks} blocks: {'false equivalence' if dip else 'coverage'}"
             figure = (false if dip else held) / number
-            yield Line(text, figure, seed, asked=False, before=before if blocks == 6 else "")
+            yield Line(text, figure, seed, asked=False)
             text = f"{name}, {blocks} blocks: marked"
-            yield Line(text, marked / number, seed, asked=False, before="never")
+            yield Line(text, marked / number, seed, asked=False)
 
 
 def equal_arms_marked(runs: int) -> Iterator[Line]:
@@ -637,9 +586,9 @@ def equal_arms_marked(runs: int) -> Iterator[Line]:
 def lost_trials(runs: int) -> Iterator[Line]:
     """Lost trials under a ramp of 10 % that both arms share."""
     ramp = np.linspace(0, 0.1, 6)
-    for text, both, before in (
-        ("a lost trial repeated at the end with its partner: settled", True, "20 %"),
-        ("the same, repeated alone: settled", False, ""),
+    for text, both in (
+        ("a lost trial repeated at the end with its partner: settled", True),
+        ("the same, repeated alone: settled", False),
     ):
         seed, chance = generator("make-up", text)
         settled = 0
@@ -649,7 +598,7 @@ def lost_trials(runs: int) -> Iterator[Line]:
                 arm[0, 0] += 0.1
             found = decide((values(arms[0], "x"), values(arms[1], "y")))[0]
             settled += found.verdict != "inconclusive"
-        yield Line(text, settled / (runs // 4), seed, low=0.95, asked=both, before=before)
+        yield Line(text, settled / (runs // 4), seed, low=0.95, asked=both)
     seed, chance = generator("unbalanced")
     biases = []
     for _ in range(runs // 4):
@@ -659,7 +608,7 @@ def lost_trials(runs: int) -> Iterator[Line]:
         assert ratio is not None
         biases.append(math.log(ratio))
     text = "half of a pair's trials lost: size of the bias"
-    yield Line(text, abs(float(np.mean(biases))), seed, high=0.001, before="2.7 %")
+    yield Line(text, abs(float(np.mean(biases))), seed, high=0.001)
 
 
 def resolution(runs: int) -> Iterator[Line]:
@@ -681,7 +630,7 @@ def resolution(runs: int) -> Iterator[Line]:
             return covers(answer([question], threshold=THRESHOLD)[0].ci95, ratio)
 
         text = f"values of about 1.7 in steps of {step}: coverage"
-        yield Line(text, share(runs // 4, one), seed, low=LOW, before="an interval of no width")
+        yield Line(text, share(runs // 4, one), seed, low=LOW)
 
 
 def of_percentiles(runs: int) -> Iterator[Line]:
@@ -699,14 +648,13 @@ def of_percentiles(runs: int) -> Iterator[Line]:
             given += interval is not None
             held += covers(interval, truth)
         how = f"bursts of {mean}" if mean else "no bursts"
-        before = "49 to 81 %" if mean and number == 100 else ""
         text = f"p99 of 6 blocks of {number} values, {how}: "
         if not given:
-            yield Line(f"{text}no interval", 0.0, seed, high=0.0, before=before)
+            yield Line(f"{text}no interval", 0.0, seed, high=0.0)
             continue
         # Five values beyond it are one burst or none if a burst has twenty.
         asked = mean <= 5
-        yield Line(f"{text}coverage", held / given, seed, 0.88, asked=asked, before=before)
+        yield Line(f"{text}coverage", held / given, seed, 0.88, asked=asked)
 
 
 def bursty(number: int, mean: int, chance: np.random.Generator) -> Floats:
@@ -766,7 +714,6 @@ def errors_of_looks(runs: int) -> Iterator[Line]:
         alike = sum(any(map(equal, each)) for each in found) / runs
         text = f"{ends[0]} to {ends[1]} blocks, autocorrelation {correlation}, {tests} tests"
         asked = correlation <= 0.1
-        before = "7.4 % unadjusted" if ends[1] > 6 else ""
         # 2.5 % and 5 %, with three standard errors of the simulation.
         slack = 3 * math.sqrt(0.025 / runs)
         yield Line(
@@ -775,7 +722,6 @@ def errors_of_looks(runs: int) -> Iterator[Line]:
             seed,
             high=0.025 + slack,
             asked=asked,
-            before=before,
         )
         yield Line(f"{text}: false equivalence", alike, seed, high=0.05 + slack, asked=asked)
 
@@ -825,7 +771,7 @@ def parts(runs: int) -> list[tuple[str, Callable[[], Iterator[Line]]]]:
     ]
     of_worlds += [
         (
-            f"False steadiness per run of {TESTS} tests; asked: at most 5 %; before: by F",
+            f"False steadiness per run of {TESTS} tests; asked: at most 5 %",
             functools.partial(false_steadiness, runs, [case], STEADY_BLOCKS),
         )
         for case in STEADY_WORLDS
@@ -870,21 +816,5 @@ def report(runs: int) -> Iterator[str | Line]:
             yield from lines
 
 
-def main() -> int:
-    """Print the report. Returns 1 when a case that has to pass does not."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--runs", type=int, default=RUNS, help="simulated runs of each case")
-    runs = options.parse_args().runs
-    if runs < 8:
-        options.error("--runs must be at least 8, of which a quarter is for some cases")
-    started = time.monotonic()
-    failed = 0
-    for line in report(runs):
-        failed += isinstance(line, Line) and not line.good
-        print(line, flush=True)
-    print(f"{'PASS' if failed == 0 else f'FAIL: {failed}'} in {time.monotonic() - started:.0f} s")
-    return 0 if failed == 0 else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, report, runs=RUNS))
