@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import typer
@@ -39,13 +38,8 @@ class _Asking:
         self._display.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._display.__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        self._display.__exit__(*raised)
 
     def show(self, what: str, elapsed: float, left: Left | Late | None) -> None:
         """Show that the command waits."""
