@@ -346,7 +346,7 @@ def ipv6_faults(raw: object) -> list[Fault]:
 def _ipv6_faults(test: TestBase, path: str) -> Iterable[Fault]:
     if test.no_ipv6 is not None:
         why, remedy = test.no_ipv6
-        yield Fault(path, f"the cluster's pods have IPv6 addresses, and {why}", remedy)
+        yield Fault(path, f"the cluster's pods have IPv6 addresses, and {test.tool} {why}", remedy)
 
 
 def _read_tests(

@@ -142,6 +142,8 @@ def parse(test: TestBase, text: str) -> Measurement:
     Raises:
         ParseError: the output has no complete measurement.
     """
+    if not text.strip():
+        raise ParseError(f"{test.tool} printed nothing")
     measurement: Measurement = module(test.tool).parse(text, test)
     for metric in test.metrics:
         metric.require_positive(measurement.values[metric.name])

@@ -8,7 +8,7 @@ import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
@@ -438,9 +438,9 @@ class TestBase(BaseModel, ABC):
     through_service: ClassVar[bool] = True
     #: Whether its pods look up names by the cluster's DNS.
     uses_cluster_dns: ClassVar[bool] = False
-    #: Why the tool does not measure between IPv6 addresses, and a remedy; None if it does. A tool
-    #: is said to do so once it has run in an IPv6 cluster (tests/lab/test_ipv6.py). Its server
-    #: listens on both families, so that its command line is the same.
+    #: Why the tool does not measure between IPv6 addresses, as what follows its name, and a remedy;
+    #: None if it does. A tool is said to do so once it has run in an IPv6 cluster
+    #: (tests/lab/test_ipv6.py). Its server listens on both families with the same command line.
     no_ipv6: ClassVar[tuple[str, str] | None] = None
     #: The nodes' architectures (`kubernetes.io/arch`) on which the tool does not measure what the
     #: test says, each with the reason and a remedy.
@@ -504,6 +504,28 @@ class TestBase(BaseModel, ABC):
     @abstractmethod
     def warm_up(self) -> Self:
         """The same test with the same name, shortened to about a second."""
+
+
+class TimedTest(TestBase):
+    """A test that measures for a time that its plan gives."""
+
+    if TYPE_CHECKING:
+        # Each tool has the field; here it would precede those that its validators read.
+        seconds: int
+
+    @property
+    def expected_seconds(self) -> float:
+        """How long the test sends traffic, in seconds."""
+        return float(self.seconds)
+
+    def require_time(self, program: str, seconds: float) -> None:
+        """Raise ParseError if a program measured less than nine tenths of the time."""
+        if not seconds >= self.seconds * 0.9:
+            raise ParseError(f"{program}: the test ended after {seconds:.1f} s of {self.seconds} s")
+
+    def warm_up(self) -> Self:
+        """The same for one second."""
+        return self.model_copy(update={"seconds": 1})
 
 
 class LatencyTest(TestBase):

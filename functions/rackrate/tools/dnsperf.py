@@ -48,6 +48,7 @@ from rackrate.tools.base import (
     Measurement,
     Metric,
     ParseError,
+    TimedTest,
     least_values,
     refusal,
     require_rate,
@@ -100,7 +101,7 @@ Name = Annotated[
 ]
 
 
-class Test(LatencyTest):
+class Test(TimedTest, LatencyTest):
     """A test of the cluster's DNS; its values are times at a rate, or the highest rate."""
 
     __test__: ClassVar[bool] = False
@@ -187,11 +188,6 @@ class Test(LatencyTest):
         ]
 
     @property
-    def expected_seconds(self) -> float:
-        """How long the test sends traffic, in seconds."""
-        return float(self.seconds)
-
-    @property
     def metrics(self) -> tuple[Metric, ...]:
         """The median and the percentiles of the raw values, or the highest rate."""
         if self.queries_per_second is not None:
@@ -220,8 +216,6 @@ def parse(text: str, test: Test) -> Measurement:
             test ended early, no query was answered, a response is an error, the rate was not kept,
             or the lines and the summary contradict each other.
     """
-    if not text.strip():
-        raise ParseError("dnsperf printed nothing")
     version, command = _VERSION.search(text), _COMMAND.search(text)
     if version is None or command is None:
         raise ParseError(_complaint(text) or without_summary("dnsperf", text))
@@ -249,8 +243,7 @@ def parse(text: str, test: Test) -> Measurement:
         raise ParseError("dnsperf's summary is truncated or garbled")
     codes, run_time, rate, times, _ = (each for each in told if each is not None)
     seconds = float(run_time[1])
-    if seconds < test.seconds * 0.9:
-        raise ParseError(f"dnsperf: the test ended after {seconds:.1f} s of {test.seconds} s")
+    test.require_time("dnsperf", seconds)
     _require_answers(codes[1], answered)
     if abs(float(rate[1]) * seconds - answered) > 1:
         raise ParseError("dnsperf: the rate is not that of the responses and seconds beside it")

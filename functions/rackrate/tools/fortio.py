@@ -48,6 +48,7 @@ from rackrate.tools.base import (
     ParseError,
     Port,
     Server,
+    TimedTest,
     least_values,
     refusal,
     require_rate,
@@ -76,7 +77,7 @@ _SHORT_REASON = 200
 _ROUNDING = 0.6e-6
 
 
-class Test(LatencyTest):
+class Test(TimedTest, LatencyTest):
     """A request-response test; its values are the median and percentiles."""
 
     __test__: ClassVar[bool] = False
@@ -158,11 +159,6 @@ class Test(LatencyTest):
         ]
 
     @property
-    def expected_seconds(self) -> float:
-        """How long the test sends traffic, in seconds."""
-        return float(self.seconds)
-
-    @property
     def server(self) -> Server:
         """A server for any number of clients of each protocol."""
         return Server(
@@ -229,8 +225,6 @@ def parse(text: str, test: Test) -> Measurement:
             request failed, the test ended early, the rate was not kept, or the log does not match
             the summary.
     """
-    if not text.strip():
-        raise ParseError("fortio printed nothing")
     requests: list[_Request] = []
     failed: list[str] = []
     rest: list[str] = []
@@ -259,8 +253,7 @@ def parse(text: str, test: Test) -> Measurement:
             f"connections and {summary.RequestedQPS} requests per second"
         )
     seconds = summary.ActualDuration / 1e9
-    if seconds < test.seconds * 0.9:
-        raise ParseError(f"fortio: the test ended after {seconds:.1f} s of {test.seconds} s")
+    test.require_time("fortio", seconds)
     _compare([each.latency for each in requests], summary.DurationHistogram)
     require_rate(
         *("fortio", len(requests), test.connections * _requests_of_connection(test), "requests"),

@@ -62,6 +62,10 @@ class WorkloadTest(TestBase):
     ready_path: ClassVar[str | None] = None
     #: How long the members may take until all are ready, in seconds, after their images are there.
     ready_seconds: ClassVar[int] = 120
+    no_ipv6: ClassVar[tuple[str, str] | None] = (
+        "has not been tried with IPv6 addresses",
+        "leave the test out",
+    )
     uses_load_nodes: ClassVar[bool] = True
     through_service: ClassVar[bool] = False  # load pods connect to each member
     # Members may name each other to the load, as etcd names its leader.

@@ -28,7 +28,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -44,6 +44,7 @@ from rackrate.tools.base import (
     Metric,
     ParseError,
     Port,
+    TimedTest,
     least_values,
     refusal,
 )
@@ -143,7 +144,7 @@ _OPENED = """\
 """
 
 
-class Test(LatencyTest, WorkloadTest):
+class Test(TimedTest, LatencyTest, WorkloadTest):
     """A Cassandra ring under reads and writes; its values are the latency of requests, and their
     rate."""
 
@@ -167,11 +168,6 @@ class Test(LatencyTest, WorkloadTest):
         "cassandra": {},
         "cassandra-loaded": {"concurrency": 64},
     }
-
-    no_ipv6: ClassVar[tuple[str, str] | None] = (
-        "Cassandra and latte have not been tried with IPv6 addresses",
-        "leave the test out",
-    )
 
     tool: Literal["cassandra"] = "cassandra"
     memory_mib: Annotated[int, Field(ge=_LEAST_MIB, le=1_048_576)] = 2048
@@ -379,15 +375,6 @@ class Test(LatencyTest, WorkloadTest):
         }
         given = [word for name, value in parameters.items() for word in ("-P", f"{name}={value}")]
         return [f"{FILES}/load.rn", *given]
-
-    @property
-    def expected_seconds(self) -> float:
-        """The given duration."""
-        return float(self.seconds)
-
-    def warm_up(self) -> Self:
-        """The same requests for a second."""
-        return self.model_copy(update={"seconds": 1})
 
 
 def parse(text: str, test: Test) -> Measurement:

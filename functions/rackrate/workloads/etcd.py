@@ -87,11 +87,6 @@ class Test(WorkloadTest):
         "etcd-loaded": {"clients": 32, "puts": 10_000},
     }
 
-    no_ipv6: ClassVar[tuple[str, str] | None] = (
-        "etcd has not been tried in a cluster with IPv6 addresses",
-        "leave the test out",
-    )
-
     tool: Literal["etcd"] = "etcd"
     memory_mib: Annotated[int, Field(ge=64, le=1_048_576)] = 1024
     """Memory that each member reserves and may use, in MiB. Data in memory may take half of it."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -34,6 +34,7 @@ from rackrate.tools.base import (
     Metric,
     ParseError,
     Port,
+    TimedTest,
     refusal,
 )
 from rackrate.workloads.base import DATA, WorkloadTest
@@ -65,7 +66,7 @@ _COMPLAINT = re.compile(
 )
 
 
-class Test(WorkloadTest):
+class Test(TimedTest, WorkloadTest):
     """A Valkey primary with replicas under writes; its values are the latency of acknowledged
     writes, and their rate."""
 
@@ -89,11 +90,6 @@ class Test(WorkloadTest):
         "valkey": {},
         "valkey-loaded": {"clients": 32},
     }
-
-    no_ipv6: ClassVar[tuple[str, str] | None] = (
-        "Valkey has not been tried in a cluster with IPv6 addresses",
-        "leave the test out",
-    )
 
     tool: Literal["valkey"] = "valkey"
     acknowledgements: Annotated[int | None, Field(ge=1, le=49, validate_default=True)] = None
@@ -172,15 +168,6 @@ class Test(WorkloadTest):
             *("WAIT", str(self._waited_for), "0", ";", "SET", "key:__rand_int__", "__data__"),
         ]
 
-    @property
-    def expected_seconds(self) -> float:
-        """The given duration."""
-        return float(self.seconds)
-
-    def warm_up(self) -> Self:
-        """The same writes for a second."""
-        return self.model_copy(update={"seconds": 1})
-
 
 def _room(memory_mib: int) -> int:
     """How many bytes a member's data may take."""
@@ -213,10 +200,7 @@ def parse(text: str, test: Test) -> Measurement:
     if sent not in text or int(clients[1]) != test.clients:
         raise ParseError("valkey-benchmark's output is of another test")
     seconds = float(completed[2])
-    if not test.seconds * 0.9 <= seconds:
-        raise ParseError(
-            f"valkey-benchmark: the test ended after {seconds:.1f} s of {test.seconds} s"
-        )
+    test.require_time("valkey-benchmark", seconds)
     requests = int(completed[1]) // 2
     if requests < _LEAST_WRITES:
         raise ParseError(f"{requests} writes were acknowledged, and a p99 needs {_LEAST_WRITES}")

@@ -134,7 +134,7 @@ def test_a_tool_that_takes_no_ipv6_addresses_is_refused_in_a_cluster_of_them():
     quick, cassandra = caught.value.faults
     assert (quick.path, cassandra.path) == ("tests[1]", "tests[6]")
     assert "IPv6" in quick.problem and "sockperf" in quick.problem and "fortio" in quick.remedy
-    assert "Cassandra" in cassandra.problem and "leave" in cassandra.remedy
+    assert "cassandra" in cassandra.problem and "leave" in cassandra.remedy
     # Those that run in the lab's cluster of IPv6.
     assert ipv6_faults({"tests": ["rtt", "dns"]}) == []
     assert check({}, is_ipv6=True).tests == check({}).tests
