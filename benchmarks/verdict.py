@@ -737,20 +737,8 @@ def blocks_of_looks(runs: int) -> Iterator[Line]:
             yield Line(text, settled, seed, asked=False)
             used = float(np.mean([blocks for blocks, _ in each]))
             most = ends[0] + 1.0 if ratio >= 1.2 else float(ends[1])
-            fixed = fixed_blocks(ratio, noise, settled)
             text = "  blocks measured on average"
-            yield Line(text, used, seed, high=most, unit=f"(a fixed number needs {fixed})")
-
-
-def fixed_blocks(ratio: float, noise: float, power: float) -> int:
-    """The fixed number of blocks with the same power, by simulation."""
-    candidates = [*range(6, 24), *range(24, 61, 4)]
-    for blocks in candidates:
-        seed = zlib.crc32(f"fixed/{ratio}/{noise}/{blocks}".encode())
-        found = [until_enough([ratio], noise, 0.0, (blocks, blocks), seed + n) for n in range(200)]
-        if sum(f[0].verdict != "inconclusive" for _, f in found) / len(found) >= power - 0.01:
-            return int(blocks)
-    return int(candidates[-1])
+            yield Line(text, used, seed, high=most, unit="blocks")
 
 
 def parts(runs: int) -> list[tuple[str, Callable[[], Iterator[Line]]]]:

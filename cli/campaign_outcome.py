@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,18 @@ from .errors import Refusal
 from .failures import failure_of
 from .kinds import CAMPAIGN
 from .losses import Losses
-from .outcome import Wanted, check_plan_of, checks_of, complain_of_unmet, parsed, tell_end
+from .outcome import (
+    Stored,
+    Wanted,
+    check_plan_of,
+    checks_of,
+    complain_of_unmet,
+    read_stored,
+    tell_end,
+)
 from .output import Output
 from .progress import Late, Left, TimeLeft, display_for, missing_of, pace_of, part_of
-from .requirements import Checked, Requirement
+from .requirements import Requirement
 from .runs import AFTER_BLOCKS, Run
 from .stack import Stack
 from .watch import Interruption, Outcome, Watch
@@ -73,36 +80,16 @@ class FollowedCampaign:
         return news
 
 
-@dataclass(frozen=True)
-class CampaignLeft:
-    """The files of a campaign that the command prints or returns. None means missing.
-
-    `document` is campaign.json unchanged. `plan` is plan.json, and only read for a dry run.
-    """
-
-    document: Any
-    results: CampaignResults | None
-    plan: Any
-    estimate: CampaignEstimate | None
-
-    @classmethod
-    def of(cls, stack: Stack, campaign_id: str, record: Campaign | None) -> CampaignLeft:
-        """Read the files. Raises Refusal when this command does not know their schema."""
-        content = stack.content(f"campaigns/{campaign_id}/campaign.json")
-        results = None if content is None else CampaignResults.read(content, campaign_id)
-        plan = None
-        if record is not None and record.status == "dry_run":
-            plan = stack.content(f"campaigns/{campaign_id}/plan.json")
-        estimate = None if plan is None else CampaignEstimate.read(plan, campaign_id)
-        return cls(
-            None if content is None else parsed(content),
-            results,
-            None if plan is None else parsed(plan),
-            estimate,
-        )
+type CampaignFiles = Stored[CampaignResults, CampaignEstimate]
 
 
-def require_answers(campaign_id: str, left: CampaignLeft) -> CampaignResults:
+def files_of(stack: Stack, campaign_id: str, record: Campaign | None) -> CampaignFiles:
+    """The files of a campaign. Raises Refusal when this command does not know their schema."""
+    results = "campaign.json", CampaignResults.read
+    return read_stored(stack, f"campaigns/{campaign_id}", record, results, CampaignEstimate.read)
+
+
+def require_answers(campaign_id: str, left: CampaignFiles) -> CampaignResults:
     """The campaign's results. Raises Refusal when it has none."""
     if left.results is None:
         raise Refusal(
@@ -150,7 +137,7 @@ def conclude_campaign(
 ) -> int:
     """Print how the campaign ended, store the wanted files, and return the exit code."""
     failure = failure_of(ended)
-    left = CampaignLeft.of(stack, campaign_id, ended.record)
+    left = files_of(stack, campaign_id, ended.record)
     print_campaign(output, ended.record, left)
     if wanted.requirements and failure is None:
         require_answers(campaign_id, left)
@@ -159,7 +146,7 @@ def conclude_campaign(
     code, error = tell_end(output, ended, failure)
     output.document(
         {
-            **document(stack, campaign_id, ended.record, left, checks, error),
+            **left.as_document(campaign_of(campaign_id, ended.record), checks, error),
             "directory": None if directory is None else str(directory),
         }
     )
@@ -167,7 +154,7 @@ def conclude_campaign(
     return code or unmet
 
 
-def print_campaign(output: Output, record: Campaign | None, left: CampaignLeft) -> None:
+def print_campaign(output: Output, record: Campaign | None, left: CampaignFiles) -> None:
     """Print the answers, with the differences of a pool first, or a dry run's estimate."""
     if left.results is not None:
         if left.results.kind == "pool":
@@ -177,39 +164,19 @@ def print_campaign(output: Output, record: Campaign | None, left: CampaignLeft) 
         print_campaign_estimate(output.console, record, left.estimate)
 
 
-def document(
-    stack: Stack,
-    campaign_id: str,
-    record: Campaign | None,
-    left: CampaignLeft,
-    checks: Sequence[Checked] = (),
-    error: str | None = None,
-) -> dict[str, Any]:
-    """A campaign for `--json`, as docs/cli.md describes it."""
-    return {
-        "campaign": {"id": campaign_id} if record is None else campaign_document(record),
-        "stack": stack.name,
-        "files": files_of_campaign(stack, campaign_id),
-        "results": left.document,
-        "plan": left.plan,
-        "requirements": [check.as_document() for check in checks],
-        "error": error,
-    }
-
-
-def files_of_campaign(stack: Stack, campaign_id: str) -> str:
-    """The address of the campaign's files in the bucket."""
-    return f"s3://{stack.bucket}/campaigns/{campaign_id}/"
+def campaign_of(campaign_id: str, record: Campaign | None) -> dict[str, Any]:
+    """A campaign for `--json`, also one without a record."""
+    return {"campaign": {"id": campaign_id} if record is None else campaign_document(record)}
 
 
 def _keep(
-    output: Output, stack: Stack, campaign_id: str, left: CampaignLeft, out: Path | None
+    output: Output, stack: Stack, campaign_id: str, left: CampaignFiles, out: Path | None
 ) -> Path | None:
     """Copy the files to `out`, if there are any. Returns the directory, and prints the page."""
     if left.results is None and left.plan is None:
         return None
     if out is None:
-        output.line(f"Files: {files_of_campaign(stack, campaign_id)}")
+        output.line(f"Files: {left.address}")
         return None
     runs = () if left.results is None else left.results.linked
     copies = files.download_campaign(stack, campaign_id, out, runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,49 +41,79 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Left:
-    """The files of a run that the command prints or returns. None means that a file is missing.
+class Stored[R, E]:
+    """The files of a run or campaign that the command prints or returns. None means missing.
 
-    `document` is results.json unchanged. `plan` is plan.json, and only read for a dry run.
+    `folder` is theirs in the stack's bucket. `document` is that of the results, unchanged. `plan`
+    is plan.json, and only read for a dry run.
     """
 
-    document: Any
-    results: Results | None
-    plan: Any
-    estimate: Estimate | None
+    stack: Stack
+    folder: str
+    document: Any = None
+    results: R | None = None
+    plan: Any = None
+    estimate: E | None = None
 
-    @classmethod
-    def of(cls, stack: Stack, run_id: str, record: Run | None) -> Left:
-        """Read the files. Raises Refusal when this command does not know their schema."""
-        content = stack.file(run_id, "results.json")
-        results = None if content is None else Results.read(content, run_id)
-        plan = None
-        if record is not None and record.status == "dry_run":
-            plan = stack.file(run_id, "plan.json")
-        estimate = None if plan is None else Estimate.read(plan, run_id)
-        return cls(
-            None if content is None else parsed(content),
-            results,
-            None if plan is None else parsed(plan),
-            estimate,
-        )
+    @property
+    def address(self) -> str:
+        """The address of the files in the bucket."""
+        return f"s3://{self.stack.bucket}/{self.folder}/"
+
+    def as_document(
+        self, of: Mapping[str, Any], checks: Sequence[Checked] = (), error: str | None = None
+    ) -> dict[str, Any]:
+        """What `--json` prints of them and of their run or campaign; see docs/cli.md."""
+        return {
+            **of,
+            "stack": self.stack.name,
+            "files": self.address,
+            "results": self.document,
+            "plan": self.plan,
+            "requirements": [check.as_document() for check in checks],
+            "error": error,
+        }
 
 
-def parsed(content: bytes) -> Any:
-    """The JSON of a file of the stack, for `--json`."""
-    return json.loads(content, parse_constant=_unknown)
+def read_stored[R, E](
+    stack: Stack,
+    folder: str,
+    record: Record | None,
+    results: tuple[str, Callable[[bytes, str], R]],
+    estimate: Callable[[bytes, str], E],
+) -> Stored[R, E]:
+    """Read the files. `results` are a file's name and its reader, `estimate` is that of a plan's.
+
+    Raises Refusal when this command does not know their schema.
+    """
+    name, read = results
+    of = folder.rpartition("/")[2]
+    content = stack.content(f"{folder}/{name}")
+    is_dry = record is not None and record.status == "dry_run"
+    plan = stack.content(f"{folder}/plan.json") if is_dry else None
+    return Stored(
+        *(stack, folder),
+        None if content is None else json.loads(content, parse_constant=_unknown),
+        None if content is None else read(content, of),
+        None if plan is None else json.loads(plan, parse_constant=_unknown),
+        None if plan is None else estimate(plan, of),
+    )
 
 
 def _unknown(word: str) -> None:
     """Replace NaN and infinities with null. Python's JSON writes them, but JSON lacks them."""
 
 
-def nothing_left() -> Left:
-    """The files of a run that is not over yet: none."""
-    return Left(None, None, None, None)
+type RunFiles = Stored[Results, Estimate]
 
 
-def require_results(record: Run, left: Left) -> Results:
+def files_of(stack: Stack, run_id: str, record: Run | None) -> RunFiles:
+    """The files of a run. Raises Refusal when this command does not know their schema."""
+    results = "results.json", Results.read
+    return read_stored(stack, f"runs/{run_id}", record, results, Estimate.read)
+
+
+def require_results(record: Run, left: RunFiles) -> Results:
     """The run's results. Raises Refusal when it has none."""
     if left.results is None:
         raise Refusal(
@@ -124,13 +154,13 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wan
             # A full disk is no reason to print no verdict.
             output.complain(str(refusal))
             unwritten = refusal.exit_code
-    left = Left.of(stack, run_id, ended.record)
+    left = files_of(stack, run_id, ended.record)
     print_left(output, ended.record, left)
     if copies:
         page = next((copy for copy in copies if copy.name == "report.html"), copies[0].parent)
         output.line(f"Results: {page}")
     elif left.results is not None:
-        output.line(f"Files: {files_of(stack, run_id)}")
+        output.line(f"Files: {left.address}")
     if wanted.needs_verdicts and failure is None and ended.record is not None:
         require_results(ended.record, left)
     checks = checks_of(output, wanted.requirements, left.results, failure)
@@ -141,7 +171,7 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wan
         output.complain(way)
     output.document(
         {
-            **document(stack, run_id, ended.record, left, checks, error),
+            **left.as_document(run_of(run_id, ended.record), checks, error),
             "directory": str(copies[0].parent) if copies else None,
         }
     )
@@ -163,32 +193,12 @@ def _way_on(run: Run | None, stack: Stack) -> str | None:
     )
 
 
-def document(
-    stack: Stack,
-    run_id: str,
-    record: Run | None,
-    left: Left,
-    checks: Sequence[Checked] = (),
-    error: str | None = None,
-) -> dict[str, Any]:
-    """A run for `--json`, as docs/cli.md describes it."""
-    return {
-        "run": {"id": run_id} if record is None else as_document(record),
-        "stack": stack.name,
-        "files": files_of(stack, run_id),
-        "results": left.document,
-        "plan": left.plan,
-        "requirements": [check.as_document() for check in checks],
-        "error": error,
-    }
+def run_of(run_id: str, record: Run | None) -> dict[str, Any]:
+    """A run for `--json`, also one without a record."""
+    return {"run": {"id": run_id} if record is None else as_document(record)}
 
 
-def files_of(stack: Stack, run_id: str) -> str:
-    """The address of the run's files in the bucket."""
-    return f"s3://{stack.bucket}/runs/{run_id}/"
-
-
-def print_left(output: Output, record: Run | None, left: Left) -> None:
+def print_left(output: Output, record: Run | None, left: RunFiles) -> None:
     """Print the verdicts, or a dry run's estimate."""
     if left.results is not None:
         print_results(output.console, left.results, verbose=output.is_verbose)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rackrate_text.failures import CONTINUABLE
@@ -10,6 +11,7 @@ from rackrate_text.names import is_id
 
 from .campaigns import Campaign
 from .errors import Refusal
+from .kinds import CAMPAIGN, RUN, Kind, Record
 from .runs import Run
 from .stack import Stack
 
@@ -49,15 +51,28 @@ def _checked(name: str, noun: str, most: int) -> str:
     return name
 
 
+def _newest[R](stack: Stack, records: Sequence[R], kind: Kind) -> R:
+    if not records:
+        raise Refusal(
+            f'The stack "{stack.name}" has no {kind.noun.lower()}s yet; start one with'
+            f" `{kind.command} run`."
+        )
+    return records[0]
+
+
+def _over[R: Record](found: R, name: str, kind: Kind) -> R:
+    if not found.is_over:
+        raise Refusal(
+            f"{kind.noun} {name} is still going; wait for its end with"
+            f" `{kind.command} watch {name}`."
+        )
+    return found
+
+
 def find_run(stack: Stack, name: str) -> Run:
     """The run of this id; for `latest` the one that started last. Raises Refusal if none."""
     if name == LATEST:
-        newest = stack.runs(limit=1)
-        if not newest:
-            raise Refusal(
-                f'The stack "{stack.name}" has no runs yet; start one with `rackrate run`.'
-            )
-        return newest[0]
+        return _newest(stack, stack.runs(limit=1), RUN)
     found = stack.run(name)
     if found is None:
         if stack.campaign(name) is not None:
@@ -69,13 +84,7 @@ def find_run(stack: Stack, name: str) -> Run:
 def find_campaign(stack: Stack, name: str) -> Campaign:
     """The campaign of this id; for `latest` the one that started last. Raises Refusal if none."""
     if name == LATEST:
-        newest = stack.campaigns(limit=1)
-        if not newest:
-            raise Refusal(
-                f'The stack "{stack.name}" has no campaigns yet; start one with `rackrate campaign'
-                " run`."
-            )
-        return newest[0]
+        return _newest(stack, stack.campaigns(limit=1), CAMPAIGN)
     found = stack.campaign(name)
     if found is None:
         raise Refusal(
@@ -87,23 +96,13 @@ def find_campaign(stack: Stack, name: str) -> Campaign:
 def find_finished_campaign(stack: Stack, name: str) -> Campaign:
     """Like `find_campaign`. Also raises Refusal while the campaign is not over."""
     found = find_campaign(stack, name)
-    if not found.is_over:
-        raise Refusal(
-            f"Campaign {found.campaign_id} is still going; wait for its end with `rackrate campaign"
-            f" watch {found.campaign_id}`."
-        )
-    return found
+    return _over(found, found.campaign_id, CAMPAIGN)
 
 
 def find_finished_run(stack: Stack, name: str) -> Run:
     """Like `find_run`. Also raises Refusal while the run is not over."""
     found = find_run(stack, name)
-    if not found.is_over:
-        raise Refusal(
-            f"Run {found.run_id} is still going; wait for its end with"
-            f" `rackrate watch {found.run_id}`."
-        )
-    return found
+    return _over(found, found.run_id, RUN)
 
 
 def find_run_to_continue(stack: Stack, name: str) -> Run:

@@ -11,11 +11,11 @@ from .. import files
 from ..answers import campaign_table
 from ..campaign_input import Options, as_text, check_about_arms, check_requirements, read_campaign
 from ..campaign_outcome import (
-    CampaignLeft,
+    CampaignFiles,
     FollowedCampaign,
+    campaign_of,
     conclude_campaign,
-    document,
-    files_of_campaign,
+    files_of,
     follow,
     print_campaign,
     require_answers,
@@ -27,7 +27,7 @@ from ..failures import explain_end
 from ..guard import Command, Group, one_sentence
 from ..kinds import CAMPAIGN
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
-from ..outcome import Wanted, check, complain_of_unmet
+from ..outcome import Stored, Wanted, check, complain_of_unmet
 from ..output import JsonOption, Output, StackOption
 from ..requirements import Requirement, parse_requirements
 from ..run_ids import (
@@ -226,8 +226,8 @@ def watch_campaign(
             " again."
         )
         output.complain(goes_on)
-        nothing = CampaignLeft(None, None, None, None)
-        output.document(document(found, campaign_id, ended.record, nothing, error=goes_on))
+        nothing: CampaignFiles = Stored(found, f"campaigns/{campaign_id}")
+        output.document(nothing.as_document(campaign_of(campaign_id, ended.record), error=goes_on))
         raise typer.Exit(interruption.exit_code)
     raise typer.Exit(conclude_campaign(output, found, campaign_id, ended, wanted))
 
@@ -248,7 +248,7 @@ def show_campaign(
     requirements = _parsed(require)
     found = _stack(stack)
     record = (find_finished_campaign if requirements else find_campaign)(found, campaign_id)
-    left = CampaignLeft.of(found, record.campaign_id, record)
+    left = files_of(found, record.campaign_id, record)
     output = Output(as_json, is_verbose=verbose)
     failed = record.is_over and record.status not in GOOD
     print_campaign(output, record, left)
@@ -258,8 +258,8 @@ def show_campaign(
     if requirements:
         checks = check(output, requirements, require_answers(record.campaign_id, left))
     if left.results is not None:
-        output.line(f"Files: {files_of_campaign(found, record.campaign_id)}")
-    output.document(document(found, record.campaign_id, record, left, checks, error))
+        output.line(f"Files: {left.address}")
+    output.document(left.as_document(campaign_of(record.campaign_id, record), checks, error))
     code = complain_of_unmet(output, checks)
     if requirements and failed:
         output.complain(

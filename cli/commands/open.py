@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from .. import files
-from ..campaign_outcome import CampaignLeft
+from ..campaign_outcome import files_of
 from ..completion import complete_run
 from ..errors import Refusal
 from ..guard import one_sentence
@@ -60,7 +60,7 @@ def _fetched(stack: Stack, name: str, out: Path) -> Path:
     run_id = _newest_with_a_page(stack) if name == LATEST else name
     if stack.run(run_id) is None and stack.campaign(run_id) is not None:
         campaign = find_finished_campaign(stack, run_id)
-        left = CampaignLeft.of(stack, run_id, campaign)
+        left = files_of(stack, run_id, campaign)
         linked = () if left.results is None else left.results.linked
         copies = files.download_campaign(stack, run_id, out, linked)
         show = f"rackrate campaign show {run_id}"

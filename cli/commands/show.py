@@ -11,13 +11,12 @@ from ..failures import explain_end
 from ..guard import one_sentence
 from ..options import RequireOption, RunArgument, VerboseOption
 from ..outcome import (
-    Left,
     check,
     complain_of_unmet,
-    document,
     files_of,
     print_left,
     require_results,
+    run_of,
 )
 from ..output import JsonOption, Output, StackOption
 from ..progress import describe
@@ -42,7 +41,7 @@ def show(
     requirements = parse_requirements(require or ())
     found = Stack.find(stack)
     record = (find_finished_run if requirements else find_run)(found, run_id)
-    left = Left.of(found, record.run_id, record)
+    left = files_of(found, record.run_id, record)
     output = Output(as_json, is_verbose=verbose)
     _print_state(output, record)
     failed = record.is_over and record.status not in GOOD
@@ -52,8 +51,8 @@ def show(
     if requirements:
         checks = check(output, requirements, require_results(record, left))
     if left.results is not None:
-        output.line(f"Files: {files_of(found, record.run_id)}")
-    output.document(document(found, record.run_id, record, left, checks, error))
+        output.line(f"Files: {left.address}")
+    output.document(left.as_document(run_of(record.run_id, record), checks, error))
     code = complain_of_unmet(output, checks)
     if requirements and failed:
         output.complain(f"Run {record.run_id} did not end well, so it meets no requirement.")

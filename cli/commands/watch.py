@@ -11,7 +11,7 @@ from .. import files
 from ..errors import Refusal
 from ..guard import one_sentence
 from ..options import JunitOption, RequireOption, RunArgument, VerboseOption, check_junit
-from ..outcome import Wanted, check_when_planned, conclude, document, nothing_left
+from ..outcome import RunFiles, Stored, Wanted, check_when_planned, conclude, run_of
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..requirements import parse_requirements
@@ -66,7 +66,8 @@ def watch(
     if interruption.count:
         goes_on = f"Run {run_id} goes on; `rackrate watch {run_id}` follows it again."
         output.complain(goes_on)
-        output.document(document(found, run_id, ended.record, nothing_left(), error=goes_on))
+        nothing: RunFiles = Stored(found, f"runs/{run_id}")
+        output.document(nothing.as_document(run_of(run_id, ended.record), error=goes_on))
         raise typer.Exit(interruption.exit_code)
     raise typer.Exit(conclude(output, found, run_id, ended, wanted))
 
