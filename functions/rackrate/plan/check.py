@@ -163,19 +163,10 @@ def _read_arms(
     for index, entry in enumerate(entries):
         path = f"arms[{index}]"
         arm = _read_arm(entry, path, by_name, faults)
-        name = entry if isinstance(entry, str) else _name_of(entry)
-        if name is not None and name in names:
-            faults.append(
-                Fault(
-                    path if isinstance(entry, str) else f"{path}.name",
-                    f"the arm {shown(name)} is named twice",
-                    "name each arm once",
-                )
-            )
-        elif arm is not None:
+        twice = _named_twice(entry, path, names, "name each arm once")
+        faults += twice
+        if arm is not None and not twice:
             arms[path] = arm
-        if name is not None:
-            names.add(name)
     if model.arms is not None and len(entries) < 2:
         faults.append(
             Fault("arms", "a comparison needs two arms", f"name two of {listed(by_name)}")
@@ -349,6 +340,17 @@ def _ipv6_faults(test: TestBase, path: str) -> Iterable[Fault]:
         yield Fault(path, f"the cluster's pods have IPv6 addresses, and {test.tool} {why}", remedy)
 
 
+def _named_twice(entry: Any, path: str, names: set[str], remedy: str) -> list[Fault]:
+    """The fault of an arm or a test whose name is among the names; adds it to them."""
+    name = entry if isinstance(entry, str) else _name_of(entry)
+    if name in names:
+        path = path if isinstance(entry, str) else f"{path}.name"
+        return [Fault(path, f"the name {shown(name)} is used twice", remedy)]
+    if name is not None:
+        names.add(name)
+    return []
+
+
 def _read_tests(
     entries: Sequence[Any], image: str, faults: list[Fault], *, is_ipv6: bool
 ) -> list[TestBase]:
@@ -357,17 +359,7 @@ def _read_tests(
     for index, entry in enumerate(entries):
         path = f"tests[{index}]"
         test = _read_test(entry, path, faults)
-        name = entry if isinstance(entry, str) else _name_of(entry)
-        if name is not None and name in names:
-            faults.append(
-                Fault(
-                    path if isinstance(entry, str) else f"{path}.name",
-                    f"the name {shown(name)} is used twice",
-                    "give each test a name of its own",
-                )
-            )
-        if name is not None:
-            names.add(name)
+        faults += _named_twice(entry, path, names, "give each test a name of its own")
         if test is not None:
             tests.append(test)
             if is_ipv6:
