@@ -181,8 +181,9 @@ def about_intervals(verdicts: Sequence[Verdict]) -> str:
         return ""
     return (
         '<p class="quiet">An adjusted interval is wider than a 95 % interval of one test alone,'
-        " so that in 95 of 100 runs like this one all of them contain the true change. It ends at"
-        " the threshold where the verdict excludes the other side.</p>"
+        " so that in 95 of 100 runs like this one all of them contain the true change, and in 90"
+        " or more if a true change is as large as the threshold. It ends at the threshold where"
+        " the verdict excludes the other side.</p>"
     )
 
 
