@@ -403,12 +403,8 @@ def words(runs: int) -> Iterator[Line]:
     def no_difference() -> bool:
         return all(map(equal, decide(*(both_arms(world, 6, 1.0, chance) for _ in range(TESTS)))))
 
-    yield Line(
-        "no difference under 3 % noise, all of three tests",
-        share(runs, no_difference),
-        seed,
-        asked=False,
-    )
+    text = "no difference under 3 % noise, all of three tests"
+    yield Line(text, share(runs, no_difference), seed, asked=False)
     seed, chance = generator("words", "one of three equal")
 
     def one_equal() -> bool:

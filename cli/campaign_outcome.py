@@ -47,12 +47,16 @@ class FollowedCampaign:
         self._left = TimeLeft()
         self._losses = Losses(stack)
         self._news: list[str] = []
+        self._warned = False
 
     def read(self) -> Campaign | None:
         """The campaign's record; reads that of its run, too."""
         campaign = self._stack.campaign(self.id)
         run_id = None if campaign is None or campaign.is_over else campaign.step_run_id
         self.run = None if run_id is None else self._stack.run(run_id)
+        if campaign is not None and not (campaign.is_over or self._warned):
+            self._news += [f"Warning: {warning}" for warning in campaign.warnings]
+            self._warned = True
         if self.run is not None:
             self._news += self._losses.since_last_look(self.run)
         return campaign
@@ -75,7 +79,7 @@ class FollowedCampaign:
         return describe_campaign(record, run), left
 
     def news(self) -> list[str]:
-        """The losses since the last call."""
+        """The warnings of the plan and the losses since the last call."""
         news, self._news = self._news, []
         return news
 

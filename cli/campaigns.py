@@ -43,6 +43,8 @@ class Campaign:
     budget_dollars: float | None
     must_put_back: bool
     """Whether it has changed something that is not put back yet."""
+    warnings: tuple[str, ...]
+    """What its plan is warned of, such as few pairs of nodes."""
     conclusion: str | None
     error: str | None
     cause: str | None
@@ -100,6 +102,7 @@ class Campaign:
             usd=number_of(item.get("usd")),
             budget_dollars=number_of(item.get("budget_dollars")),
             must_put_back=bool(item.get("changed")),
+            warnings=tuple(map(str, item.get("warnings") or ())),
             conclusion=text_of(item.get("conclusion")),
             error=text_of(item.get("error")),
             cause=text_of(item.get("cause")),

@@ -148,6 +148,27 @@ def test_the_step_its_block_the_time_and_the_dollars_are_shown(
     assert process.returncode == 0, errors
 
 
+def test_what_the_plan_is_warned_of_is_said_once_and_before_the_steps(
+    stack: DeployedStack, start_rackrate: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    now = {"status": "running", "step": 1, **EXPECTED, "warnings": ["1 pair is few"]}
+    stack.record_campaign(CAMPAIGN, phase="step 1 of 4: 2 nodes in each arm", **now)
+    stack.define_campaign(machine(("Wait", stack.until_let()), finish(stack)))
+    process = start_rackrate("campaign", "run", "--stack", stack.name, "--name", CAMPAIGN,
+                             "--out", tmp_path)  # fmt: skip
+    assert process.stderr is not None
+    before = []
+    for line in process.stderr:
+        before.append(line)
+        if "step 1 of 4" in line:
+            break
+    stack.let()
+    _, after = process.communicate(timeout=HUNG_SECONDS)
+    assert process.returncode == 0, after
+    assert sum("Warning: 1 pair is few" in line for line in before) == 1
+    assert "1 pair is few" not in after
+
+
 def test_options_and_files_reach_the_execution(
     stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:
