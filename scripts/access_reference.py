@@ -32,12 +32,19 @@ def render() -> str:
 
 
 def _roles(path: Path) -> Iterator[tuple[str, ...]]:
-    for name, resource in sorted(load(path)["Resources"].items()):
+    resources = load(path)["Resources"]
+    for name, resource in sorted(resources.items()):
         kind, properties = resource["Type"], resource["Properties"]
         if kind == "AWS::IAM::Role":
             yield from _rows(f"`{name}`", _trusted(properties), _statements(properties))
         elif kind == "AWS::IAM::ManagedPolicy":
-            yield from _rows(f"`{name}`", "all run functions", [properties["PolicyDocument"]])
+            users = [
+                f"`{role}`"
+                for role, each in resources.items()
+                if f"'{name}'" in str(each["Properties"].get("ManagedPolicyArns"))
+            ]
+            of = "all run functions" if len(users) > 2 else " and ".join(users)
+            yield from _rows(f"`{name}`", of, [properties["PolicyDocument"]])
 
 
 def _rows(name: str, trusted: str, documents: Sequence[Any]) -> Iterator[tuple[str, ...]]:

@@ -152,7 +152,7 @@ def serve(
     authorizer = Authorizer(
         state_directory,
         path_of_role=stacks.path_of_role,
-        node_group_arn=clusters.node_group_arn,
+        node_group=lambda cluster, name: clusters.node_group(cluster, name).description,
     )
     archives = Archives(state_directory / "lambda", unpacked)
     runtime = LambdaRuntime(

@@ -111,9 +111,14 @@ def _eks(request: Request) -> Iterator[Need]:
     cluster = parameters.get("clusterName") or parameters.get("name")
     if parameters.get("resourceArn"):
         yield request.action, parameters["resourceArn"]
-    elif not cluster or operation in ("ListClusters", "DescribeClusterVersions"):
+        return
+    if not cluster or operation in ("ListClusters", "DescribeClusterVersions"):
         yield request.action, "*"
-    elif parameters.get("nodegroupName") and operation != "CreateNodegroup":
+        return
+    if operation == "DescribeUpdate":
+        # The cluster is its required resource; what is updated may be another.
+        yield request.action, arn("eks", f"cluster/{cluster}")
+    if parameters.get("nodegroupName") and operation != "CreateNodegroup":
         # The last part of a node group's ARN is an id that only EKS knows.
         yield request.action, arn("eks", f"nodegroup/{cluster}/{parameters['nodegroupName']}/id")
     elif parameters.get("addonName") and operation != "CreateAddon":
@@ -292,6 +297,18 @@ def network_needs() -> list[Need]:
         ("ec2:DescribeNetworkInterfaces", "*"),
         ("ec2:DeleteNetworkInterface", interface),
     ]
+
+
+def launch_needs(template_id: str) -> list[Need]:
+    """The calls on EC2 that a node group's update with a launch template needs of its caller.
+
+    EKS tries a launch in the caller's name, with the condition key `ec2:LaunchTemplate`.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
+    """
+    resources = ("instance/*", "network-interface/*", "volume/*", f"launch-template/{template_id}")
+    launches = [("ec2:RunInstances", arn("ec2", resource)) for resource in resources]
+    return [*launches, ("ec2:CreateTags", arn("ec2", "instance/*"))]
 
 
 def log_needs(group: str, stream: str) -> list[Need]:

@@ -12,7 +12,7 @@ import datetime
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from moto.iam.exceptions import NotFoundException
 
 from lab.aws.account import ACCOUNT_ID, REGION, arn
 from lab.aws.api_errors import ApiError
-from lab.aws.authorization.actions import Need, Request, needs
+from lab.aws.authorization.actions import Need, Request, launch_needs, needs
 from lab.aws.authorization.audit import RECORD_FILE, Call, write_call
 from lab.aws.authorization.requests import context_of, request_of, table_key, topic_key
 from lab.aws.iam.identity import iam, sts
@@ -39,6 +39,9 @@ warnings.filterwarnings("ignore", message=r"Exception\(ApiError\) with code (Acc
 #: How long EC2 does not know the policies of a new role.
 EC2_LAG_SECONDS = 2.0
 
+#: EKS's words, in an error of its own, if the caller may not launch by a node group's template.
+_NO_LAUNCH = "You are not authorized to launch instances with this launch template."
+
 _READING_IAM = ("Get", "List", "Generate", "Simulate")
 
 
@@ -50,8 +53,8 @@ class Authorizer:
     """Checks the calls of roles against their policies.
 
     `path_of_role` takes a role's name and returns the role's place in its root stack, or None
-    outside of stacks. `node_group_arn` takes the names of a cluster and of a node group and returns
-    the node group's ARN, or None while there is no such group.
+    outside of stacks. `node_group` takes the names of a cluster and of a node group and returns the
+    node group's description, or raises ApiError while there is no such group.
     """
 
     def __init__(
@@ -59,9 +62,9 @@ class Authorizer:
         state_directory: Path,
         *,
         path_of_role: Callable[[str], str | None],
-        node_group_arn: Callable[[str, str], str | None],
+        node_group: Callable[[str, str], Mapping[str, Any]],
     ) -> None:
-        self._path_of_role, self._node_group_arn = path_of_role, node_group_arn
+        self._path_of_role, self._node_group = path_of_role, node_group
         self._record = (state_directory / RECORD_FILE).open("a", buffering=1)
         self._lock = threading.Lock()
         self._roles_of_keys: dict[str, tuple[str, str] | None] = {}
@@ -173,7 +176,10 @@ class Authorizer:
                 f" allows the ec2:{request.operation} action"
             )
         try:
-            self.require(role_arn, self._located(request), context_of(request), caller=caller)
+            group = self._group_of(request)
+            self.require(role_arn, _located(request, group), context_of(request), caller=caller)
+            if request.operation == "UpdateNodegroupVersion" and "launchTemplate" in group:
+                self._require_launch(role_arn, group["launchTemplate"]["id"], caller)
             key = table_key(request)
             if key is not None:
                 table, key_arn = key
@@ -197,18 +203,37 @@ class Authorizer:
             return str(denied)
         return None
 
-    def _located(self, request: Request) -> list[Need]:
-        """The request's needs, with the ids that only EKS knows filled in."""
-        found = needs(request)
-        name = request.parameters.get("nodegroupName")
-        if request.service != "eks" or not name:
-            return found
+    def _group_of(self, request: Request) -> Mapping[str, Any]:
+        """The description of the node group that a request to EKS is about; empty without one."""
+        parameters = request.parameters
+        if request.service != "eks" or request.operation == "CreateNodegroup":
+            return {}
         # DescribeUpdate names the cluster in another parameter.
-        cluster = request.parameters.get("clusterName") or request.parameters.get("name", "")
-        group_arn = self._node_group_arn(cluster, name)
-        if group_arn is None or request.operation == "CreateNodegroup":
-            return found
-        return [(action, group_arn) for action, _ in found]
+        cluster = parameters.get("clusterName") or parameters.get("name", "")
+        try:
+            return self._node_group(cluster, parameters.get("nodegroupName") or "")
+        except ApiError:
+            return {}
+
+    def _require_launch(self, role_arn: str, template_id: str, caller: str) -> None:
+        context = {
+            "ec2:launchtemplate": [arn("ec2", f"launch-template/{template_id}")],
+            "ec2:createaction": ["RunInstances"],
+        }
+        try:
+            self.require(role_arn, launch_needs(template_id), context, caller=caller)
+        except AccessDenied as denied:
+            raise AccessDenied(
+                f"{_NO_LAUNCH} Encoded authorization failure message: {denied}"
+            ) from None
+
+
+def _located(request: Request, group: Mapping[str, Any]) -> list[Need]:
+    """The request's needs, with the id of a node group that only EKS knows filled in."""
+    return [
+        (action, group["nodegroupArn"] if group and ":nodegroup/" in resource else resource)
+        for action, resource in needs(request)
+    ]
 
 
 def _has_policies(role_arn: str) -> bool:
@@ -280,6 +305,8 @@ def _refused(response: BaseResponse, message: str) -> Any:
         response.boto3_service_name,
         "AccessDenied" if protocol.startswith("query") else "AccessDeniedException",
     )
+    if message.startswith(_NO_LAUNCH):
+        code = "InvalidRequestException"
     status, headers, body = response.serialized(ActionResult(ApiError(code, message)))
     if protocol != "json":
         status = 403

@@ -147,9 +147,3 @@ class Clusters:
                     tags: dict[str, str] = one["tags"]
                     return tags
         raise ApiError("NotFoundException", f"Resource not found: {resource_arn}")
-
-    def node_group_arn(self, cluster_name: str, name: str) -> str | None:
-        """The ARN of a node group, whose last part only EKS knows; None for an unknown group."""
-        cluster = self._by_name.get(cluster_name)
-        group = cluster.node_groups.get(name) if cluster else None
-        return None if group is None else str(group.description["nodegroupArn"])

@@ -65,6 +65,15 @@ PREFIX = "arn:aws:dynamodb:us-east-1:123456789012:table"
                 )
             ],
         ),
+        (
+            "eks",
+            "DescribeUpdate",
+            {"name": "c", "nodegroupName": "g", "updateId": "u"},
+            [
+                ("eks:DescribeUpdate", "arn:aws:eks:us-east-1:123456789012:cluster/c"),
+                ("eks:DescribeUpdate", "arn:aws:eks:us-east-1:123456789012:nodegroup/c/g/id"),
+            ],
+        ),
         ("sts", "GetCallerIdentity", {}, []),
         ("ec2", "DescribeSubnets", {}, [("ec2:DescribeSubnets", "*")]),
         ("unheard", "Of", {}, [("unheard:Of", "*")]),

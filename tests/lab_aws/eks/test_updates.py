@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from rackrate.measure.releases import Images, releases
 from tests.lab_aws.eks.test_node_groups import Setup
-from tests.lab_aws.region import Lab, eventually
+from tests.lab_aws.region import Lab, allow, eventually
 
 
 @pytest.fixture
@@ -64,6 +65,30 @@ def test_nodes_get_the_newest_release_and_go_to_another_and_back(cluster: Setup)
         assert eks.describe_nodegroup(**group)["nodegroup"]["releaseVersion"] == release
         images |= {node.labels["eks.amazonaws.com/nodegroup-image"] for node in cluster.nodes(made)}
     assert len(images) == 2
+
+
+def test_who_updates_a_node_group_needs_to_launch_by_its_template(cluster: Setup) -> None:
+    made = cluster.node_group()
+    group = {"clusterName": cluster.name, "nodegroupName": made["nodegroupName"]}
+    may_update = allow("eks:UpdateNodegroupVersion", made["nodegroupArn"])
+    by_other, by_own = (
+        allow("ec2:RunInstances", "*", Condition={"ArnEquals": {"ec2:LaunchTemplate": [arn]}})
+        for arn in map(template_arn, ("lt-0123456789abcdef0", made["launchTemplate"]["id"]))
+    )
+    when_launching = {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
+    may_tag = allow("ec2:CreateTags", "*", Condition=when_launching)
+    for more in ([], [by_own], [may_tag], [by_other, may_tag]):
+        role = cluster.lab.role("lambda.amazonaws.com", may_update, *more)
+        with pytest.raises(ClientError, match="not authorized to launch instances") as caught:
+            cluster.lab.as_role(role, "eks").update_nodegroup_version(**group)
+        assert caught.value.response["Error"]["Code"] == "InvalidRequestException"
+    role = cluster.lab.role("lambda.amazonaws.com", may_update, by_own, may_tag)
+    begun = cluster.lab.as_role(role, "eks").update_nodegroup_version(**group)
+    assert ended(cluster, begun, nodegroupName=made["nodegroupName"]) == "Successful"
+
+
+def template_arn(template_id: str) -> str:
+    return f"arn:aws:ec2:us-east-1:123456789012:launch-template/{template_id}"
 
 
 def test_authentication_goes_only_towards_access_entries(cluster: Setup) -> None:
