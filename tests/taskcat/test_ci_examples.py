@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 import yaml
 
 from lab.aws.cloudformation.template import parse_template
@@ -63,6 +64,24 @@ def test_the_trust_policy_names_one_repository_and_environment_without_a_pattern
         }
     }
     assert JOBS["taskcat"]["environment"] == JOBS["leftovers"]["environment"] == "aws-tests"
+
+
+@pytest.mark.parametrize(
+    ("repository", "taken"),
+    [
+        ("owner/name", True),
+        ("my-owner/my.name_2", True),
+        ("owner@123/name@456", True),
+        ("owner@123/name", False),
+        ("owner@123/*", False),
+        ("owner/name:ref:refs/heads/main", False),
+        ("owner/name@456", False),
+        ("owner@/name@", False),
+    ],
+)
+def test_a_repository_is_named_as_its_tokens_name_it(repository: str, taken: bool) -> None:
+    pattern = parse_template(ROLES.read_text("utf-8"))["Parameters"]["Repository"]["AllowedPattern"]
+    assert (re.fullmatch(pattern, repository) is not None) == taken
 
 
 def test_the_page_lists_what_an_account_has_to_hold_for_which_test() -> None:
