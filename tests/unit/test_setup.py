@@ -143,7 +143,9 @@ def test_users_get_the_developers_versions_and_nothing_of_the_lab_or_the_linters
     developers, _ = locked("requirements/dev.txt")
     assert {each for each in mine - developers if not each.startswith("pywin32==")} == set()
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    assert {"aws-sam-cli", "awscli"} <= {each.partition("=")[0] for each in mine}
+    names = {each.partition("=")[0] for each in mine}
+    # The AWS CLI in the index is version 1. On PATH it would hide version 2, which has `aws login`.
+    assert "awscli" not in names and {"aws-sam-cli", "awscrt"} <= names
     for name in ("moto", "mypy", "pytest", "playwright", "kubernetes", "matplotlib"):
         assert any(name in str(each) for group in groups.values() for each in group)
         assert f"\n{name}==" not in text

@@ -140,6 +140,8 @@ def test_the_metadata_say_what_an_installer_needs(metadata):
     always = {each.name for each in needed if each.marker is None}
     assert always == {"boto3", "rich", "typer"}
     assert {each.name for each in needed} - always == {"jsonschema"}
+    # Without it boto3 cannot read the credentials of `aws login`.
+    assert [each.extras for each in needed if each.name == "boto3"] == [{"crt"}]
     assert all(">=" in str(each.specifier) for each in needed)
     assert all(version in SpecifierSet(metadata["Requires-Python"]) for version in VERSIONS)
     assert metadata["License-Expression"] == "Apache-2.0"
