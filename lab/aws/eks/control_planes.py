@@ -149,11 +149,10 @@ class ControlPlanes:
         description["status"] = "ACTIVE"
 
     def update_config(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Change a cluster's endpoints or subnets, its logs, or how it authenticates users."""
+        """Change endpoints or subnets, logs, how users authenticate, or the kind of support."""
         cluster = self._updatable(request["name"])
-        kinds = [
-            key for key in ("resourcesVpcConfig", "logging", "accessConfig") if request.get(key)
-        ]
+        known = ("resourcesVpcConfig", "logging", "accessConfig", "upgradePolicy")
+        kinds = [key for key in known if request.get(key)]
         if len(kinds) != 1:
             raise invalid("Only one type of update can be allowed.")
         (kind,), description = kinds, cluster.description
@@ -166,6 +165,8 @@ class ControlPlanes:
             validation.authentication_mode(description["accessConfig"]["authenticationMode"], mode)
             changed = {**description["accessConfig"], "authenticationMode": mode}
             return self._begin(cluster, "AccessConfigUpdate", wanted, {"accessConfig": changed})
+        if kind == "upgradePolicy":
+            return self._begin(cluster, "UpgradePolicyUpdate", wanted, {"upgradePolicy": wanted})
         network = description["resourcesVpcConfig"]
         validation.cluster_network(network, wanted)
         if "subnetIds" in wanted:

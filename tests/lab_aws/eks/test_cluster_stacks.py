@@ -98,6 +98,24 @@ def test_node_groups_become_nodes_with_their_placement(lab: Lab) -> None:
         lab.client("eks").describe_cluster(name=values["Name"])
 
 
+def test_a_cluster_leaves_extended_support_by_an_update_of_its_stack(lab: Lab) -> None:
+    stack = lab.stack("Resources:" + NETWORK + CLUSTER + "Outputs: {Name: {Value: !Ref Cluster}}")
+    name, eks = outputs(stack)["Name"], lab.client("eks")
+
+    def policy() -> str:
+        return str(eks.describe_cluster(name=name)["cluster"]["upgradePolicy"]["supportType"])
+
+    assert policy() == "EXTENDED"
+    standard = "      UpgradePolicy: {SupportType: STANDARD}\n"
+    lab.client("cloudformation").update_stack(
+        StackName=stack["StackId"],
+        TemplateBody="Resources:" + NETWORK + CLUSTER + standard,
+        Capabilities=["CAPABILITY_IAM"],
+    )
+    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    assert policy() == "STANDARD"
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

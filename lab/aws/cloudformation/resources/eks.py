@@ -71,6 +71,7 @@ class EksCluster(ResourceType):
             "ResourcesVpcConfig",
             "RoleArn",
             "Tags",
+            "UpgradePolicy",
             "Version",
         }
     )
@@ -167,6 +168,9 @@ def _cluster_changes(
     mode = (new.get("AccessConfig") or {}).get("AuthenticationMode")
     if mode and mode != found["accessConfig"]["authenticationMode"]:
         yield "UpdateClusterConfig", {"accessConfig": {"authenticationMode": mode}}
+    policy = camel_case(new.get("UpgradePolicy") or {})
+    if policy and policy != found["upgradePolicy"]:
+        yield "UpdateClusterConfig", {"upgradePolicy": policy}
     version = str(new.get("Version") or found["version"])
     if version != found["version"]:
         yield "UpdateClusterVersion", {"version": version}
