@@ -36,8 +36,9 @@ LOG = logging.getLogger(__name__)
 # No service's error model has these refusals, and moto warns of that.
 warnings.filterwarnings("ignore", message=r"Exception\(ApiError\) with code (AccessD|Unauth)")
 
-#: How long EC2 does not know the policies of a new role.
-EC2_LAG_SECONDS = 2.0
+#: How long EC2 does not know the policies of a new role. On a quick machine a guest's stack is
+#: complete 2 s after its roles, and a run that somebody starts then has no patience with it.
+EC2_LAG_SECONDS = 1.0
 
 #: EKS's words, in an error of its own, if the caller may not launch by a node group's template.
 _NO_LAUNCH = "You are not authorized to launch instances with this launch template."
