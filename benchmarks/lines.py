@@ -45,7 +45,7 @@ class Line:
         limits = f"[{low} to {high}]" if self.asked else "*"
         return (
             f"  {self.text:<66}{figure:>7} {limits:<18} seed {self.seed:<11}"
-            f"{'' if percent else self.unit}{'' if self.good else 'FAIL'}"
+            f"{'' if percent else self.unit}{'' if self.good else ' FAIL'}"
             f"{f'  limit: {self.limit}' if self.limit else ''}"
         )
 

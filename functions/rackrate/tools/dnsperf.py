@@ -212,7 +212,7 @@ def parse(text: str, test: Test) -> Measurement:
     """Parse the summary and, at a rate, each query's line.
 
     Raises:
-        ParseError: the output is empty, truncated, from another program or of another test, the
+        ParseError: the output is truncated, from another program or of another test, the
             test ended early, no query was answered, a response is an error, the rate was not kept,
             or the lines and the summary contradict each other.
     """

@@ -221,7 +221,7 @@ def parse(text: str, test: Test) -> Measurement:
     """Parse the log of all requests, and compare it with the summary.
 
     Raises:
-        ParseError: the output is empty, truncated, from another program or of another test, a
+        ParseError: the output is truncated, from another program or of another test, a
             request failed, the test ended early, the rate was not kept, or the log does not match
             the summary.
     """

@@ -153,7 +153,7 @@ def parse(text: str, test: Test) -> Measurement:
     prints a summary. Both are rejected.
 
     Raises:
-        ParseError: the output is empty, truncated or from another program, a stream is missing, the
+        ParseError: the output is truncated or from another program, a stream is missing, the
             test ended early, or nothing was sent.
     """
     streams: dict[str, list[_Report]] = defaultdict(list)

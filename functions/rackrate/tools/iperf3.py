@@ -333,7 +333,7 @@ def parse(text: str, test: Test) -> Measurement:
     reports that the receiver got nothing. Both are rejected.
 
     Raises:
-        ParseError: the output is empty, truncated or from another program, it is an error report or
+        ParseError: the output is truncated or from another program, it is an error report or
             the report of another test, or nothing was received.
     """
     report = _load(text)

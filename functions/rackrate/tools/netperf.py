@@ -142,7 +142,7 @@ def parse(text: str, test: Test) -> Measurement:
     An interrupted client prints all of them too, and exits with 0.
 
     Raises:
-        ParseError: the output is empty, truncated, from another program or of another test, the
+        ParseError: the output is truncated, from another program or of another test, the
             test ended early, its figures contradict each other, or no request was answered.
     """
     lines = _LINE.findall(text)

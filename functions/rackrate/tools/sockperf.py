@@ -228,7 +228,7 @@ def parse(text: str, test: Test) -> Measurement:
     """Parse the summary and the log of all messages. All figures come from the log.
 
     Raises:
-        ParseError: the output is empty, truncated or from another program, there is no response,
+        ParseError: the output is truncated or from another program, there is no response,
             the test ended early, or the log does not match the summary.
     """
     before, header, log = _COLOUR.sub("", text).partition(_HEADER)
