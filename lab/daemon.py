@@ -38,7 +38,8 @@ KUBERNETES_PORT = 6440
 PORTS_TO_TRY = 40
 # Kubernetes' programs write to these directories whatever their settings say. The inside mounts
 # memory on them, so that neither the host nor its own kubelet sees these files.
-BUILT_IN_DIRECTORIES = tuple(map(Path, ("/var/lib/cni", "/var/lib/kubelet", "/var/log/containers")))
+KUBELET_DIRECTORY = Path("/var/lib/kubelet")
+BUILT_IN_DIRECTORIES = (Path("/var/lib/cni"), KUBELET_DIRECTORY, Path("/var/log/containers"))
 # The state directory's name inside. A socket's path has at most 107 bytes, and one below a user's
 # home may be longer.
 INSIDE = Path("/run/lab")
@@ -302,6 +303,8 @@ def _inside(settings: Settings, listeners: list[int]) -> None:
         ["mkdir", str(INSIDE)],
         ["mount", "--bind", str(state_directory()), str(INSIDE)],
         ["mount", "--make-rshared", "/"],
+        # Each kubelet mounts a directory of its own here, which no other may see.
+        ["mount", "--make-private", str(KUBELET_DIRECTORY)],
         ["ip", "link", "set", "lo", "up"],
     ):
         subprocess.run(command, check=True)

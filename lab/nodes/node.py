@@ -14,6 +14,7 @@ from typing import Any
 
 from lab import control_groups
 from lab.aws.eks.infrastructure import NodeSpec
+from lab.daemon import KUBELET_DIRECTORY
 from lab.errors import LabError
 from lab.fabric.shaping import ipv6_block
 from lab.nodes import cni, containerd, coredns, kubelet
@@ -25,6 +26,13 @@ from lab.setup.image import PAUSE_IMAGE, TOOLS_IMAGE
 SCALE_LABEL = "rackrate.dev/network-scale"
 # RestartSec of kubelet.service and of containerd.service on Amazon Linux 2023.
 RESTART_SECONDS = 5.0
+# A kubelet listens on a socket below /var/lib/kubelet, whatever its settings say. Of two that start
+# at the same time, one would fail there. All other mounts stay shared with containerd.
+_OWN_KUBELET_DIRECTORY = (
+    *("unshare", "--mount", "--propagation", "unchanged", "sh", "-c"),
+    f'mount --no-mtab -t tmpfs -o mode=755 kubelet {KUBELET_DIRECTORY} && exec "$@"',
+    "sh",
+)
 
 
 @dataclass
@@ -81,6 +89,7 @@ class Node:
         self._run(
             "kubelet",
             [
+                *_OWN_KUBELET_DIRECTORY,
                 str(self.programs.kubernetes / "kubelet"),
                 f"--config={path}",
                 f"--kubeconfig={self._credentials()}",

@@ -101,6 +101,13 @@ def test_a_killed_program_starts_again_and_its_node_stays_ready(lab: Lab) -> Non
     eventually(lambda: lab.node_is_ready(node), seconds=20)
 
 
+def test_kubelets_that_start_at_the_same_time_have_directories_of_their_own(lab: Lab) -> None:
+    kubelets = lab.processes("--hostname-override", name="kubelet")
+    sockets = [f"/proc/{pid}/root/var/lib/kubelet/device-plugins/kubelet.sock" for pid in kubelets]
+    inodes = inside("stat", "--format=%d:%i", *sockets).split()
+    assert len(set(inodes)) == len(kubelets) >= 2
+
+
 def test_a_fault_ends_with_the_command_that_was_killed(lab: Lab) -> None:
     node = lab.nodes(placement_group=False)[0]
     device = next(link.device for link in links() if link.node == node)
