@@ -165,12 +165,17 @@ class CloudFormationResponse(BaseResponse):
                 body = self._body()
                 stack.template_body = body
                 self._stacks.add(stack)
+                stack.set_status("REVIEW_IN_PROGRESS", "User Initiated")
             else:
                 stack = self._stacks.find(self._get_param("StackName"))
                 previous = self._get_param("UsePreviousTemplate")
                 body = stack.template_body if previous else self._body()
             template = read_template(body)
         parameters = self._parameters(stack)
+        capabilities = self._get_param("Capabilities", [])
+        if all(r["Type"] != "AWS::CloudFormation::Stack" for r in template["Resources"].values()):
+            # Who reviews a change set has seen what its macros made (CreateChangeSet's reference).
+            capabilities = [*capabilities, "CAPABILITY_AUTO_EXPAND"]
         changes = changes_between(stack, template)
         unchanged = (
             kind == "UPDATE"
@@ -186,7 +191,7 @@ class CloudFormationResponse(BaseResponse):
             kind=kind,
             body=body,
             parameters=parameters,
-            capabilities=self._get_param("Capabilities", []),
+            capabilities=capabilities,
             tags=self._tags(),
             description=self._get_param("Description"),
             status="FAILED" if unchanged else "CREATE_COMPLETE",

@@ -1,8 +1,9 @@
 """Bucket policies with conditions; moto treats a condition that does not hold as a denial.
 
-On AWS a statement whose condition does not hold does not apply at all. The lab knows one condition
-key, `aws:SecureTransport`. Requests on the machine's loopback count as secure, because there is no
-network on which anybody could listen.
+On AWS a statement whose condition does not hold does not apply at all. The lab knows two condition
+keys. By `aws:SecureTransport`, requests on the machine's loopback count as secure, because there is
+no network on which anybody could listen. `aws:SourceAccount` is in the requests of AWS's services
+alone, none of which reads the lab's buckets.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from moto.s3.models import FakeBucket
 from lab.aws.iam.policies import holds
 
 _CONTEXT = {"aws:securetransport": ["true"]}
+_ABSENT = "aws:sourceaccount"
 
 
 def install() -> None:
@@ -41,7 +43,7 @@ def _get_permission(bucket: FakeBucket, action: str, resource: str) -> Any:
 def _holds(condition: dict[str, dict[str, Any]]) -> bool:
     for operator, keys in condition.items():
         for key in keys:
-            if key.lower() not in _CONTEXT:
+            if key.lower() not in {_ABSENT, *_CONTEXT}:
                 raise ValueError(
                     f"bucket policy condition {operator} on {key} is not evaluated by the lab"
                 )
