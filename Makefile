@@ -66,6 +66,16 @@ lab-env: setup ## Print the exports that point aws, kubectl and rackrate at the 
 lab-down: setup ## Remove the lab (root)
 	@$(python) -m lab down
 
+.PHONY: acceptance
+acceptance: setup ## Deploy the stack, try all it does, delete it, record AWS's answers (AWS; BUDGET=10 dollars, SHORT=1, PARTS='run draws', SET=…, DRY_RUN=1)
+	@$(if $(DRY_RUN),,.venv/bin/sam build >/dev/null)
+	@PYTHONPATH=functions:. $(python) -m acceptance $(BUDGET:%=--budget %) $(if $(SHORT),--short) \
+		$(PARTS:%=--part %) $(set) $(if $(DRY_RUN),--dry-run)
+
+.PHONY: lab-replay
+lab-replay: setup ## Hold the archive of an acceptance against what the lab answers to the same calls; ARCHIVE=file (root)
+	@$(python) -m lab replay $(ARCHIVE)
+
 .PHONY: bench
 bench: setup ## Compare the benchmark with bare iperf3 in the same lab (root)
 	@$(python) -m benchmarks.fidelity docs/plans/demo.json docs/plans/default.json

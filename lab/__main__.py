@@ -28,6 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab import daemon, faults, stack
+from lab import replay as replays
 from lab.aws.authorization.audit import RECORD_FILE, table_of
 from lab.errors import LabError
 from lab.fabric import truth as truths
@@ -86,6 +87,19 @@ def up(
             parameters=given,
         )
     _print_environment(status)
+
+
+@app.command(cls=Command)
+def replay(
+    archive: Annotated[Path, typer.Argument(help="what make acceptance wrote: acceptance.zip")],
+) -> None:
+    """List what AWS answered otherwise than a fresh lab does to the same calls (exit code 1)."""
+    with Progress(console) as progress:
+        found = replays.replay(archive, progress.say)
+    for difference in found:
+        console.print(difference, soft_wrap=True, markup=False)
+    console.print(f"{len(found)} differences.")
+    raise typer.Exit(1 if found else 0)
 
 
 @app.command(cls=Command)

@@ -31,7 +31,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from lab.aws import dynamodb, ecr, quotas, server_memory
+from lab.aws import cloud_trail, dynamodb, ecr, quotas, server_memory
 from lab.aws.account import REGION
 from lab.aws.api_errors import ApiError
 from lab.aws.authorization import authorizer as authorization
@@ -168,6 +168,7 @@ def serve(
     control_plane_logs.install()
     quotas.install()
     bucket_policies.install()
+    cloud_trail.install()
     capacity_reservations.install()
     limits.install()
     placement_groups.install()

@@ -22,6 +22,7 @@ from moto.core.responses import ActionResult, BaseResponse
 from moto.core.utils import get_service_model
 from moto.iam.exceptions import NotFoundException
 
+from lab.aws import cloud_trail
 from lab.aws.account import ACCOUNT_ID, REGION, arn
 from lab.aws.api_errors import ApiError
 from lab.aws.authorization.actions import Need, Request, launch_needs, needs
@@ -288,9 +289,10 @@ def install(authorizer: Authorizer) -> None:
 
     def call_action(self: BaseResponse) -> Any:
         refusal = authorizer.authorize(self)
-        if refusal is not None:
-            return _refused(self, refusal)
-        answer = _moto_call_action(self)
+        answer = _moto_call_action(self) if refusal is None else _refused(self, refusal)
+        session = authorizer.session(self.access_key)
+        if session is not None:
+            cloud_trail.note(self, *session, answer)
         if self.service_name == "iam" and not str(self._get_action()).startswith(_READING_IAM):
             authorizer.forget_policies()
         return answer

@@ -14,9 +14,9 @@ from lab.aws.account import arn
 from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.cloudformation.change_sets import ChangeSet, ChangeSets, changes_between
-from lab.aws.cloudformation.engine import Engine
+from lab.aws.cloudformation.engine import Engine, check_can_update
 from lab.aws.cloudformation.failures import StackError
-from lab.aws.cloudformation.preparation import read_template
+from lab.aws.cloudformation.preparation import prepare, read_template
 from lab.aws.cloudformation.stacks import ResourceState, Stack, Stacks, new_stack_id
 from lab.aws.cloudformation.template import BODY_BYTES, transforms_of
 from lab.aws.cloudformation.template_urls import read_template_url
@@ -163,19 +163,24 @@ class CloudFormationResponse(BaseResponse):
                     if stack.status != "REVIEW_IN_PROGRESS":
                         raise StackError("ValidationError", f"Stack [{stack.name}] already exists")
                 body = self._body()
-                stack.template_body = body
-                self._stacks.add(stack)
-                stack.set_status("REVIEW_IN_PROGRESS", "User Initiated")
             else:
                 stack = self._stacks.find(self._get_param("StackName"))
+                check_can_update(stack)
                 previous = self._get_param("UsePreviousTemplate")
                 body = stack.template_body if previous else self._body()
             template = read_template(body)
-        parameters = self._parameters(stack)
-        capabilities = self._get_param("Capabilities", [])
-        if all(r["Type"] != "AWS::CloudFormation::Stack" for r in template["Resources"].values()):
-            # Who reviews a change set has seen what its macros made (CreateChangeSet's reference).
-            capabilities = [*capabilities, "CAPABILITY_AUTO_EXPAND"]
+            parameters = self._parameters(stack)
+            capabilities = self._get_param("Capabilities", [])
+            kinds = {resource["Type"] for resource in template["Resources"].values()}
+            if "AWS::CloudFormation::Stack" not in kinds:
+                # Who reviews a change set has seen what its macros made (CreateChangeSet).
+                capabilities = [*capabilities, "CAPABILITY_AUTO_EXPAND"]
+            # Parameters and rules are checked before there is a change set, or a stack for it.
+            prepare(Stack(stack.stack_id, stack.name, body, parameters, capabilities, self._tags()))
+            if kind == "CREATE":
+                stack.template_body = body
+                self._stacks.add(stack)
+                stack.set_status("REVIEW_IN_PROGRESS", "User Initiated")
         changes = changes_between(stack, template)
         unchanged = (
             kind == "UPDATE"
@@ -359,6 +364,7 @@ def _describe(stack: Stack) -> dict[str, Any]:
         "StackStatus": stack.status,
         "StackStatusReason": stack.status_reason,
         "DisableRollback": stack.disable_rollback,
+        "EnableTerminationProtection": False,
         "Capabilities": stack.capabilities,
         "Outputs": list(stack.outputs.values()),
         "Tags": [{"Key": key, "Value": value} for key, value in stack.tags.items()],

@@ -23,6 +23,16 @@ from lab.aws.cloudformation.template import TemplateError
 LOG = logging.getLogger(__name__)
 
 
+def check_can_update(stack: Stack) -> None:
+    """Raise StackError for a stack whose status allows no update."""
+    never = ("ROLLBACK_COMPLETE", "DELETE_COMPLETE")
+    if not stack.status.endswith("_COMPLETE") or stack.status in never:
+        raise StackError(
+            "ValidationError",
+            f"Stack:{stack.stack_id} is in {stack.status} state and can not be updated.",
+        )
+
+
 class Engine:
     """Creates, updates and deletes stacks. `types` gets the engine and returns the resource types:
     the type of nested stacks creates stacks with it."""
@@ -57,14 +67,7 @@ class Engine:
         wait_for: bool = False,
     ) -> None:
         """Update a stack in place. Raises StackError if refused."""
-        if not stack.status.endswith("_COMPLETE") or stack.status in (
-            "ROLLBACK_COMPLETE",
-            "DELETE_COMPLETE",
-        ):
-            raise StackError(
-                "ValidationError",
-                f"Stack:{stack.stack_id} is in {stack.status} state and can not be updated.",
-            )
+        check_can_update(stack)
         candidate = Stack(
             stack.stack_id,
             stack.name,

@@ -397,6 +397,39 @@ def test_transforms_and_roles_need_capabilities(lab: Lab) -> None:
         )
 
 
+def test_change_set_is_refused_before_it_makes_a_stack(lab: Lab) -> None:
+    cloudformation = lab.client("cloudformation")
+    body = "Rules: {Never: {Assertions: [{Assert: !Equals [a, b], AssertDescription: never}]}}\n"
+    with pytest.raises(ClientError, match="never"):
+        cloudformation.create_change_set(
+            StackName="ruled-out",
+            ChangeSetName="c",
+            ChangeSetType="CREATE",
+            TemplateBody=body + "Resources: {Log: {Type: AWS::Logs::LogGroup}}",
+        )
+    with pytest.raises(ClientError, match="does not exist"):
+        cloudformation.describe_stacks(StackName="ruled-out")
+
+
+def test_change_set_needs_no_capability_for_macros_without_nested_stacks(lab: Lab) -> None:
+    cloudformation = lab.client("cloudformation")
+    made = cloudformation.create_change_set(
+        StackName="with-macros",
+        ChangeSetName="c",
+        ChangeSetType="CREATE",
+        TemplateBody=(
+            "Transform: AWS::Serverless-2016-10-31\nResources: {Log: {Type: AWS::Logs::LogGroup}}"
+        ),
+    )
+    events = cloudformation.describe_stack_events(StackName="with-macros")["StackEvents"]
+    assert [event["ResourceStatus"] for event in events] == ["REVIEW_IN_PROGRESS"]
+    cloudformation.execute_change_set(ChangeSetName=made["Id"])
+    eventually(
+        lambda: cloudformation.describe_stacks(StackName="with-macros")["Stacks"][0],
+        lambda found: found["StackStatus"] == "CREATE_COMPLETE",
+    )
+
+
 def test_change_set_creates_and_updates(lab: Lab) -> None:
     cloudformation = lab.client("cloudformation")
     body = "Resources: {Log: {Type: AWS::Logs::LogGroup, Properties: {RetentionInDays: 7}}}"

@@ -1,0 +1,135 @@
+"""Holds what one acceptance recorded against another: shapes, codes and the order of states.
+
+Both made the same calls, because the same script made them. So the answers of AWS and of the lab
+to one call can be compared, although every id, name and time differs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from acceptance.archive import Archive, Line
+
+#: What differs between any two accounts and times, by what stands for it.
+_CHANGING = (
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)?"), "TIME"),
+    (re.compile(r"\b[0-9a-f]{8,}\b"), "HEX"),
+    (re.compile(r"-[A-Z0-9]{11,13}\b"), "-NAME"),
+    (re.compile(r"-[a-z0-9]{11,13}(?![a-z0-9-])"), "-NAME"),
+    (re.compile(r"[A-Za-z0-9+/=_-]{60,}"), "TOKEN"),
+    (re.compile(r"\d+"), "N"),
+)
+#: Fields whose values are the states that something goes through.
+_STATE = re.compile(r"(?:^|[.])(?:status|\w*Status|state|phase)$")
+#: The answers that are a history, and the field by which one thing is followed through it.
+_HISTORIES = {"DescribeStackEvents": ("StackEvents", "LogicalResourceId", "ResourceStatus")}
+
+
+@dataclass
+class Answers:
+    """The answers to one call, which may have been repeated."""
+
+    codes: list[str] = field(default_factory=list)
+    shapes: list[frozenset[str]] = field(default_factory=list)
+    states: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+
+def differences(recorded: Archive, replayed: Archive) -> list[str]:
+    """Every difference between the answers of `recorded` and of `replayed`, a sentence each."""
+    first, second = _by_call(recorded.calls), _by_call(replayed.calls)
+    found = []
+    for call in sorted(first.keys() | second.keys()):
+        if call not in second:
+            found.append(f"{call}: only the archive has this call")
+        elif call not in first:
+            found.append(f"{call}: only the replay made this call")
+        else:
+            found += [f"{call}: {text}" for text in _between(first[call], second[call])]
+    calls, again = _by_function(recorded.functions), _by_function(replayed.functions)
+    found += [f"functions: only the archive has {each}" for each in sorted(calls - again)]
+    return found + [f"functions: only the replay has {each}" for each in sorted(again - calls)]
+
+
+def _by_call(lines: Iterable[Line]) -> Mapping[str, Answers]:
+    answers: dict[str, Answers] = defaultdict(Answers)
+    for line in lines:
+        parameters = _constant(json.dumps(line["parameters"], sort_keys=True))
+        call = f"{line['part']}, {line['program']}: {line['service']} {line['operation']}"
+        _add(answers[f"{call} {parameters}"], line)
+    return answers
+
+
+def _add(answers: Answers, line: Line) -> None:
+    error = line["error"]
+    code = f"{line['status']} {_constant(error['Code'])}" if error else str(line["status"])
+    if code not in answers.codes:
+        answers.codes.append(code)
+    if error:
+        return
+    answers.shapes.append(frozenset(_paths(line["answer"])))
+    history = _HISTORIES.get(line["operation"])
+    if history is not None:
+        items, name, state = history
+        for event in reversed(line["answer"].get(items, [])):
+            _follow(answers.states[_constant(str(event.get(name)))], str(event.get(state)))
+        return
+    for path, value in _values(line["answer"]):
+        if "[]" not in path and _STATE.search(path) and isinstance(value, str):
+            _follow(answers.states[path], value)
+
+
+def _follow(states: list[str], state: str) -> None:
+    if state not in states:
+        states.append(state)
+
+
+def _between(recorded: Answers, replayed: Answers) -> Iterable[str]:
+    if recorded.codes != replayed.codes:
+        yield f"codes {', '.join(recorded.codes)}; in the replay {', '.join(replayed.codes)}"
+    ever, again = frozenset().union(*recorded.shapes), frozenset().union(*replayed.shapes)
+    if recorded.shapes and replayed.shapes:
+        for path in sorted(ever - again):
+            yield f"only the archive's answer has {path}"
+        for path in sorted(again - ever):
+            yield f"only the replay's answer has {path}"
+    for name in sorted(recorded.states.keys() & replayed.states.keys()):
+        one, other = recorded.states[name], replayed.states[name]
+        common = [state for state in other if state in one]
+        if [state for state in one if state in other] != common or one[-1] != other[-1]:
+            yield f"{name} is {' → '.join(one)}; in the replay {' → '.join(other)}"
+
+
+def _by_function(lines: Sequence[Line]) -> set[str]:
+    return {
+        _constant(f"{line['function']} {line.get('call', line.get('level'))} {line['error']}")
+        for line in lines
+    }
+
+
+def _constant(text: str) -> str:
+    for pattern, name in _CHANGING:
+        text = pattern.sub(name, text)
+    return text
+
+
+def _values(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _values(each, f"{path}.{_constant(key)}" if path else _constant(key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _values(each, f"{path}[]")
+    else:
+        yield path, value
+
+
+def _paths(answer: Any) -> Iterable[str]:
+    """Each field with its type; a number may be whole in one answer and not in another."""
+    kinds = {int: "number", float: "number", str: "string", bool: "boolean", type(None): "null"}
+    return (f"{path} ({kinds[type(value)]})" for path, value in _values(answer))

@@ -1,0 +1,1 @@
+"""Tests of the acceptance that need no stack."""
