@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from acceptance.archive import Archive
@@ -19,39 +19,52 @@ from lab.up import bring_up
 def replay(path: Path, say: Callable[[str], None]) -> list[str]:
     """Run the parts of the archive `path` in a fresh lab, and return each difference.
 
-    The nodes pull the lab's image of the tools; the stack's other parameters are the archive's.
     Raises LabError for a file that is no archive, and for an acceptance that did not begin.
     """
     try:
         recorded = Archive.read(path)
     except (OSError, ValueError, KeyError) as error:
         raise LabError(f"{path} cannot be read: {error}") from None
+    with tempfile.TemporaryDirectory() as directory:
+        options = [f"--part={part}" for part in recorded.header["parts"]]
+        archive, _ = accepted(options, recorded.header["parameters"], Path(directory), say)
+        return differences(recorded, Archive.read(archive))
+
+
+def accepted(
+    options: Sequence[str],
+    parameters: Mapping[str, str],
+    directory: Path,
+    say: Callable[[str], None],
+) -> tuple[Path, str]:
+    """Run an acceptance in a fresh lab: its archive, and what it printed.
+
+    The nodes pull the lab's image of the tools, whatever `parameters` name. Raises LabError when
+    the acceptance did not begin.
+    """
     status = bring_up(say, tied=True, deploy=False)
     try:
         say("building the stack (sam build)")
         stack.build()
-        parameters = {**recorded.header["parameters"], "ToolImage": str(status["tools_image"])}
-        with tempfile.TemporaryDirectory() as directory:
-            say(f"trying {', '.join(recorded.header['parts'])}")
-            variables = stack.child_environment(status)
-            done = subprocess.run(
-                [
-                    *(sys.executable, "-m", "acceptance", "--out", directory),
-                    *(f"--part={part}" for part in recorded.header["parts"]),
-                    *(f"--set={name}={value}" for name, value in parameters.items()),
-                ],
-                env=variables | {"PYTHONPATH": os.pathsep.join(("functions", "."))},
-                cwd=stack.REPOSITORY,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            archive = Path(directory) / "acceptance.zip"
-            if not archive.exists():
-                raise LabError(
-                    f"The acceptance did not begin: {(done.stdout + done.stderr)[-300:]}"
-                )
-            return differences(recorded, Archive.read(archive))
+        given = {**parameters, "ToolImage": str(status["tools_image"])}
+        say(f"trying {' '.join(options)}")
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "acceptance", "--out", str(directory), *options),
+                *(f"--set={name}={value}" for name, value in given.items()),
+            ],
+            env=stack.child_environment(status)
+            | {"PYTHONPATH": os.pathsep.join(("functions", "."))},
+            cwd=stack.REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        printed = done.stdout + done.stderr
+        archive = directory / "acceptance.zip"
+        if not archive.exists():
+            raise LabError(f"The acceptance did not begin: {printed[-300:]}")
+        return archive, printed
     finally:
         say("taking the lab down")
         daemon.stop()

@@ -44,6 +44,7 @@ GROUPS = {
     "test_network_options": "options of the network",
     "test_workloads": "workloads",
     "test_daemon": "no stack",
+    "test_acceptance": "no stack",
     "test_ipv6": "IPv6",
 }
 SHARED = "shared stack"

@@ -135,7 +135,7 @@ def test_a_sweep_over_releases_of_the_image_replaces_the_nodes_and_goes_back(lab
         return found
 
     newest = group("Treatment")["releaseVersion"]
-    older = newest.replace("20260701", "20260601")
+    older = newest.replace("20260714", "20260625")
     assert older != newest
     sweep = f"ami_release={newest},{older}"
     told = campaign(lab, "released", "--sweep", sweep, "--runs-per-step", "1")
@@ -187,7 +187,7 @@ def test_a_sweep_over_instance_types_starts_nodes_of_each_type_and_leaves_no_ver
     ("sweep", "blamed"),
     [
         ("instance_type=c5.large,c7g.large", "sweep.instance_type[1]: the nodes' image"),
-        ("ami_release=1.36.3-20260701,1.2.3-20200101", "sweep.ami_release[1]: EC2 has no image"),
+        ("ami_release=1.36.2-20260714,1.2.3-20200101", "sweep.ami_release[1]: EC2 has no image"),
         ("nodes=2,501", "sweep.nodes[1]: 501 in each arm"),
         ("vpc_cni=v1.21.1-eksbuild.1,v1.0.0-eksbuild.1", "sweep.vpc_cni[1]: EKS does not offer"),
     ],

@@ -49,7 +49,7 @@ class Images:
     @property
     def example(self) -> str:
         """A release version in their form."""
-        return "1.29.0-c55d099a" if self.is_bottlerocket else f"{self.kubernetes}.3-20260701"
+        return "1.29.0-c55d099a" if self.is_bottlerocket else f"{self.kubernetes}.2-20260714"
 
     def release_of(self, name: str, description: str) -> str | None:
         """The release version of an image; None if its name or description has none."""

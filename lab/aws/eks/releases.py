@@ -17,9 +17,9 @@ from lab.aws.clients import ClientFactory
 from lab.aws.eks.validation import invalid
 
 #: The dates of the lab's releases, and the version of Bottlerocket of that date; the newest last.
-_RELEASES = {"20260601": "1.61.0-3f5a2c1d", "20260701": "1.62.0-9b7e4d2a"}
+_RELEASES = {"20260625": "1.61.0-3f5a2c1d", "20260714": "1.62.0-9b7e4d2a"}
 #: The patch version of Kubernetes in every release of Amazon Linux.
-_PATCH = 3
+_PATCH = 2
 
 
 @dataclass(frozen=True)
