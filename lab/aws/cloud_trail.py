@@ -40,6 +40,8 @@ def note(response: BaseResponse, role_arn: str, caller: str, answer: Any) -> Non
     told = {"eventName": operation, "eventSource": f"{source}.amazonaws.com"}
     if failed:
         told["errorCode"] = (failed[1] or failed[2]).decode()
+    issuer = {"type": "Role", "arn": role_arn}
+    identity = {"type": "AssumedRole", "arn": caller, "sessionContext": {"sessionIssuer": issuer}}
     event = {
         "EventId": str(uuid.uuid4()),
         "EventName": operation,
@@ -47,7 +49,7 @@ def note(response: BaseResponse, role_arn: str, caller: str, answer: Any) -> Non
         "EventSource": told["eventSource"],
         "Username": caller.rpartition("/")[2],
         "Resources": [],
-        "CloudTrailEvent": json.dumps({**told, "userIdentity": {"arn": caller, "role": role_arn}}),
+        "CloudTrailEvent": json.dumps({**told, "userIdentity": identity}),
     }
     with _lock:
         _events.append(event)
