@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.aws.account import ACCOUNT_ID
+from lab.aws.account import ACCOUNT_ID, arn
 from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 
@@ -50,7 +50,11 @@ class GlueDatabase(ResourceType):
         return Created(name)
 
     def delete(self, context: ResourceContext) -> None:
-        context.client("glue").delete_database(Name=context.state.physical_id)
+        name, glue = str(context.state.physical_id), context.client("glue")
+        # moto keeps the tags of a database that is gone.
+        tags = list(context.tags())
+        glue.untag_resource(ResourceArn=arn("glue", f"database/{name}"), TagsToRemove=tags)
+        glue.delete_database(Name=name)
 
 
 class GlueTable(ResourceType):
