@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 ACCOUNT_ID = "123456789012"
 REGION = "us-east-1"
+#: The account's plan, FREE or PAID.
+PLAN = "PAID"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from lab.aws import cloud_trail, dynamodb, ecr, quotas, server_memory
+from lab.aws import cloud_trail, dynamodb, ecr, free_tier, quotas, server_memory
 from lab.aws.account import REGION
 from lab.aws.api_errors import ApiError
 from lab.aws.authorization import authorizer as authorization
@@ -187,6 +187,8 @@ def serve(
     responses = CustomResourceResponses(endpoint_url)
     apis = _apis(clients, stacks, clusters, runtime, responses, infrastructure)
     dispatcher = DomainDispatcherApplication(lambda service: _create_app(service, apis))
+    own_hosts = (free_tier.NAME, free_tier.HOSTS)
+    dispatcher.backend_url_patterns = [own_hosts, *dispatcher.backend_url_patterns]
     log = RequestLog(state_directory / "requests.log")
     karpenter = Karpenter(clients, infrastructure)
     api_faults = ApiFaults(lambda key: found[0] if (found := authorizer.session(key)) else None)
@@ -259,6 +261,7 @@ def _apis(
         "eks": lambda: EksResponse(
             clusters=clusters, control_planes=control_planes, node_groups=node_groups
         ),
+        free_tier.NAME: free_tier.FreeTierResponse,
     }
 
 

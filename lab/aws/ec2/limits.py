@@ -1,4 +1,5 @@
-"""EC2 refuses what is beyond the account's quotas: vCPUs, VPCs, elastic IP addresses, NAT gateways.
+"""EC2 refuses what is beyond the account's quotas: vCPUs, VPCs, elastic IP addresses, NAT gateways;
+and the instance types that the account's plan does not have.
 
 On-Demand instances count while they are pending or running. An active capacity reservation counts
 whole, used or not (EC2 user guide, "On-Demand Instance quotas", and the limitations in "Reserve
@@ -14,7 +15,7 @@ from typing import Any
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import EC2Backend
 
-from lab.aws import quotas
+from lab.aws import account, quotas
 from lab.aws.ec2.capacity_reservations import RESERVATIONS
 
 _COUNTED = frozenset({"pending", "running"})
@@ -67,6 +68,21 @@ def _check_nat_gateways(backend: EC2Backend, subnet_id: str, *_: Any, **__: Any)
     if there >= quotas.QUOTAS[quotas.NAT_GATEWAYS_PER_ZONE].value:
         raise EC2ClientError(
             "NatGatewayLimitExceeded", "The maximum number of NAT Gateways has been reached."
+        )
+
+
+def check_plan(backend: EC2Backend, instance_type: str) -> None:
+    """Check a launch against the account's plan. Raises EC2ClientError InvalidParameterCombination.
+
+    EC2's words are in https://github.com/LinkedInLearning/learning-terraform-3087701/issues/345.
+    """
+    described = backend.describe_instance_types([instance_type])[0]
+    if account.PLAN == "FREE" and not described.get("FreeTierEligible"):
+        raise EC2ClientError(
+            "InvalidParameterCombination",
+            "The specified instance type is not eligible for Free Tier. For a list of Free Tier"
+            " instance types, run 'describe-instance-types' with the filter"
+            " 'free-tier-eligible=true'.",
         )
 
 

@@ -48,6 +48,7 @@ def _run_instances(self: EC2Response) -> ActionResult:
         count = int(self._get_param("MaxCount", "1"))
         partitions = _partitions(self, group, placement.get("PartitionNumber"), count)
         instance_type = self._get_param("InstanceType", "m1.small")
+        limits.check_plan(self.ec2_backend, instance_type)
         reservation_id = capacity_reservations.choose(
             self.ec2_backend,
             self._get_param("CapacityReservationSpecification", {}) or {},

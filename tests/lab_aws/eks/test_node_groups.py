@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lab.aws import quotas
+from lab.aws import account, quotas
 from tests.lab_aws.region import Lab, RecordedCluster, eventually
 from tests.templates.cloudformation import ROOT
 
@@ -332,6 +332,15 @@ def test_an_eighth_instance_of_a_spread_group_is_refused(cluster: Setup) -> None
     code, message = cluster.issue(desired=8, Placement={"GroupName": name})
     assert code == "AsgInstanceLaunchFailures"
     assert "at most 7 running instances" in message
+
+
+def test_the_free_plan_keeps_nodes_of_other_types_from_starting(
+    cluster: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account, "PLAN", "FREE")
+    code, message = cluster.issue(desired=1)
+    assert code == "AsgInstanceLaunchFailures"
+    assert "InvalidParameterCombination - The specified instance type is not eligible" in message
 
 
 def test_host_spread_is_for_outposts_only(cluster: Setup) -> None:
