@@ -1,4 +1,5 @@
-"""The quotas of the lab's account: EC2's, VPC's, EKS's and Lambda's concurrency, which moto lacks.
+"""The quotas of the lab's account, which moto lacks: EC2's, VPC's, EKS's, CodeBuild's and Lambda's
+concurrency.
 
 The codes, the names and the defaults are AWS's, in the form of an account that is new. The applied
 values are the lab's: those of an account whose owner has asked for more of what the lab uses.
@@ -23,6 +24,8 @@ CONCURRENT_EXECUTIONS = 1000
 VPCS = ("vpc", "L-F678F1CE")
 NAT_GATEWAYS_PER_ZONE = ("vpc", "L-FE5A380F")
 ELASTIC_ADDRESSES = ("ec2", "L-0263D0A3")
+LINUX_LARGE_BUILDS = ("codebuild", "L-4DDC4A99")
+ARM_LARGE_BUILDS = ("codebuild", "L-596BEAB4")
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ QUOTAS = {
     VPCS: Quota("VPCs per Region", 5.0, 50.0),
     NAT_GATEWAYS_PER_ZONE: Quota("NAT gateways per Availability Zone", 5.0, 20.0),
     ("eks", "L-BD136A63"): Quota("Nodes per managed node group", 450.0, float(NODES_PER_GROUP)),
+    LINUX_LARGE_BUILDS: Quota("Concurrently running builds for Linux/Large environment", 1.0, 10.0),
+    ARM_LARGE_BUILDS: Quota("Concurrently running builds for ARM/Large environment", 1.0, 10.0),
 }
 
 # The letters that an instance type begins with, by the code of the quota that counts it. Types
@@ -78,6 +83,7 @@ _FAMILIES = {
 _CODES = {family: code for code, families in _FAMILIES.items() for family in families}
 
 _SERVICES = {
+    "codebuild": "AWS CodeBuild",
     "ec2": "Amazon Elastic Compute Cloud (Amazon EC2)",
     "eks": "Amazon Elastic Kubernetes Service (Amazon EKS)",
     "vpc": "Amazon Virtual Private Cloud (Amazon VPC)",

@@ -6,6 +6,10 @@ all this with the service role's credentials. The environment variables REPOSITO
 name the repository and the tag. The manifest's one layer says what it is. The lab's nodes do not
 pull either: for every reference that is pushed to the emulated registry they run the lab's own
 image of the tools. So the lab cannot tell whether a Dockerfile builds.
+
+Builds beyond the account's quota of their environment wait in a queue, and CodeBuild refuses those
+beyond five times that number (CodeBuild user guide, "Builds in AWS CodeBuild"). The lab keeps only
+the quotas of the environments Linux/Large and ARM/Large.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import math
 import threading
 import time
 import uuid
@@ -29,6 +34,7 @@ from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
 from lab.aws.ecr import push_image
 from lab.aws.iam.identity import assume_role
+from lab.aws.quotas import ARM_LARGE_BUILDS, LINUX_LARGE_BUILDS, QUOTAS
 
 LOG = logging.getLogger(__name__)
 
@@ -42,6 +48,15 @@ _PHASES = (
     "UPLOAD_ARTIFACTS",
     "FINALIZING",
 )
+_BEFORE_START = ("SUBMITTED", "QUEUED")
+
+_CONCURRENT_BUILDS = {
+    ("LINUX_CONTAINER", "BUILD_GENERAL1_LARGE"): LINUX_LARGE_BUILDS,
+    ("ARM_CONTAINER", "BUILD_GENERAL1_LARGE"): ARM_LARGE_BUILDS,
+}
+#: The builds that the queue takes, as a multiple of those that may run.
+_QUEUE = 5
+_MINUTE_SECONDS = 60.0
 
 
 class BuildFailure(Exception):
@@ -55,7 +70,7 @@ class CodeBuild:
         self._endpoint_url = endpoint_url
         self.projects: dict[str, dict[str, Any]] = {}
         self.builds: dict[str, dict[str, Any]] = {}
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
 
     def project(self, name: str) -> dict[str, Any]:
         """The project of this name or ARN. Raises the API's error."""
@@ -126,7 +141,14 @@ class CodeBuild:
             "buildComplete": False,
             "logs": _log_location(name, identity, logs.get("cloudWatchLogs") or {}),
         }
-        self.builds[identity] = build
+        with self._changed:
+            most = _QUEUE * _most_at_once(build)
+            if self._count(build, queued=True) >= most:
+                raise ApiError(
+                    "AccountLimitExceededException",
+                    f"Cannot have more than {most:g} builds in queue for the account",
+                )
+            self.builds[identity] = build
         answer = {**build, "phases": []}
         threading.Thread(target=self._run, args=(build,), name="codebuild", daemon=True).start()
         return answer
@@ -143,11 +165,12 @@ class CodeBuild:
 
     def _run(self, build: dict[str, Any]) -> None:
         work = {
+            "QUEUED": self._wait,
             "DOWNLOAD_SOURCE": self._download_source,
             "BUILD": self._check_variables,
             "POST_BUILD": self._push,
         }
-        for name in ("SUBMITTED", "QUEUED", *_PHASES):
+        for name in (*_BEFORE_START, *_PHASES):
             if build["buildComplete"]:
                 return
             phase: dict[str, Any] = {"phaseType": name, "startTime": now()}
@@ -157,24 +180,48 @@ class CodeBuild:
             failure = _attempt(work.get(name), build)
             phase["endTime"] = now()
             phase["durationInSeconds"] = int(time.monotonic() - started)
-            phase["phaseStatus"] = "FAILED" if failure else "SUCCEEDED"
+            failed = "TIMED_OUT" if name == "QUEUED" else "FAILED"
+            phase["phaseStatus"] = failed if failure else "SUCCEEDED"
             if name in _PHASES:
                 outcome = f"Phase complete: {name} State: {phase['phaseStatus']} {failure or ''}"
                 self._log(build, outcome.strip())
             if failure:
                 phase["contexts"] = [{"statusCode": "COMMAND_EXECUTION_ERROR", "message": failure}]
-                self._end(build, "FAILED")
+                self._end(build, failed)
                 return
         self._end(build, "SUCCEEDED")
 
+    def _count(self, build: Mapping[str, Any], *, queued: bool) -> int:
+        """How many builds in the environment of this one are queued, or run."""
+        return sum(
+            not one["buildComplete"] and (one["currentPhase"] in _BEFORE_START) == queued
+            for one in self.builds.values()
+            if _environment(one) == _environment(build)
+        )
+
+    def _wait(self, build: dict[str, Any]) -> None:
+        """Wait in the queue until the build may run, or is stopped."""
+
+        def is_over() -> bool:
+            may_run = self._count(build, queued=False) < _most_at_once(build)
+            return may_run or build["buildComplete"]
+
+        seconds = build["queuedTimeoutInMinutes"] * _MINUTE_SECONDS
+        with self._changed:
+            if not self._changed.wait_for(is_over, seconds):
+                raise BuildFailure("Build has timed out.")
+            if not build["buildComplete"]:
+                build["currentPhase"] = _PHASES[0]
+
     def _end(self, build: dict[str, Any], status: str) -> None:
-        with self._lock:
+        with self._changed:
             if build["buildComplete"]:
                 return
             build["phases"].append({"phaseType": "COMPLETED", "startTime": now()})
             build["currentPhase"], build["endTime"] = "COMPLETED", now()
             build["buildStatus"] = status
             build["buildComplete"] = True
+            self._changed.notify_all()
 
     def _clients(self, build: Mapping[str, Any]) -> ClientFactory:
         credentials = assume_role(build["serviceRole"], "AWSCodeBuild")
@@ -242,6 +289,15 @@ def _attempt(work: Callable[[dict[str, Any]], None] | None, build: dict[str, Any
         LOG.exception("build %s", build["id"])
         return f"{type(error).__name__}: {error}"
     return None
+
+
+def _environment(build: Mapping[str, Any]) -> tuple[str, str]:
+    return build["environment"]["type"], build["environment"]["computeType"]
+
+
+def _most_at_once(build: Mapping[str, Any]) -> float:
+    quota = _CONCURRENT_BUILDS.get(_environment(build))
+    return QUOTAS[quota].value if quota else math.inf
 
 
 def _variables(build: Mapping[str, Any]) -> dict[str, str]:
