@@ -15,6 +15,7 @@ import pytest
 from rackrate_cli.main import app
 from typer.testing import CliRunner, Result
 
+from lab.aws import account
 from lab.stack import REPOSITORY
 from tests.lab_aws.kubernetes_api import served
 from tests.lab_aws.own_stack import IMAGE
@@ -273,8 +274,13 @@ def test_a_directory_is_deployed_changed_and_removed_with_its_bucket(
 
 
 def test_a_refused_deployment_says_why_and_down_removes_it(
-    lab: Lab, served_clusters: None, published: Path, rackrate: Rackrate
+    lab: Lab,
+    served_clusters: None,
+    published: Path,
+    rackrate: Rackrate,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(account, "PLAN", "FREE")
     stacks, buckets = _stacks(lab), _buckets(lab)
     s3 = lab.client("s3")
     s3.create_bucket(Bucket="published")
@@ -288,7 +294,9 @@ def test_a_refused_deployment_says_why_and_down_removes_it(
         done = rackrate("up", *stack, "--release", url, "--type", "t3.large")
         assert done.exit_code == 1, done.stderr
         assert "ROLLBACK_COMPLETE" in done.stderr
-        assert "(Preflight: PreflightFailed: InstanceType t3.large: it cannot be in" in done.stderr
+        refused = "InstanceType t3.large: the account has AWS's Free plan"
+        assert f"(Preflight: PreflightFailed: (1) {refused}" in done.stderr
+        assert "(2) InstanceType t3.large: it cannot be in" in done.stderr
         assert "RequestId" not in done.stderr
         again = rackrate("up", *stack, "--release", url)
         assert (again.exit_code, "rackrate down --stack refused" in again.stderr) == (2, True)

@@ -109,6 +109,22 @@ def node_group_faults(nodes: int, groups: int, nodes_per_group: float | None) ->
         )
 
 
+def free_plan_faults(instance_types: Mapping[str, str]) -> Iterator[Fault]:
+    """The faults of instance types that an account with the Free plan cannot start.
+
+    Args:
+        instance_types: the types, by parameter.
+    """
+    for parameter, instance_type in instance_types.items():
+        yield Fault(
+            f"{parameter} {instance_type}",
+            "the account has AWS's Free plan, and EC2 starts only types that are eligible for Free"
+            " Tier there, none of which can be in a cluster placement group",
+            "upgrade the account to the Paid plan, which costs nothing by itself and keeps your"
+            " credits (aws freetier upgrade-account-plan --account-plan-type PAID)",
+        )
+
+
 def network_faults(quotas: Quotas, zone: str) -> Iterator[Fault]:
     """The faults of a VPC, an elastic IP address or a NAT gateway for which there is no room.
 

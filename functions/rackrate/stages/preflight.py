@@ -23,7 +23,7 @@ from rackrate.stack.preflight import (
     check_existing_cluster,
     check_new_cluster,
 )
-from rackrate.stack.quotas import Quotas, Use
+from rackrate.stack.quotas import Quotas, Use, free_plan_faults
 from rackrate.stack.updates import changes_cluster, replaces_node_groups, update_faults
 from rackrate_text.quotas import (
     COUNTED_INSTANCES,
@@ -63,6 +63,7 @@ def serve_request(
     ec2: Any,
     eks: Any,
     quotas: Any,
+    free_tier: Any,
     cloudformation: Any,
     patience: Patience,
 ) -> Answer:
@@ -73,6 +74,7 @@ def serve_request(
         ec2: a boto3 client.
         eks: a boto3 client.
         quotas: a boto3 client of Service Quotas.
+        free_tier: a boto3 client of AWS Free Tier.
         cloudformation: a boto3 client.
         patience: for the function's role, which may be seconds old.
 
@@ -96,11 +98,13 @@ def serve_request(
     changed = update_faults(old, properties, earlier) if old else []
     if changed and changes_cluster(old, properties):
         raise PreflightFailed(changed)
+    looked = _Looking(ec2, quotas, patience, account=event["StackId"].split(":")[4])
     if request.existing_cluster_name:
         return patience.ask(lambda: _existing(request, changed, ec2=ec2, eks=eks))
     is_replaced = replaces_node_groups(old, properties)
     facts = patience.ask(lambda: _facts(request, old, ec2, is_replaced=is_replaced))
-    looked = _Looking(ec2, quotas, patience, account=event["StackId"].split(":")[4])
+    if is_replaced or not old:
+        changed += free_plan_faults(looked.at_plan(facts, free_tier))
     found = looked.at_quotas(request, facts, old, is_replaced=is_replaced)
     zones, faults = check_new_cluster(request, replace(facts, quotas=found), earlier)
     for warning in looked.warnings:
@@ -174,7 +178,10 @@ def _type(name: str, ec2: Any) -> tuple[Json | None, frozenset[str]]:
 
 
 class _Looking:
-    """Looks at the account's quotas. What AWS does not tell becomes a warning and stops nothing."""
+    """Looks at the account's quotas and its plan.
+
+    What AWS does not tell becomes a warning and stops nothing.
+    """
 
     def __init__(self, ec2: Any, quotas: Any, patience: Patience, *, account: str) -> None:
         self._ec2, self._quotas, self._patience = ec2, quotas, patience
@@ -228,13 +235,29 @@ class _Looking:
             vcpus or (), nodes_per_group, vpcs, addresses, nat_gateways, nat_gateway_quota
         )
 
-    def _look[Found](self, what: str, question: Callable[[], Found]) -> Found | None:
+    def at_plan(self, facts: Facts, free_tier: Any) -> dict[str, str]:
+        """The instance types that the account's plan does not start, by parameter."""
+        types = {"InstanceType": facts.instance_type, "LoadInstanceType": facts.load_type}
+        barred = {
+            parameter: described["InstanceType"]
+            for parameter, described in types.items()
+            if described and not described["FreeTierEligible"]
+        }
+        if not barred:
+            return {}
+        ask = free_tier.get_account_plan_state
+        plan = self._look("account's plan", ask, "it is the Free plan")
+        return barred if plan and plan["accountPlanType"] == "FREE" else {}
+
+    def _look[Found](
+        self, what: str, question: Callable[[], Found], risk: str = "the quota is too small"
+    ) -> Found | None:
         try:
             return self._patience.ask(question)
         except (ClientError, BotoCoreError) as error:
             self.warnings.append(
-                f"The preflight did not compare the {what} with what is in use: {error}. If the"
-                " quota is too small, the deployment fails later."
+                f"The preflight did not check the {what}: {error}. If {risk}, the deployment fails"
+                " later."
             )
             return None
 

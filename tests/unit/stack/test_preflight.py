@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
@@ -625,7 +625,17 @@ def clients(aws):
     capacity_reservations.install()
     lab_quotas.install()
     known = {name: aws.client(name) for name in ("ec2", "eks", "service-quotas")}
-    return known | {"cloudformation": StackOf("UPDATE_IN_PROGRESS")}
+    return known | {"cloudformation": StackOf("UPDATE_IN_PROGRESS"), "freetier": FreeTier("PAID")}
+
+
+class FreeTier:
+    """AWS Free Tier with an account of this plan."""
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def get_account_plan_state(self):
+        return {"accountPlanType": self.plan, "accountPlanStatus": "ACTIVE"}
 
 
 class StackOf:
@@ -646,6 +656,7 @@ def ask(clients, kind="Create", changes=None, patience=None, **extra):
         ec2=clients["ec2"],
         eks=clients["eks"],
         quotas=clients["service-quotas"],
+        free_tier=clients["freetier"],
         cloudformation=clients["cloudformation"],
         patience=patience or Patience([]),
     )
@@ -945,6 +956,77 @@ def test_other_faults_are_told_when_quotas_cannot_be(clients):
     refusing = Refusing(clients["service-quotas"], "AccessDeniedException")
     bad = {"InstanceType": "t3.large"}
     assert "cannot be in a cluster" in refusal({**clients, "service-quotas": refusing}, changes=bad)
+
+
+# -- the account's plan
+
+
+def test_a_type_that_the_free_plan_does_not_start_is_refused_with_the_remedy(clients):
+    free = {**clients, "freetier": FreeTier("FREE")}
+    assert refusal(free) == (
+        "InstanceType c5.large: the account has AWS's Free plan, and EC2 starts only types that are"
+        " eligible for Free Tier there, none of which can be in a cluster placement group; upgrade"
+        " the account to the Paid plan, which costs nothing by itself and keeps your credits (aws"
+        " freetier upgrade-account-plan --account-plan-type PAID)"
+    )
+    small = {"InstanceType": "m7i-flex.large", "TreatmentStrategy": "none"}
+    assert ask(free, changes=small).data["Warnings"] == "none"
+    load = {**small, "LoadNodeCount": "2", "LoadInstanceType": "c5.large"}
+    assert refusal(free, changes=load).startswith("LoadInstanceType c5.large: the account has")
+
+
+def test_no_type_of_the_free_plan_can_be_in_a_cluster_placement_group(clients):
+    eligible = [{"Name": "free-tier-eligible", "Values": ["true"]}]
+    types = clients["ec2"].describe_instance_types(Filters=eligible)["InstanceTypes"]
+    assert "m7i-flex.large" in [one["InstanceType"] for one in types]
+    for described in types:
+        assert "cluster" not in described["PlacementGroupInfo"]["SupportedStrategies"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "Get"),
+        ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": "no"}}, "Get"),
+        ConnectTimeoutError(endpoint_url="https://freetier.test"),
+    ],
+)
+def test_a_plan_that_aws_does_not_tell_is_a_warning_and_stops_nothing(clients, error):
+    class Silent:
+        def get_account_plan_state(self):
+            raise error
+
+    warnings = ask({**clients, "freetier": Silent()}).data["Warnings"]
+    assert warnings == (
+        f"The preflight did not check the account's plan: {error}. If it is the Free plan, the"
+        " deployment fails later."
+    )
+
+
+def test_only_an_update_that_makes_nodes_of_another_type_asks_for_the_plan(clients):
+    free = {**clients, "freetier": FreeTier("FREE")}
+    update(free, {"MaxPods": "20"})
+    with pytest.raises(PreflightFailed, match="AWS's Free plan"):
+        update(free, {"InstanceType": "c5.xlarge"})
+
+
+def test_no_answer_of_the_plan_costs_more_than_three_seconds(clients, monkeypatch):
+    from handlers import preflight as handler
+
+    given = {}
+
+    def client(name, config=None):
+        given[name] = config
+        return clients[name]
+
+    monkeypatch.setattr(handler.aws.session(), "client", client)
+    with listener() as (url, told):
+        event = cloudformation_request("Create", PROPERTIES, ResponseURL=url)
+        handler.handler(event, Context())
+    assert only(told)["Status"] == "SUCCESS"
+    config = given["freetier"]
+    assert config.connect_timeout + config.read_timeout <= 3
+    assert config.retries["total_max_attempts"] == 1
 
 
 # -- a role that IAM has just made
