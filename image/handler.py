@@ -37,6 +37,8 @@ ARCHITECTURES = {
     "amd64": ("LINUX_CONTAINER", "aws/codebuild/amazonlinux-x86_64-standard:5.0"),
     "arm64": ("ARM_CONTAINER", "aws/codebuild/amazonlinux-aarch64-standard:3.0"),
 }
+#: The quota of concurrently running builds, by the same name (AWS General Reference, CodeBuild).
+QUOTAS = {"amd64": "L-4DDC4A99 (Linux/Large)", "arm64": "L-596BEAB4 (ARM/Large)"}
 
 _DOCKER = "application/vnd.docker.distribution.manifest.v2+json"
 _DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
@@ -197,7 +199,7 @@ class Builder:
                 if time.monotonic() + _PAUSE_SECONDS > deadline:
                     raise BuildFailed(
                         f"the builds took longer than {seconds:.0f} s and were stopped. "
-                        + " ".join(f"Log of {name}: {_log(b)}." for name, b in builds.items())
+                        + " ".join(_progress(name, b) for name, b in builds.items())
                     )
                 time.sleep(_PAUSE_SECONDS)
         except Exception:
@@ -281,6 +283,13 @@ def _log(build: Json) -> str:
     return str(build.get("logs", {}).get("deepLink") or f"CodeBuild, build {build['id']}")
 
 
+def _progress(architecture: str, build: Json) -> str:
+    """How long a build was queued, and its log."""
+    phases = [one for one in build.get("phases", []) if one["phaseType"] == "QUEUED"]
+    seconds = sum(one.get("durationInSeconds", 0) for one in phases)
+    return f"Log of {architecture}, which was queued for {seconds} s: {_log(build)}."
+
+
 def failure_text(architecture: str, build: Json) -> str:
     """A sentence on why a build failed.
 
@@ -293,6 +302,11 @@ def failure_text(architecture: str, build: Json) -> str:
             continue
         messages = [c["message"] for c in phase.get("contexts", []) if c.get("message")]
         why = f"phase {phase['phaseType']}: {' '.join(messages) or phase['phaseStatus']}"
+        if phase["phaseType"] == "QUEUED":
+            why = (
+                "it was queued and never started: other builds of this account use up CodeBuild's"
+                f" quota {QUOTAS[architecture]}; wait for them or ask Service Quotas for more"
+            )
         break
     else:
         why = str(build["buildStatus"])

@@ -27,6 +27,9 @@ MOST_NODE_GROUPS = 4
 VPCS = "L-F678F1CE"
 NAT_GATEWAYS_PER_ZONE = "L-FE5A380F"
 ELASTIC_ADDRESSES = "L-0263D0A3"
+#: Concurrently running builds of the service `codebuild`, by the environments in which
+#: `ToolImage=build` builds (AWS General Reference, "AWS CodeBuild endpoints and quotas").
+IMAGE_BUILDS = {"Linux/Large": "L-4DDC4A99", "ARM/Large": "L-596BEAB4"}
 
 # Amazon EC2 user guide, "On-Demand Instance quotas": every quota counts vCPUs of running instances.
 # Longer prefixes come first, because inf is not i, hpc is not h, dl is not d, and trn is not t.

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
+from rackrate_text.quotas import IMAGE_BUILDS
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.stack.custom_resources import Context, listener, only, request
 
@@ -36,6 +37,7 @@ class CodeBuild:
         self._ecr, self._name = ecr, name
         self.builds, self.stopped = {}, []
         self.fails, self.pushes, self.never_ends = set(), True, False
+        self.queued = set()
 
     def start_build(self, **wanted):
         id_ = f"project:{len(self.builds)}"
@@ -50,7 +52,18 @@ class CodeBuild:
         build = self.builds[id_]
         logs = {"deepLink": f"https://console.test/{id_}"}
         if self.never_ends:
-            return {"id": id_, "buildStatus": "IN_PROGRESS", "logs": logs}
+            phases = [
+                {"phaseType": "QUEUED", "phaseStatus": "SUCCEEDED", "durationInSeconds": 280},
+                {"phaseType": "BUILD"},
+            ]
+            return {"id": id_, "buildStatus": "IN_PROGRESS", "logs": logs, "phases": phases}
+        if build["tag"].rpartition("-")[2] in self.queued:
+            phases = [
+                {"phaseType": "SUBMITTED", "phaseStatus": "SUCCEEDED"},
+                {"phaseType": "QUEUED", "phaseStatus": "TIMED_OUT", "durationInSeconds": 300},
+                {"phaseType": "COMPLETED"},
+            ]
+            return {"id": id_, "buildStatus": "TIMED_OUT", "logs": logs, "phases": phases}
         if build["tag"].rpartition("-")[2] in self.fails:
             contexts = [{"statusCode": "COMMAND_EXECUTION_ERROR", "message": "exit status 1"}]
             phases = [
@@ -170,6 +183,17 @@ def test_a_failed_build_is_quoted_with_its_log(builder, codebuild):
     )
 
 
+def test_a_build_that_never_started_is_told_as_queued_with_the_quota(builder, codebuild):
+    codebuild.queued = {"arm64"}
+    with pytest.raises(image.BuildFailed) as failure:
+        builder.image_uri(60)
+    assert str(failure.value) == (
+        "the build for arm64 failed, it was queued and never started: other builds of this account"
+        " use up CodeBuild's quota L-596BEAB4 (ARM/Large); wait for them or ask Service Quotas for"
+        " more. Log: https://console.test/project:1."
+    )
+
+
 def test_a_build_that_succeeded_without_an_image_is_no_success(builder, codebuild):
     codebuild.pushes = False
     with pytest.raises(image.BuildFailed, match="for amd64 succeeded, and yet its image is not"):
@@ -178,7 +202,10 @@ def test_a_build_that_succeeded_without_an_image_is_no_success(builder, codebuil
 
 def test_builds_that_take_too_long_are_stopped(builder, codebuild):
     codebuild.never_ends = True
-    with pytest.raises(image.BuildFailed, match="took longer than 0 s and were stopped"):
+    with pytest.raises(
+        image.BuildFailed,
+        match=r"took longer than 0 s and were stopped.*which was queued for 280 s",
+    ):
         builder.image_uri(0.05)
     assert codebuild.stopped == list(codebuild.builds)
 
@@ -233,11 +260,20 @@ def test_the_function_is_given_what_it_reads_and_the_build_what_it_uses():
     assert given == read
     project = resources["Project"]["Properties"]
     assert project["Source"]["BuildSpec"] in image.SOURCE
-    assert project["TimeoutInMinutes"] * 60 < resources["ImageFunction"]["Properties"]["Timeout"]
+    waits = resources["ImageFunction"]["Properties"]["Timeout"] - image._RESERVE_SECONDS
+    assert project["TimeoutInMinutes"] * 60 <= waits
+    assert project["QueuedTimeoutInMinutes"] * 60 < waits, "CodeBuild says that it was queued"
     commands = (DIRECTORY / "buildspec.yaml").read_text()
     yaml.safe_load(commands)
     used = set(re.findall(r"\$\{?([A-Z_]+)", commands)) - {"CODEBUILD_BUILD_SUCCEEDING"}
     assert used == {"REPOSITORY_URI", "IMAGE_TAG"}
+
+
+def test_each_build_names_the_quota_that_preflight_compares():
+    assert {name.split()[0] for name in image.QUOTAS.values()} == set(IMAGE_BUILDS.values())
+    assert set(image.QUOTAS) == set(image.ARCHITECTURES)
+    project = load(ROOT / "templates" / "image.yaml")["Resources"]["Project"]["Properties"]
+    assert project["Environment"]["ComputeType"] == "BUILD_GENERAL1_LARGE"
 
 
 def test_pods_can_run_the_image_as_a_user_of_no_name():

@@ -10,6 +10,7 @@ from rackrate.errors import Fault
 from rackrate.plan.capacity import too_many_for_groups
 from rackrate_text.quotas import (
     ELASTIC_ADDRESSES,
+    IMAGE_BUILDS,
     MOST_NODE_GROUPS,
     NAT_GATEWAYS_PER_ZONE,
     NODES_PER_GROUP,
@@ -123,6 +124,22 @@ def free_plan_faults(instance_types: Mapping[str, str]) -> Iterator[Fault]:
             "upgrade the account to the Paid plan, which costs nothing by itself and keeps your"
             " credits (aws freetier upgrade-account-plan --account-plan-type PAID)",
         )
+
+
+def build_faults(builds: Mapping[str, float]) -> Iterator[Fault]:
+    """The faults of environments in which CodeBuild builds nothing for this account.
+
+    Args:
+        builds: how many builds may run at once, by a key of `IMAGE_BUILDS`.
+    """
+    for environment, quota in builds.items():
+        if quota < 1:
+            yield _full(
+                "ToolImage build",
+                "CodeBuild builds the image",
+                (f"builds in {environment}", "codebuild", IMAGE_BUILDS[environment], Use(quota, 0)),
+                "name an image",
+            )
 
 
 def network_faults(quotas: Quotas, zone: str) -> Iterator[Fault]:

@@ -23,13 +23,14 @@ from rackrate.stack.preflight import (
     check_existing_cluster,
     check_new_cluster,
 )
-from rackrate.stack.quotas import Quotas, Use, free_plan_faults
+from rackrate.stack.quotas import Quotas, Use, build_faults, free_plan_faults
 from rackrate.stack.updates import changes_cluster, replaces_node_groups, update_faults
 from rackrate_text.quotas import (
     COUNTED_INSTANCES,
     COUNTED_RESERVATIONS,
     DEFAULT_NODES_PER_GROUP,
     ELASTIC_ADDRESSES,
+    IMAGE_BUILDS,
     MOST_NODE_GROUPS,
     NAT_GATEWAYS_PER_ZONE,
     NODES_PER_GROUP,
@@ -99,8 +100,10 @@ def serve_request(
     if changed and changes_cluster(old, properties):
         raise PreflightFailed(changed)
     looked = _Looking(ec2, quotas, patience, account=event["StackId"].split(":")[4])
+    if request.tool_image == "build" != old.get("ToolImage"):
+        changed += build_faults(looked.at_builds())
     if request.existing_cluster_name:
-        return patience.ask(lambda: _existing(request, changed, ec2=ec2, eks=eks))
+        return patience.ask(lambda: _existing(request, changed, looked.warnings, ec2=ec2, eks=eks))
     is_replaced = replaces_node_groups(old, properties)
     facts = patience.ask(lambda: _facts(request, old, ec2, is_replaced=is_replaced))
     if is_replaced or not old:
@@ -234,6 +237,22 @@ class _Looking:
         return Quotas(
             vcpus or (), nodes_per_group, vpcs, addresses, nat_gateways, nat_gateway_quota
         )
+
+    def at_builds(self) -> dict[str, float]:
+        """How many builds may run at once, by environment; one that is not known is missing."""
+        found = {}
+        for environment, code in IMAGE_BUILDS.items():
+            what = f"concurrent builds in {environment} (quota {code} of CodeBuild)"
+            value = self._look(what, lambda code=code: self._value("codebuild", code))  # type: ignore[misc]
+            if value is not None:
+                found[environment] = value
+            if value == 1:
+                self.warnings.append(
+                    f"The preflight did not look for other builds in {environment}, where CodeBuild"
+                    f" runs one at once (quota {code}). If one runs, the image's build waits, for 5"
+                    " minutes at most, and then the deployment fails."
+                )
+        return found
 
     def at_plan(self, facts: Facts, free_tier: Any) -> dict[str, str]:
         """The instance types that the account's plan does not start, by parameter."""
@@ -369,7 +388,9 @@ def _group(name: str, ec2: Any) -> Json | None:
     return found[0] if found else None
 
 
-def _existing(request: Request, changed: Sequence[Fault], *, ec2: Any, eks: Any) -> Answer:
+def _existing(
+    request: Request, changed: Sequence[Fault], warnings: Sequence[str], *, ec2: Any, eks: Any
+) -> Answer:
     cluster = _described(request, eks)
     subnets: list[Json] = []
     if request.existing_subnet_ids:
@@ -378,7 +399,7 @@ def _existing(request: Request, changed: Sequence[Fault], *, ec2: Any, eks: Any)
     faults = check_existing_cluster(request, cluster, {s["SubnetId"]: s for s in subnets})
     if changed or faults:
         raise PreflightFailed([*changed, *faults])
-    return _of_existing(cluster)
+    return _of_existing(cluster, warnings)
 
 
 def _described(request: Request, eks: Any) -> Json | None:
@@ -392,10 +413,11 @@ def _described(request: Request, eks: Any) -> Json | None:
     return found
 
 
-def _of_existing(cluster: Json | None) -> Answer:
+def _of_existing(cluster: Json | None, warnings: Sequence[str] = ()) -> Answer:
     if cluster is None:
         raise LookupError("the existing cluster does not exist any more")
     network = cluster["resourcesVpcConfig"]
+    ipv6 = [_IPV6_WARNING] if is_ipv6(cluster) else []
     return Answer(
         cluster["name"],
         {
@@ -405,6 +427,6 @@ def _of_existing(cluster: Json | None) -> Answer:
             "ClusterSecurityGroupId": network.get("clusterSecurityGroupId", ""),
             "VpcId": network["vpcId"],
             "NodesOfGroups": "",
-            "Warnings": _IPV6_WARNING if is_ipv6(cluster) else _NO_WARNING,
+            "Warnings": " ".join([*ipv6, *warnings]) or _NO_WARNING,
         },
     )

@@ -937,7 +937,7 @@ class Refusing:
 def test_what_service_quotas_may_not_tell_is_a_warning_and_stops_nothing(clients):
     refusing = Refusing(clients["service-quotas"], "AccessDeniedException")
     warnings = ask({**clients, "service-quotas": refusing}).data["Warnings"]
-    for code in ("L-1216C47A", "L-F678F1CE", "L-0263D0A3", "L-FE5A380F"):
+    for code in ("L-1216C47A", "L-F678F1CE", "L-0263D0A3", "L-FE5A380F", "L-4DDC4A99"):
         assert code in warnings
     assert "AccessDeniedException" in warnings
 
@@ -1027,6 +1027,34 @@ def test_no_answer_of_the_plan_costs_more_than_three_seconds(clients, monkeypatc
     config = given["freetier"]
     assert config.connect_timeout + config.read_timeout <= 3
     assert config.retries["total_max_attempts"] == 1
+
+
+# -- the quota of the image's builds
+
+
+def test_an_account_that_builds_nothing_is_refused_for_each_environment_of_the_image(
+    clients, allow
+):
+    allow(lab_quotas.LINUX_LARGE_BUILDS, 0.0)
+    assert refusal(clients) == (
+        "ToolImage build: CodeBuild builds the image, and 0 of 0 builds in Linux/Large (the quota"
+        " L-4DDC4A99) are in use; ask Service Quotas for 1 or more (aws service-quotas"
+        " request-service-quota-increase --service-code codebuild --quota-code L-4DDC4A99"
+        " --desired-value 1), or name an image"
+    )
+    allow(lab_quotas.ARM_LARGE_BUILDS, 0.0)
+    assert "L-596BEAB4" in refusal(clients, changes={"ExistingClusterName": "none"})
+    assert ask(clients, changes={"ToolImage": "tools:1"}).data["Warnings"] == "none"
+    update(clients, {"MaxPods": "20"})
+    with pytest.raises(PreflightFailed, match=r"\AToolImage build: "):
+        update(clients, {}, before={"ToolImage": "tools:1"})
+
+
+def test_the_quota_of_a_new_account_is_a_warning_that_a_build_may_wait(clients, allow):
+    allow(lab_quotas.ARM_LARGE_BUILDS, None)
+    warnings = ask(clients).data["Warnings"]
+    assert "other builds in ARM/Large, where CodeBuild runs one at once (quota L-596" in warnings
+    assert "Linux/Large" not in warnings
 
 
 # -- a role that IAM has just made
