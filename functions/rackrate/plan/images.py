@@ -5,11 +5,13 @@ from __future__ import annotations
 from rackrate.tools import TestBase
 from rackrate.workloads.base import WorkloadTest
 
-#: By repository; an image of another may have any program. nicolaka/netshoot is the template's
-#: default: https://github.com/nicolaka/netshoot/blob/v0.13/Dockerfile
-PROGRAMS = {
-    "docker.io/nicolaka/netshoot": frozenset({"ethtool", "fortio", "iperf", "iperf3", "ping", "sh"})
-}
+#: nicolaka/netshoot is the template's default. These are its programs, and its registries:
+#: https://github.com/nicolaka/netshoot/blob/v0.13/Dockerfile,
+#: https://github.com/nicolaka/netshoot/blob/v0.13/.github/workflows/release-buildx.yml
+_NETSHOOT = frozenset({"ethtool", "fortio", "iperf", "iperf3", "ping", "sh"})
+
+#: By repository; an image of another may have any program.
+PROGRAMS = {"docker.io/nicolaka/netshoot": _NETSHOOT, "ghcr.io/nicolaka/netshoot": _NETSHOOT}
 
 
 def programs_lacking(image: str, test: TestBase) -> list[str]:

@@ -16,7 +16,7 @@ from rackrate.plan.fields import Blocks
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.selectors import Selector
 from rackrate.settings import StackArm
-from tests.templates.cloudformation import ROOT
+from tests.templates.cloudformation import ROOT, load
 from tests.unit.samples import ARMS
 
 NODES = {"treatment": 2, "baseline": 2}
@@ -112,10 +112,12 @@ def test_a_plan_of_an_earlier_release_is_read():
 
 SOCKPERF = {"name": "quick", "tool": "sockperf"}
 NETSHOOT = "docker.io/nicolaka/netshoot"
+DEFAULT_IMAGE = load(ROOT / "template.yaml")["Parameters"]["ToolImage"]["Default"]
 
 
 @pytest.mark.parametrize(
-    "image", [NETSHOOT, f"{NETSHOOT}:v0.13", f"{NETSHOOT}:v1@sha256:{'a' * 64}"]
+    "image",
+    [NETSHOOT, f"{NETSHOOT}:v0.13", f"{NETSHOOT}:v1@sha256:{'a' * 64}", DEFAULT_IMAGE],
 )
 def test_a_test_whose_program_the_image_lacks_is_refused_with_the_parameter_to_set(image):
     with pytest.raises(InvalidPlan) as caught:
