@@ -45,12 +45,19 @@ def share(version: str | None) -> float:
 def configuration(
     block: ipaddress.IPv4Network | ipaddress.IPv6Network,
     *,
+    pods: int,
     directory: Path,
     mtu_bytes: int,
     version: str | None,
     node_bits_per_second: float,
 ) -> dict[str, Any]:
-    """A node's CNI configuration: pods get routed addresses of its block, as with AWS's CNI."""
+    """A node's CNI configuration: pods get routed addresses of its block, as with AWS's CNI.
+
+    The block has addresses for `pods` pods at most, as many as the node's interfaces have. In a
+    cluster of IPv6 one prefix is enough for all pods.
+    """
+    most = block.num_addresses - 4
+    last = block[2 + (most if block.version == 6 else min(pods, most))]
     plugins: list[dict[str, Any]] = [
         {
             "type": "ptp",
@@ -64,7 +71,7 @@ def configuration(
                         {
                             "subnet": str(block),
                             "rangeStart": str(block[3]),
-                            "rangeEnd": str(block[-2]),
+                            "rangeEnd": str(last),
                             "gateway": str(block[2]),
                         }
                     ]

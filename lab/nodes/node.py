@@ -237,6 +237,7 @@ class Node:
         directory.mkdir(exist_ok=True)
         written = cni.configuration(
             self.block,
+            pods=self.spec.pod_addresses,
             directory=self.directory,
             mtu_bytes=self.mtu_bytes,
             version=self.cni_version,

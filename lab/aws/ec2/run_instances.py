@@ -7,6 +7,7 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.models.elastic_network_interfaces import Attachment, NetworkInterface
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.instances import InstanceResponse
 
@@ -18,8 +19,9 @@ _SPREAD_INSTANCES_PER_ZONE = 7
 
 
 def install() -> None:
-    """Make moto's RunInstances check placement and capacity."""
+    """Make moto's RunInstances check placement and capacity, and keep ENA Express."""
     setattr(EC2Response, "run_instances", _run_instances)  # noqa: B010 - InstanceResponse has it
+    setattr(NetworkInterface, "attachment", property(_attachment))  # noqa: B010 - it is a property
 
 
 _moto_run_instances = InstanceResponse.run_instances
@@ -165,9 +167,18 @@ def _note_interfaces(instance: Any, interfaces: list[dict[str, Any]]) -> None:
         # EC2 deletes the network interfaces of a launch with the instance, unless told otherwise.
         keep = asked.get(index, {}).get("DeleteOnTermination")
         interface.delete_on_termination = keep is None or _true(keep)
-        specification = asked.get(index, {}).get("EnaSrdSpecification")
-        if specification:
-            interface.ena_srd_specification = specification
+        interface.ena_srd_specification = asked.get(index, {}).get("EnaSrdSpecification")
+        # moto knows only the first address of an interface of RunInstances.
+        interface.private_ip_addresses += asked.get(index, {}).get("PrivateIpAddresses", [])
+
+
+def _attachment(interface: Any) -> Attachment | None:
+    """An interface's attachment with its use of ENA Express, as DescribeInstances tells it."""
+    if not interface.attachment_id:
+        return None
+    attachment: Any = Attachment(interface)
+    attachment.ena_srd_specification = getattr(interface, "ena_srd_specification", None)
+    return attachment  # type: ignore[no-any-return]
 
 
 def _true(value: Any) -> bool:

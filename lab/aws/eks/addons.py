@@ -189,6 +189,12 @@ def find(cluster: Cluster, name: str) -> dict[str, Any]:
     return found
 
 
+def cni_environment(cluster: Cluster) -> dict[str, str]:
+    """The environment that the add-on vpc-cni gives the CNI; empty without the add-on."""
+    values = cluster.addons.get(VPC_CNI, {}).get("configurationValues") or "{}"
+    return dict(json.loads(values).get("env") or {})
+
+
 def find_update(cluster: Cluster, name: str, update_id: str) -> dict[str, Any]:
     """An update of an add-on. Raises ResourceNotFoundException."""
     find(cluster, name)

@@ -43,7 +43,8 @@ class NodeSpec:
     spread; both None outside a group. `partition_number` counts from 1 and is None in any other
     strategy. `instance_bits_per_second` is the documented peak bandwidth of the instance type,
     unscaled; the fabric adds the limits per flow. `ena_express` and `ena_express_udp` say
-    whether TCP and UDP flows use ENA Express. `default_max_pods` is EKS's own choice for the type;
+    whether TCP and UDP flows use ENA Express. `default_max_pods` is EKS's own choice for the type,
+    and `pod_addresses` the number of addresses that its network interfaces have for pods;
     `kubelet_configuration` holds fields of KubeletConfiguration and `kubelet_flags` flags as
     --name=value, both from the instance's user data.
     """
@@ -64,6 +65,7 @@ class NodeSpec:
     ena_express: bool = False
     ena_express_udp: bool = False
     default_max_pods: int = 29
+    pod_addresses: int = 27
     kubelet_configuration: Mapping[str, Any] = field(default_factory=dict)
     kubelet_flags: Sequence[str] = ()
 

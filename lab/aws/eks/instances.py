@@ -22,18 +22,53 @@ _TAINT_EFFECTS = {
 }
 
 
+# Addresses in a delegated prefix, a /28.
+_PREFIX_ADDRESSES = 16
+
+
 @dataclass(frozen=True)
 class NetworkFacts:
-    """The network of an instance type, from DescribeInstanceTypes."""
+    """The first network card of an instance type, from DescribeInstanceTypes.
+
+    The VPC CNI and the kubelet's maxPods use no other (amazon-vpc-cni-k8s, README,
+    `ENABLE_MULTI_NIC`; amazon-eks-ami, nodeadm/internal/kubelet/eni_max_pods.go). `cni` is the
+    CNI's environment.
+    """
 
     peak_bits_per_second: float
     interfaces: int
     addresses_per_interface: int
+    cni: Mapping[str, str]
 
     @property
     def max_pods(self) -> int:
         """EKS's default without prefix delegation: an address per pod, and two pods without one."""
         return self.interfaces * (self.addresses_per_interface - 1) + 2
+
+    @property
+    def has_prefixes(self) -> bool:
+        """Whether the CNI gives pods addresses of prefixes."""
+        return self.cni.get("ENABLE_PREFIX_DELEGATION") == "true"
+
+    @property
+    def most_interfaces(self) -> int:
+        """How many the CNI uses. A MAX_ENI of 0 is none (its pkg/ipamd/ipamd.go: getMaxENI)."""
+        return min(self.interfaces, int(self.cni.get("MAX_ENI") or 0) or self.interfaces)
+
+    @property
+    def has_second(self) -> bool:
+        """Whether the CNI adds an interface to a new node. It has no ENA Express.
+
+        The CNI keeps an interface ready (WARM_ENI_TARGET=1), or a prefix, for which the first
+        interface has room (v1.23.1, pkg/ipamd/ipamd.go; pkg/awsutils/awsutils.go: attachENI).
+        """
+        return self.most_interfaces > 1 and not self.has_prefixes
+
+    @property
+    def pod_addresses(self) -> int:
+        """How many addresses the CNI has for pods: all but each interface's own."""
+        each = _PREFIX_ADDRESSES if self.has_prefixes else 1
+        return self.most_interfaces * (self.addresses_per_interface - 1) * each
 
 
 @dataclass(frozen=True)
@@ -63,10 +98,12 @@ def launch_instances(
     image_id: str,
     cluster_security_group: str,
     count: int,
+    cni: Mapping[str, str],
     started: Callable[[Instance], None],
 ) -> list[Instance]:
     """Run `count` instances in the node group's subnets, and call `started` for each.
 
+    `cni` is the environment of the VPC CNI, whose interfaces they have from the start.
     Raises ClientError for what EC2 refuses, NodeLaunchError when a subnet has no free block.
     """
     ec2 = clients.get("ec2")
@@ -84,7 +121,7 @@ def launch_instances(
         group, strategy = found["GroupName"], found["Strategy"]
     instance_type = template["InstanceType"]
     options = template.get("NetworkPerformanceOptions") or {}
-    network = _network_facts(ec2, instance_type, options.get("BandwidthWeighting"))
+    network = _network_facts(ec2, instance_type, options.get("BandwidthWeighting"), cni)
     ena_express = _ena_express(template)
     instances = []
     for index in range(count):
@@ -99,7 +136,7 @@ def launch_instances(
             "TagSpecifications": [
                 {"ResourceType": "instance", "Tags": _tags(description, template)}
             ],
-            **_interfaces(template, subnet["SubnetId"], address, cluster_security_group),
+            **_interfaces(template, subnet["SubnetId"], cluster_security_group, block, network),
         }
         if group is not None:
             request["Placement"] = {"GroupName": group}
@@ -174,37 +211,44 @@ def node_spec(
         ena_express=instance.ena_express,
         ena_express_udp=instance.ena_express_udp,
         default_max_pods=instance.network.max_pods,
+        pod_addresses=instance.network.pod_addresses,
         kubelet_configuration=kubelet.configuration,
         kubelet_flags=kubelet.flags,
     )
 
 
-def _network_facts(ec2: Any, instance_type: str, weighting: str | None) -> NetworkFacts:
-    """The network of an instance type; the bandwidths of its network cards are added up."""
+def _network_facts(
+    ec2: Any, instance_type: str, weighting: str | None, cni: Mapping[str, str]
+) -> NetworkFacts:
+    """The network of an instance type."""
     described = ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"][0]
     network = described["NetworkInfo"]
     return NetworkFacts(
         _peak(described, weighting) * 1e9,
-        int(network["MaximumNetworkInterfaces"]),
+        int(network["NetworkCards"][0]["MaximumNetworkInterfaces"]),
         int(network["Ipv4AddressesPerInterface"]),
+        cni,
     )
 
 
 def _peak(described: Mapping[str, Any], weighting: str | None) -> float:
-    """The most bandwidth of an instance, in Gb/s.
+    """The most bandwidth of an instance's first network card, in Gb/s.
+
+    One interface of a 32xlarge that has two cards gets 170 of the instance's 200 Gb/s, as the text
+    of the card says (EC2 user guide, "Network performance" of those families).
 
     `vpc-1` raises the baseline by a quarter and keeps a higher peak. `ebs-1` takes a quarter of the
     volumes' baseline from the network (EC2 user guide, "EC2 instance bandwidth weighting
     configuration"). Flex types, whose peaks behave otherwise, are not modelled.
     """
-    cards = described["NetworkInfo"]["NetworkCards"]
-    peak = float(sum(card["PeakBandwidthInGbps"] for card in cards))
+    first = described["NetworkInfo"]["NetworkCards"][0]
+    peak = 170.0 if "170 Gigabit" in first["NetworkPerformance"] else first["PeakBandwidthInGbps"]
     if weighting == "vpc-1":
-        return max(peak, 1.25 * float(sum(card["BaselineBandwidthInGbps"] for card in cards)))
+        return max(float(peak), 1.25 * float(first["BaselineBandwidthInGbps"]))
     if weighting == "ebs-1":
         volumes = described["EbsInfo"]["EbsOptimizedInfo"]["BaselineBandwidthInMbps"]
-        return peak - 0.25 * float(volumes) / 1000
-    return peak
+        return float(peak) - 0.25 * float(volumes) / 1000
+    return float(peak)
 
 
 def _ena_express(template: Mapping[str, Any]) -> tuple[bool, bool]:
@@ -218,23 +262,38 @@ def _ena_express(template: Mapping[str, Any]) -> tuple[bool, bool]:
 
 
 def _interfaces(
-    template: Mapping[str, Any], subnet_id: str, address: str, cluster_security_group: str
+    template: Mapping[str, Any],
+    subnet_id: str,
+    cluster_security_group: str,
+    block: ipaddress.IPv4Network,
+    network: NetworkFacts,
 ) -> dict[str, Any]:
-    """RunInstances' network parameters: interfaces if the template has any."""
-    interfaces = [dict(interface) for interface in template.get("NetworkInterfaces") or []]
-    groups = template.get("SecurityGroupIds")
-    if not interfaces:
-        return {
-            "SubnetId": subnet_id,
-            "PrivateIpAddress": address,
-            # EKS does not add the cluster's security group to custom ones.
-            "SecurityGroupIds": groups or [cluster_security_group],
-        }
+    """RunInstances' network parameters, with the interface that the CNI adds to a new node.
+
+    Pods' addresses are of both in turn. The CNI takes them from any interface: its
+    `AssignPodIPv4Address` iterates over a map (pkg/ipamd/datastore/data_store.go).
+    """
+    groups, given = template.get("SecurityGroupIds"), template.get("NetworkInterfaces")
+    # EKS does not add the cluster's security group to custom ones.
+    own = [{"DeviceIndex": 0, "Groups": groups or [cluster_security_group]}]
+    interfaces = [dict(interface) for interface in given or own]
+    first = min(interfaces, key=lambda each: int(each.get("DeviceIndex", 0)))
+    first["PrivateIpAddress"] = str(block[1])
+    used = [first]
+    if network.has_second:
+        used.append({"DeviceIndex": len(interfaces), "PrivateIpAddress": str(block[0])})
+        used[1]["Groups"] = first.get("Groups", [])
+        interfaces.append(used[1])
+    pods = min(network.pod_addresses, block.num_addresses - 4)
+    for number, interface in enumerate(used):
+        interface["PrivateIpAddresses"] = [
+            {"PrivateIpAddress": str(block[3 + pod]), "Primary": False}
+            for pod in range(number, pods, len(used))
+        ]
     for interface in interfaces:
         interface["SubnetId"] = subnet_id
-        if int(interface.get("DeviceIndex", 0)) == 0:
-            interface["PrivateIpAddress"] = address
-    return {"NetworkInterfaces": interfaces, **({"SecurityGroupIds": groups} if groups else {})}
+    both = groups if given else None  # EC2 refuses them together
+    return {"NetworkInterfaces": interfaces, **({"SecurityGroupIds": both} if both else {})}
 
 
 def _tags(description: Mapping[str, Any], template: Mapping[str, Any]) -> list[dict[str, str]]:

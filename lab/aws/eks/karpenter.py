@@ -25,6 +25,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from lab.aws.clients import ClientFactory
+from lab.aws.eks import addons
 from lab.aws.eks.clusters import Cluster, in_background
 from lab.aws.eks.infrastructure import Infrastructure, KubernetesCluster, NodeLaunchError
 from lab.aws.eks.instances import Instance, launch_instances, node_spec
@@ -156,6 +157,7 @@ class _Controller:
                 "clusterSecurityGroupId"
             ],
             count=count,
+            cni=addons.cni_environment(self.cluster),
             started=started.append,
         )
         self.nodes |= {instance.name: _Node(name, instance) for instance in instances}

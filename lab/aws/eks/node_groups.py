@@ -15,7 +15,7 @@ from lab.aws.account import arn
 from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
-from lab.aws.eks import access_entries, draining, validation
+from lab.aws.eks import access_entries, addons, draining, validation
 from lab.aws.eks.clusters import (
     Cluster,
     Clusters,
@@ -190,6 +190,7 @@ class NodeGroups:
                     "clusterSecurityGroupId"
                 ],
                 count=count,
+                cni=addons.cni_environment(cluster),
                 started=group.instances.append,
             )
         except ClientError as error:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ipaddress
 import json
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from lab.aws import account, quotas
+from lab.nodes import cni
 from tests.lab_aws.region import Lab, RecordedCluster, eventually
 from tests.templates.cloudformation import ROOT
 
@@ -366,6 +369,87 @@ def test_ena_express_reaches_the_nodes_of_a_type_that_has_it(cluster: Setup, udp
         instance_type="c6in.8xlarge", NetworkInterfaces=[interface(cluster, udp=udp)]
     )
     assert [(n.ena_express, n.ena_express_udp) for n in cluster.nodes(group)] == [(True, udp)] * 2
+
+
+def addon(cluster: Setup, **environment: str) -> None:
+    cluster.eks.create_addon(
+        clusterName=cluster.name,
+        addonName="vpc-cni",
+        configurationValues=json.dumps({"env": environment}),
+    )
+    named = {"clusterName": cluster.name, "addonName": "vpc-cni"}
+    eventually(
+        lambda: cluster.eks.describe_addon(**named)["addon"]["status"], lambda s: s == "ACTIVE"
+    )
+
+
+def pods_of_interfaces(cluster: Setup, group: dict[str, Any]) -> list[list[tuple[bool, int]]]:
+    """Whether each node's interfaces have ENA Express, and for how many pods they have addresses.
+
+    The addresses of pods are those of the node's CNI configuration.
+    """
+    found = []
+    for node in cluster.nodes(group):
+        ids = [node.instance_id]
+        (reservation,) = cluster.ec2.describe_instances(InstanceIds=ids)["Reservations"]
+        ((given,),) = cni.configuration(
+            node.block,
+            pods=node.pod_addresses,
+            directory=Path("/n"),
+            mtu_bytes=9001,
+            version=None,
+            node_bits_per_second=1e9,
+        )["plugins"][0]["ipam"]["ranges"]
+        start, end = (ipaddress.IPv4Address(given[f"range{which}"]) for which in ("Start", "End"))
+        interfaces = reservation["Instances"][0]["NetworkInterfaces"]
+        found.append([])
+        for each in sorted(interfaces, key=lambda each: each["Attachment"]["DeviceIndex"]):
+            addresses = [
+                ipaddress.IPv4Address(a["PrivateIpAddress"]) for a in each["PrivateIpAddresses"]
+            ]
+            express = each["Attachment"].get("EnaSrdSpecification", {}).get("EnaSrdEnabled", False)
+            found[-1].append((express, sum(start <= address <= end for address in addresses)))
+    return found
+
+
+def test_cni_adds_an_interface_without_ena_express_and_gives_pods_addresses_of_both(
+    cluster: Setup,
+) -> None:
+    group = cluster.node_group(instance_type="c6in.8xlarge", NetworkInterfaces=[interface(cluster)])
+    assert pods_of_interfaces(cluster, group) == [[(True, 30), (False, 30)]] * 2
+    first = [
+        {"Name": "private-ip-address", "Values": [str(n.block[0]) for n in cluster.nodes(group)]}
+    ]
+    added = cluster.ec2.describe_network_interfaces(Filters=first)["NetworkInterfaces"]
+    assert len(added) == 2
+    cluster.scale(group, 0)
+    left = cluster.ec2.describe_network_interfaces(Filters=first)["NetworkInterfaces"]
+    assert left == [], "they go with their instances"
+
+
+@pytest.mark.parametrize(
+    ("environment", "pods"),
+    [({"MAX_ENI": "1"}, 29), ({"ENABLE_PREFIX_DELEGATION": "true"}, 60)],
+)
+def test_cni_with_one_interface_or_with_prefixes_adds_none(
+    lab: Lab, environment: dict[str, str], pods: int
+) -> None:
+    cluster = Setup(lab)
+    cluster.create_cluster()
+    addon(cluster, **environment)
+    group = cluster.node_group(instance_type="c6in.8xlarge", NetworkInterfaces=[interface(cluster)])
+    assert pods_of_interfaces(cluster, group) == [[(True, pods)]] * 2
+
+
+def test_kubelet_and_cni_use_the_first_network_card_alone(
+    cluster: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limits of amazon-vpc-cni-k8s's misc/eni-max-pods.txt, and EC2's of an interface."""
+    monkeypatch.setitem(quotas.QUOTAS, ("ec2", "L-417A185B"), quotas.Quota("of P", 192.0))
+    for name, pods, gigabits in (("c6in.32xlarge", 394, 170), ("p5.48xlarge", 100, 100)):
+        (node,) = cluster.nodes(cluster.node_group(desired=1, instance_type=name))
+        assert node.default_max_pods == pods
+        assert node.instance_bits_per_second == gigabits * 1e9
 
 
 def test_ena_express_is_refused_for_a_type_that_lacks_it(cluster: Setup) -> None:

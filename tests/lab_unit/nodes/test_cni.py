@@ -22,9 +22,14 @@ ENVIRONMENT = {"WARM_IP_TARGET": "2", "ENABLE_PREFIX_DELEGATION": "true"}
 FIELD = '.spec.template.spec.containers[name="aws-node"].env[name="WARM_IP_TARGET"].value'
 
 
-def plugins(version: str | None) -> list[dict[str, Any]]:
+def plugins(version: str | None, pods: int = 99, block: Any = BLOCK) -> list[dict[str, Any]]:
     written = cni.configuration(
-        BLOCK, directory=Path("/n"), mtu_bytes=9001, version=version, node_bits_per_second=1e9
+        block,
+        pods=pods,
+        directory=Path("/n"),
+        mtu_bytes=9001,
+        version=version,
+        node_bits_per_second=1e9,
     )
     return list(written["plugins"])
 
@@ -48,6 +53,14 @@ def test_pods_get_the_blocks_addresses_but_the_nodes_own_and_the_gateway() -> No
     ((addresses,),) = plugins(None)[0]["ipam"]["ranges"]
     assert (addresses["rangeStart"], addresses["rangeEnd"]) == ("10.0.1.3", "10.0.1.62")
     assert addresses["gateway"] == "10.0.1.2"
+
+
+def test_no_more_pods_get_an_address_than_the_interfaces_have() -> None:
+    ((addresses,),) = plugins(None, pods=29)[0]["ipam"]["ranges"]
+    assert (addresses["rangeStart"], addresses["rangeEnd"]) == ("10.0.1.3", "10.0.1.31")
+    block = ipaddress.IPv6Network("fd00::/96")
+    ((addresses,),) = plugins(None, pods=29, block=block)[0]["ipam"]["ranges"]
+    assert addresses["rangeEnd"] == str(block[-2]), "an IPv6 prefix is enough for all"
 
 
 class Cluster:
