@@ -37,6 +37,8 @@ def instance_check(found: Mapping[str, Any]) -> Check:
             "read the results without a ceiling of the instance, and look out for burst marks",
         )
     said = f"{name}: {baseline:g} Gbit/s baseline, {peak:g} Gbit/s peak"
+    if len(cards) > 1:
+        said += f", of the first of its {len(cards)} network cards"
     if baseline < peak:
         return Check(_NAME, "ok", said, "keep runs short, or the burst credits drain")
     return Check(_NAME, "ok", said)

@@ -79,6 +79,9 @@ def test_an_instance_type_without_bandwidth_is_unknown_and_one_that_bursts_has_a
     assert "0.75 Gbit/s baseline, 10 Gbit/s peak" in bursts.found
     steady = instance_check(described(BaselineBandwidthInGbps=50, PeakBandwidthInGbps=50))
     assert (steady.state, steady.remedy) == ("ok", "")
+    two = {"NetworkCards": [{"BaselineBandwidthInGbps": 9, "PeakBandwidthInGbps": 9}, {}]}
+    found = instance_check({"InstanceType": "c6in.32xlarge", "NetworkInfo": two}).found
+    assert found.endswith("9 Gbit/s peak, of the first of its 2 network cards")
     assert instance_check(described()).state == "unknown"
     assert instance_check({"InstanceType": "x9.new"}).state == "unknown"
 

@@ -13,6 +13,7 @@ namespace have the same limits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,7 @@ PLAN = "the plan"
 FLOW_BITS_PER_SECOND = {"cluster": 10e9}
 DEFAULT_FLOW_BITS_PER_SECOND = 5e9
 ENA_EXPRESS_FLOW_BITS_PER_SECOND = 25e9
+_GIGABIT = re.compile(r"([\d.]+) Gigabit")
 _SMALL_SIZES = frozenset({"medium", "large", "xlarge", "2xlarge", "4xlarge"})
 #: An arm within this share of its limit counts as limited by it. Tools count payload: with an MTU
 #: of 1500, a frame takes 1538 bytes on the wire and carries 1448 bytes of TCP with timestamps,
@@ -95,6 +97,12 @@ def instance_network(
 ) -> InstanceNetwork:
     """The bandwidth of the first network card, which carries an instance's primary interface.
 
+    Pods use no other card. The VPC CNI manages the first one alone, and with ENABLE_MULTI_NIC it
+    gives a pod one address, of the first card while that has one, unless the pod has an annotation
+    that rackrate's pods lack (amazon-vpc-cni-k8s v1.23.1, README and rpc_handler.go). One interface
+    of a 32xlarge with two cards gets 170 of the instance's 200 Gb/s (EC2 user guide 2023, "Network
+    performance"), which only the text of the card says.
+
     With `vpc-1` the network's baseline is a quarter higher. With `ebs-1` the baseline of the
     volumes is a quarter higher, and the network's is lower by as many bits per second, and so is
     its peak. A peak is never below the baseline. Flex instances keep their peak up to the size
@@ -110,6 +118,10 @@ def instance_network(
     )
     baseline = _bits(first.get("BaselineBandwidthInGbps"))
     peak = _bits(first.get("PeakBandwidthInGbps"))
+    told = _GIGABIT.search(first.get("NetworkPerformance", "")) if len(cards) > 1 else None
+    if told is not None and baseline is not None and peak is not None:
+        peak = min(peak, float(told[1]) * 1e9)
+        baseline = min(baseline, peak)
     if weighting != "default":
         baseline, peak = _weighted(description, weighting, baseline, peak)
     return InstanceNetwork(

@@ -189,6 +189,19 @@ class TestWhatArmsAndTestsBring:
         assert instance_network({}) == UNKNOWN
 
     @pytest.mark.parametrize(
+        ("told", "together", "gigabits"),
+        [("Up to 170 Gigabit", 200.0, 170), ("400 Gigabit", 350.0, 350), ("", 100.0, 100)],
+    )
+    def test_one_of_several_cards_has_no_more_than_its_text_tells(self, told, together, gigabits):
+        card = {"BaselineBandwidthInGbps": together, "PeakBandwidthInGbps": together}
+        cards = [{"NetworkCardIndex": n, "NetworkPerformance": told, **card} for n in range(2)]
+        found = instance_network({"NetworkInfo": {"NetworkCards": cards}})
+        assert found.peak_bits_per_second == found.baseline_bits_per_second == gigabits * 1e9
+        # Where there is one card, its text is a rounded figure.
+        alone = instance_network({"NetworkInfo": {"NetworkCards": cards[:1]}})
+        assert alone.peak_bits_per_second == together * 1e9
+
+    @pytest.mark.parametrize(
         ("bandwidth", "bursts"), [(C5_LARGE, True), (STEADY, False), (UNKNOWN, False)]
     )
     def test_only_a_known_baseline_below_the_peak_is_a_burst(self, bandwidth, bursts):
