@@ -94,11 +94,25 @@ def _placed(
                 lifecycle=lifecycle,
                 capacity_reservation=instance.get("CapacityReservationId") or None,
                 bandwidth_weighting=bandwidth_weighting(instance),
+                ena_express=_ena_express(instance),
             ),
             "capacity_type": lifecycle,
             "network_layers": node.network_layers or layers.get(node.name),
         }
     )
+
+
+def _ena_express(instance: Mapping[str, Any]) -> bool | None:
+    """Whether all interfaces of the first network card have ENA Express; None if EC2 tells of none.
+
+    The VPC CNI gives a pod an address of any of them (amazon-vpc-cni-k8s v1.23.1, data_store.go).
+    """
+    told = {
+        each["Attachment"].get("EnaSrdSpecification", {}).get("EnaSrdEnabled")
+        for each in instance.get("NetworkInterfaces", ())
+        if each["Attachment"].get("NetworkCardIndex", 0) == 0
+    }
+    return None if told <= {None} else told == {True}
 
 
 def _layers(ec2: Any, nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:

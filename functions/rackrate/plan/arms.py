@@ -97,6 +97,9 @@ class InstancePlacement(Document):
     """The id of the capacity reservation in which it runs."""
     bandwidth_weighting: BandwidthWeighting = "default"
     """How it divides its bandwidth between network and volumes."""
+    ena_express: bool | None = None
+    """Whether all network interfaces that pods may use have ENA Express switched on; null if EC2
+    did not tell."""
 
 
 class Node(Document):

@@ -22,7 +22,7 @@ _Placed = tuple[Node, InstancePlacement]
 
 
 def placement_faults(arms: Sequence[Arm], whereabouts: Mapping[str, str]) -> list[Fault]:
-    """The arms whose nodes are not placed as the arm says, according to EC2.
+    """The arms whose nodes are not placed, or have no ENA Express, as the arm says; as EC2 tells.
 
     Args:
         arms: the plan's arms in its order, with their nodes.
@@ -32,6 +32,7 @@ def placement_faults(arms: Sequence[Arm], whereabouts: Mapping[str, str]) -> lis
     checked: set[str] = set()
     owners: dict[str, Arm] = {}
     for index, arm in enumerate(arms):
+        faults += _without_ena_express(index, arm)
         if arm.stack_arm in checked:
             continue  # the arms share their nodes
         checked.add(arm.stack_arm)
@@ -90,6 +91,19 @@ def pair_faults(
             problem = f"{told} {counted(made, 'pair')} {where}, fewer than {pairing.count}"
             faults.append(Fault("pairing.random", problem, "ask for fewer, or for 'mesh'"))
     return faults
+
+
+def _without_ena_express(index: int, arm: Arm) -> list[Fault]:
+    """The fault of an arm with ENA Express whose pods may have addresses of interfaces without."""
+    lacking = [each for each in _placements(arm) if each[1].ena_express is False]
+    if not (arm.ena_express and lacking and "pod" in (arm.client_network, arm.server_network)):
+        return []
+    problem = (
+        f"the arm {arm.name!r} is to use ENA Express, but {_some(lacking, arm)} with a network"
+        " interface without it, and pods may get an address of that"
+    )
+    remedy = "set MAX_ENI=1 in the cluster's VPC CNI and replace these nodes, or update the stack"
+    return [Fault(f"arms[{index}]", problem, f"{remedy} with EnaExpress none")]
 
 
 def _placements(arm: Arm) -> list[_Placed]:

@@ -83,6 +83,31 @@ def test_a_node_has_the_group_partition_zone_and_capacity_type_of_its_instance(e
     assert c == NODES[2], "without an instance nothing is known"
 
 
+def attached(express=None, card=0):
+    told = {} if express is None else {"EnaSrdSpecification": {"EnaSrdEnabled": express}}
+    return {"Attachment": {"NetworkCardIndex": card, **told}}
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "has_it"),
+    [
+        ([attached(True)], True),
+        ([attached(True), attached(True)], True),
+        ([attached(True), attached()], False),
+        ([attached(True), attached(False)], False),
+        ([attached(False)], False),
+        ([attached(True), attached(card=1)], True),
+        ([attached()], None),
+        ([], None),
+    ],
+)
+def test_a_node_has_ena_express_if_all_interfaces_that_pods_use_have_it(ec2, interfaces, has_it):
+    where = {"GroupName": ""}
+    tell_instances(ec2, instance("i-a", placement=where, NetworkInterfaces=interfaces))
+    no_topology(ec2, "i-a")
+    assert placed(ec2, NODES)[0].ec2_placement.ena_express is has_it
+
+
 def test_what_ec2_refuses_to_say_is_unknown(ec2):
     refuse(ec2, "describe_instances")
     assert placed(ec2, NODES) == NODES

@@ -95,6 +95,31 @@ def test_what_ec2_did_not_say_is_not_judged():
     assert problems(treatment(unsure, unsure, None), baseline(ALONE, None)) == []
 
 
+def express(*has, **more):
+    """An arm with ENA Express; whether each node has it on all interfaces that pods may use."""
+    where = [inside("g", ena_express=each) for each in has]
+    return treatment(*where, **{"ena_express": True, **more})
+
+
+def test_an_arm_with_ena_express_whose_pods_may_be_on_interfaces_without_it_is_refused():
+    path, said = only(baseline(ALONE), express(True, False))
+    assert path == "arms[1]"
+    assert "1 of its 2 nodes (treatment-1) is with a network interface without it" in said
+    assert "set MAX_ENI=1 in the cluster's VPC CNI and replace these nodes" in said
+
+
+def test_pods_are_a_claim_also_where_another_arm_uses_their_nodes_own_network():
+    of_host = express(False, client_network="host", server_network="host")
+    assert problems(of_host) == [], "it uses the first interface"
+    to_host = of_host.model_copy(update={"name": "pod-to-host", "client_network": "pod"})
+    assert only(of_host, to_host)[0] == "arms[1]"
+
+
+def test_nodes_with_ena_express_everywhere_or_of_which_ec2_tells_nothing_are_not_refused():
+    assert problems(express(True, None), baseline(ALONE)) == []
+    assert problems(express(False, False, ena_express=False), baseline(ALONE)) == []
+
+
 PLACEMENTS = st.one_of(
     st.none(),
     st.just(ALONE),
