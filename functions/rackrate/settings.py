@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rackrate.selectors import Selector, Toleration, parse_tolerations
 from rackrate_text.words import listed
@@ -24,6 +24,19 @@ BandwidthWeighting = Literal["default", "vpc-1", "ebs-1"]
 def named_groups(names: Sequence[str]) -> str:
     """Node groups in words: `node group a`, or `node groups a and b`."""
     return f"node group{'' if len(names) == 1 else 's'} {listed(names)}"
+
+
+class Cni(NamedTuple):
+    """How the VPC CNI gives pods their addresses.
+
+    Attributes:
+        prefix_delegation: whether it gives them addresses of /28 prefixes.
+        one_interface: whether it uses only a node's first interface, as templates/cluster.yaml
+            tells it where nodes have ENA Express.
+    """
+
+    prefix_delegation: bool
+    one_interface: bool
 
 
 @dataclass(frozen=True)
@@ -120,6 +133,11 @@ class Settings:
     def node_sets(self) -> tuple[StackArm, ...]:
         """All sets of nodes that the stack has: its arms, then the load nodes."""
         return self.arms if self.load is None else (*self.arms, self.load)
+
+    @property
+    def cni(self) -> Cni:
+        """How the VPC CNI of the stack's own cluster gives pods their addresses."""
+        return Cni(self.prefix_delegation, any(arm.ena_express for arm in self.arms))
 
     def count_of(self, nodes: StackArm) -> int:
         """The number of nodes of one of the `node_sets` when all are running."""

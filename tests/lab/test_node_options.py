@@ -411,9 +411,14 @@ def test_ena_express_lifts_the_limit_of_a_single_flow_and_a_weighting_that_of_th
             assert arm["network"]["peak_bits_per_second"] == 28.125e9
             assert arm["ena_express_use"] is None, "a veth does not count what ENA Express carried"
             for node in arm["node_facts"]:
+                # EC2 tells of one interface alone: the CNI adds none without ENA Express.
+                express = node["ec2_placement"]["ena_express"]
+                assert express is (True if arm["ena_express"] else None)
                 (card,) = node["interfaces"].values()
                 assert card["unknown"] is None
                 assert (card["driver"], card["mtu"]) == ("veth", 9001)
+        pods = {node.status.capacity["pods"] for node in nodes(lab)}
+        assert pods == {"31"}, "29 have addresses of the interface, and two use the node's own"
         scale = float(lab.status["network_scale"])
         assert "ENA Express" in json.dumps(results["verdicts"])
         # 10 Gb/s without ENA Express, which the treatment alone has; the baseline's limit is 5.

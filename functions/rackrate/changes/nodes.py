@@ -103,9 +103,7 @@ def room(resources: Resources, instance_type: str | None = None) -> Room:
         nodes_per_group = _quota(resources.quotas, "eks", NODES_PER_GROUP)
     by_name = {entry["InstanceType"]: entry for entry in types["InstanceTypes"]}
     addresses_of = functools.partial(
-        addresses_per_node,
-        max_pods=settings.max_pods,
-        prefix_delegation=settings.prefix_delegation,
+        addresses_per_node, cni=settings.cni, max_pods=settings.max_pods
     )
     described = by_name[instance_type]
     addresses, because = addresses_of(described)

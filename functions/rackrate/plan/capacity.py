@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackrate.errors import Fault
-from rackrate.settings import Settings
+from rackrate.settings import Cni, Settings
 from rackrate_text.quotas import NODES_PER_GROUP
 from rackrate_text.words import counted
 
@@ -27,8 +27,29 @@ _HOST_NETWORK_PODS = 2
 _PREFIX_ADDRESSES = 16
 
 
+def most_pods(described: Mapping[str, Any], cni: Cni) -> int:
+    """The number of pods that a node can run: those with an address of their own, and the others.
+
+    EKS and the VPC CNI use the first network card alone (eni_max_pods.go in
+    https://github.com/awslabs/amazon-eks-ami; gen_vpc_ip_limits.go in
+    https://github.com/aws/amazon-vpc-cni-k8s).
+
+    Args:
+        described: the instance type, as DescribeInstanceTypes returns it.
+        cni: how pods get their addresses.
+    """
+    network = described["NetworkInfo"]
+    cards = network.get("NetworkCards") or [network]
+    first = min(cards, key=lambda card: card.get("NetworkCardIndex", 0))
+    interfaces = 1 if cni.one_interface else int(first["MaximumNetworkInterfaces"])
+    each = _PREFIX_ADDRESSES if cni.prefix_delegation else 1
+    # Each interface also has an address of its own.
+    addresses = interfaces * (int(network["Ipv4AddressesPerInterface"]) - 1) * each
+    return addresses + _HOST_NETWORK_PODS
+
+
 def addresses_per_node(
-    described: Mapping[str, Any], *, max_pods: int | None, prefix_delegation: bool
+    described: Mapping[str, Any], cni: Cni, *, max_pods: int | None
 ) -> tuple[int, str]:
     """The number of subnet addresses that a node with the maximum number of pods uses.
 
@@ -38,25 +59,20 @@ def addresses_per_node(
 
     Args:
         described: the instance type, as DescribeInstanceTypes returns it.
-        max_pods: the kubelet's maxPods, or None for EKS's default.
-        prefix_delegation: whether the VPC CNI uses prefixes.
+        cni: how pods get their addresses.
+        max_pods: the kubelet's maxPods, or None for the default.
 
     Returns:
         The number, and an explanation in words.
     """
-    network = described["NetworkInfo"]
-    interfaces = int(network["MaximumNetworkInterfaces"])
-    per_interface = int(network["Ipv4AddressesPerInterface"])
-    # As eni-max-pods in https://github.com/awslabs/amazon-eks-ami.
-    slots = interfaces * (per_interface - 1)
-    large = described.get("VCpuInfo", {}).get("DefaultVCpus", 0) >= _LARGE_VCPUS
-    managed = _MANAGED_PODS_LARGE if large else _MANAGED_PODS_SMALL
-    if prefix_delegation:
-        slots *= _PREFIX_ADDRESSES
+    per_interface = int(described["NetworkInfo"]["Ipv4AddressesPerInterface"])
+    most = most_pods(described, cni)
+    slots = most - _HOST_NETWORK_PODS
     if max_pods is None:
-        max_pods = min(slots + _HOST_NETWORK_PODS, managed)
+        large = described.get("VCpuInfo", {}).get("DefaultVCpus", 0) >= _LARGE_VCPUS
+        max_pods = min(most, _MANAGED_PODS_LARGE if large else _MANAGED_PODS_SMALL)
     pods = min(max(max_pods - _HOST_NETWORK_PODS, 1), slots)
-    if prefix_delegation:
+    if cni.prefix_delegation:
         prefixes = min(math.ceil(pods / _PREFIX_ADDRESSES) + 1, slots // _PREFIX_ADDRESSES)
         # Each interface with prefixes also has an address of its own.
         used = math.ceil(prefixes / (per_interface - 1))
@@ -64,10 +80,11 @@ def addresses_per_node(
             used + prefixes * _PREFIX_ADDRESSES,
             f"{used} of its own and {prefixes} prefixes of {_PREFIX_ADDRESSES} for {pods} pods",
         )
-    used = min(math.ceil(pods / (per_interface - 1)) + 1, interfaces)
+    used = min(math.ceil(pods / (per_interface - 1)) + 1, slots // (per_interface - 1))
     return (
         used * per_interface,
-        f"{used} network interfaces of {per_interface} for {pods} pods and for quick starts",
+        f"{counted(used, 'network interface')} of {per_interface} for {pods} pods and for quick"
+        " starts",
     )
 
 

@@ -15,9 +15,10 @@ from typing import Any
 
 from rackrate.aws import is_ipv6
 from rackrate.errors import Fault
-from rackrate.plan.capacity import LEAST_NODES, SPREAD_INSTANCES, addresses_per_node
+from rackrate.plan.capacity import LEAST_NODES, SPREAD_INSTANCES, addresses_per_node, most_pods
 from rackrate.plan.check import ipv6_faults
 from rackrate.selectors import Selector, Unparsable, parse_tolerations
+from rackrate.settings import Cni
 from rackrate.stack.quotas import Quotas, network_faults, node_group_faults, vcpu_faults
 from rackrate_text.words import listed
 
@@ -153,6 +154,11 @@ class Request:
         return self.load_instance_type
 
     @property
+    def cni(self) -> Cni:
+        """How the VPC CNI of a new cluster gives pods their addresses."""
+        return Cni(self.prefix_delegation, self.ena_express != "none")
+
+    @property
     def reservations(self) -> dict[str, str]:
         """The capacity reservations that are given, by parameter."""
         named = {
@@ -246,6 +252,7 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
         )
     else:
         faults += _type_faults(request, facts.instance_type)
+    faults += _max_pods_faults(request, facts)
     faults += _load_faults(request, facts, zones)
     faults += _group_faults(request)
     faults += node_group_faults(
@@ -448,6 +455,31 @@ def _architecture_faults(request: Request, described: Json) -> Iterator[Fault]:
         )
 
 
+def max_pods(request: Request, described: Json | None) -> str:
+    """The kubelet's maxPods on nodes of a type; empty leaves it to EKS.
+
+    EKS derives it from all interfaces of the type, whatever the VPC CNI's MAX_ENI is, so pods would
+    be scheduled that get no address (EKS best practices guide, on MAX_ENI and max-pods). With
+    prefixes one interface has addresses for more pods than EKS allows.
+    """
+    if request.max_pods or described is None or request.cni != Cni(False, True):
+        return str(request.max_pods or "")
+    return str(most_pods(described, request.cni))
+
+
+def _max_pods_faults(request: Request, facts: Facts) -> Iterator[Fault]:
+    """The faults of more pods than one interface has addresses for."""
+    for described in filter(None, (facts.instance_type, facts.load_type)):
+        most = most_pods(described, request.cni)
+        if request.cni.one_interface and (request.max_pods or 0) > most:
+            yield Fault(
+                f"MaxPods {request.max_pods}",
+                f"with EnaExpress {request.ena_express} nodes use one network interface, and that"
+                f" of {described['InstanceType']} has addresses for {most} pods",
+                f"set MaxPods to {most} or less, or leave it empty",
+            )
+
+
 def _load_faults(request: Request, facts: Facts, zones: Zones) -> Iterator[Fault]:
     """The faults of the load nodes' own instance type."""
     if not request.load_type:
@@ -616,11 +648,7 @@ def _network_faults(
         subnet, size, others = "a subnet of SecondaryCidr", _SECONDARY_SUBNET_PREFIX, 0
     if described is None:
         return
-    taken = functools.partial(
-        addresses_per_node,
-        max_pods=request.max_pods,
-        prefix_delegation=request.prefix_delegation,
-    )
+    taken = functools.partial(addresses_per_node, cni=request.cni, max_pods=request.max_pods)
     each, because = taken(described)
     nodes, load = 2 * request.node_count, request.load_node_count
     needed = nodes * each + load * taken(load_type or described)[0]

@@ -22,6 +22,7 @@ from rackrate.stack.preflight import (
     Zones,
     check_existing_cluster,
     check_new_cluster,
+    max_pods,
 )
 from rackrate.stack.quotas import Quotas, Use, build_faults, free_plan_faults
 from rackrate.stack.updates import changes_cluster, replaces_node_groups, update_faults
@@ -94,7 +95,8 @@ def serve_request(
     if old and patience.ask(lambda: _is_rolled_back(event["StackId"], cloudformation)):
         # These properties were accepted before. A refusal would leave the stack half-way.
         if not request.existing_cluster_name:
-            return _answer(request, earlier, ())
+            before = patience.ask(lambda: _facts(request, old, ec2))
+            return _answer(request, earlier, (), before)
         return patience.ask(lambda: _of_existing(_described(request, eks)))
     changed = update_faults(old, properties, earlier) if old else []
     if changed and changes_cluster(old, properties):
@@ -114,10 +116,10 @@ def serve_request(
         logger.warning(warning)
     if changed or faults:
         raise PreflightFailed([*changed, *faults])
-    return _answer(request, zones, looked.warnings)
+    return _answer(request, zones, looked.warnings, facts)
 
 
-def _answer(request: Request, zones: Zones, warnings: Sequence[str]) -> Answer:
+def _answer(request: Request, zones: Zones, warnings: Sequence[str], facts: Facts) -> Answer:
     return Answer(
         str(zones),
         {
@@ -127,6 +129,8 @@ def _answer(request: Request, zones: Zones, warnings: Sequence[str]) -> Answer:
             "ClusterSecurityGroupId": "",
             "VpcId": "",
             "NodesOfGroups": ",".join(map(str, _nodes_of_groups(request))),
+            "MaxPods": max_pods(request, facts.instance_type),
+            "LoadMaxPods": max_pods(request, facts.load_type or facts.instance_type),
             "Warnings": " ".join(warnings) or _NO_WARNING,
         },
     )
@@ -427,6 +431,8 @@ def _of_existing(cluster: Json | None, warnings: Sequence[str] = ()) -> Answer:
             "ClusterSecurityGroupId": network.get("clusterSecurityGroupId", ""),
             "VpcId": network["vpcId"],
             "NodesOfGroups": "",
+            "MaxPods": "",
+            "LoadMaxPods": "",
             "Warnings": " ".join([*ipv6, *warnings]) or _NO_WARNING,
         },
     )

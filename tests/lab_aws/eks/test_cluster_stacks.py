@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab_aws.cluster_templates import CLUSTER, NETWORK, node_group
-from tests.lab_aws.region import Lab
+from tests.lab_aws.region import Lab, eventually
 
 CLUSTER_TEMPLATE = Path(__file__).parents[3] / "templates" / "cluster.yaml"
 OUTPUTS = """
@@ -168,7 +168,20 @@ def test_nodes_that_do_not_come_up_fail_the_stack_with_the_machines_words(lab: L
     assert "kubelet of ip-10-0-1-1 ended: exit status 1" in reason
 
 
-def cluster_stack(lab: Lab, network: dict[str, str], cluster_name: str) -> dict:
+def network_of(lab: Lab) -> dict[str, str]:
+    """The outputs of a stack with a network for clusters."""
+    made = lab.stack(
+        "Resources:"
+        + NETWORK
+        + "Outputs:\n  Vpc: {Value: !Ref Vpc}\n"
+        + "  Subnets: {Value: !Join [',', [!Ref SubnetA, !Ref SubnetB]]}\n"
+    )
+    return outputs(made)
+
+
+def cluster_stack(
+    lab: Lab, network: dict[str, str], cluster_name: str, ena_express: str = "none"
+) -> dict:
     """A stack of our own template of a cluster, in a network of another stack."""
     given = {
         "ClusterName": cluster_name,
@@ -184,6 +197,7 @@ def cluster_stack(lab: Lab, network: dict[str, str], cluster_name: str) -> dict:
         "SubnetIds": network["Subnets"],
         "VpcCniVersion": "",
         "PrefixDelegation": "false",
+        "EnaExpress": ena_express,
         "KubeProxyVersion": "",
         "KubeProxyMode": "iptables",
         "PermissionsBoundaryArn": "",
@@ -223,15 +237,42 @@ def test_eks_makes_the_log_group_of_a_deleted_cluster_anew_and_keeps_it_forever(
 
 
 def test_what_a_cluster_logs_after_its_deletion_expires_as_its_other_logs_do(lab: Lab) -> None:
-    made = lab.stack(
-        "Resources:"
-        + NETWORK
-        + "Outputs:\n  Vpc: {Value: !Ref Vpc}\n"
-        + "  Subnets: {Value: !Join [',', [!Ref SubnetA, !Ref SubnetB]]}\n"
-    )
-    network = outputs(made)
+    network = network_of(lab)
     stack = cluster_stack(lab, network, "gone-1")
     assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
     assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
     assert log_group(lab, "gone-1")["retentionInDays"] == 7
     assert cluster_stack(lab, network, "gone-2")["StackStatus"] == "CREATE_COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("ena_express", "on_each"), [("treatment", [True]), ("none", [True, None])]
+)
+def test_pods_of_a_stack_with_ena_express_get_addresses_of_interfaces_that_have_it(
+    lab: Lab, ena_express: str, on_each: list[bool | None]
+) -> None:
+    """Without MAX_ENI the VPC CNI adds an interface to the nodes, which has no ENA Express."""
+    network, name = network_of(lab), f"express-{ena_express}"
+    stack = cluster_stack(lab, network, name, ena_express)
+    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
+    interface = {"DeviceIndex": 0, "EnaSrdSpecification": {"EnaSrdEnabled": True}}
+    template = lab.client("ec2").create_launch_template(
+        LaunchTemplateName=name,
+        LaunchTemplateData={"InstanceType": "c6in.8xlarge", "NetworkInterfaces": [interface]},
+    )["LaunchTemplate"]
+    lab.client("eks").create_nodegroup(
+        clusterName=name,
+        nodegroupName=name,
+        nodeRole=outputs(stack)["NodeRoleArn"],
+        subnets=network["Subnets"].split(",")[:1],
+        launchTemplate={"id": template["LaunchTemplateId"]},
+        scalingConfig={"minSize": 1, "maxSize": 1, "desiredSize": 1},
+    )
+    nodes = eventually(lambda: lab.backend.clusters[name].nodes, bool)
+    ids = [node.instance_id for node in nodes.values()]
+    (found,) = lab.client("ec2").describe_instances(InstanceIds=ids)["Reservations"]
+    express = [
+        each["Attachment"].get("EnaSrdSpecification", {}).get("EnaSrdEnabled")
+        for each in found["Instances"][0]["NetworkInterfaces"]
+    ]
+    assert express == on_each

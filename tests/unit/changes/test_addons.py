@@ -59,12 +59,12 @@ class TestVpcCni:
         return VpcCni().make(NEW, progress, resources)
 
     def test_it_is_made_when_it_is_active_and_every_node_has_it(self, resources, eks):
-        eks.addons["vpc-cni"]["configurationValues"] = '{"env": {"WARM_PREFIX_TARGET": "1"}}'
+        eks.addons["vpc-cni"]["configurationValues"] = '{"env": {"MAX_ENI": "1"}}'
         made = self.make(resources, {})
         assert not made.done
         assert eks.addons["vpc-cni"]["addonVersion"] == NEW
         kept = json.loads(eks.addons["vpc-cni"]["configurationValues"])
-        assert kept == {"env": {"WARM_PREFIX_TARGET": "1"}}, "the configuration stays"
+        assert kept == {"env": {"MAX_ENI": "1"}}, "the configuration stays"
         assert not self.make(resources, made.progress).done
         eks.end("vpc-cni", have=3)
         made = self.make(resources, made.progress)

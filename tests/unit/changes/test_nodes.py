@@ -107,6 +107,12 @@ class TestFaults:
         [fault] = faults([100], resources.but(settings=prefixes))
         assert "129 each (1 of its own and 8 prefixes of 16 for 108 pods)" in fault.problem
 
+    def test_with_ena_express_a_node_takes_the_addresses_of_one_interface(self, resources):
+        arms = tuple(replace(arm, ena_express=not arm.baseline) for arm in SETTINGS.arms)
+        found = faults([300], resources.but(settings=replace(SETTINGS, arms=arms)))
+        told = "10 each (1 network interface of 10 for 9 pods and for quick starts)"
+        assert [told in fault.problem for fault in found].count(True) == 1
+
     @pytest.mark.parametrize(
         ("type_of_load", "told"), [("g5.xlarge", "240 vCPUs"), ("c5.large", "")]
     )

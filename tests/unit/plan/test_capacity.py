@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.plan.capacity import Room, addresses_per_node, faults_of_node_counts
+from rackrate.plan.capacity import Room, addresses_per_node, faults_of_node_counts, most_pods
+from rackrate.settings import Cni
+
+ONE_INTERFACE = Cni(prefix_delegation=False, one_interface=True)
 
 
-def described(interfaces: int, per_interface: int, vcpus: int) -> dict[str, dict[str, int]]:
+def described(interfaces: int, per_interface: int, vcpus: int) -> dict[str, dict[str, Any]]:
     """An instance type as EC2 describes it."""
     return {
         "NetworkInfo": {
@@ -47,14 +51,38 @@ def faults(counts: list[int], room: Room = ROOM):
 
 
 def test_addresses_of_a_node_follow_the_cni():
-    per_node = functools.partial(addresses_per_node, prefix_delegation=False)
+    per_node = functools.partial(addresses_per_node, cni=Cni(False, False))
     assert per_node(C5_LARGE, max_pods=None)[0] == 30
     assert per_node(C5_LARGE, max_pods=11)[0] == 20, "one interface for 9 pods, and one warm"
     assert per_node(C5_LARGE, max_pods=110)[0] == 30, "never more than it has"
-    prefixes = addresses_per_node(C5_LARGE, max_pods=110, prefix_delegation=True)
+    prefixes = addresses_per_node(C5_LARGE, Cni(True, False), max_pods=110)
     assert prefixes[0] == 1 + 8 * 16, "108 pods fill 7 prefixes, and one is warm"
     large = described(15, 50, 96)
     assert per_node(large, max_pods=None)[0] == 7 * 50, "EKS gives it 250 pods at most"
+
+
+def test_a_node_with_one_interface_has_its_addresses_and_no_more():
+    c6in_8xlarge = described(8, 30, 32)
+    assert most_pods(c6in_8xlarge, Cni(False, False)) == 234
+    assert most_pods(c6in_8xlarge, ONE_INTERFACE) == 31
+    assert addresses_per_node(c6in_8xlarge, ONE_INTERFACE, max_pods=None) == (
+        30,
+        "1 network interface of 30 for 29 pods and for quick starts",
+    )
+    # 15 prefixes for 234 pods, one more that is warm, and the interface's own address.
+    with_prefixes = addresses_per_node(c6in_8xlarge, Cni(True, True), max_pods=236)
+    assert with_prefixes[0] == 1 + 16 * 16
+
+
+def test_pods_get_addresses_of_the_first_network_card_alone():
+    """The pods of amazon-vpc-cni-k8s's misc/eni-max-pods.txt."""
+    for (of_first, of_all, per_interface), pods in (((2, 64, 50), 100), ((8, 16, 50), 394)):
+        entry = described(of_all, per_interface, 192)
+        entry["NetworkInfo"]["NetworkCards"] = [
+            {"NetworkCardIndex": 1, "MaximumNetworkInterfaces": of_all - of_first},
+            {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": of_first},
+        ]
+        assert most_pods(entry, Cni(False, False)) == pods
 
 
 def test_numbers_that_fit_have_no_fault():

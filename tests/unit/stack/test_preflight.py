@@ -19,6 +19,7 @@ from lab.aws import quotas as lab_quotas
 from lab.aws.ec2 import capacity_reservations
 from rackrate.plan import capacity
 from rackrate.plan.capacity import addresses_per_node
+from rackrate.settings import Cni
 from rackrate.stack.patience import Patience
 from rackrate.stack.preflight import (
     STACK_NAME_CHARACTERS,
@@ -119,7 +120,8 @@ def reservation(**changes):
 def test_the_template_hands_over_every_property_the_check_reads():
     template = load(ROOT / "template.yaml")
     given = set(template["Resources"]["Preflight"]["Properties"])
-    assert given - {"ServiceToken", "ServiceTimeout"} == set(PROPERTIES)
+    # `Answers` only makes CloudFormation ask again.
+    assert given - {"ServiceToken", "ServiceTimeout", "Answers"} == set(PROPERTIES)
 
 
 def test_the_defaults_are_fine_and_the_first_zones_are_chosen():
@@ -187,6 +189,17 @@ def test_ena_express_needs_a_type_that_has_it():
     (fault,) = faults(EnaExpress="treatment")
     assert fault.startswith("EnaExpress treatment: c5.large does not support ENA Express")
     assert faults(EnaExpress="both", InstanceType="c6in.8xlarge") == []
+
+
+def test_with_ena_express_a_node_takes_no_more_pods_than_one_interface_has_addresses_for():
+    express = {"EnaExpress": "treatment", "InstanceType": "c6in.8xlarge"}
+    assert faults(**express, MaxPods="31") == []
+    assert faults(**express, MaxPods="32") == [
+        "MaxPods 32: with EnaExpress treatment nodes use one network interface, and that of"
+        " c6in.8xlarge has addresses for 31 pods; set MaxPods to 31 or less, or leave it empty"
+    ]
+    assert faults(**express, MaxPods="250", PrefixDelegation="true") == []
+    assert faults(**{**express, "EnaExpress": "none"}, MaxPods="32") == []
 
 
 @pytest.mark.parametrize("weighting", ["vpc-1", "ebs-1"])
@@ -451,7 +464,8 @@ def test_too_few_addresses_are_refused_with_the_arithmetic(nodes, fits):
 )
 def test_more_nodes_or_more_pods_never_take_fewer_addresses(nodes, pods, prefixes, kind):
     described = region(kind).instance_type
-    each, _ = addresses_per_node(described, max_pods=pods, prefix_delegation=prefixes)
+    cni = Cni(prefixes, one_interface=False)
+    each, _ = addresses_per_node(described, cni, max_pods=pods)
     network = described["NetworkInfo"]
     assert (
         each > network["Ipv4AddressesPerInterface"]
@@ -459,7 +473,7 @@ def test_more_nodes_or_more_pods_never_take_fewer_addresses(nodes, pods, prefixe
         or (network["MaximumNetworkInterfaces"] * network["Ipv4AddressesPerInterface"] == each)
     )
     if pods is not None and pods < 250:
-        more, _ = addresses_per_node(described, max_pods=pods + 1, prefix_delegation=prefixes)
+        more, _ = addresses_per_node(described, cni, max_pods=pods + 1)
         assert more >= each
     text = {"NodeCount": str(nodes), "MaxPods": "" if pods is None else str(pods)}
     refused = faults(
@@ -680,6 +694,8 @@ def test_it_answers_with_the_zones_it_chose(clients):
         "ClusterSecurityGroupId": "",
         "VpcId": "",
         "NodesOfGroups": "2,0,0,0",
+        "MaxPods": "",
+        "LoadMaxPods": "",
         "Warnings": "none",
     }
 
@@ -718,6 +734,32 @@ def test_a_rollback_is_never_refused_and_gives_the_zones_back(clients, before):
     answer = update(rolled_back, {"InstanceType": "t3.large"}, before=before)
     assert answer.physical_id == "us-east-1c,us-east-1d"
     assert answer.data["AvailabilityZone"] == "us-east-1c"
+
+
+EXPRESS = {"EnaExpress": "treatment", "InstanceType": "c6in.8xlarge"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "pods", "of_load"),
+    [
+        ({**EXPRESS, "NodeCount": "2"}, "31", "31"),
+        ({**EXPRESS, "LoadNodeCount": "1", "LoadInstanceType": "c5.large"}, "31", "11"),
+        ({**EXPRESS, "MaxPods": "20"}, "20", "20"),
+        ({**EXPRESS, "PrefixDelegation": "true"}, "", ""),
+        ({"MaxPods": "20"}, "20", "20"),
+    ],
+)
+def test_it_answers_with_the_pods_of_one_interface_where_ena_express_is_used(
+    clients, allow, changes, pods, of_load
+):
+    allow(STANDARD, 4000.0)
+    answer = ask(clients, changes=changes)
+    assert (answer.data["MaxPods"], answer.data["LoadMaxPods"]) == (pods, of_load)
+
+
+def test_a_rollback_to_ena_express_answers_with_the_same_pods(clients):
+    rolled_back = {**clients, "cloudformation": StackOf("UPDATE_ROLLBACK_IN_PROGRESS")}
+    assert update(rolled_back, EXPRESS).data["MaxPods"] == "31"
 
 
 def test_node_groups_that_are_replaced_need_vcpus_and_reservations_beside_the_old_ones(
