@@ -1,6 +1,10 @@
 """Placement groups for moto's EC2.
 
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-groups.html
+
+A group has an owner. Other accounts that it is shared with name it by its id only:
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/share-placement-group.html
+The lab has no Resource Access Manager: every group is shared with every account.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from moto.ec2.responses import EC2Response
 
 from lab.aws.ec2.capacity_reservations import RESERVATIONS
 
+_STRATEGIES = ("cluster", "partition", "spread", "precision-time")
 _MAX_PARTITIONS = 7
 
 
@@ -25,10 +30,12 @@ class PlacementGroup:
 
     name: str
     id: str
+    owner: str
     arn: str
     strategy: str
     partition_count: int | None
     spread_level: str | None
+    parent_id: str | None
     tags: dict[str, str]
 
     def describe(self) -> dict[str, Any]:
@@ -41,6 +48,7 @@ class PlacementGroup:
             "Strategy": self.strategy,
             "PartitionCount": self.partition_count,
             "SpreadLevel": self.spread_level,
+            "ParentGroupId": self.parent_id,
             "Tags": [{"Key": key, "Value": value} for key, value in self.tags.items()],
         }
 
@@ -49,7 +57,7 @@ class PlacementGroups:
     """The Region's placement groups."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, PlacementGroup] = {}
+        self._groups: dict[tuple[str, str], PlacementGroup] = {}
         self._lock = threading.Lock()
 
     def create(
@@ -59,12 +67,13 @@ class PlacementGroups:
         strategy: str,
         partition_count: int | None,
         spread_level: str | None,
+        parent_id: str | None,
         tags: dict[str, str],
         region: str,
         account_id: str,
     ) -> PlacementGroup:
         """Create a group. Raises EC2ClientError for what EC2 refuses."""
-        if strategy not in ("cluster", "partition", "spread"):
+        if strategy not in _STRATEGIES:
             raise EC2ClientError("InvalidParameterValue", f"The strategy '{strategy}' is unknown.")
         if spread_level == "host" and strategy == "spread":
             raise EC2ClientError(
@@ -86,12 +95,22 @@ class PlacementGroups:
                 "InvalidParameterCombination",
                 "The 'spreadLevel' parameter can only be used with the 'spread' strategy.",
             )
+        # Only clusters have parents (API reference, CreatePlacementGroup). The words are not known.
+        if parent_id is not None and (
+            strategy != "cluster"
+            or self.find(account_id, group_id=parent_id).strategy != "precision-time"
+        ):
+            raise EC2ClientError(
+                "InvalidParameterCombination",
+                "A parent placement group must have the 'precision-time' strategy, and the new one"
+                " the 'cluster' strategy.",
+            )
         if strategy == "partition" and partition_count is None:
             partition_count = 2
         if strategy == "spread" and spread_level is None:
             spread_level = "rack"
         with self._lock:
-            if name in self._groups:
+            if (account_id, name) in self._groups:
                 raise EC2ClientError(
                     "InvalidPlacementGroup.Duplicate",
                     f"The placement group '{name}' already exists.",
@@ -99,46 +118,54 @@ class PlacementGroups:
             group = PlacementGroup(
                 name,
                 f"pg-{secrets.token_hex(8)}{'0'}",
+                account_id,
                 f"arn:aws:ec2:{region}:{account_id}:placement-group/{name}",
                 strategy,
                 partition_count,
                 spread_level,
+                parent_id,
                 tags,
             )
-            self._groups[name] = group
+            self._groups[account_id, name] = group
             return group
 
-    def find(self, *, name: str | None = None, group_id: str | None = None) -> PlacementGroup:
-        """A group by name or id. Raises EC2ClientError InvalidPlacementGroup.Unknown."""
+    def find(
+        self, account_id: str, *, name: str | None = None, group_id: str | None = None
+    ) -> PlacementGroup:
+        """A group of an account by name, or any by id.
+
+        Raises EC2ClientError InvalidPlacementGroup.Unknown.
+        """
         with self._lock:
             for group in self._groups.values():
-                if name == group.name or (group_id is not None and group_id == group.id):
+                if (account_id, name) == (group.owner, group.name) or group_id == group.id:
                     return group
         raise EC2ClientError(
             "InvalidPlacementGroup.Unknown", f"The Placement Group '{name or group_id}' is unknown."
         )
 
-    def all(self) -> list[PlacementGroup]:
-        """Every group."""
+    def of(self, account_id: str) -> list[PlacementGroup]:
+        """Every group of an account."""
         with self._lock:
-            return list(self._groups.values())
+            return [group for group in self._groups.values() if group.owner == account_id]
 
-    def delete(self, name: str) -> None:
+    def delete(self, group: PlacementGroup) -> None:
         """Remove a group."""
         with self._lock:
-            del self._groups[name]
+            del self._groups[group.owner, group.name]
 
 
 GROUPS = PlacementGroups()
 
 
-def instances_of(backend: Any, group: str) -> list[Any]:
+def instances_of(backend: Any, group: PlacementGroup) -> list[Any]:
     """The instances of a group that are not terminated; `backend` is moto's EC2 backend."""
     return [
         instance
         for reservation in backend.reservations.values()
         for instance in reservation.instances
-        if instance.placement.group_name == group and instance.state != "terminated"
+        if getattr(instance.placement, "group_id", None) == group.id
+        and instance.state != "terminated"
     ]
 
 
@@ -153,6 +180,7 @@ def _create_placement_group(self: EC2Response) -> ActionResult:
         strategy=self._get_param("Strategy", "cluster"),
         partition_count=int(count) if count is not None else None,
         spread_level=self._get_param("SpreadLevel"),
+        parent_id=self._get_param("ParentGroupId"),
         tags=self._parse_tag_specification().get("placement-group", {}),
         region=self.region,
         account_id=self.current_account,
@@ -162,10 +190,11 @@ def _create_placement_group(self: EC2Response) -> ActionResult:
 
 def _describe_placement_groups(self: EC2Response) -> ActionResult:
     names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
-    groups = GROUPS.all()
+    account = self.current_account
+    groups = GROUPS.of(account)
     if names or ids:
-        groups = [GROUPS.find(name=name) for name in names]
-        groups += [GROUPS.find(group_id=group_id) for group_id in ids]
+        groups = [GROUPS.find(account, name=name) for name in names]
+        groups += [GROUPS.find(account, group_id=group_id) for group_id in ids]
     for name, values in self._filters_from_querystring().items():
         groups = [group for group in groups if _filter_value(group, name) in list(values)]
     return ActionResult({"PlacementGroups": [group.describe() for group in groups]})
@@ -187,8 +216,8 @@ def _filter_value(group: PlacementGroup, name: str) -> str | None:
 
 
 def _delete_placement_group(self: EC2Response) -> EmptyResult:
-    group = GROUPS.find(name=self._get_param("GroupName"))
-    if instances_of(self.ec2_backend, group.name):
+    group = GROUPS.find(self.current_account, name=self._get_param("GroupName"))
+    if instances_of(self.ec2_backend, group):
         raise EC2ClientError(
             "InvalidPlacementGroup.InUse",
             f"The placement group '{group.name}' is in use and may not be deleted.",
@@ -199,7 +228,7 @@ def _delete_placement_group(self: EC2Response) -> EmptyResult:
             f"The placement group '{group.name}' has an active Capacity Reservation and may not be"
             " deleted.",
         )
-    GROUPS.delete(group.name)
+    GROUPS.delete(group)
     return EmptyResult()
 
 

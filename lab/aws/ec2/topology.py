@@ -44,8 +44,8 @@ def _topology(instance: Any) -> dict[str, Any]:
     where = instance.placement
     rack = instance.id
     if where.group_name:
-        group = GROUPS.find(name=where.group_name)
-        of_group = {"cluster": group.name, "partition": f"{group.name}/{where.partition_number}"}
+        group = GROUPS.find(instance.owner_id, group_id=where.group_id)
+        of_group = {"cluster": group.id, "partition": f"{group.id}/{where.partition_number}"}
         rack = of_group.get(group.strategy, rack)
     return {
         "InstanceId": instance.id,

@@ -40,13 +40,13 @@ class NodeSpec:
 
     `block` is the node's own /26. The first host address is the node's, the rest are its pods'.
     `placement_group` is the group's name and `placement_strategy` one of cluster, partition,
-    spread; both None outside a group. `partition_number` counts from 1 and is None in any other
-    strategy. `instance_bits_per_second` is the documented peak bandwidth of the instance type,
-    unscaled; the fabric adds the limits per flow. `ena_express` and `ena_express_udp` say
-    whether TCP and UDP flows use ENA Express. `default_max_pods` is EKS's own choice for the type,
-    and `pod_addresses` the number of addresses that its network interfaces have for pods;
-    `kubelet_configuration` holds fields of KubeletConfiguration and `kubelet_flags` flags as
-    --name=value, both from the instance's user data.
+    spread, precision-time; both None outside a group. `partition_number` counts from 1 and is None
+    in any other strategy. `instance_bits_per_second` is the documented peak bandwidth of the
+    instance type, unscaled; the fabric adds the limits per flow. `ena_express` and
+    `ena_express_udp` say whether TCP and UDP flows use ENA Express. `default_max_pods` is EKS's own
+    choice for the type, and `pod_addresses` the number of addresses that its network interfaces
+    have for pods; `kubelet_configuration` holds fields of KubeletConfiguration and `kubelet_flags`
+    flags as --name=value, both from the instance's user data.
     """
 
     name: str

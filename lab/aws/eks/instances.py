@@ -139,9 +139,9 @@ def launch_instances(
             **_interfaces(template, subnet["SubnetId"], cluster_security_group, block, network),
         }
         if group is not None:
-            request["Placement"] = {"GroupName": group}
-            if placement.get("PartitionNumber"):
-                request["Placement"]["PartitionNumber"] = placement["PartitionNumber"]
+            # As the template names it: another account's group has no name here.
+            named = ("GroupName", "GroupId", "PartitionNumber")
+            request["Placement"] = {key: placement[key] for key in named if placement.get(key)}
         if description["capacityType"] == "SPOT":
             request["InstanceMarketOptions"] = {"MarketType": "spot"}
         for key in (

@@ -15,6 +15,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lab.aws import account, quotas
+from lab.aws.account import REGION
+from lab.aws.ec2.placement_groups import GROUPS, PlacementGroup
 from lab.nodes import cni
 from tests.lab_aws.region import Lab, RecordedCluster, eventually
 from tests.templates.cloudformation import ROOT
@@ -349,6 +351,102 @@ def test_the_free_plan_keeps_nodes_of_other_types_from_starting(
 def test_host_spread_is_for_outposts_only(cluster: Setup) -> None:
     with pytest.raises(ClientError, match="Outposts"):
         cluster.placement_group("spread", SpreadLevel="host")
+
+
+def shared(strategy: str = "cluster", name: str | None = None) -> PlacementGroup:
+    """A group of another account that shares it."""
+    return GROUPS.create(
+        name=name or f"g-{uuid.uuid4().hex[:8]}",
+        strategy=strategy,
+        partition_count=None,
+        spread_level=None,
+        parent_id=None,
+        tags={},
+        region=REGION,
+        account_id="222222222222",
+    )
+
+
+def test_a_group_of_another_account_is_found_by_its_id_only(cluster: Setup) -> None:
+    theirs, ec2 = shared(), cluster.ec2
+    (found,) = ec2.describe_placement_groups(GroupIds=[theirs.id])["PlacementGroups"]
+    assert (found["GroupName"], found["Strategy"]) == (theirs.name, "cluster")
+    assert found["GroupArn"].split(":")[4] == "222222222222"
+    for named in ({"GroupNames": [theirs.name]}, {"GroupIds": ["pg-0123456789abcdef0"]}):
+        with pytest.raises(ClientError, match=r"InvalidPlacementGroup\.Unknown"):
+            ec2.describe_placement_groups(**named)
+    by_name = {"Filters": [{"Name": "group-name", "Values": [theirs.name]}]}
+    assert ec2.describe_placement_groups(**by_name)["PlacementGroups"] == []
+    with pytest.raises(ClientError, match=r"InvalidPlacementGroup\.Unknown"):
+        ec2.delete_placement_group(GroupName=theirs.name)
+
+
+def test_an_account_may_use_the_name_of_another_accounts_group(cluster: Setup) -> None:
+    ours = cluster.placement_group("spread")
+    theirs = shared(name=ours)
+    (found,) = cluster.ec2.describe_placement_groups(GroupNames=[ours])["PlacementGroups"]
+    assert found["GroupId"] != theirs.id
+    cluster.node_group(desired=1, Placement={"GroupId": theirs.id})
+    cluster.ec2.delete_placement_group(GroupName=ours)
+
+
+def test_nodes_start_in_a_group_of_another_account_by_its_id_only(cluster: Setup) -> None:
+    theirs = shared()
+    (node,) = cluster.nodes(cluster.node_group(desired=1, Placement={"GroupId": theirs.id}))
+    assert (node.placement_group, node.placement_strategy) == (theirs.name, "cluster")
+    found = cluster.ec2.describe_instances(InstanceIds=[node.instance_id])
+    assert found["Reservations"][0]["Instances"][0]["Placement"]["GroupId"] == theirs.id
+    code, message = cluster.issue(desired=1, Placement={"GroupName": theirs.name})
+    assert code == "AsgInstanceLaunchFailures"
+    assert f"'{theirs.name}' is unknown" in message
+
+
+def test_a_version_of_a_launch_template_keeps_the_id_of_the_group(cluster: Setup) -> None:
+    data = {"InstanceType": "c5.large", "Placement": {"GroupId": shared().id}}
+    made = cluster.ec2.create_launch_template(
+        LaunchTemplateName=f"t-{uuid.uuid4().hex[:8]}", LaunchTemplateData=data
+    )["LaunchTemplate"]
+    which = {"LaunchTemplateId": made["LaunchTemplateId"]}
+    cluster.ec2.create_launch_template_version(
+        **which, SourceVersion="1", LaunchTemplateData={"InstanceType": "c5.xlarge"}
+    )
+    (found,) = cluster.ec2.describe_launch_template_versions(**which, Versions=["2"])[
+        "LaunchTemplateVersions"
+    ]
+    assert found["LaunchTemplateData"] == {**data, "InstanceType": "c5.xlarge"}
+
+
+def test_types_without_a_precise_clock_are_refused_in_a_precision_time_group(
+    cluster: Setup,
+) -> None:
+    name = cluster.placement_group("precision-time")
+    (parent,) = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"]
+    below = cluster.placement_group("cluster", ParentGroupId=parent["GroupId"])
+    for group in (name, below):
+        code, message = cluster.issue(desired=1, Placement={"GroupName": group})
+        assert code == "AsgInstanceLaunchFailures"
+        assert "Precision-time placement groups are not supported by the 'c5.large'" in message
+        placed = cluster.node_group(
+            desired=1, instance_type="m7i.large", Placement={"GroupName": group}
+        )
+        assert placed["status"] == "ACTIVE"
+
+
+def test_only_a_cluster_group_has_a_parent_and_only_a_precision_time_group_is_one(
+    cluster: Setup,
+) -> None:
+    ids = {
+        strategy: cluster.ec2.describe_placement_groups(
+            GroupNames=[cluster.placement_group(strategy)]
+        )["PlacementGroups"][0]["GroupId"]
+        for strategy in ("cluster", "precision-time")
+    }
+    for strategy, parent in (("spread", "precision-time"), ("cluster", "cluster")):
+        with pytest.raises(ClientError, match="A parent placement group must have"):
+            cluster.placement_group(strategy, ParentGroupId=ids[parent])
+    name = cluster.placement_group("cluster", ParentGroupId=ids["precision-time"])
+    (found,) = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"]
+    assert found["ParentGroupId"] == ids["precision-time"]
 
 
 def interface(cluster: Setup, *, udp: bool = False) -> dict[str, Any]:

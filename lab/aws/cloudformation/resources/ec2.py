@@ -339,7 +339,7 @@ class Ec2PlacementGroup(ResourceType):
     """A placement group; CloudFormation chooses its name."""
 
     type = "AWS::EC2::PlacementGroup"
-    properties = frozenset({"PartitionCount", "SpreadLevel", "Strategy", "Tags"})
+    properties = frozenset({"ParentGroupId", "PartitionCount", "SpreadLevel", "Strategy", "Tags"})
 
     def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
         name = context.physical_name(255)
