@@ -7,6 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from rackrate_text.placement_groups import group_query
 from rackrate_text.quotas import (
     COUNTED_INSTANCES,
     COUNTED_RESERVATIONS,
@@ -124,15 +125,19 @@ def placement_group(stack: Stack) -> Check:
     if parameters.get("TreatmentStrategy") == "none":
         return Check(_GROUP, "ok", "none, by TreatmentStrategy=none")
     existing = parameters.get("ExistingPlacementGroup")
-    by = ("group-name", existing) if existing else ("tag:rackrate:stack", stack.name)
-    groups = stack.client("ec2").describe_placement_groups(
-        Filters=[{"Name": by[0], "Values": [by[1]]}]
-    )["PlacementGroups"]
+    own: Mapping[str, Any] = {"Filters": [{"Name": "tag:rackrate:stack", "Values": [stack.name]}]}
+    query = group_query(existing) if existing else own
+    try:
+        groups = stack.client("ec2").describe_placement_groups(**query)["PlacementGroups"]
+    except ClientError as error:
+        if error_code(error) != "InvalidPlacementGroup.Unknown":
+            raise
+        groups = []
     if not groups:
         return Check(
             _GROUP,
             "failed",
-            f"there is none whose {by[0]} is {by[1]}",
+            f"EC2 does not know {existing or 'one of this stack'}",
             "deploy the stack again with `sam build && sam deploy`",
         )
     return group_check(groups[0], parameters)

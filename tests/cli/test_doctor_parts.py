@@ -13,8 +13,9 @@ from rackrate_cli.diagnosis import cluster, parts, quotas, runs
 from rackrate_cli.stack import Stack, session_of_environment
 
 from lab.aws import quotas as lab_quotas
-from lab.aws.ec2 import capacity_reservations
+from lab.aws.ec2 import capacity_reservations, placement_groups
 from rackrate_text.quotas import STANDARD
+from tests.lab_aws.region import group_of_another_account
 
 from .conftest import DeployedStack, client
 
@@ -153,6 +154,31 @@ def test_a_placement_group_is_judged_by_its_state_and_the_room_in_it() -> None:
     assert "at most 7" in quotas.group_check(spread, {"NodeCount": "8"}).found
     on_hosts = {"NodeCount": "8", "SpreadLevel": "host"}
     assert quotas.group_check(spread, on_hosts).state == "ok"
+
+
+def test_the_placement_group_is_found_by_name_id_or_the_tag_of_the_stack(account: Stack) -> None:
+    placement_groups.install()
+    ec2, theirs = client("ec2"), group_of_another_account()
+    name = f"ours-{uuid4().hex}"
+    ours = ec2.create_placement_group(GroupName=name, Strategy="cluster")["PlacementGroup"]
+    for group in (name, ours["GroupId"], theirs.id):
+        found = quotas.placement_group(changed(account, ExistingPlacementGroup=group))
+        assert found.state == "ok", found
+    for group in (theirs.name, "pg-0123456789abcdef0", ""):
+        found = quotas.placement_group(changed(account, ExistingPlacementGroup=group))
+        assert (found.state, found.found) == (
+            "failed",
+            f"EC2 does not know {group or 'one of this stack'}",
+        )
+    ec2.delete_placement_group(GroupName=name)
+    tags = [{"ResourceType": "placement-group", "Tags": [_tag("rackrate:stack", account.name)]}]
+    ec2.create_placement_group(GroupName=name, Strategy="precision-time", TagSpecifications=tags)
+    found = quotas.placement_group(account)
+    assert (found.state, found.found) == ("ok", f"{name}, precision-time, available")
+
+
+def _tag(key: str, value: str) -> dict[str, str]:
+    return {"Key": key, "Value": value}
 
 
 def test_a_treatment_without_a_placement_group_needs_none(account: Stack) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from lab import stack
 from tests.lab_aws.changes import Change
 from tests.lab_aws.kubernetes_api import KubernetesApi
-from tests.lab_aws.region import Lab
+from tests.lab_aws.region import Lab, group_of_another_account
 from tests.waiting import HUNG_SECONDS
 
 _STACK = "AWS::CloudFormation::Stack"
@@ -225,6 +225,7 @@ def values_of(lab: Lab, own: OwnStack) -> dict[str, str]:
     """What changes refer to, such as {topic}; made in the Region."""
     ec2, zone = lab.client("ec2"), own.outputs()["Zone"]
     ec2.create_placement_group(GroupName="made-by-others", Strategy="cluster")
+    precise = ec2.create_placement_group(GroupName="precise", Strategy="precision-time")
     reservation = ec2.create_capacity_reservation(
         InstanceType="c5.large",
         InstancePlatform="Linux/UNIX",
@@ -244,6 +245,8 @@ def values_of(lab: Lab, own: OwnStack) -> dict[str, str]:
     resources = own.resources()
     return {
         "reservation": reservation,
+        "shared_group": group_of_another_account().id,
+        "precise_group": precise["PlacementGroup"]["GroupId"],
         "boundary": boundary,
         "topic": lab.client("sns").create_topic(Name="pager")["TopicArn"],
         "subnet": resources["Network/PrivateSubnet"],

@@ -18,12 +18,28 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from lab.aws.account import REGION
+from lab.aws.ec2.placement_groups import GROUPS, PlacementGroup
 from lab.aws.eks.infrastructure import NodeLaunchError, NodeSpec
 from lab.aws.iam.identity import assume_role
 from lab.aws.server import Region
 from tests.waiting import HUNG_SECONDS
 
 NO_FILES: Mapping[str, str] = {}
+
+
+def group_of_another_account(name: str = "") -> PlacementGroup:
+    """A cluster placement group that another account made and shares."""
+    return GROUPS.create(
+        name=name or f"g-{uuid.uuid4().hex[:8]}",
+        strategy="cluster",
+        partition_count=None,
+        spread_level=None,
+        parent_id=None,
+        tags={},
+        region=REGION,
+        account_id="222222222222",
+    )
 
 
 def _set_event() -> threading.Event:

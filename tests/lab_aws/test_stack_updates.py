@@ -74,6 +74,19 @@ def test_what_is_kept_is_kept(deployed: dict[bool, OwnStack], existing: bool) ->
     check(stack, chosen)
 
 
+def test_the_treatment_arm_moves_to_a_group_of_another_account_by_its_id(
+    deployed: dict[bool, OwnStack],
+) -> None:
+    stack = deployed[False]
+    home, group = stack.parameters(), stack.values["shared_group"]
+    every = (change.filled(stack.values) for change in changes())
+    check(stack, [change for change in every if group in change.after.values()])
+    ids = [*stack.nodes()["treatment"]]
+    found = stack.lab.client("ec2").describe_instances(InstanceIds=ids)["Reservations"]
+    assert {one["Placement"]["GroupId"] for each in found for one in each["Instances"]} == {group}
+    stack.become(home)
+
+
 def test_nodes_are_replaced_in_node_groups_that_stay(deployed: dict[bool, OwnStack]) -> None:
     stack = deployed[False]
     names = ("TreatmentStrategy", "VolumeSize", "MaxPods", "CostCenter", "KubernetesVersion")

@@ -25,8 +25,8 @@ BREAKAGES = [
         rules.GroupNameOrGroupId,
         NODES,
         NODES,
-        r"GroupName: (!Ref \w+)",
-        r"{GroupName: \1, GroupId: x}",
+        r"GroupName: !If \[NamesGroupById, !Ref AWS::NoValue, (!Ref \w+)\]",
+        r"GroupName: \1",
     ),
     (
         rules.SeveralSubnetsInPlacementGroup,

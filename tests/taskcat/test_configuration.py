@@ -39,6 +39,7 @@ IN_AN_ACCOUNT = {
 # Parameters that no test varies, and the reason.
 NOT_VARIED = {
     "SpreadLevel": "its other value, host, is for Outposts only",
+    "ParentPlacementGroupId": "an account may have no precision-time group; the lab has one",
     "VpcCniVersion": "a version is right only until EKS withdraws it",
     "KubeProxyVersion": "a version is right only until EKS withdraws it",
     "CoreDnsVersion": "a version is right only until EKS withdraws it",

@@ -175,11 +175,26 @@ def refusals(**parameters):
     ]
 
 
+PARENT, RESERVED = "pg-0123456789abcdef0", "cr-0123456789abcdef0"
+
+
 class TestRules:
     @pytest.mark.parametrize(
         ("parameters", "said"),
         [
             ({"TreatmentStrategy": "spread", "NodeCount": "8"}, "at most seven running instances"),
+            (
+                {"TreatmentStrategy": "precision-time", "TreatmentCapacityReservationId": RESERVED},
+                "Set ExistingPlacementGroup to that group",
+            ),
+            (
+                {"TreatmentStrategy": "precision-time", "ParentPlacementGroupId": PARENT},
+                "Only a cluster placement group that the stack creates gets a parent",
+            ),
+            (
+                {"ExistingPlacementGroup": "theirs", "ParentPlacementGroupId": PARENT},
+                "Only a cluster placement group that the stack creates gets a parent",
+            ),
             ({"AvailabilityZone": "us-east-1a"}, "Choose both zones"),
             ({"OtherAvailabilityZone": "us-east-1a"}, "Choose both zones"),
             (
@@ -211,6 +226,8 @@ class TestRules:
         [
             {},
             {"TreatmentStrategy": "spread", "NodeCount": "7"},
+            {"TreatmentStrategy": "precision-time", "NodeCount": "8"},
+            {"ParentPlacementGroupId": PARENT},
             {"TreatmentStrategy": "partition", "NodeCount": "1800"},
             {"AvailabilityZone": "us-east-1a", "OtherAvailabilityZone": "us-east-1b"},
             {"EncryptSecrets": "true", "EncryptionKey": "create"},
@@ -251,7 +268,8 @@ class TestArms:
         }
         assert different == {
             "Arm",
-            "PlacementGroupName",
+            "PlacementGroup",
+            "PlacementGroupIsId",
             "CapacityReservationId",
             "EnaExpress",
             "SubnetIds",
@@ -260,7 +278,7 @@ class TestArms:
         spans, _, of_one_zone = outputs["BaselineSubnetIds"]["Value"]["Fn::If"]
         assert spans == "BaselineSpansZones"
         assert of_one_zone == outputs["NodeSubnetId"]["Value"]
-        assert baseline["Parameters"]["PlacementGroupName"] == ""
+        assert baseline["Parameters"]["PlacementGroup"] == ""
 
     def test_nodes_are_closed_and_encrypted(self):
         template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
@@ -332,7 +350,7 @@ class TestArms:
 
     def test_load_nodes_are_in_no_group_and_lack_the_label_by_which_a_stack_finds_arms(self):
         load = NESTED["LoadNodes"]["Parameters"]
-        assert load["PlacementGroupName"] == load["CapacityReservationId"] == ""
+        assert load["PlacementGroup"] == load["CapacityReservationId"] == ""
         template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
         values = {**dict.fromkeys(template["Parameters"], ""), "Arm": load["Arm"]}
         known = resolver(template, values | {"AWS::NoValue": None})
@@ -341,6 +359,46 @@ class TestArms:
         selected = NESTED["Benchmark"]["Parameters"]["LoadNodeSelector"]["Fn::If"]
         assert selected[:2] == ["CreatesLoadNodes", f"rackrate.dev/arm={load['Arm']}"]
         assert NESTED["Campaign"]["Parameters"]["LoadNodeSelector"]["Fn::If"] == selected
+
+    @pytest.mark.parametrize(
+        ("group", "is_id", "placement"),
+        [
+            ("theirs", "false", {"GroupName": "theirs"}),
+            ("pg-0123456789abcdef0", "true", {"GroupId": "pg-0123456789abcdef0"}),
+            ("", "false", None),
+        ],
+    )
+    def test_the_launch_template_names_the_group_by_its_name_or_by_its_id(
+        self, group, is_id, placement
+    ):
+        template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
+        given = {"PlacementGroup": group, "PlacementGroupIsId": is_id, "AWS::NoValue": None}
+        known = resolver(template, {**dict.fromkeys(template["Parameters"], ""), **given})
+        known.evaluate_conditions()
+        data = template["Resources"]["LaunchTemplate"]["Properties"]["LaunchTemplateData"]
+        assert known.resolve({"Placement": data["Placement"]}).get("Placement") == placement
+
+    @pytest.mark.parametrize(
+        ("given", "made", "told"),
+        [
+            ({"Strategy": "precision-time"}, {"Strategy": "precision-time"}, "new"),
+            (
+                {"Strategy": "cluster", "ParentGroupId": "pg-1"},
+                {"Strategy": "cluster", "ParentGroupId": "pg-1"},
+                "new",
+            ),
+            ({"Strategy": "precision-time", "ExistingGroup": "theirs"}, None, "theirs"),
+            ({"Strategy": "none"}, None, ""),
+        ],
+    )
+    def test_the_new_group_has_its_strategy_and_its_parent(self, given, made, told):
+        template = LOADED[ROOT / "templates" / "placement.yaml"]
+        values = {**dict.fromkeys(template["Parameters"], ""), "AWS::NoValue": None, **given}
+        known = resolver(template, {**values, "Group": "new"})
+        known.evaluate_conditions()
+        group = template["Resources"]["Group"]
+        found = known.resolve(group["Properties"]) if known.conditions[group["Condition"]] else None
+        assert (found, known.resolve(template["Outputs"]["Group"]["Value"])) == (made, told)
 
     def test_nodes_and_group_carry_the_label_and_tag_of_their_placement(self):
         template = LOADED[ROOT / "templates" / "nodegroup.yaml"]["Resources"]

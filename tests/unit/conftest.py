@@ -68,9 +68,8 @@ class Ec2:
         found = [self.instances[one] for one in asked["Values"] if one in self.instances]
         return {"Reservations": [{"Instances": found}]}
 
-    def describe_placement_groups(self, *, Filters):
-        (asked,) = Filters
-        told = [{"GroupName": one, "Strategy": self.strategies[one]} for one in asked["Values"]]
+    def describe_placement_groups(self, *, GroupNames):
+        told = [{"GroupName": one, "Strategy": self.strategies[one]} for one in GroupNames]
         return {"PlacementGroups": told}
 
     def describe_instance_topology(self, *, InstanceIds):

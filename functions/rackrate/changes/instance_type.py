@@ -21,7 +21,7 @@ from rackrate.document import Json
 from rackrate.errors import Fault, NodesUnavailable, translated
 from rackrate.measure.launch_templates import Version, delete_versions, make_version, versions
 from rackrate.measure.node_groups import NodeGroup, update_template
-from rackrate.plan.capacity import load_nodes_for
+from rackrate.plan.capacity import load_nodes_for, strategies_of
 from rackrate.resources import Resources
 from rackrate_text.quotas import quota_code
 from rackrate_text.words import listed
@@ -218,8 +218,8 @@ def _misfits(
             f" {listed(supported)}",
             _OTHER,
         )
-    strategies = described.get("PlacementGroupInfo", {}).get("SupportedStrategies", [])
-    for placement in sorted({arm.placement for arm in settings.arms} - {"none", *strategies}):
+    takes = {"none", *strategies_of(described)}
+    for placement in sorted({arm.placement for arm in settings.arms} - takes):
         yield f"{name} cannot be in a {placement} placement group", _OTHER
     network = described["NetworkInfo"]
     if any(arm.ena_express for arm in settings.arms) and not network.get("EnaSrdSupported"):

@@ -43,13 +43,20 @@ def placed(ec2: Any, nodes: Sequence[Node]) -> list[Node]:
         for reservation in _listed(ec2.describe_instances, "Reservations", "instance-id", ids)
         for instance in reservation["Instances"]
     }
-    groups = {_group(instance) for instance in instances.values()}
-    names = sorted(filter(None, groups))
-    described = _listed(ec2.describe_placement_groups, "PlacementGroups", "group-name", names)
-    strategies = {group["GroupName"]: group["Strategy"] for group in described}
+    queries = sorted(filter(None, {_group_query(instance) for instance in instances.values()}))
+    # A call for each group. EC2 has no filter for ids, and refuses all if it does not know one.
+    groups = {
+        query: found[0]
+        for query in queries
+        if (
+            found := _ask(
+                ec2.describe_placement_groups, "PlacementGroups", **{query[0]: [query[1]]}
+            )
+        )
+    }
     layers = _layers(ec2, [node for node in nodes if node.instance_id in instances])
     return [
-        _placed(node, instances[node.instance_id], strategies, layers)
+        _placed(node, instances[node.instance_id], groups, layers)
         if node.instance_id in instances
         else node
         for node in nodes
@@ -68,27 +75,33 @@ def ended(ec2: Any, instance_ids: Sequence[str]) -> set[str]:
     }
 
 
-def _group(instance: Mapping[str, Any]) -> str | None:
+def _group_query(instance: Mapping[str, Any]) -> tuple[str, str] | None:
+    """An argument of DescribePlacementGroups for an instance's group, and its value."""
+    where = instance.get("Placement", {})
+    if where.get("GroupId"):
+        return "GroupIds", where["GroupId"]
     # EC2 writes an empty name for an instance without a group.
-    return instance.get("Placement", {}).get("GroupName") or None
+    return ("GroupNames", where["GroupName"]) if where.get("GroupName") else None
 
 
 def _placed(
     node: Node,
     instance: Mapping[str, Any],
-    strategies: Mapping[str, str],
+    groups: Mapping[tuple[str, str], Json],
     layers: Mapping[str, tuple[str, ...]],
 ) -> Node:
-    where, group = instance.get("Placement", {}), _group(instance)
+    where, query = instance.get("Placement", {}), _group_query(instance)
+    group: Json = {} if query is None else groups.get(query, {})
     # EC2 leaves it out for an instance that is bought on demand.
     lifecycle = instance.get("InstanceLifecycle") or "on-demand"
     return node.model_copy(
         update={
             "zone": where.get("AvailabilityZone") or node.zone,
             "ec2_placement": InstancePlacement(
-                group=group,
+                group=where.get("GroupName") or group.get("GroupName") or (query and query[1]),
                 group_id=where.get("GroupId") or None,
-                strategy=None if group is None else strategies.get(group),
+                parent_group_id=group.get("ParentGroupId"),
+                strategy=group.get("Strategy"),
                 partition=where.get("PartitionNumber"),
                 tenancy=where.get("Tenancy"),
                 lifecycle=lifecycle,

@@ -84,8 +84,11 @@ class InstancePlacement(Document):
     """Where EC2 says that a node's instance is, how it was bought, and how it was set."""
 
     group: str | None = None
-    """The name of its placement group; null if it is in none."""
+    """The name of its placement group, or the id if EC2 did not tell the name; null if it is in
+    none."""
     group_id: str | None = None
+    parent_group_id: str | None = None
+    """The id of the precision-time placement group that is the parent of its group."""
     strategy: str | None = None
     """The strategy of its group; null without a group, or if EC2 did not tell."""
     partition: int | None = None

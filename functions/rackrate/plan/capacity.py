@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,10 @@ LEAST_NODES = 2
 #: Running instances of a rack-level spread group in a zone (EC2 user guide, "Placement
 #: strategies").
 SPREAD_INSTANCES = 7
+
+#: The first generation of instances that precision-time groups take (EC2 user guide, "Set the time
+#: reference on your EC2 instance to use the local Amazon Time Sync Service").
+_PRECISION_TIME_GENERATION = 7
 
 #: EKS's upper limits for maxPods of a managed node group, below and from 30 vCPUs on (EKS user
 #: guide, "Choose an optimal Amazon EC2 node instance type").
@@ -86,6 +91,21 @@ def addresses_per_node(
         f"{counted(used, 'network interface')} of {per_interface} for {pods} pods and for quick"
         " starts",
     )
+
+
+def strategies_of(described: Mapping[str, Any]) -> list[str]:
+    """The strategies of the placement groups that an instance type can be in.
+
+    EC2 does not tell of precision-time groups, so not all types that have the strategy here work.
+
+    Args:
+        described: the instance type, as DescribeInstanceTypes returns it.
+    """
+    found = list(described.get("PlacementGroupInfo", {}).get("SupportedStrategies", []))
+    generation = re.search(r"\d+", described["InstanceType"].partition(".")[0])
+    if generation is not None and int(generation[0]) >= _PRECISION_TIME_GENERATION:
+        found.append("precision-time")
+    return found
 
 
 def load_nodes_for(count: int, settings: Settings) -> int:

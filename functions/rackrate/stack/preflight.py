@@ -15,7 +15,13 @@ from typing import Any
 
 from rackrate.aws import is_ipv6
 from rackrate.errors import Fault
-from rackrate.plan.capacity import LEAST_NODES, SPREAD_INSTANCES, addresses_per_node, most_pods
+from rackrate.plan.capacity import (
+    LEAST_NODES,
+    SPREAD_INSTANCES,
+    addresses_per_node,
+    most_pods,
+    strategies_of,
+)
 from rackrate.plan.check import ipv6_faults
 from rackrate.selectors import Selector, Unparsable, parse_tolerations
 from rackrate.settings import Cni
@@ -97,6 +103,7 @@ class Request:
     load_instance_type: str = ""
     load_selector: str = ""
     run_on_create: str = ""
+    parent_group: str = ""
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Request:
@@ -144,6 +151,7 @@ class Request:
             load_instance_type=properties.get("LoadInstanceType", ""),
             load_selector=properties.get("LoadNodeSelector", ""),
             run_on_create=properties.get("RunOnCreate", ""),
+            parent_group=properties.get("ParentPlacementGroupId", ""),
         )
 
     @property
@@ -200,7 +208,8 @@ class Facts:
         held: reservations that the stack's own nodes use already, so that all of their instances
             count as available.
         group: the existing placement group to use, as DescribePlacementGroups returns it; None when
-            no group is named or none has that name.
+            no group is named or EC2 does not know it.
+        parent_group: the same of the group that is to be the parent of the new one.
         quotas: the account's quotas that the deployment uses.
     """
 
@@ -213,6 +222,7 @@ class Facts:
     quotas: Quotas = field(default_factory=Quotas)
     load_type: Json | None = None
     load_offered: frozenset[str] = frozenset()
+    parent_group: Json | None = None
 
 
 def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones, list[Fault]]:
@@ -251,15 +261,14 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
             )
         )
     else:
-        faults += _type_faults(request, facts.instance_type)
+        faults += _type_faults(request, facts.instance_type, facts)
     faults += _max_pods_faults(request, facts)
     faults += _load_faults(request, facts, zones)
     faults += _group_faults(request)
     faults += node_group_faults(
         request.node_count, request.node_groups_per_arm, facts.quotas.nodes_per_group
     )
-    if request.existing_group:
-        faults += _existing_group_faults(request, facts.group)
+    faults += _existing_group_faults(request, facts)
     faults += _reservation_faults(request, facts, zones)
     faults += _network_faults(request, facts.instance_type, facts.load_type)
     for number, vcpus in enumerate(facts.quotas.vcpus):
@@ -414,16 +423,20 @@ def _named_zone_faults(request: Request, facts: Facts) -> list[Fault]:
 # -- the instance type and its group
 
 
-def _type_faults(request: Request, described: Json) -> Iterator[Fault]:
+def _type_faults(request: Request, described: Json, facts: Facts) -> Iterator[Fault]:
     name = request.instance_type
-    strategies = described.get("PlacementGroupInfo", {}).get("SupportedStrategies", [])
-    if request.strategy != "none" and request.strategy not in strategies:
-        yield Fault(
-            f"InstanceType {name}",
-            f"it cannot be in a {request.strategy} placement group",
-            "choose another type, such as c5.large, or set TreatmentStrategy to"
-            f" {listed([*strategies, 'none'], 'or')}",
-        )
+    strategies = strategies_of(described)
+    others = {request.strategy: f"set TreatmentStrategy to {listed([*strategies, 'none'], 'or')}"}
+    if request.parent_group or (facts.group or {}).get("ParentGroupId"):
+        others["precision-time"] = "take a placement group without a parent"
+    for strategy, other in others.items():
+        if strategy not in ("none", *strategies):
+            example = "m7i.large" if strategy == "precision-time" else "c5.large"
+            yield Fault(
+                f"InstanceType {name}",
+                f"it cannot be in a {strategy} placement group",
+                f"choose another type, such as {example}, or {other}",
+            )
     if request.ena_express != "none" and not described["NetworkInfo"].get("EnaSrdSupported"):
         yield Fault(
             f"EnaExpress {request.ena_express}",
@@ -520,26 +533,34 @@ def _group_faults(request: Request) -> Iterator[Fault]:
         )
 
 
-def _existing_group_faults(request: Request, group: Json | None) -> Iterator[Fault]:
-    where = f"ExistingPlacementGroup {request.existing_group}"
-    if request.strategy == "none":
-        yield Fault(
-            where,
-            "TreatmentStrategy is none, which uses no placement group",
-            "leave it empty, or name the group's strategy",
-        )
-    elif group is None:
-        yield Fault(
-            where, "this Region has no such placement group", "check the name and the Region"
-        )
-    elif group.get("State", "available") != "available":
-        yield Fault(where, f"the placement group is {group['State']}", "name another")
-    elif group["Strategy"] != request.strategy:
-        yield Fault(
-            where,
-            f"its strategy is {group['Strategy']} and TreatmentStrategy is {request.strategy}",
-            f"set TreatmentStrategy to {group['Strategy']}, or name another group",
-        )
+def _existing_group_faults(request: Request, facts: Facts) -> Iterator[Fault]:
+    """The faults of the groups that are named: that of the nodes, and the parent of a new one."""
+    named = {
+        "ExistingPlacementGroup": (request.existing_group, facts.group, request.strategy),
+        "ParentPlacementGroupId": (request.parent_group, facts.parent_group, "precision-time"),
+    }
+    for parameter, (name, group, strategy) in named.items():
+        where = f"{parameter} {name}"
+        if not name:
+            continue
+        if strategy == "none":
+            yield Fault(
+                where,
+                "TreatmentStrategy is none, which uses no placement group",
+                "leave it empty, or name the group's strategy",
+            )
+        elif group is None:
+            yield Fault(
+                where,
+                "this Region has no such placement group",
+                "check the name and the Region; name a group that another account shares by its id",
+            )
+        elif group.get("State", "available") != "available":
+            yield Fault(where, f"the placement group is {group['State']}", "name another")
+        elif group["Strategy"] != strategy:
+            other = "" if group is facts.parent_group else " or another TreatmentStrategy"
+            problem = f"its strategy is {group['Strategy']}, and it must be {strategy}"
+            yield Fault(where, problem, f"name another group{other}")
 
 
 # -- capacity reservations
@@ -575,7 +596,7 @@ def _reservation_faults(request: Request, facts: Facts, zones: Zones) -> Iterato
                 "name a reservation of that zone, or choose its zone when the stack is created;"
                 " both arms share one",
             )
-        if fault := _reserved_group_fault(request, parameter, found):
+        if fault := _reserved_group_fault(request, parameter, found, facts.group):
             yield fault
         needed = request.node_count * list(given.values()).count(id_)
         free = found["TotalInstanceCount" if id_ in facts.held else "AvailableInstanceCount"]
@@ -587,25 +608,29 @@ def _reservation_faults(request: Request, facts: Facts, zones: Zones) -> Iterato
             )
 
 
-def _reserved_group_fault(request: Request, parameter: str, found: Json) -> Fault | None:
+def _reserved_group_fault(
+    request: Request, parameter: str, found: Json, group: Json | None
+) -> Fault | None:
     """The fault of a reservation that does not fit the placement group, or None.
 
-    A cluster group takes only reservations that were created in it, and such a reservation serves
-    only that group. Source: EC2 user guide, "Use Capacity Reservations with cluster placement
-    groups".
+    A cluster or precision-time group takes only reservations that were created in it, and such a
+    reservation serves only that group. Source: EC2 user guide, "Use Capacity Reservations with
+    cluster placement groups".
     """
     where = f"{parameter} {request.reservations[parameter]}"
-    actual = found.get("PlacementGroupArn", "").rpartition("/")[2]
-    if parameter == "TreatmentCapacityReservationId" and request.strategy == "cluster":
-        wanted = request.existing_group
-        if wanted and actual == wanted:
+    arn = found.get("PlacementGroupArn", "")
+    actual = arn.rpartition("/")[2]
+    takes_its_own = request.strategy in ("cluster", "precision-time")
+    if parameter == "TreatmentCapacityReservationId" and takes_its_own:
+        # Groups of two accounts may have the same name.
+        if group is not None and group.get("GroupArn") == arn:
             return None
         made_in = f"the placement group {actual}" if actual else "no placement group"
         return Fault(
             where,
-            f"it was made in {made_in}, and a cluster placement group takes only reservations"
-            " made in it",
-            f"set ExistingPlacementGroup to {actual}"
+            f"it was made in {made_in}, and a {request.strategy} placement group takes only"
+            " reservations made in it",
+            f"set ExistingPlacementGroup to {actual}, or to its id if it is another account's"
             if actual
             else "name one that was, and set ExistingPlacementGroup to its group",
         )

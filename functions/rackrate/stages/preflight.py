@@ -26,6 +26,7 @@ from rackrate.stack.preflight import (
 )
 from rackrate.stack.quotas import Quotas, Use, build_faults, free_plan_faults
 from rackrate.stack.updates import changes_cluster, replaces_node_groups, update_faults
+from rackrate_text.placement_groups import group_query, is_group_id
 from rackrate_text.quotas import (
     COUNTED_INSTANCES,
     COUNTED_RESERVATIONS,
@@ -131,6 +132,7 @@ def _answer(request: Request, zones: Zones, warnings: Sequence[str], facts: Fact
             "NodesOfGroups": ",".join(map(str, _nodes_of_groups(request))),
             "MaxPods": max_pods(request, facts.instance_type),
             "LoadMaxPods": max_pods(request, facts.load_type or facts.instance_type),
+            "PlacementGroupIsId": "true" if is_group_id(request.existing_group) else "false",
             "Warnings": " ".join(warnings) or _NO_WARNING,
         },
     )
@@ -167,7 +169,8 @@ def _facts(
         load_offered=load_offered,
         reservations={id_: _reservation(id_, ec2) for id_ in asked},
         held=frozenset() if is_replaced else frozenset(asked & before),
-        group=_group(request.existing_group, ec2) if request.existing_group else None,
+        group=_group(request.existing_group, ec2),
+        parent_group=_group(request.parent_group, ec2),
     )
 
 
@@ -385,10 +388,16 @@ def _reservation(id_: str, ec2: Any) -> Json | None:
     return found[0] if found else None
 
 
-def _group(name: str, ec2: Any) -> Json | None:
-    found: list[Json] = ec2.describe_placement_groups(
-        Filters=[{"Name": "group-name", "Values": [name]}]
-    )["PlacementGroups"]
+def _group(named: str, ec2: Any) -> Json | None:
+    """A placement group by its name or id; None if it is empty, or if EC2 does not know it."""
+    if not named:
+        return None
+    try:
+        found: list[Json] = ec2.describe_placement_groups(**group_query(named))["PlacementGroups"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "InvalidPlacementGroup.Unknown":
+            raise
+        return None
     return found[0] if found else None
 
 
@@ -433,6 +442,7 @@ def _of_existing(cluster: Json | None, warnings: Sequence[str] = ()) -> Answer:
             "NodesOfGroups": "",
             "MaxPods": "",
             "LoadMaxPods": "",
+            "PlacementGroupIsId": "false",
             "Warnings": " ".join([*ipv6, *warnings]) or _NO_WARNING,
         },
     )

@@ -102,8 +102,7 @@ class PlacementGroups:
         ):
             raise EC2ClientError(
                 "InvalidParameterCombination",
-                "A parent placement group must have the 'precision-time' strategy, and the new one"
-                " the 'cluster' strategy.",
+                "Only 'cluster' groups have parents, and these are 'precision-time' groups.",
             )
         if strategy == "partition" and partition_count is None:
             partition_count = 2

@@ -203,8 +203,7 @@ def _check_launch(self: EC2Response, group: PlacementGroup) -> None:
     supported = described[0].get("PlacementGroupInfo", {}).get("SupportedStrategies", [])
     if _PRECISION_TIME.fullmatch(instance_type):
         supported = [*supported, "precision-time"]
-    parent = group.parent_id and GROUPS.find(self.current_account, group_id=group.parent_id)
-    for strategy in (group.strategy, *([parent.strategy] if parent else [])):
+    for strategy in (group.strategy, *(["precision-time"] if group.parent_id else [])):
         if strategy not in supported:
             raise EC2ClientError(
                 "InvalidParameterCombination",

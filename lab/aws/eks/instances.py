@@ -82,6 +82,7 @@ class Instance:
     image_id: str
     block: ipaddress.IPv4Network
     placement_group: str | None
+    placement_group_id: str | None
     placement_strategy: str | None
     partition_number: int | None
     network: NetworkFacts
@@ -109,16 +110,14 @@ def launch_instances(
     ec2 = clients.get("ec2")
     subnets = ec2.describe_subnets(SubnetIds=description["subnets"])["Subnets"]
     placement = template.get("Placement") or {}
-    strategy = None
-    group = None
+    group: Mapping[str, Any] = {}
     if placement.get("GroupName") or placement.get("GroupId"):
         by = (
             {"GroupNames": [placement["GroupName"]]}
             if placement.get("GroupName")
             else {"GroupIds": [placement["GroupId"]]}
         )
-        found = ec2.describe_placement_groups(**by)["PlacementGroups"][0]
-        group, strategy = found["GroupName"], found["Strategy"]
+        group = ec2.describe_placement_groups(**by)["PlacementGroups"][0]
     instance_type = template["InstanceType"]
     options = template.get("NetworkPerformanceOptions") or {}
     network = _network_facts(ec2, instance_type, options.get("BandwidthWeighting"), cni)
@@ -138,7 +137,7 @@ def launch_instances(
             ],
             **_interfaces(template, subnet["SubnetId"], cluster_security_group, block, network),
         }
-        if group is not None:
+        if group:
             # As the template names it: another account's group has no name here.
             named = ("GroupName", "GroupId", "PartitionNumber")
             request["Placement"] = {key: placement[key] for key in named if placement.get(key)}
@@ -164,8 +163,9 @@ def launch_instances(
             subnet["AvailabilityZone"],
             image_id,
             block,
-            group,
-            strategy,
+            group.get("GroupName"),
+            group.get("GroupId"),
+            group.get("Strategy"),
             launched["Placement"].get("PartitionNumber"),
             network,
             *ena_express,

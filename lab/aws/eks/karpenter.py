@@ -134,7 +134,7 @@ class _Controller:
         template = pool["spec"]["template"]
         reference = template["spec"]["nodeClassRef"]["name"]
         classes = {each["metadata"]["name"]: each["spec"] for each in self._list(*_CLASSES)}
-        group = classes[reference].get("placementGroupSelector", {}).get("name")
+        group = classes[reference].get("placementGroupSelector", {})
         (instance_type,) = required_types(pool)
         started: list[Instance] = []
         instances = launch_instances(
@@ -147,7 +147,7 @@ class _Controller:
             },
             template={
                 "InstanceType": instance_type,
-                "Placement": {"GroupName": group} if group else {},
+                "Placement": {f"Group{by.title()}": value for by, value in group.items()},
                 "TagSpecifications": [
                     {"ResourceType": "instance", "Tags": [{"Key": _POOL, "Value": name}]}
                 ],
@@ -172,12 +172,8 @@ class _Controller:
 
     def _labels(self, pool: str, instance: Instance) -> dict[str, str]:
         labels = {_POOL: pool, _CAPACITY: "on-demand"}
-        if instance.placement_group is not None:
-            ec2 = self.clients.get("ec2")
-            (group,) = ec2.describe_placement_groups(GroupNames=[instance.placement_group])[
-                "PlacementGroups"
-            ]
-            labels[_GROUP] = group["GroupId"]
+        if instance.placement_group_id is not None:
+            labels[_GROUP] = instance.placement_group_id
         if instance.partition_number is not None:
             labels[_PARTITION] = str(instance.partition_number)
         return labels

@@ -15,10 +15,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lab.aws import account, quotas
-from lab.aws.account import REGION
-from lab.aws.ec2.placement_groups import GROUPS, PlacementGroup
 from lab.nodes import cni
-from tests.lab_aws.region import Lab, RecordedCluster, eventually
+from tests.lab_aws.region import (
+    Lab,
+    RecordedCluster,
+    eventually,
+    group_of_another_account,
+)
 from tests.templates.cloudformation import ROOT
 
 NODE_CONFIG = """MIME-Version: 1.0
@@ -353,22 +356,8 @@ def test_host_spread_is_for_outposts_only(cluster: Setup) -> None:
         cluster.placement_group("spread", SpreadLevel="host")
 
 
-def shared(strategy: str = "cluster", name: str | None = None) -> PlacementGroup:
-    """A group of another account that shares it."""
-    return GROUPS.create(
-        name=name or f"g-{uuid.uuid4().hex[:8]}",
-        strategy=strategy,
-        partition_count=None,
-        spread_level=None,
-        parent_id=None,
-        tags={},
-        region=REGION,
-        account_id="222222222222",
-    )
-
-
 def test_a_group_of_another_account_is_found_by_its_id_only(cluster: Setup) -> None:
-    theirs, ec2 = shared(), cluster.ec2
+    theirs, ec2 = group_of_another_account(), cluster.ec2
     (found,) = ec2.describe_placement_groups(GroupIds=[theirs.id])["PlacementGroups"]
     assert (found["GroupName"], found["Strategy"]) == (theirs.name, "cluster")
     assert found["GroupArn"].split(":")[4] == "222222222222"
@@ -383,7 +372,7 @@ def test_a_group_of_another_account_is_found_by_its_id_only(cluster: Setup) -> N
 
 def test_an_account_may_use_the_name_of_another_accounts_group(cluster: Setup) -> None:
     ours = cluster.placement_group("spread")
-    theirs = shared(name=ours)
+    theirs = group_of_another_account(ours)
     (found,) = cluster.ec2.describe_placement_groups(GroupNames=[ours])["PlacementGroups"]
     assert found["GroupId"] != theirs.id
     cluster.node_group(desired=1, Placement={"GroupId": theirs.id})
@@ -391,7 +380,7 @@ def test_an_account_may_use_the_name_of_another_accounts_group(cluster: Setup) -
 
 
 def test_nodes_start_in_a_group_of_another_account_by_its_id_only(cluster: Setup) -> None:
-    theirs = shared()
+    theirs = group_of_another_account()
     (node,) = cluster.nodes(cluster.node_group(desired=1, Placement={"GroupId": theirs.id}))
     assert (node.placement_group, node.placement_strategy) == (theirs.name, "cluster")
     found = cluster.ec2.describe_instances(InstanceIds=[node.instance_id])
@@ -402,7 +391,7 @@ def test_nodes_start_in_a_group_of_another_account_by_its_id_only(cluster: Setup
 
 
 def test_a_version_of_a_launch_template_keeps_the_id_of_the_group(cluster: Setup) -> None:
-    data = {"InstanceType": "c5.large", "Placement": {"GroupId": shared().id}}
+    data = {"InstanceType": "c5.large", "Placement": {"GroupId": group_of_another_account().id}}
     made = cluster.ec2.create_launch_template(
         LaunchTemplateName=f"t-{uuid.uuid4().hex[:8]}", LaunchTemplateData=data
     )["LaunchTemplate"]
@@ -442,7 +431,7 @@ def test_only_a_cluster_group_has_a_parent_and_only_a_precision_time_group_is_on
         for strategy in ("cluster", "precision-time")
     }
     for strategy, parent in (("spread", "precision-time"), ("cluster", "cluster")):
-        with pytest.raises(ClientError, match="A parent placement group must have"):
+        with pytest.raises(ClientError, match="Only 'cluster' groups have parents"):
             cluster.placement_group(strategy, ParentGroupId=ids[parent])
     name = cluster.placement_group("cluster", ParentGroupId=ids["precision-time"])
     (found,) = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"]

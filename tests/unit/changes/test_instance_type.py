@@ -218,6 +218,16 @@ def test_types_that_do_not_go_with_the_stacks_settings_are_refused(resources):
     ]
 
 
+def test_a_precision_time_group_takes_types_from_the_seventh_generation_on(resources):
+    treatment, *others = SETTINGS.arms
+    placed = replace(SETTINGS, arms=(replace(treatment, placement="precision-time"), *others))
+    resources.ec2.types.append(described("m7i.large", 2))
+    resources.ec2.offered.add("m7i.large")
+    assert faults(resources.but(settings=placed), SMALL, "m7i.large") == [
+        "sweep.instance_type[0]: c5.large cannot be in a precision-time placement group"
+    ]
+
+
 def test_a_capacity_reservation_is_of_one_type(resources):
     target = {"CapacityReservationTarget": {"CapacityReservationId": "cr-1"}}
     data = resources.ec2.templates["lt-ng-2"][2]["data"]

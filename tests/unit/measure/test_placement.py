@@ -40,9 +40,9 @@ def tell_instances(ec2, *instances):
     ec2.stub.add_response("describe_instances", answer, filtered("instance-id", *ids))
 
 
-def tell_group(ec2, name, strategy):
-    answer = {"PlacementGroups": [{"GroupName": name, "Strategy": strategy}]}
-    ec2.stub.add_response("describe_placement_groups", answer, filtered("group-name", name))
+def tell_group(ec2, name, strategy, asked, **more):
+    answer = {"PlacementGroups": [{"GroupName": name, "Strategy": strategy, **more}]}
+    ec2.stub.add_response("describe_placement_groups", answer, asked)
 
 
 def refuse(ec2, operation, code="UnauthorizedOperation"):
@@ -65,7 +65,7 @@ def test_a_node_has_the_group_partition_zone_and_capacity_type_of_its_instance(e
     alone = {"GroupName": "", "AvailabilityZone": "us-east-1c", "Tenancy": "dedicated"}
     reserved = instance("i-b", placement=alone, CapacityReservationId="cr-1")
     tell_instances(ec2, spot, reserved)
-    tell_group(ec2, "racks", "partition")
+    tell_group(ec2, "racks", "partition", {"GroupIds": ["pg-1"]})
     no_topology(ec2, "i-a", "i-b")
     a, b, c = placed(ec2, NODES)
     assert a.ec2_placement == InstancePlacement(
@@ -124,6 +124,40 @@ def test_a_group_whose_strategy_ec2_refuses_to_say_keeps_its_name(ec2):
     )
     assert (a.zone, a.network_layers) == ("us-east-1a", None)
     assert b == NODES[1], "an instance that EC2 does not list is unknown"
+
+
+def test_a_group_is_asked_for_by_its_name_only_where_ec2_tells_no_id(ec2):
+    tell_instances(ec2, instance("i-a", placement={"GroupName": "racks"}))
+    tell_group(ec2, "racks", "spread", {"GroupNames": ["racks"]})
+    no_topology(ec2, "i-a")
+    where = placed(ec2, NODES)[0].ec2_placement
+    assert (where.group, where.group_id, where.strategy) == ("racks", None, "spread")
+
+
+@pytest.mark.parametrize("told", ["theirs", ""])
+def test_a_group_of_another_account_has_its_name_and_parent_from_its_own_description(ec2, told):
+    tell_instances(ec2, instance("i-a", placement={"GroupName": told, "GroupId": "pg-2"}))
+    tell_group(ec2, "theirs", "cluster", {"GroupIds": ["pg-2"]}, ParentGroupId="pg-3")
+    no_topology(ec2, "i-a")
+    assert placed(ec2, NODES)[0].ec2_placement == InstancePlacement(
+        group="theirs", group_id="pg-2", parent_group_id="pg-3", strategy="cluster"
+    )
+
+
+def test_a_group_that_ec2_does_not_know_any_more_hides_no_other(ec2):
+    tell_instances(
+        ec2,
+        instance("i-a", placement={"GroupId": "pg-1"}),
+        instance("i-b", placement={"GroupId": "pg-2"}),
+    )
+    refuse(ec2, "describe_placement_groups", "InvalidPlacementGroup.Unknown")
+    tell_group(ec2, "theirs", "cluster", {"GroupIds": ["pg-2"]})
+    no_topology(ec2, "i-a", "i-b")
+    wheres = [node.ec2_placement for node in placed(ec2, NODES)[:2]]
+    assert [(where.group, where.strategy) for where in wheres] == [
+        ("pg-1", None),
+        ("theirs", "cluster"),
+    ]
 
 
 def test_all_pages_of_many_nodes_are_read():

@@ -43,6 +43,7 @@ class TestWhichLimitBinds:
             (1, "none", "single-flow", 5e9),
             (1, "spread", "single-flow", 5e9),
             (1, "partition", "single-flow", 5e9),
+            (1, "precision-time", "single-flow", 5e9),
             (8, "cluster", "instance peak", 10e9),
             (8, "none", "instance peak", 10e9),
         ],

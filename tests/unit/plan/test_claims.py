@@ -58,7 +58,7 @@ def test_a_node_in_another_group_than_the_others_is_named_with_both_groups():
     assert "(treatment-2) is in the cluster placement group h" in said
 
 
-@pytest.mark.parametrize("strategy", ["spread", "partition"])
+@pytest.mark.parametrize("strategy", ["spread", "partition", "precision-time"])
 def test_a_group_of_another_strategy_is_named_with_its_strategy(strategy):
     _, said = only(treatment(inside("g", strategy), inside("g", strategy)), baseline(ALONE))
     assert f"2 of its 2 nodes (treatment-0 and treatment-1) are in the {strategy} placement" in said

@@ -378,6 +378,8 @@ def test_a_pool_is_answered_further_by_more_runs_and_not_by_draws():
 def test_a_campaign_costs_what_the_strategies_of_its_arms_do():
     spread = campaign(placements={"treatment": "spread", "baseline": "none"})
     assert "seven nodes" in meaning(spread) and "Insufficient" not in meaning(spread)
+    precise = meaning(campaign(placements={"treatment": "precision-time", "baseline": "none"}))
+    assert "precise clocks" in precise and "no arm has a placement group" not in precise
     assert "Unknown" in meaning(campaign(placements={}))
 
 

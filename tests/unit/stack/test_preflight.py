@@ -7,6 +7,7 @@ import ipaddress
 import json
 import re
 from dataclasses import replace
+from uuid import uuid4
 
 import boto3
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from lab.aws import quotas as lab_quotas
-from lab.aws.ec2 import capacity_reservations
+from lab.aws.ec2 import capacity_reservations, placement_groups
 from rackrate.plan import capacity
 from rackrate.plan.capacity import addresses_per_node
 from rackrate.settings import Cni
@@ -31,10 +32,12 @@ from rackrate.stack.preflight import (
     check_new_cluster,
 )
 from rackrate.stages import preflight as stage
+from tests.lab_aws.region import group_of_another_account
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request
 
+PARENT = "pg-0123456789abcdef0"
 PROPERTIES = {
     "StackName": "bench",
     "ExistingClusterName": "",
@@ -54,6 +57,7 @@ PROPERTIES = {
     "PartitionCount": "2",
     "SpreadLevel": "rack",
     "ExistingPlacementGroup": "",
+    "ParentPlacementGroupId": "",
     "EnaExpress": "none",
     "BandwidthWeighting": "default",
     "MaxPods": "",
@@ -272,9 +276,55 @@ def test_a_group_that_exists_must_be_there_and_of_the_strategy():
     (fault,) = found({"State": "deleting", "Strategy": "cluster"})
     assert "the placement group is deleting" in fault
     (fault,) = found({"State": "available", "Strategy": "spread"})
-    assert "its strategy is spread and TreatmentStrategy is cluster" in fault
+    assert "its strategy is spread, and it must be cluster" in fault
+    assert "another TreatmentStrategy" in fault
     (fault,) = found({"State": "available", "Strategy": "spread"}, TreatmentStrategy="none")
     assert "none, which uses no placement group" in fault
+
+
+def test_a_parent_must_be_there_and_of_the_strategy():
+    base = region("m7i.large")
+
+    def found(parent, **properties):
+        facts = Facts(base.instance_type, base.zones, base.offered, parent_group=parent)
+        return faults(facts, InstanceType="m7i.large", ParentPlacementGroupId=PARENT, **properties)
+
+    assert found({"State": "available", "Strategy": "precision-time"}) == []
+    (fault,) = found(None)
+    assert fault.startswith(f"ParentPlacementGroupId {PARENT}: this Region has no such")
+    (fault,) = found({"State": "deleting", "Strategy": "precision-time"})
+    assert "the placement group is deleting" in fault
+    (fault,) = found({"State": "available", "Strategy": "cluster"})
+    assert fault.endswith("it must be precision-time; name another group")
+
+
+@pytest.mark.parametrize(
+    ("kind", "strategy", "parent", "words"),
+    [
+        ("m7i.large", "precision-time", None, None),
+        ("m8g.large", "precision-time", None, None),
+        ("c5.large", "precision-time", None, "it cannot be in a precision-time placement group"),
+        ("c5.large", "precision-time", None, "set TreatmentStrategy to cluster, partition, spread"),
+        ("c5.large", "cluster", PARENT, "m7i.large, or take a placement group without a parent"),
+        ("m7i.large", "cluster", PARENT, None),
+        ("c5.large", "cluster", None, None),
+    ],
+)
+def test_types_before_the_seventh_generation_have_no_precise_clock(kind, strategy, parent, words):
+    base = region(kind)
+    group = {"State": "available", "Strategy": strategy}
+    if parent:
+        group["ParentGroupId"] = parent
+    facts = Facts(base.instance_type, base.zones, base.offered, group=group)
+    image = "AL2023_ARM_64_STANDARD" if kind == "m8g.large" else "AL2023_x86_64_STANDARD"
+    found = faults(
+        facts,
+        InstanceType=kind,
+        AmiType=image,
+        TreatmentStrategy=strategy,
+        ExistingPlacementGroup="theirs",
+    )
+    assert (found == []) if words is None else (len(found) == 1 and words in found[0])
 
 
 # -- zones
@@ -414,6 +464,9 @@ def test_one_reservation_for_both_arms_must_hold_both_and_own_nodes_count_on_an_
     ("strategy", "existing_group", "made_in", "words"),
     [
         ("cluster", "theirs", "theirs", None),
+        ("precision-time", "theirs", "theirs", None),
+        ("precision-time", "theirs", "", "a precision-time placement group takes only"),
+        ("cluster", "pg-0123456789abcdef0", "theirs", None),
         ("cluster", "theirs", "other", "set ExistingPlacementGroup to other"),
         ("cluster", "", "theirs", "set ExistingPlacementGroup to theirs"),
         ("cluster", "theirs", "", "made in no placement group"),
@@ -426,11 +479,16 @@ def test_a_cluster_group_takes_only_reservations_made_in_it(
     strategy, existing_group, made_in, words
 ):
     more = {"PlacementGroupArn": f"arn:x:placement-group/{made_in}"} if made_in else {}
-    base = with_reservations(**{"cr-1": reservation(**more)})
-    group = {"State": "available", "Strategy": strategy}
-    facts = Facts(base.instance_type, base.zones, base.offered, base.reservations, group=group)
+    base = region("m7i.large")
+    reservations = {"cr-1": reservation(InstanceType="m7i.large", **more)}
+    group = None
+    if existing_group:
+        named = {"GroupArn": "arn:x:placement-group/theirs"}
+        group = {"State": "available", "Strategy": strategy, **named}
+    facts = Facts(base.instance_type, base.zones, base.offered, reservations, group=group)
     found = faults(
         facts,
+        InstanceType="m7i.large",
         TreatmentStrategy=strategy,
         ExistingPlacementGroup=existing_group,
         TreatmentCapacityReservationId="cr-1",
@@ -637,6 +695,7 @@ def test_a_full_subnet_is_refused():
 @pytest.fixture(scope="module")
 def clients(aws):
     capacity_reservations.install()
+    placement_groups.install()
     lab_quotas.install()
     known = {name: aws.client(name) for name in ("ec2", "eks", "service-quotas")}
     return known | {"cloudformation": StackOf("UPDATE_IN_PROGRESS"), "freetier": FreeTier("PAID")}
@@ -696,6 +755,7 @@ def test_it_answers_with_the_zones_it_chose(clients):
         "NodesOfGroups": "2,0,0,0",
         "MaxPods": "",
         "LoadMaxPods": "",
+        "PlacementGroupIsId": "false",
         "Warnings": "none",
     }
 
@@ -1149,18 +1209,51 @@ def test_what_ec2_refuses_to_say_of_a_reservation_is_no_reservation_missing():
         stage._reservation("cr-1", Reserving(refused))
 
 
-def test_the_named_placement_group_is_looked_up():
-    asked = []
+def test_a_placement_group_is_looked_up_by_its_name_or_its_id(clients):
+    ec2, theirs = clients["ec2"], group_of_another_account()
+    made = [
+        ec2.create_placement_group(GroupName=name, Strategy="cluster")["PlacementGroup"]
+        for name in (f"ours-{uuid4().hex}", f"pg-{uuid4().hex[:12]}")
+    ]
+    for group in made:
+        for named in (group["GroupName"], group["GroupId"]):
+            assert stage._group(named, ec2)["GroupArn"] == group["GroupArn"]
+    assert stage._group(theirs.id, ec2)["GroupArn"] == theirs.arn
+    for named in (theirs.name, PARENT, "gone", ""):
+        assert stage._group(named, ec2) is None
 
-    class Ec2:
-        """EC2's placement groups, which moto lacks."""
 
-        def describe_placement_groups(self, Filters):
-            asked.extend(Filters)
-            return {"PlacementGroups": [{"GroupName": "theirs", "Strategy": "cluster"}]}
+@pytest.mark.parametrize(("by_id", "answer"), [(True, "true"), (False, "false")])
+def test_the_nodes_are_told_whether_the_group_is_named_by_its_id(clients, by_id, answer):
+    name = f"ours-{uuid4().hex}"
+    group = clients["ec2"].create_placement_group(GroupName=name, Strategy="cluster")
+    named = group["PlacementGroup"]["GroupId"] if by_id else name
+    found = ask(clients, changes={"ExistingPlacementGroup": named})
+    assert found.data["PlacementGroupIsId"] == answer
+    clients["cloudformation"] = StackOf("UPDATE_ROLLBACK_IN_PROGRESS")
+    clients["ec2"].delete_placement_group(GroupName=name)
+    back = update(clients, {"ExistingPlacementGroup": named})
+    assert back.data["PlacementGroupIsId"] == answer, "also where nothing is looked up"
 
-    assert stage._group("theirs", Ec2())["Strategy"] == "cluster"
-    assert asked == [{"Name": "group-name", "Values": ["theirs"]}]
+
+def test_a_group_of_another_account_is_refused_by_its_name_with_the_remedy(clients):
+    theirs = group_of_another_account()
+    with pytest.raises(PreflightFailed, match="a group that another account shares by its id"):
+        ask(clients, changes={"ExistingPlacementGroup": theirs.name})
+    ask(clients, changes={"ExistingPlacementGroup": theirs.id})
+
+
+def test_what_ec2_refuses_to_say_of_a_group_is_no_group_missing():
+    refused = ClientError({"Error": {"Code": "UnauthorizedOperation", "Message": "no"}}, "Describe")
+
+    class Refusing:
+        """EC2 for a role without the permission."""
+
+        def describe_placement_groups(self, **_):
+            raise refused
+
+    with pytest.raises(ClientError, match="UnauthorizedOperation"):
+        stage._group("theirs", Refusing())
 
 
 def test_an_existing_cluster_is_described_to_the_stack(clients, monkeypatch):

@@ -30,6 +30,10 @@ _COSTS: Mapping[str, tuple[str, ...]] = {
     ),
     "partition": ("A zone has at most seven partitions. Nodes of one partition share racks.",),
     "spread": ("At most seven nodes of the group run in a zone.",),
+    "precision-time": (
+        "It is for precise clocks, not for the network. Few instance types have them, and the node"
+        " group fails if EC2 has no such hardware left.",
+    ),
 }
 _LAB = "Nothing about EC2: this network is a setting of the lab."
 _APPLICATION = "What your application gains: it waits for more than the network."
