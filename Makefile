@@ -19,8 +19,8 @@ coverage := --cov --cov-report=
 seed := $(if $(SEED),--seed $(SEED))
 plan := $(if $(PLAN),--plan $(PLAN))
 set := $(SET:%=--set %)
-compile = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
-	--python-version $$(cat .python-version)
+compile_for_any = scripts/uv pip compile --quiet --generate-hashes --no-header --no-annotate
+compile = $(compile_for_any) --python-version $$(cat .python-version)
 shell_scripts = $$(git grep -lE '^\#!.*[/ ](ba|da)?sh$$' -- .)
 
 .PHONY: help
@@ -176,6 +176,7 @@ lint: setup ## Formatter, linters and type checker
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/cfn-lint
+	@scripts/lint_rules
 	.venv/bin/yamllint --strict .
 	.venv/bin/rumdl check README.md CONTRIBUTING.md CHANGELOG.md docs lint
 	.venv/bin/shellcheck $(shell_scripts)
@@ -220,6 +221,7 @@ lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer ver
 	$(compile) --group go $(LOCK) -o requirements/go.txt
 	$(compile) --group taskcat $(LOCK) -o requirements/taskcat.txt
 	$(compile) --group checkov $(LOCK) -o requirements/checkov.txt
+	$(compile_for_any) --universal --python-version 3.11 --group cfn-lint $(LOCK) -o requirements/cfn-lint.txt
 
 .PHONY: clean
 clean: ## Remove what builds and tests left here; the cache and the lab stay

@@ -285,6 +285,12 @@ def test_raised_names_are_those_in_raise_statements(tmp_path):
     assert raised_names(tmp_path) == {"Throttled", "TrialsLost"}
 
 
+def test_raised_names_are_found_in_the_syntax_of_a_later_python(tmp_path):
+    later = "a statement that this Python does not know:\n    raise errors.Lost[0](each)\n"
+    (tmp_path / "code.py").write_text(f"{later}    raise errors.Throttled('x')\n")
+    assert raised_names(tmp_path) == {"Throttled"}
+
+
 def test_a_placeholder_without_substitution_is_refused(findings):
     (found,) = findings(
         rules.DefinitionSubstitutions, template=[("        BucketName: !Ref Bucket\n", "")]
