@@ -177,6 +177,7 @@ lint: setup ## Formatter, linters and type checker
 	.venv/bin/mypy
 	.venv/bin/cfn-lint
 	@scripts/lint_rules
+	@.venv-taskcat/bin/python -W ignore -m scripts.judges
 	.venv/bin/yamllint --strict .
 	.venv/bin/rumdl check README.md CONTRIBUTING.md CHANGELOG.md docs lint
 	.venv/bin/shellcheck $(shell_scripts)
