@@ -20,11 +20,16 @@ _CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)?"), "TIME"),
     (re.compile(r"\b[0-9a-f]{8,}\b"), "HEX"),
-    (re.compile(r"-[A-Z0-9]{11,13}\b"), "-NAME"),
-    (re.compile(r"-[a-z0-9]{11,13}(?![a-z0-9-])"), "-NAME"),
-    (re.compile(r"[A-Za-z0-9+/=_-]{60,}"), "TOKEN"),
+    # CloudFormation's random part of a name; it is cut where the name would be too long.
+    (re.compile(r"-[A-Z0-9]{3,}\b"), "-NAME"),
+    (re.compile(r"-[a-z0-9]{11,13}(?![a-z0-9])"), "-NAME"),
+    (re.compile(r"[A-Za-z0-9+/=_]{40,}"), "TOKEN"),
     (re.compile(r"\d+"), "N"),
 )
+#: Parameters that are another one in each call, or follow from the content.
+_OPAQUE = re.compile(r"token$|^uploadid$|^etag$|^checksumcrc", re.I)
+#: The code of a refusal. A role that is seconds old meets it until AWS knows the role.
+_REFUSAL = re.compile(r"^(Unauthorized|AccessDenied)")
 #: Fields whose values are the states that something goes through.
 _STATE = re.compile(r"(?:^|[.])(?:status|\w*Status|state|phase)$")
 #: The answers that are a history, and the field by which one thing is followed through it.
@@ -51,15 +56,18 @@ def differences(recorded: Archive, replayed: Archive) -> list[str]:
             found.append(f"{call}: only the replay made this call")
         else:
             found += [f"{call}: {text}" for text in _between(first[call], second[call])]
-    calls, again = _by_function(recorded.functions), _by_function(replayed.functions)
-    found += [f"functions: only the archive has {each}" for each in sorted(calls - again)]
-    return found + [f"functions: only the replay has {each}" for each in sorted(again - calls)]
+    before, after = _by_function(recorded.functions), _by_function(replayed.functions)
+    for call in sorted(before.keys() | after.keys()):
+        codes, again = (_without_first_refusals(each.get(call, set())) for each in (before, after))
+        if codes != again:
+            found.append(f"{call}: {_listed(codes)}; in the replay {_listed(again)}")
+    return found
 
 
 def _by_call(lines: Iterable[Line]) -> Mapping[str, Answers]:
     answers: dict[str, Answers] = defaultdict(Answers)
     for line in lines:
-        parameters = _constant(json.dumps(line["parameters"], sort_keys=True))
+        parameters = _constant(json.dumps(_plain(line["parameters"]), sort_keys=True))
         call = f"{line['part']}, {line['program']}: {line['service']} {line['operation']}"
         _add(answers[f"{call} {parameters}"], line)
     return answers
@@ -105,11 +113,31 @@ def _between(recorded: Answers, replayed: Answers) -> Iterable[str]:
             yield f"{name} is {' → '.join(one)}; in the replay {' → '.join(other)}"
 
 
-def _by_function(lines: Sequence[Line]) -> set[str]:
-    return {
-        _constant(f"{line['function']} {line.get('call', line.get('level'))} {line['error']}")
-        for line in lines
-    }
+def _by_function(lines: Sequence[Line]) -> Mapping[str, set[str]]:
+    """The codes that each call of each function met; "ok" is none."""
+    codes: dict[str, set[str]] = defaultdict(set)
+    for line in lines:
+        call = f"{line['function']} {line.get('call', line.get('level'))}"
+        codes[_constant(call)].add(line["error"] or "ok")
+    return codes
+
+
+def _without_first_refusals(codes: set[str]) -> set[str]:
+    return {code for code in codes if "ok" not in codes or not _REFUSAL.search(code)}
+
+
+def _listed(codes: set[str]) -> str:
+    return ", ".join(sorted(codes)) or "never called"
+
+
+def _plain(parameters: Any) -> Any:
+    """Parameters without what is opaque; of a list, each different item once."""
+    if isinstance(parameters, Mapping):
+        return {k: _plain(v) for k, v in parameters.items() if not _OPAQUE.search(k)}
+    if isinstance(parameters, list):
+        items = {_constant(json.dumps(_plain(each), sort_keys=True)) for each in parameters}
+        return sorted(items)
+    return parameters
 
 
 def _constant(text: str) -> str:
