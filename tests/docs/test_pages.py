@@ -181,7 +181,8 @@ def test_the_end_of_a_run_that_a_page_shows_is_what_the_command_prints(name):
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_parameters_and_outputs_that_a_page_names_exist(path):
     text = path.read_text("utf-8")
-    named = set(re.findall(r"`([A-Z][A-Za-z]+)=[^`\s]*`", text))
+    # Variables of make are in capitals.
+    named = set(re.findall(r"`([A-Z]+[a-z][A-Za-z]*)=[^`\s]*`", text))
     for line in re.findall(r"--parameter-overrides (.*)$", text, re.MULTILINE):
         if "Repository=" not in line:  # of docs/ci/roles.yaml
             named |= set(re.findall(r"([A-Z]\w+)=", line))
