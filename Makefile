@@ -7,7 +7,7 @@ python := .venv/bin/python
 # unit: pure code, the templates and the documentation. integration: the command over real sockets, and
 # pages in a real browser. emulation: the emulated AWS, separate because it changes moto process-wide.
 # In both, the files that take longest come first, so that both processes end at about the same time.
-unit := tests/statemachine tests/templates tests/unit tests/docs tests/lint tests/taskcat tests/lab_unit
+unit := tests/acceptance tests/statemachine tests/templates tests/unit tests/docs tests/lint tests/taskcat tests/lab_unit
 integration := tests/browser tests/cli
 # The unit tests that a new tool can break.
 tool := tests/unit/tools tests/unit/plan tests/unit/results tests/unit/measure tests/unit/test_image.py \

@@ -12,14 +12,17 @@ from typing import Annotated
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
+from rackrate_cli.errors import Refusal
+from rackrate_cli.guard import one_sentence
 from rackrate_cli.options import SetOption, assigned
+from rackrate_cli.stack import session_of_environment
 from rich.console import Console
 from rich.table import Table
 
 from acceptance.archive import written
 from acceptance.functions import observed
 from acceptance.parts import PARTS
-from acceptance.script import Failed, Script
+from acceptance.script import Script
 from rackrate.plan import prices
 
 console = Console(highlight=False, soft_wrap=True)
@@ -42,47 +45,44 @@ def accept(
     ] = False,
 ) -> None:
     """Judge the stack: deploy it as a person does, try all that it does, delete it."""
-    try:
-        chosen = _chosen(parts or [], short)
-        given = {"InstanceType": "c5.large", "RetainResults": "false", **assigned(parameters or ())}
-        when = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
-        directory = (out or Path("out") / f"acceptance-{when}").absolute()
-        script = Script(stack, given, short, directory, console.print)
-        rate = _rate(script)
-        _print_estimate(chosen, rate)
-        needed = sum(PARTS[name].minutes for name in chosen) / 60 * rate
-        if needed > budget:
-            raise Failed(f"That is more than the budget of ${budget:.2f}: set BUDGET or PARTS.")
-        if dry_run:
-            return
-        if script.described() is not None:
-            raise Failed(
-                f"There is a stack {stack}: remove it with `rackrate down --stack {stack}`,"
-                " or name another with --stack."
-            )
-    except (Failed, BotoCoreError, ClientError) as error:
-        console.print(f"[red]{error}[/red]")
-        raise typer.Exit(2) from None
+    chosen = _chosen(parts or [], short)
+    given = {"InstanceType": "c5.large", "RetainResults": "false", **assigned(parameters or ())}
+    when = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+    directory = (out or Path("out") / f"acceptance-{when}").absolute()
+    script = Script(stack, given, short, directory, console.print)
+    rate = _rate(script)
+    _print_estimate(chosen, rate)
+    needed = sum(PARTS[name].minutes for name in chosen) / 60 * rate
+    if needed > budget:
+        raise Refusal(f"That is more than the budget of ${budget:.2f}: set BUDGET or PARTS.")
+    if dry_run:
+        return
+    if script.described() is not None:
+        raise Refusal(
+            f"There is a stack {stack}: remove it with `rackrate down --stack {stack}`,"
+            " or name another with --stack."
+        )
     _try(script, chosen, budget, rate)
 
 
 def _chosen(wanted: list[str], short: bool) -> list[str]:
     unknown = sorted(set(wanted) - PARTS.keys())
     if unknown:
-        raise Failed(f"There is no part {unknown[0]}: the parts are {', '.join(PARTS)}.")
+        raise Refusal(f"There is no part {unknown[0]}: the parts are {', '.join(PARTS)}.")
     if wanted:
         return [name for name in PARTS if name in {*wanted, "deploy", "delete"}]
     return [name for name, part in PARTS.items() if part.is_short or not short]
 
 
 def _rate(script: Script) -> float:
-    """Dollars for an hour of the stack. Raises Failed for a type without a known price."""
+    """Dollars for an hour of the stack. Raises Refusal for a type without a known price."""
     region = script.session.region_name
     node = prices.instance_hour(script.parameters["InstanceType"])
-    pricing = prices.client(script.session, region)
+    # Not recorded: these are no calls of a part.
+    pricing = prices.client(session_of_environment(), region)
     known = prices.prices([node, prices.CLUSTER_HOUR], region=region, pricing=pricing)
     if None in (amounts := [known[node].usd, known[prices.CLUSTER_HOUR].usd]):
-        raise Failed(f"The price of {script.parameters['InstanceType']} in {region} is not known.")
+        raise Refusal(f"The price of {script.parameters['InstanceType']} in {region} is not known.")
     hour, cluster = (float(amount or 0) for amount in amounts)
     nodes = int(script.parameters.get("NodeCount", NODES // 2)) * 2
     return nodes * hour + cluster + OTHER_DOLLARS_PER_HOUR
@@ -132,9 +132,9 @@ def _do(script: Script, name: str) -> None:
     console.print(f"[bold]{name}[/bold]: {(PARTS[name].do.__doc__ or '').splitlines()[0]}")
     try:
         PARTS[name].do(script)
-    except (Failed, BotoCoreError, ClientError, LookupError, ValueError) as error:
+    except (Refusal, BotoCoreError, ClientError, LookupError, ValueError) as error:
         script.check(f"{name} comes to its end", False, f"{type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":
-    typer.run(accept)
+    typer.run(one_sentence(accept))

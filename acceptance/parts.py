@@ -11,8 +11,9 @@ from typing import Any
 
 import yaml
 from botocore.exceptions import ClientError
+from rackrate_cli.errors import Refusal
 
-from acceptance.script import REPOSITORY, Failed, Script
+from acceptance.script import REPOSITORY, Script
 from rackrate.measure.releases import Images, releases
 
 #: Each kind of update of docs/updates.yaml by a parameter whose entry needs no other one.
@@ -163,7 +164,7 @@ def stop(script: Script) -> None:
 
 def _measures(record: Mapping[str, Any]) -> bool:
     if record["status"] not in ("planned", "running"):
-        raise Failed(f"the run was {record['status']} before it was stopped")
+        raise Refusal(f"the run was {record['status']} before it was stopped")
     return bool(record["block"])
 
 
@@ -242,7 +243,7 @@ def _sweep(
 ) -> None:
     values = list(values)
     if len(values) < 2:
-        raise Failed(f"there is only one value of {kind}: {values}")
+        raise Refusal(f"there is only one value of {kind}: {values}")
     name = f"acceptance-{kind.replace('_', '-')}"
     sweep = ("--sweep", f"{kind}={','.join(values)}", "--runs-per-step", "1", "--budget", "20")
     steps = _campaign(script, name, *sweep)["results"]["steps"]

@@ -69,6 +69,7 @@ class Recorder:
             "error": self.redaction.value(error),
             "answer": answer,
         }
+        self._file.parent.mkdir(parents=True, exist_ok=True)
         # One write for a line, so that lines of several programs do not mix.
         with self._lock, self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

@@ -8,24 +8,21 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from rackrate_cli.errors import Refusal
+from rackrate_cli.stack import session_of_environment
 
 from acceptance.recording import VARIABLE, Recorder
 
 POLL_SECONDS = 5.0
 REPOSITORY = Path(__file__).resolve().parents[1]
 _CAUSE_CHARACTERS = 600
-
-
-class Failed(Exception):
-    """What a part needs is not there; the message says what happened. The part ends."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +54,9 @@ class Script:
     _clients: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
         self.calls = self.directory / "calls.jsonl"
         self.began = time.time()
-        self.session = boto3.Session()
-        if self.session.region_name is None:
-            raise Failed("No Region is set: set AWS_DEFAULT_REGION.")
+        self.session = session_of_environment()
         self.caller = self.session.client("sts").get_caller_identity()
         self.recorder = Recorder(**self._recording("script"))
         self.recorder.attach(self.session._session)
@@ -84,13 +78,13 @@ class Script:
         """A recorded client of AWS."""
         if service not in self._clients:
             config = Config(retries={"mode": "standard"}, s3={"addressing_style": "path"})
-            self._clients[service] = self.session.client(service, config=config)  # type: ignore[call-overload]
+            self._clients[service] = self.session.client(service, config=config)
         return self._clients[service]
 
     def program(
         self, module: str, *arguments: str, minutes: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run a Python program with its calls recorded. Raises Failed when it does not end."""
+        """Run a Python program with its calls recorded. Raises Refusal when it does not end."""
         variables = {
             VARIABLE: json.dumps(self._recording(module)),
             "PYTHONPATH": str(REPOSITORY),
@@ -111,17 +105,17 @@ class Script:
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                raise Failed(f"{module} {arguments[0]} did not end in {minutes:g} min") from None
+                raise Refusal(f"{module} {arguments[0]} did not end in {minutes:g} min") from None
             log.write(f"$ {module} {' '.join(arguments)}\n{done.stdout}{done.stderr}")
         return done
 
     def rackrate(self, *arguments: str, code: int = 0, minutes: float = 60) -> dict[str, Any]:
-        """What a command of rackrate answers with --json. Raises Failed for another exit code."""
+        """What a command of rackrate answers with --json. Raises Refusal for another exit code."""
         done = self.program(
             *("rackrate_cli", *arguments, "--stack", self.stack, "--json"), minutes=minutes
         )
         if done.returncode != code:
-            raise Failed(f"rackrate {arguments[0]} ended with {done.returncode}: {_end(done)}")
+            raise Refusal(f"rackrate {arguments[0]} ended with {done.returncode}: {_end(done)}")
         return dict(json.loads(done.stdout))
 
     def deploy(self, **parameters: str) -> subprocess.CompletedProcess[str]:
@@ -134,10 +128,10 @@ class Script:
         )
 
     def must_deploy(self, **parameters: str) -> None:
-        """`sam deploy`. Raises Failed with its last words."""
+        """`sam deploy`. Raises Refusal with its last words."""
         done = self.deploy(**parameters)
         if done.returncode != 0:
-            raise Failed(f"sam deploy ended with {done.returncode}: {_end(done)}")
+            raise Refusal(f"sam deploy ended with {done.returncode}: {_end(done)}")
 
     # -- what AWS has
 
@@ -150,10 +144,10 @@ class Script:
         return dict(found)
 
     def outputs(self) -> dict[str, str]:
-        """The stack's outputs. Raises Failed without a stack."""
+        """The stack's outputs. Raises Refusal without a stack."""
         found = self.described()
         if found is None:
-            raise Failed(f"there is no stack {self.stack}")
+            raise Refusal(f"there is no stack {self.stack}")
         return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
 
     def instances(self) -> dict[str, dict[str, Any]]:
@@ -204,14 +198,14 @@ class Script:
             self.say(f"{self.part}: FAILED: {what}: {text}")
 
     def wait[T](self, of: Callable[[], T | None], what: str, *, minutes: float) -> T:
-        """Ask until there is an answer that is not None. Raises Failed after so many minutes."""
+        """Ask until there is an answer that is not None. Raises Refusal after so many minutes."""
         deadline = time.monotonic() + minutes * 60
         while True:
             answer = of()
             if answer is not None:
                 return answer
             if time.monotonic() > deadline:
-                raise Failed(f"{what}: not within {minutes:g} min")
+                raise Refusal(f"{what}: not within {minutes:g} min")
             time.sleep(POLL_SECONDS)
 
     def document(self) -> dict[str, Any]:
@@ -227,11 +221,3 @@ class Script:
 def _end(done: subprocess.CompletedProcess[str]) -> str:
     lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return " ".join(lines[-3:])
-
-
-def assigned(texts: Sequence[str]) -> Mapping[str, str]:
-    """`NAME=VALUE` texts as a mapping. Raises Failed for any other form."""
-    pairs = dict(text.partition("=")[::2] for text in texts if "=" in text)
-    if len(pairs) != len(texts):
-        raise Failed("SET takes NAME=VALUE, separated by spaces.")
-    return pairs
