@@ -31,7 +31,15 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from lab.aws import cloud_trail, dynamodb, ecr, free_tier, quotas, server_memory
+from lab.aws import (
+    auto_scaling,
+    cloud_trail,
+    dynamodb,
+    ecr,
+    free_tier,
+    quotas,
+    server_memory,
+)
 from lab.aws.account import REGION
 from lab.aws.api_errors import ApiError
 from lab.aws.authorization import authorizer as authorization
@@ -166,6 +174,7 @@ def serve(
     dynamodb.install()
     roles.install()
     control_plane_logs.install()
+    auto_scaling.install(clusters)
     quotas.install()
     bucket_policies.install()
     cloud_trail.install()

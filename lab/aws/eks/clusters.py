@@ -66,13 +66,15 @@ class AccessEntry:
 
 @dataclass
 class NodeGroup:
-    """A node group, its description in the API, and its instances."""
+    """A node group, its description in the API, its instances and its Auto Scaling activities."""
 
     description: dict[str, Any]
     template: Mapping[str, Any]
     instances: list[Instance] = field(default_factory=list)
     updates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    activities: list[dict[str, Any]] = field(default_factory=list)
     busy: threading.Lock = field(default_factory=threading.Lock)
+    is_going: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass

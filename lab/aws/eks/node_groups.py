@@ -37,6 +37,10 @@ LOG = logging.getLogger(__name__)
 _UPDATE_ERRORS = {"InsufficientFreeAddresses", "NodeCreationFailure"}
 # The most nodes that an update replaces at once.
 _MOST_AT_ONCE = 100
+#: How long after a failed launch EKS reports it as a health issue. On AWS the Auto Scaling group
+#: tries again every few minutes, and EKS gives up after about 35 minutes (logs in public
+#: repositories, such as terraform's "Still creating" for 33 and 38 minutes).
+GIVE_UP_SECONDS = 1.0
 _DEFAULT_AMI_TYPE = "AL2023_x86_64_STANDARD"
 
 
@@ -193,16 +197,12 @@ class NodeGroups:
                 cni=addons.cni_environment(cluster),
                 started=group.instances.append,
             )
-        except ClientError as error:
-            details = error.response["Error"]
-            raise _NodeGroupIssue(
-                "AsgInstanceLaunchFailures",
-                f"Could not launch On-Demand Instances. {details['Code']} - {details['Message']}"
-                " Launching EC2 instance failed.",
-                [asg],
-            ) from error
-        except NodeLaunchError as error:
-            raise _NodeGroupIssue("InsufficientFreeAddresses", str(error), [asg]) from error
+        except (ClientError, NodeLaunchError) as error:
+            issue = _failed_launch(error, asg)
+            group.activities.append(_activity(asg, "Failed", str(issue)))
+            group.is_going.wait(GIVE_UP_SECONDS)
+            raise issue from error
+        group.activities.append(_activity(asg, "Successful"))
         joining = [instance.instance_id for instance in instances]
         if isinstance(kubelet, NeverJoins):
             raise _never_joined(kubelet, joining)
@@ -392,6 +392,7 @@ class NodeGroups:
         if group.description["status"] == "DELETING":
             raise ApiError("ResourceInUseException", f"Nodegroup {name} is being deleted")
         group.description["status"] = "DELETING"
+        group.is_going.set()
 
         def remove() -> None:
             try:
@@ -424,6 +425,32 @@ class NodeGroups:
                 "You cannot specify a release version when the launch template has an image id."
             )
         return None
+
+
+def _failed_launch(error: ClientError | NodeLaunchError, asg: str) -> _NodeGroupIssue:
+    if isinstance(error, NodeLaunchError):
+        return _NodeGroupIssue("InsufficientFreeAddresses", str(error), [asg])
+    details = error.response["Error"]
+    return _NodeGroupIssue(
+        "AsgInstanceLaunchFailures",
+        f"Could not launch On-Demand Instances. {details['Code']} - {details['Message']}"
+        " Launching EC2 instance failed.",
+        [asg],
+    )
+
+
+def _activity(asg: str, status: str, message: str = "") -> dict[str, Any]:
+    """A launch as DescribeScalingActivities shows it."""
+    return {
+        "ActivityId": str(uuid.uuid4()),
+        "AutoScalingGroupName": asg,
+        "Description": "Launching a new EC2 instance",
+        "Cause": "The capacity was less than the desired one.",
+        "StartTime": now(),
+        "EndTime": now(),
+        "StatusCode": status,
+        "StatusMessage": message,
+    }
 
 
 def _never_joined(why: Exception, instance_ids: list[str]) -> _NodeGroupIssue:

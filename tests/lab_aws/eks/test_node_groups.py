@@ -15,6 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lab.aws import account, quotas
+from lab.aws.eks import node_groups
 from lab.nodes import cni
 from tests.lab_aws.region import (
     Lab,
@@ -23,6 +24,7 @@ from tests.lab_aws.region import (
     group_of_another_account,
 )
 from tests.templates.cloudformation import ROOT
+from tests.waiting import HUNG_SECONDS
 
 NODE_CONFIG = """MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="BOUNDARY"
@@ -756,6 +758,30 @@ def test_nodes_that_do_not_come_back_degrade_the_group_until_they_do(cluster: Se
     cluster.scale(group, 0)
     healed, update = cluster.scale(group, 1)
     assert (healed["status"], healed["health"]["issues"]) == ("ACTIVE", [])
+
+
+def test_a_failed_launch_is_an_activity_long_before_it_is_a_health_issue(
+    cluster: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spread = cluster.placement_group("spread")
+    group = cluster.node_group(desired=1, Placement={"GroupName": spread})
+    names = {"clusterName": cluster.name, "nodegroupName": group["nodegroupName"]}
+    scaling_group = group["resources"]["autoScalingGroups"][0]["name"]
+    monkeypatch.setattr(node_groups, "GIVE_UP_SECONDS", HUNG_SECONDS)
+    cluster.eks.update_nodegroup_config(**names, scalingConfig={"desiredSize": 8})
+
+    def activities() -> list[dict[str, Any]]:
+        asked = {"AutoScalingGroupName": scaling_group}
+        answer = cluster.lab.client("autoscaling").describe_scaling_activities(**asked)
+        return list(answer["Activities"])
+
+    latest, earlier = eventually(activities, lambda found: len(found) == 2)
+    assert (latest["StatusCode"], earlier["StatusCode"]) == ("Failed", "Successful")
+    assert "may have at most 7 running instances" in latest["StatusMessage"]
+    waiting = cluster.eks.describe_nodegroup(**names)["nodegroup"]
+    assert (waiting["status"], waiting["health"]["issues"]) == ("UPDATING", [])
+    cluster.eks.delete_nodegroup(**names)
+    eventually(activities, lambda found: found == [])
 
 
 @pytest.mark.parametrize(

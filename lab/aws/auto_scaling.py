@@ -1,0 +1,26 @@
+"""DescribeScalingActivities for moto's Auto Scaling, with the launches of EKS's node groups."""
+
+from __future__ import annotations
+
+from moto.autoscaling.responses import AutoScalingResponse
+from moto.core.responses import ActionResult
+
+from lab.aws.eks.clusters import Clusters
+
+
+def install(clusters: Clusters) -> None:
+    """Make moto's Auto Scaling tell the activities of the clusters' node groups, newest first."""
+
+    def describe_scaling_activities(self: AutoScalingResponse) -> ActionResult:
+        name = self._get_param("AutoScalingGroupName")
+        found = [
+            activity
+            for cluster in clusters.all()
+            for group in list(cluster.node_groups.values())
+            for activity in group.activities
+            if name in (None, activity["AutoScalingGroupName"])
+        ]
+        found.sort(key=lambda activity: activity["StartTime"], reverse=True)
+        return ActionResult({"Activities": found})
+
+    setattr(AutoScalingResponse, "describe_scaling_activities", describe_scaling_activities)  # noqa: B010
