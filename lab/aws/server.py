@@ -58,6 +58,7 @@ from lab.aws.codebuild.api import CodeBuildResponse
 from lab.aws.codebuild.builds import CodeBuild
 from lab.aws.ec2 import (
     capacity_reservations,
+    dependencies,
     launch_templates,
     limits,
     placement_groups,
@@ -180,6 +181,7 @@ def serve(
     cloud_trail.install()
     capacity_reservations.install()
     limits.install()
+    dependencies.install()
     placement_groups.install()
     topology.install()
     launch_templates.install()

@@ -23,27 +23,22 @@ _COUNTED = frozenset({"pending", "running"})
 
 def install() -> None:
     """Make moto's EC2 honour the quotas. Safe to call twice."""
-    for name, check in (
-        ("create_vpc", _check_vpcs),
-        ("allocate_address", _check_addresses),
-        ("create_nat_gateway", _check_nat_gateways),
-    ):
-        setattr(EC2Backend, name, _checked(_UNLIMITED[name], check))
+    check_before("create_vpc", _check_vpcs)
+    check_before("allocate_address", _check_addresses)
+    check_before("create_nat_gateway", _check_nat_gateways)
 
 
-_UNLIMITED: dict[str, Callable[..., Any]] = {
-    name: getattr(EC2Backend, name)
-    for name in ("create_vpc", "allocate_address", "create_nat_gateway")
-}
+def check_before(name: str, check: Callable[..., None]) -> None:
+    """Let a method of moto's EC2 run a check with its arguments first. Safe to call twice."""
+    method = getattr(EC2Backend, name)
+    method = getattr(method, "__wrapped__", method)
 
-
-def _checked(create: Callable[..., Any], check: Callable[..., None]) -> Callable[..., Any]:
-    @functools.wraps(create)
-    def limited(backend: EC2Backend, *arguments: Any, **named: Any) -> Any:
+    @functools.wraps(method)
+    def checked(backend: EC2Backend, *arguments: Any, **named: Any) -> Any:
         check(backend, *arguments, **named)
-        return create(backend, *arguments, **named)
+        return method(backend, *arguments, **named)
 
-    return limited
+    setattr(EC2Backend, name, checked)
 
 
 def _check_vpcs(backend: EC2Backend, *_: Any, **__: Any) -> None:

@@ -14,7 +14,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from lab.aws.cloudformation.coercion import lost
 from lab.aws.cloudformation.resources import TYPES
 from tests.lab_aws.cluster_templates import NETWORK
-from tests.lab_aws.region import Lab
+from tests.lab_aws.region import Lab, eventually
 
 
 def made(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
@@ -484,3 +484,46 @@ def test_a_bucket_that_is_not_empty_stays(lab: Lab) -> None:
     assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
     with pytest.raises(ClientError):
         s3.head_bucket(Bucket=bucket)
+
+
+def test_a_network_stays_while_a_guest_is_in_it(lab: Lab) -> None:
+    outputs = "Outputs: {Vpc: {Value: !Ref Vpc}, Subnet: {Value: !Ref SubnetA}}"
+    found = made(lab, f"Resources:{NETWORK}{outputs}")
+    ec2, vpc, subnet = lab.client("ec2"), found["Vpc"], found["Subnet"]
+    group = ec2.create_security_group(VpcId=vpc, GroupName="guest", Description="A guest's.")
+    group_id = group["GroupId"]
+    guest = ec2.create_network_interface(SubnetId=subnet, Groups=[group_id])["NetworkInterface"]
+    with pytest.raises(ClientError, match=f"resource {group_id} has a dependent object"):
+        ec2.delete_security_group(GroupId=group_id)
+    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_FAILED"
+    reasons = lab.reasons(found["StackId"], "DELETE_FAILED")
+    assert f"The subnet '{subnet}' has dependencies and cannot be deleted" in reasons["SubnetA"]
+    ec2.delete_network_interface(NetworkInterfaceId=guest["NetworkInterfaceId"])
+    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_FAILED"
+    reasons = lab.reasons(found["StackId"], "DELETE_FAILED")
+    assert f"The vpc '{vpc}' has dependencies and cannot be deleted" in reasons["Vpc"]
+    ec2.delete_security_group(GroupId=group_id)
+    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+
+
+def test_an_interface_endpoint_holds_its_security_group_until_it_is_deleted(lab: Lab) -> None:
+    outputs = "Outputs: {Vpc: {Value: !Ref Vpc}, Subnet: {Value: !Ref SubnetA}}"
+    found = made(lab, f"Resources:{NETWORK}{outputs}")
+    ec2, vpc = lab.client("ec2"), found["Vpc"]
+    group = ec2.create_security_group(VpcId=vpc, GroupName="guest", Description="A guest's.")
+    endpoint = ec2.create_vpc_endpoint(
+        VpcId=vpc,
+        VpcEndpointType="Interface",
+        ServiceName="com.amazonaws.us-east-1.guardduty-data",
+        SubnetIds=[found["Subnet"]],
+        SecurityGroupIds=[group["GroupId"]],
+    )["VpcEndpoint"]["VpcEndpointId"]
+    with pytest.raises(ClientError, match="has a dependent object"):
+        ec2.delete_security_group(GroupId=group["GroupId"])
+    ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint])
+    eventually(
+        lambda: ec2.describe_vpc_endpoints(VpcEndpointIds=[endpoint])["VpcEndpoints"][0]["State"],
+        lambda state: state == "deleted",
+    )
+    ec2.delete_security_group(GroupId=group["GroupId"])
+    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from lab.aws.cloudformation.coercion import extraneous, is_true, lost
 from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+
+_POLL_SECONDS = 0.1
 
 
 def _tag(context: ResourceContext, resource_id: str, properties: dict[str, Any]) -> None:
@@ -480,7 +483,12 @@ class VpcEndpoint(ResourceType):
         )
 
     def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[context.state.physical_id])
+        ec2, ids = context.client("ec2"), [context.state.physical_id]
+        ec2.delete_vpc_endpoints(VpcEndpointIds=ids)
+        while ec2.describe_vpc_endpoints(VpcEndpointIds=ids)["VpcEndpoints"][0]["State"] != (
+            "deleted"
+        ):
+            time.sleep(_POLL_SECONDS)
 
 
 class VpcCidrBlock(ResourceType):
