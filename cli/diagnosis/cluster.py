@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
+from rackrate_text.launches import failed_launch
 from rackrate_text.quotas import divided
 
 from ..errors import error_code
@@ -108,12 +110,28 @@ def _node_group(stack: Stack, title: str, name: str, wanted: int) -> Check:
         if error_code(error) != "ResourceNotFoundException":
             raise
         return Check(title, "failed", f"there is no node group {name}", "deploy the stack again")
-    return node_group_check(
-        title,
-        found,
-        wanted=wanted,
-        rests=stack.parameters.get("IdleScaleToZero") == "true",
-    )
+    rests = stack.parameters.get("IdleScaleToZero") == "true"
+    check = node_group_check(title, found, wanted=wanted, rests=rests)
+    return _with_failed_launches(check, found, stack)
+
+
+def _with_failed_launches(check: Check, found: Mapping[str, Any], stack: Stack) -> Check:
+    """Add why launches of a node group fail, which EKS itself reports half an hour later."""
+    failures: list[str] = []
+    try:
+        for group in (found.get("resources") or {}).get("autoScalingGroups", ()):
+            answer = stack.client("autoscaling").describe_scaling_activities(
+                AutoScalingGroupName=group["name"]
+            )
+            if failure := failed_launch(answer["Activities"], check.found):
+                failures.append(failure)
+    except (BotoCoreError, ClientError) as error:
+        unread = f"{check.found}; the activities of its Auto Scaling group were not read ({error})"
+        return replace(check, found=unread, state="unknown" if check.state == "ok" else check.state)
+    if not failures:
+        return check
+    remedy = check.remedy or "remove the reason; Auto Scaling tries again"
+    return replace(check, state="failed", found="; ".join([check.found, *failures]), remedy=remedy)
 
 
 def node_group_check(title: str, found: Mapping[str, Any], *, wanted: int, rests: bool) -> Check:

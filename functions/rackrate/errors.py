@@ -152,7 +152,7 @@ class AwsUnavailable(RackrateError):
 
 
 class NodesUnavailable(RackrateError):
-    """Nodes that a run needs are missing. The message quotes the node group's health issues."""
+    """Nodes that a run needs are missing. The message quotes EKS and Auto Scaling."""
 
 
 class NodesChanged(RackrateError):

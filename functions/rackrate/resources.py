@@ -53,6 +53,11 @@ class Resources:
         return aws.session().client("service-quotas", config=prices.CLIENT_CONFIG)
 
     @functools.cached_property
+    def autoscaling(self) -> Any:
+        """A client of Auto Scaling with short timeouts, because there may be no way to it."""
+        return aws.session().client("autoscaling", config=prices.CLIENT_CONFIG)
+
+    @functools.cached_property
     def step_functions(self) -> Any:
         """A client of Step Functions."""
         return aws.session().client("stepfunctions")

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from moto.autoscaling.responses import AutoScalingResponse
+from moto.core.exceptions import AuthFailureError
+from moto.core.responses import ActionResult
 from rackrate_cli.diagnosis import cluster, parts, quotas, runs
 from rackrate_cli.stack import Stack, session_of_environment
 
@@ -75,6 +79,40 @@ def test_a_cluster_and_its_node_groups_are_found_and_missed(account: Stack) -> N
     assert states == {"treatment nodes": "failed", "baseline nodes": "ok"}
     grown = changed(account, NodeCount="3")
     assert {check.state for check in cluster.node_groups(grown)} == {"failed"}
+
+
+def test_a_failed_launch_is_named_before_eks_reports_it(
+    account: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = "Could not launch On-Demand Instances. The type is not eligible for Free Tier."
+    failed = {"StatusCode": "Failed", "StatusMessage": message, "StartTime": datetime.now(UTC)}
+    names = {"clusterName": account.name, "nodegroupName": "treatment"}
+    group = client("eks").describe_nodegroup(**names)["nodegroup"]
+    of_treatment = group["resources"]["autoScalingGroups"][0]["name"]
+
+    def describe(self: AutoScalingResponse) -> ActionResult:
+        asked = self._get_param("AutoScalingGroupName")
+        return ActionResult({"Activities": [failed] if asked == of_treatment else []})
+
+    monkeypatch.setattr(AutoScalingResponse, "describe_scaling_activities", describe)
+    lacking, healthy = cluster.node_groups(account)
+    assert (lacking.state, healthy.state) == ("failed", "ok")
+    assert "treatment, ACTIVE, 2 nodes; Could not launch On-Demand Instances." in lacking.found
+    assert "Auto Scaling tries again" in lacking.remedy
+
+
+def test_without_permission_for_auto_scaling_the_rest_of_a_node_group_is_told(
+    account: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: AutoScalingResponse) -> ActionResult:
+        raise AuthFailureError()
+
+    monkeypatch.setattr(AutoScalingResponse, "describe_scaling_activities", refuse)
+    fine, _ = cluster.node_groups(account)
+    assert fine.state == "unknown"
+    assert "ACTIVE, 2 nodes; the activities of its Auto Scaling group were not read" in fine.found
+    lacking, _ = cluster.node_groups(changed(account, NodeCount="3"))
+    assert lacking.state == "failed"
 
 
 def test_load_nodes_have_a_node_group_of_their_own(account: Stack) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 
 import boto3
@@ -76,6 +77,31 @@ class Ec2:
         return {"Instances": []}
 
 
+class AutoScaling:
+    """Auto Scaling with the activities that a test notes, and no way to it if a test says so."""
+
+    def __init__(self):
+        self.activities = []
+        self.fails = None
+
+    def note(self, group, status, message, *, minutes_ago=0):
+        """Note the end of a launch of an Auto Scaling group."""
+        began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=minutes_ago)
+        found = {"StatusCode": status, "StatusMessage": message, "StartTime": began}
+        self.activities.insert(0, {"AutoScalingGroupName": group, "Cause": "growth", **found})
+
+    def describe_scaling_activities(self, *, AutoScalingGroupName):
+        if self.fails is not None:
+            raise self.fails
+        asked = AutoScalingGroupName
+        return {"Activities": [a for a in self.activities if a["AutoScalingGroupName"] == asked]}
+
+
+@pytest.fixture
+def autoscaling():
+    return AutoScaling()
+
+
 @pytest.fixture(scope="session")
 def instance_types(aws):
     """A cache of instance types, because moto reads them slowly."""
@@ -136,7 +162,7 @@ def settings():
 
 
 @pytest.fixture
-def resources(settings, store, cluster, ec2):
+def resources(settings, store, cluster, ec2, autoscaling):
     """The resources of all functions. Prices come from the dated table."""
     return Given(
         settings=settings,
@@ -144,6 +170,7 @@ def resources(settings, store, cluster, ec2):
         campaigns=CampaignStore(store),
         cluster=cluster,
         ec2=ec2,
+        autoscaling=autoscaling,
         pricing=None,
         region="us-east-1",
         step_functions=States("RUNNING"),

@@ -167,7 +167,7 @@ class Calls:
 
 
 @pytest.fixture
-def calls(store, cluster, ec2, monkeypatch):
+def calls(store, cluster, ec2, autoscaling, monkeypatch):
     """The calls of each function in runs on an idle stack, with all kinds of errors."""
     made, objects = defaultdict(set), defaultdict(set)
     running = [NOBODY]
@@ -194,6 +194,7 @@ def calls(store, cluster, ec2, monkeypatch):
             return super().__getattribute__(name)
 
     executions = Executions("ABORTED")
+    node_groups = Eks(cluster)
     given = Connecting(
         settings=replace(HOST_SETTINGS, idle_scale_to_zero=True, owns_nodes=True),
         store=store,
@@ -201,7 +202,8 @@ def calls(store, cluster, ec2, monkeypatch):
         cluster=cluster,
         region="us-east-1",
         pricing=Prices(),
-        eks=Recorded("eks", Eks(cluster), note),
+        eks=Recorded("eks", node_groups, note),
+        autoscaling=Recorded("autoscaling", autoscaling, note),
         ec2=Recorded("ec2", Ec2(ec2), note),
         quotas=Recorded("servicequotas", Quotas(), note),
         step_functions=Recorded("states", executions, note),
@@ -215,9 +217,10 @@ def calls(store, cluster, ec2, monkeypatch):
 
     def call(name, **event):
         running.append(name)
-        answer = modules[name].handler(event, Context())
-        running.append(NOBODY)
-        return answer
+        try:
+            return modules[name].handler(event, Context())
+        finally:
+            running.append(NOBODY)
 
     sign = store.link
 
@@ -233,7 +236,18 @@ def calls(store, cluster, ec2, monkeypatch):
         events.register("before-call", heard)
         events.register("before-parameter-build", asked_for)
     _live_through_everything(call, store, cluster, executions)
+    run = {"run_id": "woken", "execution_arn": ARN, "plan": {"tests": ["rtt"]}}
+    call("wake_nodes", **run)
+    for name in ("wake_nodes", "plan"):
+        _refused_without_nodes(call, cluster, node_groups, name, **run)
+    store.finish_run("woken", "failed")
     _live_through_campaigns(call, store, given.campaigns, given.eks)
+    call("plan_campaign", campaign_id="c", execution_arn="arn:c", input={"draws": 2})
+    call("take_lease", campaign_id="c")
+    call("judge", campaign_id="c", state={})
+    node_groups.held = True
+    call("change", campaign_id="c")
+    _refused_without_nodes(call, cluster, node_groups, "change", campaign_id="c")
     for events in listened:
         events.unregister("before-call", heard)
         events.unregister("before-parameter-build", asked_for)
@@ -384,6 +398,16 @@ def _live_through_campaigns(call, store, campaigns, eks):
     call("plan_campaign", campaign_id="last", execution_arn="arn:last", input=versions)
     with listener() as (url, _):
         call("restore", **cloudformation_request("Delete", {}, ResponseURL=url))
+
+
+def _refused_without_nodes(call, cluster, node_groups, name, **event):
+    """Call a function while the nodes are gone and EKS reports why."""
+    kept, cluster.nodes = cluster.nodes, []
+    node_groups.held, node_groups.issues = True, [{"code": "Broken", "message": "gone"}]
+    with pytest.raises(NodesUnavailable):
+        call(name, **event)
+    node_groups.held, node_groups.issues = False, []
+    cluster.nodes = kept
 
 
 def copy_run(store, run_id, other):

@@ -86,6 +86,7 @@ def resize_nodes(
     check_hope(
         groups,
         told,
+        lambda: resources.autoscaling,
         complaints_before=progress["complaints_before"],
         seconds=seconds_between(progress["since"], now()),
         patience_seconds=PATIENCE_SECONDS,

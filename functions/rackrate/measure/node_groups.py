@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from rackrate.errors import NodesUnavailable, translated
 from rackrate.measure.addons import Update, begin_update
 from rackrate.settings import StackArm
+from rackrate_text.launches import failed_launch
 from rackrate_text.quotas import divided
 from rackrate_text.units import duration
 
@@ -41,6 +42,7 @@ class NodeGroup:
         ami_type: EKS's name of the kind of its image.
         kubernetes: the minor version of its Kubernetes, such as `1.36`.
         issues: its health issues, each `<code>: <message>`.
+        scaling_groups: the names of its Auto Scaling groups.
         template_id: the id of its launch template; None without one.
         template_version: the number of that version which it has.
     """
@@ -50,6 +52,7 @@ class NodeGroup:
     sizes: Sizes
     instance_type: str | None
     issues: tuple[str, ...]
+    scaling_groups: tuple[str, ...] = ()
     subnets: tuple[str, ...] = ()
     release: str | None = None
     ami_type: str = ""
@@ -109,6 +112,9 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
         sizes=Sizes(*(int(scaling.get(f"{size}Size", 0)) for size in ("min", "desired", "max"))),
         instance_type=next(iter(found.get("instanceTypes") or []), None),
         issues=tuple(f"{issue.get('code')}: {issue.get('message')}" for issue in issues),
+        scaling_groups=tuple(
+            each["name"] for each in (found.get("resources") or {}).get("autoScalingGroups", ())
+        ),
         subnets=tuple(found.get("subnets") or ()),
         release=found.get("releaseVersion"),
         ami_type=found.get("amiType") or "",
@@ -137,23 +143,53 @@ def groups_of(eks: Any, cluster_name: str, arms: Iterable[StackArm]) -> list[Nod
     return found
 
 
-def health_issues(eks: Any, cluster_name: str, names: Iterable[str]) -> list[str]:
-    """The health issues that EKS reports for node groups, each with the group's name.
+class Reasons(NamedTuple):
+    """Why node groups lack nodes.
 
-    Node groups that EKS does not know, such as self-managed nodes, have no issues.
+    Attributes:
+        known: the reasons of EKS and of Auto Scaling, each with the node group's name.
+        unread: what Auto Scaling could not be asked, and why; empty if it answered.
     """
-    groups = (describe(eks, cluster_name, name) for name in names)
-    return [
-        f"node group {group.name}: {issue}"
-        for group in groups
-        if group is not None
-        for issue in group.issues
-    ]
+
+    known: list[str]
+    unread: list[str]
+
+    def lines(self, none_known: str = "EKS reports no health issue") -> list[str]:
+        """All of them, with `none_known` in place of reasons if there is none."""
+        return [*(self.known or [none_known]), *self.unread]
+
+
+def reasons_of(groups: Iterable[NodeGroup], complaints: list[str], autoscaling: Any) -> Reasons:
+    """The complaints about node groups, and why their latest launches failed.
+
+    EKS has no health issue for the first half hour of failed launches (`rackrate_text.launches`).
+    In a VPC without a way to Auto Scaling the complaints are all that is known.
+    """
+    known = list(complaints)
+    try:
+        for group in groups:
+            for name in group.scaling_groups:
+                answer = autoscaling.describe_scaling_activities(AutoScalingGroupName=name)
+                failure = failed_launch(answer["Activities"], "".join(group.issues))
+                known += [f"node group {group.name}: {failure}"] if failure else []
+    except (BotoCoreError, ClientError) as error:
+        return Reasons(known, [f"the activities of its Auto Scaling group were not read ({error})"])
+    return Reasons(known, [])
+
+
+def why_lacking(eks: Any, autoscaling: Any, cluster_name: str, names: Iterable[str]) -> Reasons:
+    """Why node groups lack nodes.
+
+    Node groups that EKS does not know, such as self-managed nodes, have no reasons.
+    """
+    groups = [each for name in names if (each := describe(eks, cluster_name, name)) is not None]
+    return reasons_of(groups, [line for each in groups for line in each.complaints], autoscaling)
 
 
 def check_hope(
     groups: Sequence[NodeGroup],
     told: str,
+    autoscaling: Callable[[], Any],
     *,
     complaints_before: Collection[str],
     seconds: float,
@@ -164,6 +200,7 @@ def check_hope(
     Args:
         groups: the node groups.
         told: how far they have come, in words.
+        autoscaling: makes a client of Auto Scaling. Used only if it makes no sense.
         complaints_before: their complaints before they were resized. A node group that failed to
             grow stays DEGRADED until it grows, even at zero nodes (aws/containers-roadmap#2326).
             So only new complaints end the wait.
@@ -172,15 +209,18 @@ def check_hope(
 
     Raises:
         NodesUnavailable: a node group has a new complaint, or the nodes had their time. The message
-            quotes the node groups.
+            quotes the node groups and their Auto Scaling groups.
     """
     complaints = [complaint for group in groups for complaint in group.complaints]
     new = [each for each in complaints if each not in complaints_before]
     if new or any(group.status in LOST for group in groups):
-        raise NodesUnavailable("\n".join([told, *(new or complaints)]))
-    if seconds > patience_seconds:
-        reasons = complaints or ["EKS reports no health issue"]
-        raise NodesUnavailable("\n".join([f"{told} after {duration(seconds)}", *reasons]))
+        complaints = new or complaints
+    elif seconds > patience_seconds:
+        told = f"{told} after {duration(seconds)}"
+    else:
+        return
+    reasons = reasons_of(groups, complaints, autoscaling())
+    raise NodesUnavailable("\n".join([told, *reasons.lines()]))
 
 
 def update_release(eks: Any, cluster_name: str, name: str, release: str) -> str | None:

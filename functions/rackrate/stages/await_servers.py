@@ -15,7 +15,7 @@ from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotRead
 from rackrate.measure import manifests, members
 from rackrate.measure.members import Member, WorkloadStart, WorkloadStarts
 from rackrate.measure.networks import namespace_of, pods_path
-from rackrate.measure.node_groups import health_issues
+from rackrate.measure.node_groups import why_lacking
 from rackrate.measure.nodes import is_ready, ready_nodes
 from rackrate.measure.obstacles import (
     NONE_EXPECTED,
@@ -544,12 +544,13 @@ def _check_nodes(
         lost = [node for node in now_there if node.name not in ready]
         if lost:
             groups = sorted({node.node_group for node in lost if node.node_group})
-            issues = health_issues(resources.eks, resources.settings.cluster_name, groups)
+            cluster_name = resources.settings.cluster_name
+            reasons = why_lacking(resources.eks, resources.autoscaling, cluster_name, groups)
             of_groups = f" of {named_groups(groups)}" if groups else ""
-            healthy = f"EKS reports no health issue{of_groups}"
+            lines_of_groups = reasons.lines(f"EKS reports no health issue{of_groups}")
             lines.append(
                 f"arm {arm.name}: {', '.join(node.name for node in lost)} not Ready;"
-                f" {'; '.join(issues) or healthy}"
+                f" {'; '.join(lines_of_groups)}"
             )
     if lines:
         raise NodesUnavailable("\n".join(lines))

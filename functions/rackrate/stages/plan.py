@@ -11,7 +11,7 @@ from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
 from rackrate.measure.launch_templates import instance_type_of
-from rackrate.measure.node_groups import describe, health_issues, sizes_of
+from rackrate.measure.node_groups import describe, sizes_of, why_lacking
 from rackrate.measure.nodes import (
     CNI_DAEMON_SET,
     DNS_SERVICE,
@@ -575,16 +575,18 @@ def _blame_nodes(invalid: InvalidPlan, counts: Mapping[str, int], resources: Res
 def _blame_node_groups(
     invalid: InvalidPlan, counts: Mapping[str, int], resources: Resources
 ) -> None:
-    """Raise NodesUnavailable if a lack of nodes is the only fault and EKS reports its reason."""
+    """Raise NodesUnavailable if a lack of nodes is the only fault and its reason is known."""
     if any("Ready node" not in fault.problem for fault in invalid.faults):
         return
     settings = resources.settings
     # Where each arm has a pair, a workload lacks nodes.
     lacking = [arm for arm in settings.arms if counts[arm.name] < LEAST_NODES] or settings.arms
     names = {name for arm in lacking for name in _node_groups(arm, resources)}
-    complaints = health_issues(resources.eks, settings.cluster_name, sorted(names))
-    if complaints:
-        raise NodesUnavailable("\n".join([str(invalid), *complaints])) from invalid
+    reasons = why_lacking(
+        resources.eks, resources.autoscaling, settings.cluster_name, sorted(names)
+    )
+    if reasons.known:
+        raise NodesUnavailable("\n".join([str(invalid), *reasons.lines()])) from invalid
 
 
 def _node_groups(arm: StackArm, resources: Resources) -> set[str]:

@@ -119,6 +119,7 @@ def _by_node_groups(
     check_hope(
         groups,
         f"{found} of {wanted} nodes are Ready",
+        lambda: resources.autoscaling,
         complaints_before=run.complaints_before,
         seconds=seconds_between(run.leased_at or run.started_at, now()),
         patience_seconds=WAKING_SECONDS,

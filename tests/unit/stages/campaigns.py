@@ -54,6 +54,7 @@ class NodeGroups:
                 "subnets": ["subnet-1"],
                 "scalingConfig": {"minSize": least, "desiredSize": desired, "maxSize": most},
                 "health": {"issues": self.issues},
+                "resources": {"autoScalingGroups": [{"name": f"eks-{nodegroupName}"}]},
             }
         }
 

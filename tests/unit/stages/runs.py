@@ -24,7 +24,7 @@ PODS = "/api/v1/namespaces/rackrate/pods"
 
 
 class Eks:
-    """EKS with only the health of node groups."""
+    """EKS with only the health and the Auto Scaling groups of node groups."""
 
     def __init__(self, *issues):
         self.issues = [{"code": code, "message": message} for code, message in issues]
@@ -32,7 +32,9 @@ class Eks:
 
     def describe_nodegroup(self, *, clusterName, nodegroupName):
         self.asked.append(nodegroupName)
-        return {"nodegroup": {"status": "ACTIVE", "health": {"issues": self.issues}}}
+        scaling = {"autoScalingGroups": [{"name": f"eks-{nodegroupName}"}]}
+        group = {"status": "ACTIVE", "health": {"issues": self.issues}, "resources": scaling}
+        return {"nodegroup": group}
 
 
 class Tasks:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from rackrate.changes import scaling
 from rackrate.errors import (
     CampaignEnded,
     InvalidCampaign,
@@ -291,6 +292,19 @@ class TestLosses:
         machine.judge(RunFailure("NodesUnavailable", cause))
         assert machine.steps[0].status == "lost"
         assert "no c5.large in this zone" in machine.steps[0].reason
+
+    def test_nodes_that_cannot_be_launched_lose_the_step_in_auto_scalings_words(
+        self, machine, eks, autoscaling, monkeypatch
+    ):
+        machine.begin(draws(2))
+        machine.judge()
+        change(CAMPAIGN, machine.resources)
+        eks.held = True
+        autoscaling.note("eks-ng-1", "Failed", "The type is not eligible for Free Tier.")
+        assert not change(CAMPAIGN, machine.resources).ready, "Auto Scaling tries again"
+        monkeypatch.setattr(scaling, "PATIENCE_SECONDS", -1)
+        with pytest.raises(NodesUnavailable, match="ng-1: The type is not eligible for Free Tier"):
+            change(CAMPAIGN, machine.resources)
 
     def test_two_lost_steps_in_a_row_end_the_campaign_with_their_reasons(self, machine):
         machine.begin(draws(6))

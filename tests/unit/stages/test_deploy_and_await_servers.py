@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from botocore.exceptions import ConnectTimeoutError
 
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
 from rackrate.measure.obstacles import REPLACEMENT_SECONDS
@@ -153,6 +154,21 @@ def test_a_node_that_stays_away_is_named_with_the_health_of_its_group(deploy, cl
     missed(store, 61, "node-a")
     with pytest.raises(NodesUnavailable, match=r"treatment: node-a.*Broken: gone"):
         wait(Eks(("Broken", "gone")))
+
+
+def test_a_node_that_stays_away_is_named_with_the_failed_launch_of_its_group(
+    deploy, cluster, store, wait, autoscaling
+):
+    deploy()
+    cluster.nodes[0] = node("node-a", "ng-1", ready=False)
+    del cluster.objects[f"{PODS}/server-node-a"]
+    missed(store, 61, "node-a")
+    autoscaling.note("eks-ng-1", "Failed", "Insufficient capacity.")
+    with pytest.raises(NodesUnavailable, match=r"not Ready; node group ng-1: Insufficient cap"):
+        wait()
+    autoscaling.fails = ConnectTimeoutError(endpoint_url="https://autoscaling")
+    with pytest.raises(NodesUnavailable, match=r"EKS reports no .* ng-1; the activities .* not r"):
+        wait()
 
 
 def test_a_node_that_is_gone_is_awaited_as_long_as_its_group_needs_for_another(

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from botocore.exceptions import ConnectTimeoutError
 
 from rackrate.errors import InvalidPlan, NodesUnavailable
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, cni
@@ -101,6 +102,24 @@ def test_nodes_that_are_missing_for_a_reason_eks_knows_are_not_the_users_fault(p
     eks = Eks(("InsufficientInstanceCapacity", "no c5.large in this group"))
     with pytest.raises(NodesUnavailable, match=r"no c5\.large in this group"):
         plan(eks=eks)
+
+
+def test_nodes_whose_launch_failed_are_not_the_users_fault_though_eks_has_no_issue(
+    plan, cluster, autoscaling
+):
+    cluster.nodes = cluster.nodes[1:]
+    autoscaling.note("eks-ng-1", "Failed", "The type is not eligible for Free Tier.")
+    with pytest.raises(NodesUnavailable, match=r"node group ng-1: The type is not eligible"):
+        plan(eks=Eks())
+
+
+def test_auto_scaling_that_cannot_be_asked_makes_no_fault_of_the_plan_eks_fault(
+    plan, cluster, autoscaling
+):
+    cluster.nodes = cluster.nodes[1:]
+    autoscaling.fails = ConnectTimeoutError(endpoint_url="https://autoscaling")
+    with pytest.raises(InvalidPlan, match="1 Ready node"):
+        plan(eks=Eks())
 
 
 def test_the_node_group_that_is_to_blame_is_named_by_its_nodes_where_only_a_label_is_known(

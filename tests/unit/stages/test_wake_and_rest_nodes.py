@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from rackrate import tools
 from rackrate.errors import InvalidPlan, NodesUnavailable, Throttled
@@ -28,6 +28,8 @@ OTHER = "run-2"
 IDLE = replace(SETTINGS, idle_scale_to_zero=True)
 GROUPS = ("ng-1", "ng-2")
 NO_CAPACITY = {"code": "InsufficientInstanceCapacity", "message": "no c5.large in this zone"}
+
+NOT_ELIGIBLE = "Could not launch On-Demand Instances. The type is not eligible for Free Tier."
 
 
 def refused(code):
@@ -341,6 +343,36 @@ class TestWake:
         let_pass(store, WAKING_SECONDS + 10)
         with pytest.raises(NodesUnavailable, match=r"(?s)0 of 4 nodes are Ready.*no c5\.large"):
             wake()
+
+    def test_launches_that_fail_without_a_health_issue_are_quoted(
+        self, wake, store, eks, autoscaling
+    ):
+        eks.groups["ng-1"]["resources"] = {"autoScalingGroups": [{"name": "eks-ng-1"}]}
+        autoscaling.note("eks-ng-1", "Failed", NOT_ELIGIBLE, minutes_ago=2)
+        wake()
+        assert wake().ready is False, "Auto Scaling tries again"
+        let_pass(store, WAKING_SECONDS + 10)
+        with pytest.raises(NodesUnavailable) as failed:
+            wake()
+        assert f"node group ng-1: {NOT_ELIGIBLE} (Auto Scaling, 2" in str(failed.value)
+        assert "no health issue" not in str(failed.value)
+
+    @pytest.mark.parametrize(
+        "fault",
+        [ConnectTimeoutError(endpoint_url="https://autoscaling"), refused("AccessDenied")],
+        ids=["no way to it", "no permission"],
+    )
+    def test_auto_scaling_that_cannot_be_asked_hides_no_health_issue(
+        self, wake, eks, autoscaling, fault
+    ):
+        eks.groups["ng-1"]["resources"] = {"autoScalingGroups": [{"name": "eks-ng-1"}]}
+        autoscaling.fails = fault
+        wake()
+        eks.groups["ng-1"]["health"]["issues"] = [NO_CAPACITY]
+        with pytest.raises(NodesUnavailable) as failed:
+            wake()
+        assert "node group ng-1: InsufficientInstanceCapacity" in str(failed.value)
+        assert f"Auto Scaling group were not read ({fault})" in str(failed.value)
 
     def test_a_group_that_is_deleted_is_not_waited_for(self, wake, eks):
         wake()
