@@ -94,6 +94,8 @@ class Engine:
         if stack.status in ("DELETE_COMPLETE", "DELETE_IN_PROGRESS"):
             return
         self._cancel(stack)
+        if not _busy(stack):
+            stack.set_status("DELETE_IN_PROGRESS", "User Initiated")
         self._run(lambda: self._delete(stack), stack, wait_for)
 
     def _cancel(self, stack: Stack) -> None:
@@ -375,7 +377,8 @@ class Engine:
         while _busy(stack) and deadline > 0:
             settled.wait(0.05)
             deadline -= 0.05
-        stack.set_status("DELETE_IN_PROGRESS", "User Initiated")
+        if stack.status != "DELETE_IN_PROGRESS":
+            stack.set_status("DELETE_IN_PROGRESS", "User Initiated")
         failed = self._delete_resources(stack, rollback=False)
         if failed:
             stack.set_status(
