@@ -444,10 +444,8 @@ def _activity(asg: str, status: str, message: str = "") -> dict[str, Any]:
     return {
         "ActivityId": str(uuid.uuid4()),
         "AutoScalingGroupName": asg,
-        "Description": "Launching a new EC2 instance",
         "Cause": "The capacity was less than the desired one.",
         "StartTime": now(),
-        "EndTime": now(),
         "StatusCode": status,
         "StatusMessage": message,
     }

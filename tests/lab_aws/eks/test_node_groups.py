@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 from lab.aws import account, quotas
 from lab.aws.eks import node_groups
 from lab.nodes import cni
+from rackrate.measure.node_groups import why_lacking
 from tests.lab_aws.region import (
     Lab,
     RecordedCluster,
@@ -780,6 +781,10 @@ def test_a_failed_launch_is_an_activity_long_before_it_is_a_health_issue(
     assert "may have at most 7 running instances" in latest["StatusMessage"]
     waiting = cluster.eks.describe_nodegroup(**names)["nodegroup"]
     assert (waiting["status"], waiting["health"]["issues"]) == ("UPDATING", [])
+    scaling = cluster.lab.client("autoscaling")
+    reasons = why_lacking(cluster.eks, scaling, cluster.name, [group["nodegroupName"]])
+    assert "may have at most 7 running instances" in "".join(reasons.known)
+    assert reasons.unread == []
     cluster.eks.delete_nodegroup(**names)
     eventually(activities, lambda found: found == [])
 
